@@ -1,0 +1,35 @@
+# Two commands do everything from a fresh clone: `make demo` and `make test`. Each sets itself up.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint audit bench clean
+
+demo: $(READY)
+	@$(BIN)/expost demo
+
+test: $(READY) lint
+	@$(BIN)/python -m pytest -n 2
+
+lint: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+audit: $(READY)
+	@$(BIN)/python -m pytest -n 2 -m slow --override-ini "addopts=-q --strict-markers --strict-config"
+
+bench: $(READY)
+	@$(BIN)/pip install -q -e ".[bench]"
+	@$(BIN)/python benchmarks/sampler.py
+	@$(BIN)/python benchmarks/methods.py
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,355 @@
+"""The public recipe that turns raw columns into bounded rows, and parameters back into the caller's units.
+
+A :class:`Preparation` holds only what the caller stated (bounds, never statistics), so it can be published
+with the model. Each row is prepared from that row alone, in elementwise operations and integers: the result
+is the same to the bit for every chunk size, and replacing one row changes one row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from expost.data.bounds import Bounds
+from expost.data.cells import as_cells, label_signs, require_numeric, resolve_classes, to_floats
+from expost.data.fixed_point import FRACTION_BITS, MAX_COLUMNS, ONE, clip_l1, clip_unit, to_fixed_point
+from expost.data.rows import Rows
+
+__all__ = ["OnInvalid", "Preparation", "resolve_feature_bound"]
+
+OnInvalid = Literal["error", "clip"]
+
+# Fixed-point targets of a chunk, and which of them could not be used.
+_Targets = Callable[[slice], tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]
+
+_CHUNK_ROWS = 4096  # a chunk that stays in cache is two to three times faster than a large one
+_HUGE = float(np.finfo(np.float64).max)
+
+
+def resolve_feature_bound(feature_bound: float | None, bounds: Bounds | None, n_columns: int) -> float:
+    """Settle the largest ℓ₁ norm a row may have before it is clipped.
+
+    Parameters
+    ----------
+    feature_bound : float or None
+        The caller's choice, in scaled units if there are bounds and in the caller's units otherwise.
+    bounds : Bounds or None
+        With bounds and no choice, the answer is ``n_columns``: no row within its bounds is ever clipped.
+    n_columns : int
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> resolve_feature_bound(None, Bounds((0.0, 0.0), (1.0, 1.0)), 2)
+    2.0
+    >>> resolve_feature_bound(1.5, None, 2)
+    1.5
+    """
+    if feature_bound is None:
+        if bounds is None:
+            raise ValueError("pass feature_bound (the largest ℓ₁ norm a row may have) or bounds")
+        return float(n_columns)
+    return _positive(feature_bound)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How raw columns become rows: public, and computed without looking at any row.
+
+    Parameters
+    ----------
+    bounds : Bounds or None
+        Columns are moved into these and scaled to [−1, 1]; None leaves them as they are.
+    feature_bound : float
+        F: rows are divided by it, and those whose ℓ₁ norm is then still too large are clipped.
+    target : (float, float) or None
+        Bounds of a regression target; None for classification.
+    intercept_weight : float
+        c: value of a constant last column, which takes c of the unit ℓ₁ norm and leaves 1 − c to the
+        features. 0 means no such column; otherwise at least 2⁻²⁰ and at most 1 − 2⁻²⁰.
+    n_columns : int
+        Number of raw columns.
+
+    Notes
+    -----
+    With ``on_invalid="error"`` a row with NaN, an infinite value or an unknown label raises an
+    error that counts the bad rows and names their columns. That message is for the curator: whether it
+    appears depends on single rows, so it is **not covered by the privacy guarantee**. With
+    ``on_invalid="clip"`` no row can raise: NaN goes to the middle of the bounds (0 without bounds), an
+    infinite value to the nearest bound, an unknown label to ``classes[0]``.
+
+    Examples
+    --------
+    >>> recipe = Preparation(Bounds((0.0,), (10.0,)), 1.0, target=(0.0, 4.0), intercept_weight=0, n_columns=1)
+    >>> rows = recipe.prepare_regression([[10.0], [5.0]], [4.0, 1.0])
+    >>> rows
+    Rows(n=2, p=1)
+    >>> recipe.to_caller_units([1.0])  # 0 at x = 0 and 4 at x = 10
+    (array([0.4]), 0.0)
+    """
+
+    bounds: Bounds | None
+    feature_bound: float
+    target: tuple[float, float] | None
+    intercept_weight: float
+    n_columns: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n_parameters <= MAX_COLUMNS or self.n_columns < 1:
+            raise ValueError(f"n_columns must lie between 1 and {MAX_COLUMNS}, a constant column included")
+        if self.bounds is not None and self.bounds.n_columns != self.n_columns:
+            raise ValueError(f"bounds are for {self.bounds.n_columns} columns, not n_columns={self.n_columns}")
+        object.__setattr__(self, "feature_bound", _positive(self.feature_bound))
+        c = float(self.intercept_weight)
+        if c != 0 and not 1 / ONE <= c <= 1 - 1 / ONE:
+            raise ValueError("intercept_weight must be 0 (no intercept) or lie between 2**-20 and 1 - 2**-20")
+        object.__setattr__(self, "intercept_weight", c)
+        if self.target is not None:
+            low, high = self.target
+            Bounds((low,), (high,))  # finite, in order
+            object.__setattr__(self, "target", (float(low), float(high)))
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether rows end in a constant column."""
+        return self.intercept_weight > 0
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of columns of a prepared row; the constant column, if any, is the last."""
+        return self.n_columns + int(self.has_intercept)
+
+    @property
+    def constant(self) -> int:
+        """Value of the constant column in fixed-point units, 0 if there is none."""
+        return math.floor(self.intercept_weight * ONE)
+
+    @property
+    def feature_limit(self) -> int:
+        """Largest ℓ₁ norm of a prepared row without its constant column, in fixed-point units."""
+        # ⌊(1−c)·2²⁰⌋ + ⌊c·2²⁰⌋ ≤ 2²⁰: the whole row keeps within ONE.
+        return math.floor((1 - self.intercept_weight) * ONE)
+
+    def prepare_regression(
+        self, X: Any, y: Any, *, on_invalid: OnInvalid = "error", chunk_size: int = _CHUNK_ROWS
+    ) -> Rows:
+        """Bound, scale and clip features and targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+        y : array-like of shape (n,)
+        on_invalid : {"error", "clip"}, default="error"
+            See the class; "error" is outside the privacy guarantee.
+        chunk_size : int
+            Rows worked on at a time; bounds memory and changes nothing else.
+
+        Returns
+        -------
+        Rows
+
+        Examples
+        --------
+        >>> recipe = Preparation(None, 2.0, target=(-1.0, 1.0), intercept_weight=0, n_columns=2)
+        >>> recipe.prepare_regression([[1.0, -1.0]], [float("nan")], on_invalid="clip")
+        Rows(n=1, p=2)
+        """
+        if self.target is None:
+            raise ValueError("this preparation has no target bounds; it prepares classification")
+        y_bounds = Bounds(self.target[:1], self.target[1:])
+        cells = as_cells(y, 1, "y")
+        require_numeric(cells, "y")
+
+        def targets(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+            values = to_floats(cells[part])
+            scaled = y_bounds.scale(values)
+            scaled[np.isnan(scaled)] = 0.0
+            return clip_unit(scaled), ~np.isfinite(values)
+
+        return self._prepare(X, len(cells), targets, "NaN or infinite", on_invalid, chunk_size)
+
+    def prepare_classification(
+        self,
+        X: Any,
+        labels: Any,
+        classes: Sequence[Any] | npt.NDArray[Any],
+        *,
+        on_invalid: OnInvalid = "error",
+        chunk_size: int = _CHUNK_ROWS,
+    ) -> Rows:
+        """Bound, scale and clip features, and turn labels into −1 and +1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+        labels : array-like of shape (n,)
+        classes : pair
+            The negative label (−1) and the positive label (+1). Public: stated, not collected from the rows.
+        on_invalid : {"error", "clip"}, default="error"
+            See the class; "error" is outside the privacy guarantee.
+        chunk_size : int
+            Rows worked on at a time; bounds memory and changes nothing else.
+
+        Returns
+        -------
+        Rows
+
+        Examples
+        --------
+        >>> recipe = Preparation(None, 1.0, target=None, intercept_weight=0, n_columns=1)
+        >>> recipe.prepare_classification([[0.5], [0.1]], ["yes", "no"], ("no", "yes"))
+        Rows(n=2, p=1)
+        """
+        if self.target is not None:
+            raise ValueError("this preparation has target bounds; it prepares regression")
+        pair = resolve_classes(classes)
+        cells = as_cells(labels, 1, "labels")
+
+        def targets(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+            positive, unknown = label_signs(cells[part], pair)
+            return np.where(positive, ONE, -ONE).astype(np.int64), unknown
+
+        return self._prepare(X, len(cells), targets, "in neither class", on_invalid, chunk_size)
+
+    def to_caller_units(self, theta: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], float]:
+        """Express parameters of prepared rows as coefficients of raw columns.
+
+        Parameters
+        ----------
+        theta : array-like of shape (n_parameters,)
+
+        Returns
+        -------
+        coef : ndarray of float64, shape (n_columns,)
+        intercept : float
+            ``X @ coef + intercept`` is the prediction in the caller's units (the decision value for
+            classification) for every row within its bounds.
+
+        Examples
+        --------
+        >>> recipe = Preparation(Bounds((0.0,), (2.0,)), 1.0, target=None, intercept_weight=0.5, n_columns=1)
+        >>> recipe.to_caller_units([1.0, 1.0])
+        (array([0.5]), 0.0)
+        """
+        parameters = np.asarray(theta, dtype=np.float64)
+        if parameters.shape != (self.n_parameters,):
+            raise ValueError(f"theta must have shape ({self.n_parameters},); got {parameters.shape}")
+        middle, half = 0.0, 1.0
+        if self.target is not None:
+            y_bounds = Bounds(self.target[:1], self.target[1:])
+            middle, half = float(y_bounds.center[0]), float(y_bounds.half_range[0])
+        coef = parameters[: self.n_columns] * (self._scale * half)
+        intercept = middle
+        if self.bounds is not None:
+            coef = coef / self.bounds.half_range
+            intercept -= float(coef @ self.bounds.center)
+        if self.has_intercept:
+            intercept += float(parameters[-1]) * (self.constant / ONE) * half
+        return coef, intercept
+
+    def describe(self) -> dict[str, Any]:
+        """Say everything about the recipe in plain values that JSON can hold.
+
+        Examples
+        --------
+        >>> Preparation(None, 2.0, target=None, intercept_weight=0, n_columns=3).describe()
+        {'bounds': None, 'feature_bound': 2.0, 'target': None, 'intercept_weight': 0.0,
+         'n_columns': 3, 'fraction_bits': 20}
+        """
+        bounds = self.bounds
+        return {
+            "bounds": bounds and {"lower": list(bounds.lower), "upper": list(bounds.upper)},
+            "feature_bound": self.feature_bound,
+            "target": None if self.target is None else list(self.target),
+            "intercept_weight": self.intercept_weight,
+            "n_columns": int(self.n_columns),
+            "fraction_bits": FRACTION_BITS,
+        }
+
+    @property
+    def _scale(self) -> float:
+        return (1 - self.intercept_weight) / self.feature_bound
+
+    def _prepare(
+        self,
+        X: Any,
+        n_targets: int,
+        targets: _Targets,
+        bad_target: str,
+        on_invalid: OnInvalid,
+        chunk_size: int,
+    ) -> Rows:
+        if on_invalid not in ("error", "clip"):
+            raise ValueError('on_invalid must be "error" or "clip"')
+        if chunk_size < 1:
+            raise ValueError("chunk_size must be at least 1")
+        cells = as_cells(X, 2, "X")
+        require_numeric(cells, "X")
+        n, columns = cells.shape
+        if columns != self.n_columns:
+            raise ValueError(f"X has {columns} columns; this preparation is for {self.n_columns}")
+        if n != n_targets:
+            raise ValueError(f"X has {n} rows, but there are {n_targets} targets")
+        if n == 0:
+            raise ValueError("there are no rows; pass at least one")
+
+        x = np.empty((n, self.n_parameters), dtype=np.int32)
+        y = np.empty(n, dtype=np.int32)
+        x[:, self.n_columns :] = self.constant
+        bad_in_column = np.zeros(columns, dtype=np.int64)
+        bad_targets = bad_rows = 0
+        for start in range(0, n, chunk_size):
+            part = slice(start, start + chunk_size)
+            values = to_floats(cells[part])
+            bad_cell = ~np.isfinite(values)
+            units, bad_y = targets(part)
+            x[part, : self.n_columns] = self._features(values)
+            y[part] = units
+            bad_in_column += bad_cell.sum(axis=0)
+            bad_targets += int(bad_y.sum())
+            bad_rows += int((bad_cell.any(axis=1) | bad_y).sum())
+        if bad_rows and on_invalid == "error":
+            raise ValueError(_complaint(X, n, bad_rows, bad_in_column, bad_targets, bad_target))
+        return Rows(x, y)
+
+    def _features(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        scaled = values if self.bounds is None else self.bounds.scale(values)
+        with np.errstate(all="ignore"):
+            # Infinite (or overflowing) values without bounds become the largest float: the clip makes of it
+            # what it makes of any very long row. With bounds none are left.
+            scaled = np.nan_to_num(scaled * self._scale, nan=0.0, posinf=_HUGE, neginf=-_HUGE)
+        return clip_l1(to_fixed_point(scaled), self.feature_limit)
+
+
+def _positive(feature_bound: float) -> float:
+    value = float(feature_bound)
+    # 1/value must be finite too: rows are multiplied by it.
+    if not (math.isfinite(value) and value > 0 and value * _HUGE > 1):
+        raise ValueError("feature_bound must be finite and positive (the largest ℓ₁ norm a row may have)")
+    return value
+
+
+def _complaint(
+    X: Any, n: int, bad_rows: int, bad_in_column: npt.NDArray[np.int64], bad_targets: int, bad_target: str
+) -> str:
+    names = list(getattr(X, "columns", range(len(bad_in_column))))
+    where = [f"{names[j]} ({bad_in_column[j]})" for j in np.flatnonzero(bad_in_column)]
+    reasons = []
+    if where:
+        more = f" and {len(where) - 10} more" if len(where) > 10 else ""
+        reasons.append(f"NaN, infinite or not a number in column(s) {', '.join(where[:10])}{more}")
+    if bad_targets:
+        reasons.append(f"target {bad_target} ({bad_targets})")
+    return (
+        f"{bad_rows} of {n} rows cannot be used: {'; '.join(reasons)}. This message depends on single rows "
+        f"and is not covered by the privacy guarantee; "
+        f'pass on_invalid="clip" to move such values into their bounds instead'
+    )

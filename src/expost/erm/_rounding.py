@@ -1,0 +1,52 @@
+"""Floating-point error bounds and safe rounding, used wherever a bound has to hold and not just be close.
+
+The model is the standard one (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., chapters
+2-3): each operation has relative error at most ``u = 2**-53``, and an inner product of ``k`` terms, summed
+in any order and with or without fused multiply-add, has error at most ``gamma(k)`` times the sum of the
+absolute products. "Any order" is what makes the bounds independent of the BLAS and of its threads.
+"""
+
+from __future__ import annotations
+
+import math
+
+UNIT = 2.0**-53
+#: Rows summed in one go; block sums are added afterwards, so errors grow like BLOCK + n/BLOCK and not like n.
+BLOCK = 8192
+#: Final inflation of an error bound: covers second-order terms, the rounding of the bound's own evaluation,
+#: and rows whose computed norm is above one by a rounding error (at most ``ROW_SLACK``).
+INFLATION = 1.0 + 1e-6
+ROW_SLACK = 1e-9
+
+
+def gamma(k: int) -> float:
+    """Return Higham's constant k·u / (1 − k·u).
+
+    Examples
+    --------
+    >>> gamma(8192) < 1e-12
+    True
+    """
+    if not 0 <= k * UNIT < 0.5:
+        raise ValueError("too many operations for a floating-point error bound")
+    return k * UNIT / (1.0 - k * UNIT)
+
+
+def summation_length(n: int) -> int:
+    """Return k such that a blocked sum over n rows has relative error at most ``gamma(k)``."""
+    return min(n, BLOCK) + -(-n // BLOCK)
+
+
+def round_up(value: float, ulps: int = 8) -> float:
+    """Return ``value`` moved up by ``ulps`` units in the last place.
+
+    A sensitivity may err on the large side only; eight units cover the handful of roundings in its formula.
+
+    Examples
+    --------
+    >>> 1.0 < round_up(1.0) < 1.0 + 1e-14
+    True
+    """
+    for _ in range(ulps):
+        value = math.nextafter(value, math.inf)
+    return value

@@ -1,0 +1,118 @@
+"""The smallest value of a quadratic over a ball, found globally even when the quadratic is not convex.
+
+A noisy covariance is often indefinite, so "solve and rescale" is not the minimum over the ball. The
+minimiser θ of ½θᵀHθ − gᵀθ over ‖θ‖₂ ≤ R is characterised by (Moré and Sorensen 1983): for some μ ≥ 0, (H +
+μI)θ = g, H + μI ⪰ 0 and μ(R − ‖θ‖) = 0. With H = QWQᵀ the multiplier solves one scalar equation.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import lapack
+
+from expost.erm._types import FloatArray
+
+_MAX_ITERATIONS = 200
+
+
+def minimise_in_ball(H: FloatArray, g: FloatArray, radius: float) -> FloatArray:
+    """Return a global minimiser of ½θᵀHθ − gᵀθ over ‖θ‖₂ ≤ radius.
+
+    Parameters
+    ----------
+    H : array of shape (p, p)
+        Symmetric, possibly indefinite (its symmetric part is used).
+    g : array of shape (p,)
+    radius : float
+        At least 0; ``inf`` is allowed if H is positive definite.
+
+    Returns
+    -------
+    array of shape (p,)
+        The minimiser; its norm exceeds the radius by rounding at most. Where the minimiser is not unique (g
+        orthogonal to the lowest eigenspace of an indefinite H) one of them, chosen deterministically.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> minimise_in_ball(np.eye(2), np.array([3.0, 4.0]), 1.0).round(12)
+    array([0.6, 0.8])
+    >>> minimise_in_ball(np.diag([4.0, 2.0]), np.array([2.0, 1.0]), 1.0)
+    array([0.5, 0.5])
+    """
+    H, g = np.asarray(H, dtype=np.float64), np.asarray(g, dtype=np.float64)
+    p = g.shape[0]
+    if H.shape != (p, p):
+        raise ValueError("H must have shape (p, p) and g shape (p,)")
+    if math.isnan(radius) or radius < 0.0:
+        raise ValueError("radius must be non-negative")
+    if not (np.isfinite(H).all() and np.isfinite(g).all()):
+        raise ValueError("H and g must be finite")
+    H = 0.5 * (H + H.T)
+    if radius == 0.0:
+        return np.zeros(p)
+    inside = _solve_positive_definite(H, g)
+    if inside is not None and float(np.linalg.norm(inside)) <= radius:
+        return inside
+    if math.isinf(radius):
+        raise ValueError("without a radius the minimum exists only if H is positive definite")
+    values, vectors = np.linalg.eigh(H)
+    return np.asarray(vectors @ _minimise_diagonal(values, vectors.T @ g, radius))
+
+
+def _solve_positive_definite(H: FloatArray, g: FloatArray) -> FloatArray | None:
+    """Return H⁻¹g, or None if the Cholesky factorisation finds H not positive definite."""
+    _, solution, info = lapack.dposv(H, g)
+    return np.asarray(solution) if info == 0 and np.isfinite(solution).all() else None
+
+
+def _minimise_diagonal(values: FloatArray, c: FloatArray, radius: float) -> FloatArray:
+    """Solve the problem in eigenvector coordinates; ``values`` ascending.
+
+    The multiplier is written μ = max(0, −values[0]) + δ with δ ≥ 0, so that denominators a + δ are formed
+    from eigenvalue *gaps*: near the hard case δ is far below the rounding error of μ, and only this form
+    resolves it.
+    """
+    indefinite = values[0] < 0.0
+    a = values - min(0.0, float(values[0]))
+    singular = a == 0.0
+    if not np.any(c[singular]):
+        # At δ = 0 the equation has a finite solution on the other coordinates.
+        with np.errstate(over="ignore"):
+            theta = np.divide(c, a, out=np.zeros_like(c), where=~singular)
+        length = float(np.linalg.norm(theta)) if np.isfinite(theta).all() else math.inf
+        if length <= radius:
+            if indefinite:
+                # Hard case: the rest of the radius goes along the lowest eigenvector, in either direction.
+                theta[0] += math.sqrt((radius - length) * (radius + length))
+            return theta
+    delta = _secular_root(a, c / radius)
+    theta = np.divide(c, a + delta, out=np.zeros_like(c), where=c != 0.0)
+    return np.asarray(theta * (radius / np.linalg.norm(theta)))
+
+
+def _secular_root(a: FloatArray, c: FloatArray) -> float:
+    """Return δ > 0 with ‖c/(a + δ)‖ = 1, given a ≥ 0 and ‖c/a‖ > 1.
+
+    Newton on 1/‖c/(a + δ)‖, which is increasing and concave in δ (Conn, Gould, Toint, *Trust-Region
+    Methods*, §7.3): started left of the root it increases towards it, never past it but for rounding, and
+    converges quadratically.
+    """
+    used = c != 0.0
+    a, c = a[used], np.abs(c[used])
+    # Each coordinate alone puts the root at c − a or further right; the smallest denominator bounds it above.
+    delta = max(0.0, float(np.max(c - a)))
+    highest = max(delta, float(np.linalg.norm(c)) - float(np.min(a)))
+    for _ in range(_MAX_ITERATIONS):
+        ratios = c / (a + delta)
+        length = float(np.linalg.norm(ratios))
+        if length <= 1.0 + 1e-15:
+            break
+        step = (length - 1.0) * length * length / float(np.sum(ratios * ratios / (a + delta)))
+        proposal = min(delta + step, highest)
+        if proposal == delta:
+            break
+        delta = proposal
+    return delta

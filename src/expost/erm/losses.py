@@ -1,0 +1,332 @@
+"""The losses that can be minimised, each with the constants that privacy and accuracy rest on.
+
+A loss is φ(u, y) of the prediction u = xᵀθ and the target y, convex and smooth in u. Because ‖x‖₁ ≤ 1, a θ
+with ‖θ‖₂ ≤ R predicts |u| ≤ ‖θ‖_∞ ≤ R: the constants below are maxima over |u| ≤ R and all admissible
+targets (|y| ≤ 1, or y = ±1 for classification). The objective is L(θ) = mean φ(xᵀθ, y) + (λ/2)‖θ‖².
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal
+
+import numpy as np
+from scipy.special import expit, lambertw
+
+from expost.erm._rounding import UNIT, round_up
+from expost.erm._types import FloatArray
+
+Labels = Literal["real", "binary"]
+
+
+class Loss(ABC):
+    """A convex, smooth, non-negative loss φ(u, y) and its constants.
+
+    A new loss provides the three functions (value, derivative, second derivative in u) and the constants;
+    solvers, risks and sensitivities do not notice which one it is.
+
+    Notes
+    -----
+    ``value`` must be convex in u and in y. ``value`` and ``derivative`` must be evaluated to within
+    ``EVALUATION_ULPS`` units of 2⁻⁵³, relative to max(1, |value|) and to |derivative|; certified minimisers
+    and risks charge exactly that.
+    """
+
+    EVALUATION_ULPS: ClassVar[int] = 16
+    #: Which targets are admissible: any in [−1, 1], or ±1.
+    labels: ClassVar[Labels]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name used in reports."""
+
+    @property
+    @abstractmethod
+    def curvature(self) -> float:
+        """Largest φ''."""
+
+    @property
+    @abstractmethod
+    def null_value(self) -> float:
+        """Largest φ(0, y): what the model θ = 0 costs at most."""
+
+    @property
+    @abstractmethod
+    def pull(self) -> float:
+        """K, the largest −φ'(u, y)·u over all u and y (rounded up). See :meth:`radius`."""
+
+    @abstractmethod
+    def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return φ(u, y) elementwise."""
+
+    @abstractmethod
+    def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the derivative of φ in u elementwise."""
+
+    @abstractmethod
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the second derivative of φ in u elementwise (one of its values at a kink of φ')."""
+
+    @abstractmethod
+    def lipschitz(self, radius: float) -> float:
+        """Return the largest |φ'(u, y)| over |u| ≤ radius. Since ‖x‖₂ ≤ 1 it also bounds ‖∇φ(xᵀθ, y)‖₂."""
+
+    @abstractmethod
+    def spread(self, radius: float) -> float:
+        """Return max φ − min φ over |u| ≤ radius and admissible y."""
+
+    def maximum(self, radius: float) -> float:
+        """Return the largest φ over |u| ≤ radius: φ is convex in u and in y, so a corner attains it."""
+        corners = np.array([-radius, radius])
+        return max(float(np.max(self.value(corners, np.full(2, y)))) for y in (-1.0, 1.0))
+
+    def paper_radius(self, lam: float) -> float:
+        """Return √(2·null_value/λ) ≥ ‖θ*‖₂, the bound from (λ/2)‖θ*‖² ≤ L(θ*) ≤ L(0).
+
+        Examples
+        --------
+        >>> SquaredLoss().paper_radius(0.25)
+        2.0
+        """
+        return math.sqrt(2.0 * self.null_value / lam)
+
+    def radius(self, lam: float) -> float:
+        """Return √(K/λ) ≥ ‖θ*‖₂, the smaller bound of theory B10 (rounded up).
+
+        Proof. ∇L(θ*) = 0 says λθ* = −mean φ'(u, y)·x; the inner product with θ* is λ‖θ*‖² = mean −φ'(u,
+        y)·u ≤ K. ∎
+
+        Examples
+        --------
+        >>> round(SquaredLoss().radius(0.25), 12)
+        1.0
+        """
+        return round_up(math.sqrt(self.pull / lam))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *sorted(vars(self).items())))
+
+
+class SquaredLoss(Loss):
+    """φ(u, y) = ½(u − y)², |y| ≤ 1 (with λ: ridge regression).
+
+    Examples
+    --------
+    >>> loss = SquaredLoss()
+    >>> loss.spread(2.0), loss.lipschitz(2.0), loss.curvature
+    (4.5, 3.0, 1.0)
+    """
+
+    labels: ClassVar[Labels] = "real"
+    name = "squared"
+    curvature = 1.0
+    null_value = 0.5
+    #: u(y − u) is largest at u = ½, y = 1.
+    pull = 0.25
+
+    def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return ½(u − y)²."""
+        residual = u - y
+        return 0.5 * residual * residual
+
+    def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return u − y."""
+        return u - y
+
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return ones."""
+        return np.ones_like(u)
+
+    def lipschitz(self, radius: float) -> float:
+        """Return 1 + radius."""
+        return 1.0 + radius
+
+    def spread(self, radius: float) -> float:
+        """Return (1 + radius)²/2: from 0 at u = y to its value at u = −radius, y = 1."""
+        return 0.5 * (1.0 + radius) ** 2
+
+
+class LogisticLoss(Loss):
+    """φ(u, y) = log(1 + e^{−yu}), y = ±1 (with λ: regularised logistic regression).
+
+    Examples
+    --------
+    >>> loss = LogisticLoss()
+    >>> loss.spread(3.0), loss.curvature
+    (3.0, 0.25)
+    >>> round(loss.pull, 5)
+    0.27846
+    """
+
+    labels: ClassVar[Labels] = "binary"
+    name = "logistic"
+    curvature = 0.25
+    null_value = math.log(2.0)
+    #: m/(1 + e^m) is stationary where (m − 1)e^{m−1} = 1/e, i.e. at m = 1 + W(1/e), with the value m − 1 =
+    #: W(1/e).
+    pull = round_up(float(lambertw(math.exp(-1.0)).real))
+
+    def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return log(1 + e^{−yu}) without overflow or cancellation."""
+        margin = y * u
+        return np.log1p(np.exp(-np.abs(margin))) + np.maximum(-margin, 0.0)
+
+    def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return −y/(1 + e^{yu})."""
+        return np.asarray(-y * expit(-y * u), dtype=np.float64)
+
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return σ(u)σ(−u)."""
+        return np.asarray(expit(u) * expit(-u), dtype=np.float64)
+
+    def lipschitz(self, radius: float) -> float:
+        """Return 1/(1 + e^{−radius}) (rounded up, at most 1)."""
+        return min(1.0, round_up(float(expit(radius))))
+
+    def spread(self, radius: float) -> float:
+        """Return log((1 + e^R)/(1 + e^{−R})), which is R exactly."""
+        return radius
+
+
+class HuberLoss(Loss):
+    """φ(u, y) = ½r² for |r| ≤ δ and δ|r| − δ²/2 beyond, r = u − y, |y| ≤ 1.
+
+    Parameters
+    ----------
+    delta : float
+        Where the parabola turns into a straight line.
+
+    Examples
+    --------
+    >>> loss = HuberLoss(0.25)
+    >>> loss.lipschitz(5.0), round(loss.pull, 12)
+    (0.25, 0.1875)
+    """
+
+    labels: ClassVar[Labels] = "real"
+    name = "huber"
+    curvature = 1.0
+
+    def __init__(self, delta: float) -> None:
+        if not 0.0 < delta < math.inf:
+            raise ValueError("delta must be positive and finite")
+        self.delta = delta
+
+    def __repr__(self) -> str:
+        return f"HuberLoss(delta={self.delta})"
+
+    def _at(self, residual: float) -> float:
+        return self.delta * residual - 0.5 * self.delta**2 if residual > self.delta else 0.5 * residual**2
+
+    @property
+    def null_value(self) -> float:
+        """φ(0, 1)."""
+        return self._at(1.0)
+
+    @property
+    def pull(self) -> float:
+        """u·min(1 − u, δ) is largest at u = max(½, 1 − δ)."""
+        return 0.25 if self.delta >= 0.5 else round_up(self.delta * (1.0 - self.delta))
+
+    def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return ½r² or δ|r| − δ²/2."""
+        size = np.abs(u - y)
+        inner = np.minimum(size, self.delta)
+        # inner·(size − inner/2) is both branches at once.
+        return inner * (size - 0.5 * inner)
+
+    def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return r clipped to [−δ, δ]."""
+        return np.clip(u - y, -self.delta, self.delta)
+
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return 1 where |r| ≤ δ, else 0."""
+        return (np.abs(u - y) <= self.delta).astype(np.float64)
+
+    def lipschitz(self, radius: float) -> float:
+        """Return min(δ, 1 + radius)."""
+        return min(self.delta, 1.0 + radius)
+
+    def spread(self, radius: float) -> float:
+        """Return φ at residual 1 + radius (its minimum is 0)."""
+        return self._at(1.0 + radius)
+
+
+class SmoothedHingeLoss(Loss):
+    """The hinge loss with its corner rounded over a width h.
+
+    With m = yu, y = ±1: φ = 0 for m ≥ 1, (1 − m)²/(2h) for 1 − h ≤ m ≤ 1, and 1 − m − h/2 below.
+
+    Parameters
+    ----------
+    width : float
+        h; the curvature is 1/h.
+
+    Examples
+    --------
+    >>> loss = SmoothedHingeLoss(0.5)
+    >>> loss.curvature, loss.null_value, round(loss.pull, 12)
+    (2.0, 0.75, 0.5)
+    """
+
+    labels: ClassVar[Labels] = "binary"
+    name = "smoothed hinge"
+
+    def __init__(self, width: float) -> None:
+        if not 0.0 < width < math.inf:
+            raise ValueError("width must be positive and finite")
+        self.width = width
+
+    def __repr__(self) -> str:
+        return f"SmoothedHingeLoss(width={self.width})"
+
+    def _at(self, margin: float) -> float:
+        gap = max(0.0, 1.0 - margin)
+        return gap - 0.5 * self.width if gap > self.width else gap * gap / (2.0 * self.width)
+
+    @property
+    def curvature(self) -> float:
+        """1/h."""
+        return 1.0 / self.width
+
+    @property
+    def null_value(self) -> float:
+        """φ at margin 0."""
+        return self._at(0.0)
+
+    @property
+    def pull(self) -> float:
+        """m·min((1 − m)/h, 1) is largest at m = max(½, 1 − h): 1 − h if h ≤ ½, else 1/(4h)."""
+        return round_up(1.0 - self.width if self.width <= 0.5 else 0.25 / self.width)
+
+    def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the three branches at once."""
+        gap = np.maximum(1.0 - y * u, 0.0)
+        inner = np.minimum(gap, self.width)
+        return inner * (gap - 0.5 * inner) / self.width
+
+    def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return −y·clip((1 − m)/h, 0, 1)."""
+        return -y * np.clip((1.0 - y * u) / self.width, 0.0, 1.0)
+
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return 1/h where 1 − h ≤ m ≤ 1, else 0."""
+        gap = 1.0 - y * u
+        return ((gap >= 0.0) & (gap <= self.width)) / self.width
+
+    def lipschitz(self, radius: float) -> float:
+        """Return min(1, (1 + radius)/h)."""
+        return min(1.0, (1.0 + radius) / self.width)
+
+    def spread(self, radius: float) -> float:
+        """Return φ at margin −radius less φ at margin radius (rounded up): φ decreases in the margin."""
+        top = self._at(-radius)
+        return min(top, top - self._at(radius) + 8.0 * UNIT * top)

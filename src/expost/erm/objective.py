@@ -1,0 +1,125 @@
+"""L(θ) = mean φ(xᵀθ, y) + (λ/2)‖θ‖² over float64 rows, and its gradient with a rigorous rounding bound.
+
+Sums over rows run in blocks of 8192 whose results are added, so that the error bounds grow like 8192 + n/8192
+instead of n, whatever order the BLAS sums in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from expost.erm._private import Private
+from expost.erm._rounding import BLOCK, INFLATION, ROW_SLACK, gamma, summation_length
+from expost.erm._types import FloatArray
+from expost.erm.losses import Loss
+
+
+class Gradient(NamedTuple):
+    """A computed gradient and a bound on the ℓ₂ norm of its rounding error."""
+
+    vector: FloatArray
+    rounding: float
+
+
+def gradient_rounding(loss: Loss, n: int, p: int, lam: float, norm: float, mean_slope: float) -> float:
+    """Bound ‖computed ∇L(θ) − ∇L(θ)‖₂, given ‖θ‖₂ ≤ ``norm`` and mean |φ'| ≤ ``mean_slope``.
+
+    Proof. Predictions: |û_i − u_i| ≤ γ_p·Σ_j|x_ij||θ_j| ≤ γ_p‖θ‖ since ‖x_i‖₁ ≤ 1, which moves φ' by at
+    most curvature·γ_p‖θ‖; evaluating φ' adds a relative EVALUATION_ULPS·u. Sums: entry j of Σ x_i w_i has
+    error at most γ_K·Σ_i|x_ij||w_i|, K = min(n, 8192) + ⌈n/8192⌉, and the ℓ₂ norm over j is at most the ℓ₁
+    norm, γ_K·Σ_i‖x_i‖₁|w_i| ≤ γ_K·n·mean|w|. Division by n, the product λθ and the last addition add one
+    unit each. Second-order terms are far below the final inflation by 10⁻⁶. ∎
+
+    Examples
+    --------
+    >>> from expost.erm.losses import LogisticLoss
+    >>> gradient_rounding(LogisticLoss(), 100_000, 38, 0.005, 7.5, 1.0) < 1e-12
+    True
+    """
+    length = summation_length(n) + loss.EVALUATION_ULPS + 4
+    bound = gamma(length) * mean_slope + loss.curvature * gamma(p) * norm + gamma(3) * lam * norm
+    return INFLATION * bound
+
+
+class Objective(Private):
+    """The objective over given rows. Private.
+
+    Parameters
+    ----------
+    loss : Loss
+    X : array of shape (n, p)
+        Rows with ‖x‖₁ ≤ 1.
+    y : array of shape (n,)
+        Targets in [−1, 1], or ±1 for a binary loss.
+    lam : float
+        λ > 0.
+    """
+
+    def __init__(self, loss: Loss, X: FloatArray, y: FloatArray, lam: float) -> None:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        if X.ndim != 2 or y.shape != X.shape[:1] or X.shape[0] < 1 or X.shape[1] < 1:
+            raise ValueError("X must have shape (n, p) and y shape (n,), with n, p >= 1")
+        if not 0.0 < lam < math.inf:
+            raise ValueError("lam must be positive and finite")
+        self.loss, self.X, self.y, self.lam = loss, X, y, lam
+        self.n: int = X.shape[0]
+        self.p: int = X.shape[1]
+        # Written so that NaN fails: every bound in this room rests on these.
+        if not all((np.abs(X[block]).sum(axis=1) <= 1.0 + ROW_SLACK).all() for block in self.blocks()):
+            raise ValueError("every row of X must have l1 norm at most 1")
+        if loss.labels == "binary" and not (np.abs(y) == 1.0).all():
+            raise ValueError(f"the {loss.name} loss needs targets -1 and 1")
+        if not (np.abs(y) <= 1.0).all():
+            raise ValueError("every target must lie in [-1, 1]")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(loss={self.loss!r}, n={self.n}, p={self.p}, lam={self.lam})"
+
+    def blocks(self) -> Iterator[slice]:
+        """Yield the blocks of rows that are summed in one go."""
+        for start in range(0, self.n, BLOCK):
+            yield slice(start, min(self.n, start + BLOCK))
+
+    def mean(self, values: FloatArray) -> float:
+        """Return the mean over rows, summed in blocks."""
+        return math.fsum(float(values[block].sum()) for block in self.blocks()) / self.n
+
+    def predictions(self, theta: FloatArray) -> FloatArray:
+        """Return Xθ."""
+        return np.asarray(self.X @ theta)
+
+    def gradient(self, theta: FloatArray, u: FloatArray) -> Gradient:
+        """Return ∇L(θ) and its rounding bound; ``u`` must be freshly computed predictions of θ."""
+        slopes = self.loss.derivative(u, self.y)
+        total = np.zeros(self.p)
+        for block in self.blocks():
+            total += slopes[block] @ self.X[block]
+        mean_slope = self.mean(np.abs(slopes))
+        norm = float(np.linalg.norm(theta))
+        rounding = gradient_rounding(self.loss, self.n, self.p, self.lam, norm, mean_slope)
+        return Gradient(total / self.n + self.lam * theta, rounding)
+
+    def hessian(self, u: FloatArray) -> FloatArray:
+        """Return XᵀDX/n + λI, D the second derivatives at predictions ``u``."""
+        return self._weighted_gram(np.sqrt(self.loss.second_derivative(u, self.y))) + self.lam * np.eye(self.p)
+
+    def covariance(self) -> FloatArray:
+        """Return Σ = XᵀX/n."""
+        return self._weighted_gram(None)
+
+    def _weighted_gram(self, roots: FloatArray | None) -> FloatArray:
+        total = np.zeros((self.p, self.p))
+        for block in self.blocks():
+            rows = self.X[block] if roots is None else self.X[block] * roots[block, None]
+            total += rows.T @ rows
+        return np.asarray(total / self.n)
+
+    def slope_along(self, theta: FloatArray, step: FloatArray, u: FloatArray, v: FloatArray, t: float) -> float:
+        """Return the derivative of L(θ + t·step) in t, from predictions u = Xθ and v = X·step."""
+        data = self.mean(self.loss.derivative(u + t * v, self.y) * v)
+        return data + self.lam * float((theta + t * step) @ step)

@@ -1,0 +1,6 @@
+"""The scikit-learn face of the library."""
+
+from expost.estimators.logistic import AccuracyFirstLogisticRegression
+from expost.estimators.ridge import AccuracyFirstRidge
+
+__all__ = ["AccuracyFirstLogisticRegression", "AccuracyFirstRidge"]

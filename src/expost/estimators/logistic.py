@@ -1,0 +1,199 @@
+"""Logistic regression, accuracy first."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from expost.erm.losses import LogisticLoss
+from expost.estimators._base import AccuracyFirstEstimator, reject_fit_parameters
+from expost.exceptions import InferredClassesWarning
+
+CLASSES_NOT_COVERED = "the two class labels were read off the data; pass classes=(negative, positive)"
+
+
+class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
+    """The most private logistic regression that is accurate enough.
+
+    Minimises, over private rows scaled so that ‖x‖₁ ≤ 1, with labels y = ±1,
+
+    .. math:: L(θ) = \\frac{1}{n} \\sum_i \\log(1 + e^{−y_i x_i^⊤ θ}) + \\frac{λ}{2} ‖θ‖²
+
+    and releases a θ with L(θ) − min L ≤ ``excess_risk``, as :class:`~expost.AccuracyFirstRidge` does for the
+    squared loss.
+
+    Parameters
+    ----------
+    excess_risk, regularization, failure_probability, bounds, feature_bound
+        As in :class:`~expost.AccuracyFirstRidge`.
+    classes : (negative, positive), default=None
+        The two labels. ``None`` reads them off the data, warns, and records in the release that the guarantee does
+        not cover them.
+    perturbation : {"output"}, default="output"
+        Noise goes on the minimiser.
+    method, calibration, noise, n_levels, max_epsilon, fit_intercept, intercept_weight, on_failure, on_invalid,
+    random_state
+        As in :class:`~expost.AccuracyFirstRidge`.
+    radius : float, default=None
+        Largest ‖θ‖₂ considered: by default √(0.2785/λ), or the paper's √(2 ln 2/λ) with calibrations ``"theorem"``
+        and ``"published"``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        Negative and positive label.
+    coef_ : ndarray of shape (1, n_features_in_)
+        Coefficients in the caller's units.
+    intercept_ : ndarray of shape (1,)
+        Constant in the caller's units.
+    release_ : Release
+        What was paid and what is promised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost import AccuracyFirstLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(50_000, 3))
+    >>> y = np.where(X @ [2.0, -1.0, 0.5] + rng.logistic(size=50_000) / 4 > 0, "buys", "leaves")
+    >>> model = AccuracyFirstLogisticRegression(
+    ...     excess_risk=0.02, bounds=1.0, classes=("leaves", "buys"), random_state=0
+    ... ).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8), bool(model.release_.epsilon < 1)
+    (True, True)
+    """
+
+    _estimator_loss = LogisticLoss()
+
+    def __init__(
+        self,
+        *,
+        excess_risk: float | None = None,
+        regularization: float = 0.01,
+        failure_probability: float = 0.1,
+        bounds: Any = None,
+        feature_bound: float | None = None,
+        classes: Sequence[Any] | None = None,
+        perturbation: str = "output",
+        method: str = "above_threshold",
+        calibration: str = "tight",
+        noise: str = "laplace",
+        radius: float | None = None,
+        n_levels: int | None = None,
+        max_epsilon: float | None = None,
+        fit_intercept: bool = False,
+        intercept_weight: float = 0.25,
+        on_failure: str = "refuse",
+        on_invalid: str = "error",
+        random_state: Any = None,
+    ) -> None:
+        self.excess_risk = excess_risk
+        self.regularization = regularization
+        self.failure_probability = failure_probability
+        self.bounds = bounds
+        self.feature_bound = feature_bound
+        self.classes = classes
+        self.perturbation = perturbation
+        self.method = method
+        self.calibration = calibration
+        self.noise = noise
+        self.radius = radius
+        self.n_levels = n_levels
+        self.max_epsilon = max_epsilon
+        self.fit_intercept = fit_intercept
+        self.intercept_weight = intercept_weight
+        self.on_failure = on_failure
+        self.on_invalid = on_invalid
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike, **unsupported: Any) -> AccuracyFirstLogisticRegression:
+        """Search for the most private model that meets the target.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Private features.
+        y : array-like of shape (n_samples,)
+            Private labels, two kinds.
+        **unsupported
+            Nothing else is taken; ``sample_weight`` raises an error that says why.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        AccuracyNotReached
+            No level qualified. The exception's ``release`` says what the refusal cost.
+        TargetUnreachable
+            No data set of this size could meet the target within ``max_epsilon``; nothing was spent.
+        """
+        reject_fit_parameters(type(self).__name__, unsupported)
+        checked, labels = self._validate_xy(X, y)
+        preparation = self._preparation(checked.shape[1], None)
+        problem = self._problem(len(checked), preparation.n_parameters)
+        classes, not_covered = self._settle_classes(labels)
+        rows = preparation.prepare_classification(
+            checked,
+            labels,
+            classes,
+            on_invalid=self.on_invalid,  # type: ignore[arg-type]  # checked there
+        )
+        self.release_ = self._search(rows, problem, preparation, not_covered)
+        self.classes_ = classes
+        coef, intercept = preparation.to_caller_units(np.asarray(self.release_.hypothesis))
+        self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
+        self._keep_model(coef, intercept, classes=classes)
+        return self
+
+    def _settle_classes(self, labels: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
+        if self.classes is not None:
+            classes = np.asarray(self.classes)
+            if classes.shape != (2,) or classes[0] == classes[1]:
+                raise ValueError("classes must be two different labels: (negative, positive)")
+            return classes, ()
+        check_classification_targets(labels)
+        found = np.unique(labels)
+        if len(found) > 2:
+            raise ValueError("Only binary classification is supported. The type of the target is multiclass.")
+        if len(found) < 2:
+            raise ValueError(
+                "the data hold a single class, so the other label cannot be read off them; pass "
+                "classes=(negative, positive)"
+            )
+        warnings.warn(
+            "class labels were read off the data, which the privacy guarantee does not cover; pass "
+            "classes=(negative, positive)",
+            InferredClassesWarning,
+            stacklevel=3,
+        )
+        return found, (CLASSES_NOT_COVERED,)
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return xᵀθ in scaled units; positive means the positive class."""
+        return self._linear(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict labels."""
+        positive = self.decision_function(X) > 0
+        predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
+        return predicted
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the probability of each class under the logistic model."""
+        positive = expit(self.decision_function(X))
+        return np.column_stack([1 - positive, positive])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # how well it fits is the caller's choice, stated as excess_risk
+        return tags

@@ -1,0 +1,189 @@
+"""Ridge regression, accuracy first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+
+from expost.data import resolve_target_bounds
+from expost.erm.losses import SquaredLoss
+from expost.estimators._base import AccuracyFirstEstimator, reject_fit_parameters
+
+
+class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
+    """The most private ridge regression that is accurate enough.
+
+    Minimises, over private rows scaled so that ‖x‖₁ ≤ 1 and |y| ≤ 1,
+
+    .. math:: L(θ) = \\frac{1}{2n} ‖y − Xθ‖² + \\frac{λ}{2} ‖θ‖²
+
+    and releases a θ with L(θ) − min L ≤ ``excess_risk`` (with probability at least 1 − ``failure_probability`` over
+    the noise) at the smallest privacy loss the search finds; ``release_`` says what was paid. If no level
+    qualifies, nothing is released and :class:`~expost.AccuracyNotReached` is raised.
+
+    Parameters
+    ----------
+    excess_risk : float
+        How much worse than the best model the released one may be, in scaled units. Required.
+    regularization : float, default=0.01
+        λ, in scaled units.
+    failure_probability : float, default=0.1
+        γ: the chance, over the noise, that the accuracy promise is broken.
+    bounds : scalar, (lower, upper) or dict, default=None
+        Public bounds of the columns. They are moved into the bounds, shifted and scaled to [−1, 1]; a scalar s means
+        (−s, s), lower and upper may be arrays, a dict gives (lower, upper) by column. Symmetric bounds keep zeros
+        at zero. ``None`` leaves the columns as they are.
+    feature_bound : float, default=None
+        ℓ₁ norm that rows are divided by and clipped to, after ``bounds``. By default the number of columns when
+        bounds are given (then nothing is clipped); required otherwise. With 1.0 and no bounds rows are used as they
+        are and clipped to norm 1, the setting of the paper.
+    target_bound, target_bounds : float or (lower, upper)
+        Public bounds of the target: B for (−B, B), or a pair. Exactly one is required.
+    perturbation : {"covariance", "output"}, default="covariance"
+        Whether noise goes on the second moments or on the minimiser.
+    method : {"above_threshold", "doubling", "theory", "fixed"}, default="above_threshold"
+        How the privacy level is found. ``"fixed"`` searches nothing, spends ``max_epsilon`` and promises no accuracy.
+    calibration : {"tight", "theorem", "published"}, default="tight"
+        How the test is calibrated; see :func:`expost.calibrate`.
+    noise : {"laplace"}, default="laplace"
+        Exact discrete Laplace noise.
+    radius : float, default=None
+        Largest ‖θ‖₂ considered. By default the ball the optimum is known to lie in: 1/(2√λ), or the paper's 1/√λ with
+        calibrations ``"theorem"`` and ``"published"``. A smaller one costs less privacy, and accuracy is then
+        promised against the best θ within it.
+    n_levels : int, default=None
+        How many privacy levels to search: 1000 for the paper's calibrations, 32 for ``"tight"``.
+    max_epsilon : float, default=None
+        No outcome of the search may cost more.
+    fit_intercept : bool, default=False
+        Add a constant column of weight ``intercept_weight`` inside the ℓ₁ bound; regularised, and counted in p.
+    intercept_weight : float, default=0.25
+        Share of the unit ℓ₁ norm that the constant column takes; features keep the rest.
+    full_matrix : bool, default=False
+        Noise on all p² second moments, as in the paper, instead of the upper triangle at half the variance.
+    on_failure : {"refuse", "release_optimum"}, default="refuse"
+        ``"release_optimum"`` returns the **non-private** optimum when nothing qualifies, and reports ε = ∞.
+    on_invalid : {"error", "clip"}, default="error"
+        What NaN and infinite values do: an error for the curator, which the guarantee does not cover, or a value
+        within the bounds.
+    random_state : None, int or RandomState, default=None
+        ``None`` is the cryptographic source. Anything else is simulation: the release says it protects nobody.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,)
+        Coefficients in the caller's units.
+    intercept_ : float
+        Constant in the caller's units (not zero without ``fit_intercept`` if bounds shift the columns or the target).
+    release_ : Release
+        What was paid and what is promised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost import AccuracyFirstRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, size=(50_000, 3))
+    >>> y = X @ [2.0, -1.0, 0.5] + rng.normal(size=50_000)
+    >>> model = AccuracyFirstRidge(
+    ...     excess_risk=0.01, bounds=(0, 10), target_bounds=(-15, 30), random_state=0
+    ... ).fit(X, y)
+    >>> model.release_.status, bool(model.release_.epsilon < 2)
+    ('released', True)
+    >>> model.predict(X[:2]).shape
+    (2,)
+    """
+
+    _estimator_loss = SquaredLoss()
+
+    def __init__(
+        self,
+        *,
+        excess_risk: float | None = None,
+        regularization: float = 0.01,
+        failure_probability: float = 0.1,
+        bounds: Any = None,
+        feature_bound: float | None = None,
+        target_bound: float | None = None,
+        target_bounds: tuple[float, float] | None = None,
+        perturbation: str = "covariance",
+        method: str = "above_threshold",
+        calibration: str = "tight",
+        noise: str = "laplace",
+        radius: float | None = None,
+        n_levels: int | None = None,
+        max_epsilon: float | None = None,
+        fit_intercept: bool = False,
+        intercept_weight: float = 0.25,
+        full_matrix: bool = False,
+        on_failure: str = "refuse",
+        on_invalid: str = "error",
+        random_state: Any = None,
+    ) -> None:
+        self.excess_risk = excess_risk
+        self.regularization = regularization
+        self.failure_probability = failure_probability
+        self.bounds = bounds
+        self.feature_bound = feature_bound
+        self.target_bound = target_bound
+        self.target_bounds = target_bounds
+        self.perturbation = perturbation
+        self.method = method
+        self.calibration = calibration
+        self.noise = noise
+        self.radius = radius
+        self.n_levels = n_levels
+        self.max_epsilon = max_epsilon
+        self.fit_intercept = fit_intercept
+        self.intercept_weight = intercept_weight
+        self.full_matrix = full_matrix
+        self.on_failure = on_failure
+        self.on_invalid = on_invalid
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike, **unsupported: Any) -> AccuracyFirstRidge:
+        """Search for the most private model that meets the target.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Private features.
+        y : array-like of shape (n_samples,)
+            Private target.
+        **unsupported
+            Nothing else is taken; ``sample_weight`` raises an error that says why.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        AccuracyNotReached
+            No level qualified. The exception's ``release`` says what the refusal cost.
+        TargetUnreachable
+            No data set of this size could meet the target within ``max_epsilon``; nothing was spent.
+        """
+        reject_fit_parameters(type(self).__name__, unsupported)
+        target = resolve_target_bounds(self.target_bound, self.target_bounds)
+        checked, wanted = self._validate_xy(X, y)
+        preparation = self._preparation(checked.shape[1], target)
+        problem = self._problem(len(checked), preparation.n_parameters)
+        rows = preparation.prepare_regression(checked, wanted, on_invalid=self.on_invalid)  # type: ignore[arg-type]
+        self.release_ = self._search(rows, problem, preparation, (), full_matrix=self.full_matrix)
+        coef, intercept = preparation.to_caller_units(np.asarray(self.release_.hypothesis))
+        self.coef_, self.intercept_ = coef, intercept
+        self._keep_model(coef, intercept)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Predict the target in the caller's units."""
+        return self._linear(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # how well it fits is the caller's choice, stated as excess_risk
+        return tags

@@ -1,0 +1,35 @@
+"""Errors and warnings with names a caller can catch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from expost.privacy.release import Release
+
+
+class AccuracyNotReached(Exception):
+    """No level qualified: the search refused, and its :attr:`release` says what the refusal cost."""
+
+    def __init__(self, release: Release) -> None:
+        super().__init__(
+            f"no hypothesis met the accuracy target, so none is returned; the refusal itself cost "
+            f"epsilon = {release.epsilon:.4g} (ex-post, one row replaced). Ask for less accuracy, allow a larger "
+            f"max_epsilon, or use more rows."
+        )
+        self.release = release
+
+    def __reduce__(self) -> tuple[type[AccuracyNotReached], tuple[Release]]:
+        return (type(self), (self.release,))
+
+
+class TargetUnreachable(ValueError):
+    """No data set of this size could meet the target within the budget; nothing was spent."""
+
+
+class InferredClassesWarning(UserWarning):
+    """Class labels were read off the data, which the privacy guarantee does not cover."""
+
+
+class NotPrivateWarning(UserWarning):
+    """What was asked for is returned, and it is not private."""

@@ -1,0 +1,193 @@
+"""Gradual release: one private vector, revealed with less and less noise, paying only for the last step.
+
+*Released*: the values of an integer vector v plus discrete Laplace noise at levels ε₁ < … < ε_t, for whatever
+t the search stops at. *Neighbours*: v and v' with ‖v − v'‖₁ ≤ Δ. *Guarantee* (theory A2 with B1): at every
+level the coordinates are v + DLap(ε_t/Δ), independent, and every prefix up to t is a randomised function of
+the value at t alone; revealing the prefix is therefore exactly ε_t-private.
+
+Why: DLap(a) is DLap(b) plus an independent J for rates a < b, where J is 0 with probability
+w = (sinh(a/2)/sinh(b/2))² and DLap(a) otherwise. (Generating functions: DLap(r) has characteristic function
+(cosh r − 1)/(cosh r − cos s), and w + (1−w)·(cosh a − 1)/(cosh a − cos s) is the quotient of the two, because
+cosh r − 1 = 2 sinh²(r/2).) Each coordinate needs a coin of its own: with one coin for all, the marginal at a
+level would not be a product and the guarantee would fail.
+
+A coordinate jumps about 2·ln(ε_T/ε₁) times however many levels there are, so jumps are stored, not levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from operator import index
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.noise.coins import WORD, below
+from expost.noise.laplace import Integers, laplace_at, narrowed, rate_of
+from expost.noise.probability import keep_bits
+from expost.noise.source import WordSource, resolve_source
+
+_COINS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class LevelValue:
+    """What one level of a path reveals."""
+
+    index: int
+    epsilon: float
+    values: Integers
+
+
+class NoisePath:
+    """The gradual release of an integer vector at an increasing list of privacy levels.
+
+    Parameters
+    ----------
+    values
+        The private integer vector (int64 or Python integers).
+    sensitivity
+        Its ℓ₁-sensitivity Δ, an integer in the same units.
+    levels
+        Strictly increasing privacy levels.
+    random_state
+        ``None`` for the secure source; an integer or a source for simulation.
+
+    Notes
+    -----
+    The object holds the private vector and all of the noise; only what iteration has yielded is paid for.
+    A level's values are int64 if they all fit in 62 bits and Python integers otherwise, which depends on
+    nothing but those values: a width for the whole path would tell of levels not yet paid for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> path = NoisePath(np.array([1000, 2000]), 1, [0.01, 0.1, 1.0], random_state=3)
+    >>> [step.epsilon for step in path]
+    [0.01, 0.1, 1.0]
+    """
+
+    def __init__(
+        self,
+        values: Integers,
+        sensitivity: int,
+        levels: Sequence[float],
+        *,
+        random_state: int | WordSource | None = None,
+    ) -> None:
+        self.levels = check_levels(levels)
+        rates = tuple(rate_of(level, sensitivity) for level in self.levels)
+        self.sensitivity = int(sensitivity)
+        values = _check_values(values)
+        size = values.size
+        source = resolve_source(random_state)
+        self.secure = source.secure
+
+        at, where = _draw_jumps(rates, size, source)
+        rows = np.concatenate([np.full(size, len(rates) - 1, dtype=np.intp), at])
+        draws = laplace_at(rates, rows, source)
+        last, jumps = draws[:size], draws[size:]
+
+        if not _fits(values, last, where, jumps):
+            values, last, jumps = (a.astype(object) for a in (values, last, jumps))
+        else:
+            values = values.astype(np.int64)
+        first = values + last
+        np.add.at(first, where, jumps)
+        self._first, self._where, self._jumps = first, where, jumps
+        # jumps[start[t]:start[t+1]] are those between level t+1 and level t
+        self._start = np.searchsorted(at, np.arange(len(rates) + 1))
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return int(self._first.size)
+
+    @property
+    def stored_jumps(self) -> int:
+        """How many jumps are kept; grows with size·ln(ε_T/ε₁), not with the number of levels.
+
+        For watching memory, not for release: given the number of jumps, the noise is no longer Laplace.
+        """
+        return int(self._jumps.size)
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __iter__(self) -> Iterator[LevelValue]:
+        """Yield the value at every level, the most private first."""
+        current = self._first.copy()
+        for t, epsilon in enumerate(self.levels):
+            yield LevelValue(t, epsilon, narrowed(current.copy()))
+            step = slice(self._start[t], self._start[t + 1])
+            current[self._where[step]] -= self._jumps[step]  # no coordinate twice between the same two levels
+
+    def __reduce__(self) -> str:
+        raise TypeError("a noise path holds private values and noise not yet paid for; it cannot be pickled")
+
+    def __repr__(self) -> str:
+        return f"NoisePath(size={self.size}, levels={len(self.levels)})"
+
+
+def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
+    """Return the levels as floats, checking that they are positive, finite and strictly increasing."""
+    checked = tuple(float(level) for level in levels)
+    if not checked:
+        raise ValueError("levels must contain at least one privacy level")
+    if not all(0 < level < float("inf") for level in checked):
+        raise ValueError("privacy levels must be positive and finite")
+    if any(b <= a for a, b in pairwise(checked)):
+        raise ValueError("privacy levels must be strictly increasing (the most private first)")
+    return checked
+
+
+def _check_values(values: Integers) -> Integers:
+    values = np.asarray(values)
+    if values.ndim != 1:
+        raise ValueError(f"values must be one-dimensional, got shape {values.shape}")
+    if values.dtype == object:  # may hold NumPy integers, which would wrap, or floats, which would round
+        try:
+            return np.array([index(value) for value in values], dtype=object)
+        except TypeError:
+            pass
+    elif values.dtype.kind in "iu":
+        return values
+    raise ValueError("values must be integers in grid units; round them to a public grid first")
+
+
+def _draw_jumps(
+    rates: tuple[Fraction, ...], size: int, source: WordSource
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Flip every coordinate's coin between every two levels; return where it says jump, sorted by level."""
+    steps = len(rates) - 1
+    first = np.array([keep_bits(a, b, 64) >> (64 - WORD) for a, b in pairwise(rates)], dtype=np.uint16)
+    at: list[NDArray[np.intp]] = []
+    where: list[NDArray[np.intp]] = []
+    block = max(1, _COINS_AT_ONCE // max(1, size))
+    for start in range(0, steps, block):
+        stop = min(steps, start + block)
+        uniform = source.words((stop - start) * size).reshape(stop - start, size)
+
+        def bits_of(tie: tuple[int, ...], start: int = start) -> Callable[[int], int]:
+            a, b = rates[start + tie[0]], rates[start + tie[0] + 1]
+            return lambda count: keep_bits(a, b, count)
+
+        keep = below(uniform, np.broadcast_to(first[start:stop, None], uniform.shape), bits_of, source)
+        level, coordinate = np.nonzero(~keep)
+        at.append(level + start)
+        where.append(coordinate)
+    if not at:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    return np.concatenate(at), np.concatenate(where)
+
+
+def _fits(values: Integers, last: Integers, where: NDArray[np.intp], jumps: Integers) -> bool:
+    """Whether every partial sum along the path stays within 62 bits (floats do: the margin is twofold)."""
+    if any(a.dtype == object for a in (values, last, jumps)):
+        return False
+    reach = np.abs(values.astype(np.float64)) + np.abs(last.astype(np.float64))
+    np.add.at(reach, where, np.abs(jumps.astype(np.float64)))
+    return bool(reach.max(initial=0.0) < 2.0**62)

@@ -1,0 +1,64 @@
+"""Ex-post losses add (theory A1), also when later runs were chosen after seeing earlier ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from expost.privacy.release import Release
+
+
+def add_losses(*losses: float) -> float:
+    """Return a float that is not below the exact sum of the losses.
+
+    Examples
+    --------
+    >>> add_losses(0.1, 0.2) >= 0.1 + 0.2
+    True
+    >>> add_losses(1.0, 0.0)
+    1.0
+    """
+    total = math.fsum(losses)
+    if math.isinf(total) or math.fsum((*losses, -total)) <= 0:  # fsum is correctly rounded: its sign is exact
+        return total
+    return math.nextafter(total, math.inf)
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The joint cost of several releases about the same rows."""
+
+    epsilon: float
+    epsilon_worst_case: float
+    count: int
+
+    @property
+    def risk_factor(self) -> float:
+        """The factor e^ε by which any observer's odds can have moved."""
+        return _exp(self.epsilon)
+
+
+def compose(releases: Iterable[Release]) -> Composition:
+    """Return what a sequence of releases has cost together, refusals included.
+
+    Examples
+    --------
+    >>> compose([]).epsilon
+    0.0
+    """
+    listed = list(releases)
+    return Composition(
+        epsilon=add_losses(*(release.epsilon for release in listed)),
+        epsilon_worst_case=add_losses(*(release.epsilon_worst_case for release in listed)),
+        count=len(listed),
+    )
+
+
+def _exp(epsilon: float) -> float:
+    try:
+        return math.exp(epsilon)
+    except OverflowError:
+        return math.inf

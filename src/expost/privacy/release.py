@@ -1,0 +1,251 @@
+"""The release: the only object that carries anything about the data out of a search.
+
+It is frozen, says what it covers, and survives a round trip through JSON. What only the curator may see (the true
+excess risk, θ*) is never in it; see :mod:`expost.search.curator`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any, Literal
+
+import numpy as np
+
+from expost.privacy.composition import _exp, add_losses
+
+NEIGHBOURS = "one row replaced by any other row; the number of rows is public"
+FORMAT = 1
+
+
+class FrozenMapping(Mapping[str, Any]):
+    """A read-only dictionary, so that a frozen release is frozen all the way down.
+
+    By hand because ``types.MappingProxyType`` cannot be pickled, and estimators are.
+    """
+
+    __slots__ = ("_items",)
+    _items: dict[str, Any]
+
+    def __init__(self, items: Mapping[str, Any] | None = None) -> None:
+        frozen = {str(key): freeze(value) for key, value in (items or {}).items()}
+        object.__setattr__(self, "_items", frozen)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a release cannot be changed")
+
+    def __reduce__(self) -> tuple[type[FrozenMapping], tuple[dict[str, Any]]]:
+        return (FrozenMapping, (dict(self._items),))
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self._items.items(), key=lambda item: item[0])))
+
+    def __repr__(self) -> str:
+        return repr(dict(self._items))
+
+
+def freeze(value: Any) -> Any:
+    """Return an immutable copy made of plain Python values."""
+    if isinstance(value, Mapping):
+        return FrozenMapping(value)
+    if isinstance(value, np.ndarray):
+        return freeze(value.tolist())
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list | tuple):
+        return tuple(freeze(item) for item in value)
+    return value
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the caller was promised about accuracy, and against what.
+
+    ``excess_risk`` is in scaled units (rows in the unit ℓ₁ ball, targets in [−1, 1]);
+    ``excess_risk_caller_units`` is the same number in squared target units where there are any.
+    """
+
+    statement: str
+    excess_risk: float | None = None
+    excess_risk_caller_units: float | None = None
+    failure_probability: float | None = None
+    radius: float | None = None
+    regularization: float | None = None
+
+
+def _versions() -> FrozenMapping:
+    return FrozenMapping(
+        {
+            "expost": metadata.version("expost"),
+            "numpy": np.__version__,
+            "cryptography": metadata.version("cryptography"),
+            "python": platform.python_version(),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Release:
+    """The outcome of one search and the privacy it cost.
+
+    Attributes
+    ----------
+    status
+        ``"released"`` or ``"refused"``. A refusal carries no hypothesis and still costs privacy.
+    epsilon
+        Total ex-post privacy loss of this outcome.
+    epsilon_worst_case
+        The ex-ante guarantee: no outcome of this search could have cost more; ``inf`` when there is no such bound.
+    epsilon_generation, epsilon_test, epsilon_probe
+        The parts of ``epsilon``: revealing hypotheses, testing them, measuring the data beforehand.
+    hypothesis
+        θ in scaled units (nested tuples of floats), or ``None`` for a refusal.
+    level, n_levels
+        Which privacy level the search stopped at (from 0), of how many.
+    promise
+        What is promised about accuracy.
+    noise
+        ``"exact"`` if every random decision follows its stated distribution exactly.
+    secure
+        False if the noise came from a seed; such a release protects nobody.
+    exact, charged
+        Which parts of the computation are exact integer arithmetic, and which are floating point whose error
+        was bounded and charged to the sensitivity.
+    claims
+        What the caller stated and the library could not check (a black box's ε, say).
+    not_covered
+        What the guarantee does not cover.
+
+    Examples
+    --------
+    >>> r = Release(status="released", method="fixed", epsilon_generation=0.5, epsilon_worst_case=0.5)
+    >>> r.epsilon
+    0.5
+    >>> Release.from_json(r.to_json()) == r
+    True
+    """
+
+    status: Literal["released", "refused"]
+    method: str
+    epsilon_generation: float = 0.0
+    epsilon_test: float = 0.0
+    epsilon_probe: float = 0.0
+    epsilon_worst_case: float = math.inf
+    hypothesis: Any = None
+    level: int | None = None
+    n_levels: int | None = None
+    promise: Promise = field(default_factory=lambda: Promise("no accuracy is promised"))
+    perturbation: str | None = None
+    calibration: str | None = None
+    noise: Literal["exact", "over the reals"] = "exact"
+    secure: bool = True
+    neighbours: str = NEIGHBOURS
+    preparation: FrozenMapping = field(default_factory=FrozenMapping)
+    parameters: FrozenMapping = field(default_factory=FrozenMapping)
+    exact: tuple[str, ...] = ()
+    charged: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    versions: FrozenMapping = field(default_factory=_versions)
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon_generation", "epsilon_test", "epsilon_probe", "epsilon_worst_case"):
+            value = getattr(self, name)
+            if not value >= 0:
+                raise ValueError(f"{name} must be a non-negative number, got {value}")
+        if self.status not in ("released", "refused"):
+            raise ValueError(f"status must be 'released' or 'refused', got {self.status!r}")
+        if self.status == "refused" and self.hypothesis is not None:
+            raise ValueError("a refusal carries no hypothesis")
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, Mapping | list | tuple | np.ndarray | np.generic):
+                object.__setattr__(self, item.name, freeze(value))
+
+    @property
+    def epsilon(self) -> float:
+        """Total ex-post privacy loss of this outcome (never below the exact sum of its parts)."""
+        return add_losses(self.epsilon_generation, self.epsilon_test, self.epsilon_probe)
+
+    @property
+    def risk_factor(self) -> float:
+        """The factor e^ε by which any observer's odds about one row can have moved."""
+        return _exp(self.epsilon)
+
+    def with_details(self, **details: Any) -> Release:
+        """Return a copy with further descriptive fields set; losses and hypothesis stay as they are."""
+        fixed = {"status", "hypothesis", "epsilon_generation", "epsilon_test", "epsilon_probe"}
+        if fixed & set(details):
+            raise ValueError(f"{sorted(fixed & set(details))} are settled by the search")
+        return dataclasses.replace(self, **details)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and lists, ready for JSON; ``epsilon`` and ``risk_factor`` included."""
+        plain = {item.name: _plain(getattr(self, item.name)) for item in dataclasses.fields(self)}
+        return {
+            "format": FORMAT,
+            "epsilon": _plain(self.epsilon),
+            "risk_factor": _plain(self.risk_factor),
+            **plain,
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return the release as JSON. JSON has no infinity: it is written ``{"float": "inf"}``."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Release:
+        """Read what :meth:`to_json` wrote; an inconsistent or foreign text is a ``ValueError``."""
+        try:
+            raw = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"not a release: {error}") from None
+        if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+            raise ValueError(f"not a release of format {FORMAT}; was it written by another version?")
+        stated = _restore(raw.pop("epsilon", None))
+        raw.pop("format"), raw.pop("risk_factor", None)
+        known = {item.name for item in dataclasses.fields(cls)}
+        if set(raw) != known:
+            raise ValueError(f"not a release: fields {sorted(set(raw) ^ known)} are missing or unknown")
+        restored = {name: _restore(value) for name, value in raw.items()}
+        restored["promise"] = Promise(**restored["promise"])
+        release = cls(**restored)
+        if stated != release.epsilon:
+            raise ValueError("not a release: the stated epsilon is not the sum of its parts")
+        return release
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Promise):
+        return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}  # JSON has no infinity, and a bare string could be somebody's class label
+    return value
+
+
+def _restore(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"float"}:
+            return float(value["float"])
+        return {key: _restore(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(_restore(item) for item in value)
+    return value

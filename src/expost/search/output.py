@@ -1,0 +1,82 @@
+"""Output perturbation (theory A5): noise on the minimiser itself, for any smooth convex loss.
+
+*Released*: θ* plus noise, rescaled into the ball. *Neighbours*: one row replaced. *Sensitivity*: θ* moves by at most
+Δ₁ in ℓ₁ (``expost.erm.sensitivity``); the minimiser found numerically lies within d of θ* in ℓ₂, d a public number
+fixed by the solver's tolerance, so 2√p·d is added; rounding to a public grid g makes it ⌊Δ₁/g⌋ + p units (theory B1).
+*Theorem*: gradual release of the rounded vector (``expost.noise.path``); rescaling is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.data.fixed_point import ONE
+from expost.data.rows import Rows
+from expost.erm.minimise import default_tolerance, minimise
+from expost.erm.risk import GeneralRisk
+from expost.erm.sensitivity import grid_sensitivity
+from expost.noise.laplace import Integers
+from expost.noise.path import NoisePath
+from expost.noise.source import WordSource
+from expost.search.covariance import CHARGED, risk_query
+from expost.search.plan import Problem
+from expost.search.query import ErrorQuery, public_grid
+
+
+class OutputGenerator:
+    """Hypotheses from a noisy minimiser.
+
+    Parameters
+    ----------
+    rows
+        The private rows.
+    problem
+        The public side; its loss says what is minimised.
+    """
+
+    exact = ("rows in fixed point", "generation noise", "test noise and comparisons")
+    charged = (
+        "minimiser: solver tolerance and rounding to a public grid charged to its sensitivity",
+        *CHARGED,
+    )
+
+    def __init__(self, rows: Rows, problem: Problem) -> None:
+        self._problem = problem
+        x = rows.x.astype(np.float64) / ONE
+        y = rows.y.astype(np.float64) / ONE
+        radius = problem.radius if problem.radius_stated else None
+        tolerance = default_tolerance(problem.loss, rows.n, rows.p, problem.regularization, radius)
+        found = minimise(problem.loss, x, y, problem.regularization, tolerance=tolerance, radius=radius)
+        self.risk = GeneralRisk(problem.loss, x, y, problem.regularization, found)
+        delta = problem.output_sensitivity + 2 * math.sqrt(problem.p) * found.distance_bound
+        self._grid = public_grid(delta / problem.p)
+        self._units = grid_sensitivity(delta, self._grid, problem.p)
+
+    def path(self, levels: tuple[float, ...], source: WordSource) -> NoisePath:
+        """Draw the gradual release of the minimiser."""
+        rounded = np.rint(self.risk.optimum / self._grid).astype(np.int64)
+        return NoisePath(rounded, self._units, levels, random_state=source)
+
+    def hypothesis(self, values: Integers) -> NDArray[np.float64]:
+        """Return the noisy minimiser, rescaled into the ball if it lies outside."""
+        theta = values.astype(np.float64) * self._grid
+        return into_ball(theta, self._problem.radius)
+
+    def query(self) -> ErrorQuery:
+        """Return the excess risk as a question a test may ask."""
+        return risk_query(self.risk, self._problem)
+
+
+def into_ball(theta: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+    """Rescale θ to the ball's surface if it lies outside.
+
+    Examples
+    --------
+    >>> into_ball(np.array([3.0, 4.0]), 1.0)
+    array([0.6, 0.8])
+    """
+    norm = float(np.linalg.norm(theta))
+    return theta if norm <= radius else theta * (radius / norm)

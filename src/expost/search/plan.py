@@ -1,0 +1,220 @@
+"""Everything about a search that is settled before a row is looked at: radius, sensitivities, levels, test budgets.
+
+A plan is public. It is also where hopeless requests end: a target that no data set of this size could meet within
+the budget is refused here, before anything is spent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from expost.erm.losses import Loss
+from expost.erm.sensitivity import (
+    excess_risk_sensitivity,
+    minimiser_l1_sensitivity,
+    paper_ridge_output_sensitivity,
+)
+from expost.exceptions import TargetUnreachable
+from expost.noise.path import check_levels
+from expost.privacy.composition import add_losses
+from expost.search.calibration import Calibration, calibrate
+from expost.search.levels import geometric_levels
+from expost.search.query import QueryGrid
+from expost.search.theory import covariance_epsilon, output_logistic_epsilon, output_smooth_epsilon
+
+Perturbation = Literal["covariance", "output"]
+
+_PAPER = ("theorem", "published")
+_DEFAULT_LEVELS = {"theorem": 1000, "published": 1000, "tight": 32}
+_ROUNDING = 1 + 1e-9  # a hypothesis may exceed the ball by rounding; sensitivities are charged for this much more
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A regression problem as far as it is public.
+
+    Attributes
+    ----------
+    loss, n, p, regularization
+        What is minimised: mean loss over n rows of p columns plus (λ/2)‖θ‖².
+    excess_risk
+        α, the accuracy asked for.
+    failure_probability
+        γ.
+    radius
+        Hypotheses and optimum are compared within the ball of this ℓ₂ radius.
+    paper_constants
+        Whether radius and sensitivities are the paper's own (calibrations ``theorem`` and ``published``) or the
+        sharper proved ones.
+    """
+
+    loss: Loss
+    n: int
+    p: int
+    regularization: float
+    excess_risk: float
+    failure_probability: float
+    radius: float
+    radius_stated: bool
+    paper_constants: bool
+
+    @classmethod
+    def of(
+        cls,
+        loss: Loss,
+        *,
+        n: int,
+        p: int,
+        regularization: float,
+        excess_risk: float,
+        failure_probability: float = 0.1,
+        calibration: str = "tight",
+        radius: float | None = None,
+    ) -> Problem:
+        """Check the arguments and settle the radius: stated, the paper's, or the smaller proved one (theory B10)."""
+        _positive("regularization", regularization)
+        _positive("excess_risk", excess_risk)
+        if not 0 < failure_probability < 1:
+            raise ValueError(f"failure_probability must lie strictly between 0 and 1, got {failure_probability}")
+        paper = calibration in _PAPER
+        natural = loss.paper_radius(regularization) if paper else loss.radius(regularization)
+        if radius is not None:
+            _positive("radius", radius)
+        # a ball larger than the one the optimum is known to lie in would only cost more
+        stated = radius is not None and radius < loss.radius(regularization)
+        chosen = natural if radius is None else min(float(radius), natural)
+        return cls(loss, n, p, regularization, excess_risk, failure_probability, chosen, stated, paper)
+
+    @property
+    def risk_sensitivity(self) -> float:
+        """Sensitivity of the excess risk of any hypothesis in the ball."""
+        return excess_risk_sensitivity(self.loss, self.radius * _ROUNDING, self.n)
+
+    @property
+    def output_sensitivity(self) -> float:
+        """ℓ₁-sensitivity of the exact minimiser."""
+        if self.paper_constants and self.loss.name == "squared":
+            return paper_ridge_output_sensitivity(self.radius, self.n, self.p, self.regularization)
+        return minimiser_l1_sensitivity(self.loss, self.radius, self.n, self.regularization, self.p)
+
+    def theory_epsilon(self, perturbation: Perturbation) -> float:
+        """Return the ε at which the utility theorem promises expected excess risk α (theory A7)."""
+        if perturbation == "covariance":
+            return covariance_epsilon(self.excess_risk, n=self.n, p=self.p, radius=self.radius)
+        if self.paper_constants and self.loss.name == "logistic":
+            return output_logistic_epsilon(self.excess_risk, n=self.n, p=self.p, regularization=self.regularization)
+        return output_smooth_epsilon(
+            self.excess_risk,
+            sensitivity=self.output_sensitivity,
+            p=self.p,
+            curvature=self.loss.curvature,
+            regularization=self.regularization,
+        )
+
+    @property
+    def compared_with(self) -> str:
+        """Name the set the promise is made against."""
+        if self.radius_stated:
+            return f"the best θ with ‖θ‖₂ ≤ {self.radius:.6g} (the radius you stated)"
+        return "the unconstrained optimum"
+
+
+@dataclass(frozen=True)
+class TestPlan:
+    """Levels and test budgets of an AboveThreshold search."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    problem: Problem
+    calibration: Calibration
+    levels: tuple[float, ...]
+    risk_error: float
+
+    @property
+    def epsilon_worst_case(self) -> float:
+        """No outcome of the search costs more."""
+        return add_losses(self.levels[-1], self.calibration.epsilon)
+
+
+def plan_test(
+    problem: Problem,
+    perturbation: Perturbation,
+    *,
+    risk_error: float,
+    calibration: str = "tight",
+    levels: Sequence[float] | None = None,
+    n_levels: int | None = None,
+    max_epsilon: float | None = None,
+) -> TestPlan:
+    """Settle levels and test budgets, or say why nothing can be promised.
+
+    Parameters
+    ----------
+    problem, perturbation
+        What is searched.
+    risk_error
+        Bound on the floating-point error of an excess risk.
+    calibration
+        ``"theorem"``, ``"published"`` or ``"tight"``.
+    levels
+        Privacy levels of your own; by default geometric, from 1/n (``tight``: from where a level stops mattering
+        beside the test) to four times the theory inversion (theory A8).
+    n_levels
+        How many, when ``levels`` is not given.
+    max_epsilon
+        No outcome may cost more.
+    """
+    n_tests = _level_count(calibration, levels, n_levels)
+    charged = QueryGrid.of(problem.risk_sensitivity, error_bound=risk_error).effective_sensitivity
+    test = calibrate(
+        calibration,
+        target=problem.excess_risk,
+        failure_probability=problem.failure_probability,
+        n_tests=n_tests,
+        sensitivity=charged,
+    )
+    budget = math.inf
+    if max_epsilon is not None:
+        _positive("max_epsilon", max_epsilon)
+        budget = max_epsilon - test.epsilon
+        if budget <= 0:
+            rows = math.ceil(problem.n * test.epsilon / max_epsilon * 1.1)
+            raise TargetUnreachable(
+                f"testing alone would cost epsilon = {test.epsilon:.4g} at n = {problem.n}, more than max_epsilon = "
+                f"{max_epsilon:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, a smaller radius, "
+                f"or about {rows:,} rows. Nothing was spent."
+            )
+    if levels is None:
+        last = min(4 * problem.theory_epsilon(perturbation), budget)
+        first = 1 / problem.n if calibration in _PAPER else max(1 / problem.n, test.epsilon / 64)
+        chosen = geometric_levels(min(first, last / 4), last, n_tests)
+    else:
+        chosen = tuple(level for level in check_levels(levels) if level <= budget)
+        if not chosen:
+            raise TargetUnreachable(
+                f"every level exceeds what max_epsilon = {max_epsilon:.4g} leaves after a test of "
+                f"{test.epsilon:.4g}. Nothing was spent."
+            )
+    while add_losses(chosen[-1], test.epsilon) > (max_epsilon or math.inf):  # the last bit of rounding
+        chosen = (*chosen[:-1], math.nextafter(chosen[-1], 0))
+    return TestPlan(problem, test, chosen, risk_error)
+
+
+def _level_count(calibration: str, levels: Sequence[float] | None, n_levels: int | None) -> int:
+    if levels is not None:
+        if n_levels is not None:
+            raise ValueError("pass levels or n_levels, not both")
+        return len(check_levels(levels))
+    if n_levels is None:
+        return _DEFAULT_LEVELS.get(calibration, 32)
+    if n_levels < 1 or int(n_levels) != n_levels:
+        raise ValueError(f"n_levels must be a positive integer, got {n_levels}")
+    return int(n_levels)
+
+
+def _positive(name: str, value: float) -> None:
+    if not (isinstance(value, int | float) and 0 < value < math.inf):
+        raise ValueError(f"{name} must be a positive finite number, got {value!r}")

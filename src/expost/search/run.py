@@ -1,0 +1,348 @@
+"""The paper's methods by name, from rows to a release.
+
+`cov_nr`, `output_nr`, `doubling` and `theory` are thin: each joins a generator, a plan and a rule. `run` is what the
+estimators call.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any, Literal, get_args
+
+from threadpoolctl import threadpool_limits
+
+from expost.data.rows import Rows
+from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
+from expost.erm.sums import Sums, sums_of
+from expost.exceptions import AccuracyNotReached, NotPrivateWarning, TargetUnreachable
+from expost.noise.source import WordSource, resolve_source
+from expost.privacy.release import Promise, Release
+from expost.search.above_threshold import AboveThreshold
+from expost.search.core import search
+from expost.search.covariance import CovarianceGenerator
+from expost.search.doubling import DoublingPlan, doubling_method
+from expost.search.output import OutputGenerator, into_ball
+from expost.search.plan import Perturbation, Problem, plan_test
+
+Method = Literal["above_threshold", "doubling", "theory", "fixed"]
+OnFailure = Literal["refuse", "release_optimum"]
+RandomState = None | int | WordSource
+Generator = CovarianceGenerator | OutputGenerator
+
+OPTIMUM_NOT_COVERED = "the non-private optimum was returned because nothing else qualified; it has no privacy"
+
+
+def run(
+    rows: Rows | Sums,
+    problem: Problem,
+    *,
+    perturbation: Perturbation = "covariance",
+    method: Method = "above_threshold",
+    calibration: str = "tight",
+    levels: Sequence[float] | None = None,
+    n_levels: int | None = None,
+    max_epsilon: float | None = None,
+    full_matrix: bool = False,
+    factor: float = 2.0,
+    on_failure: OnFailure = "refuse",
+    random_state: RandomState = None,
+) -> Release:
+    """Run one method on rows for a problem settled beforehand; see :func:`cov_nr` and its siblings."""
+    one_of("method", method, get_args(Method))
+    one_of("perturbation", perturbation, get_args(Perturbation))
+    one_of("on_failure", on_failure, get_args(OnFailure))
+    source = resolve_source(random_state)
+    generator = make_generator(rows, problem, perturbation, full_matrix)
+    if method in ("fixed", "theory"):
+        release = _single_shot(generator, problem, perturbation, method, max_epsilon, source)
+    else:
+        try:
+            # thousands of small factorisations: on a shared machine BLAS threads cost more than they bring
+            with threadpool_limits(1, "blas") if perturbation == "covariance" else nullcontext():
+                if method == "above_threshold":
+                    release = _tested(
+                        generator, problem, perturbation, calibration, levels, n_levels, max_epsilon, source
+                    )
+                else:
+                    release = _doubled(generator, problem, perturbation, calibration, factor, max_epsilon, source)
+        except AccuracyNotReached as refusal:
+            details = _details(generator, problem, perturbation, calibration)
+            if on_failure == "refuse":
+                raise AccuracyNotReached(refusal.release.with_details(**details)) from None
+            return _optimum(generator, refusal.release, details)
+        if on_failure == "release_optimum":  # one of the outcomes had no bound, so the search has none
+            release = release.with_details(epsilon_worst_case=math.inf)
+    return release.with_details(**_details(generator, problem, perturbation, calibration, method))
+
+
+def make_generator(
+    rows: Rows | Sums, problem: Problem, perturbation: Perturbation, full_matrix: bool = False
+) -> Generator:
+    """Return the generator of hypotheses for a perturbation."""
+    if perturbation == "covariance":
+        if problem.loss.name != "squared":
+            raise ValueError(
+                f"covariance perturbation needs the squared loss, not {problem.loss.name!r}; use perturbation='output'"
+            )
+        sums = rows if isinstance(rows, Sums) else sums_of(rows)
+        return CovarianceGenerator(sums, problem, full_matrix=full_matrix)
+    if isinstance(rows, Sums):
+        raise ValueError("output perturbation needs the rows themselves, not their sums")
+    return OutputGenerator(rows, problem)
+
+
+def _tested(
+    generator: Generator,
+    problem: Problem,
+    perturbation: Perturbation,
+    calibration: str,
+    levels: Sequence[float] | None,
+    n_levels: int | None,
+    max_epsilon: float | None,
+    source: WordSource,
+) -> Release:
+    query = generator.query()
+    plan = plan_test(
+        problem,
+        perturbation,
+        risk_error=query.error_bound,
+        calibration=calibration,
+        levels=levels,
+        n_levels=n_levels,
+        max_epsilon=max_epsilon,
+    )
+    rule = AboveThreshold(query, plan.calibration, len(plan.levels), random_state=source)
+    return search(generator.path(plan.levels, source), generator.hypothesis, rule)
+
+
+def _doubled(
+    generator: Generator,
+    problem: Problem,
+    perturbation: Perturbation,
+    calibration: str,
+    factor: float,
+    max_epsilon: float | None,
+    source: WordSource,
+) -> Release:
+    query = generator.query()
+    plan = DoublingPlan.of(
+        target=problem.excess_risk,
+        failure_probability=problem.failure_probability,
+        sensitivity=query.effective_sensitivity,
+        first=1 / problem.n,
+        last=4 * problem.theory_epsilon(perturbation),
+        factor=factor,
+        calibration=calibration,
+        max_epsilon=max_epsilon,
+    )
+    release = doubling_method(
+        lambda epsilon: _draw(generator, epsilon, source),
+        query,
+        plan,
+        project=lambda theta: into_ball(theta, problem.radius),
+        random_state=source,
+    )
+    return release.with_details(claims=())  # here the black box is our own, and proved
+
+
+def _draw(generator: Generator, epsilon: float, source: WordSource) -> Any:
+    """Run the single-shot mechanism at one ε: a path with one level."""
+    (step,) = generator.path((epsilon,), source)
+    return generator.hypothesis(step.values)
+
+
+def _single_shot(
+    generator: Generator,
+    problem: Problem,
+    perturbation: Perturbation,
+    method: Method,
+    max_epsilon: float | None,
+    source: WordSource,
+) -> Release:
+    if method == "fixed":
+        if max_epsilon is None:
+            raise ValueError("method='fixed' spends exactly max_epsilon; pass it")
+        epsilon = max_epsilon
+    else:
+        epsilon = problem.theory_epsilon(perturbation)
+        if max_epsilon is not None and epsilon > max_epsilon:
+            raise unreachable_by_theory(problem, epsilon, max_epsilon)
+    return Release(
+        status="released",
+        method=method,
+        epsilon_generation=float(epsilon),
+        epsilon_worst_case=float(epsilon),
+        hypothesis=_draw(generator, epsilon, source),
+        level=0,
+        n_levels=1,
+        secure=source.secure,
+    )
+
+
+def unreachable_by_theory(problem: Problem, epsilon: float, max_epsilon: float) -> Exception:
+    """Return the error for a theory inversion beyond the budget."""
+    return TargetUnreachable(
+        f"the utility theorem needs epsilon = {epsilon:.4g} at n = {problem.n}, more than max_epsilon = "
+        f"{max_epsilon:.4g}; pass a larger excess_risk or max_epsilon, about "
+        f"{math.ceil(problem.n * epsilon / max_epsilon):,} rows, or another method. Nothing was spent."
+    )
+
+
+def _optimum(generator: Generator, refusal: Release, details: dict[str, Any]) -> Release:
+    warnings.warn(
+        "no private hypothesis met the target and on_failure='release_optimum': the non-private optimum is returned, "
+        "at an infinite privacy loss",
+        NotPrivateWarning,
+        stacklevel=4,
+    )
+    details["not_covered"] = (OPTIMUM_NOT_COVERED,)
+    details["promise"] = dataclasses.replace(details["promise"], failure_probability=0.0)
+    return dataclasses.replace(
+        refusal,
+        status="released",
+        hypothesis=generator.risk.optimum,
+        epsilon_generation=math.inf,
+        epsilon_worst_case=math.inf,
+        **details,
+    )
+
+
+def _details(
+    generator: Generator,
+    problem: Problem,
+    perturbation: Perturbation,
+    calibration: str,
+    method: Method = "above_threshold",
+) -> dict[str, Any]:
+    return {
+        "perturbation": perturbation,
+        "calibration": calibration if method in ("above_threshold", "doubling") else None,
+        "promise": promise_of(problem, method),
+        "exact": generator.exact,
+        "charged": generator.charged,
+        "parameters": {
+            "loss": problem.loss.name,
+            "n": problem.n,
+            "p": problem.p,
+            "paper_constants": problem.paper_constants,
+        },
+    }
+
+
+def promise_of(problem: Problem, method: Method) -> Promise:
+    """Say in words and numbers what the method promises about accuracy."""
+    alpha, gamma = problem.excess_risk, problem.failure_probability
+    about = "regularised empirical risk of the clipped, rounded rows"
+    common = {"radius": problem.radius, "regularization": problem.regularization}
+    if method == "fixed":
+        return Promise("no accuracy is promised", **common)
+    if method == "theory":
+        return Promise(
+            f"the expected excess {about} is at most {alpha:g}, against {problem.compared_with}",
+            excess_risk=alpha,
+            **common,
+        )
+    return Promise(
+        f"with probability at least {1 - gamma:g} over the noise, either nothing is released or the excess {about} "
+        f"is at most {alpha:g}, against {problem.compared_with}",
+        excess_risk=alpha,
+        failure_probability=gamma,
+        **common,
+    )
+
+
+def one_of(name: str, value: object, allowed: Sequence[object]) -> None:
+    """Raise a helpful error unless ``value`` is one of ``allowed``."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
+
+
+def cov_nr(
+    rows: Rows | Sums,
+    *,
+    excess_risk: float,
+    regularization: float,
+    failure_probability: float = 0.1,
+    calibration: str = "theorem",
+    radius: float | None = None,
+    **options: Any,
+) -> Release:
+    """CovNR (theory A4): ridge regression by gradual release of noisy second moments.
+
+    Parameters
+    ----------
+    rows
+        Private rows, or their exact sums.
+    excess_risk, regularization, failure_probability
+        α, λ and γ.
+    calibration
+        ``"theorem"`` (the paper's statement), ``"published"`` (its figures) or ``"tight"``.
+    radius
+        Radius of the ball; by default the paper's 1/√λ, or 1/(2√λ) with ``"tight"``.
+    **options
+        ``levels``, ``n_levels``, ``max_epsilon``, ``full_matrix``, ``on_failure``, ``random_state``; see :func:`run`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost import Preparation, cov_nr
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
+    >>> rows = Preparation(None, 1.0, (-1.0, 1.0), n_columns=2).prepare_regression(X, X @ [1.0, -0.8])
+    >>> release = cov_nr(rows, excess_risk=0.02, regularization=0.1, random_state=0)
+    >>> release.status, round(release.epsilon_test, 3)
+    ('released', 1.373)
+    """
+    problem = Problem.of(
+        SquaredLoss(),
+        n=rows.n,
+        p=rows.p,
+        regularization=regularization,
+        excess_risk=excess_risk,
+        failure_probability=failure_probability,
+        calibration=calibration,
+        radius=radius,
+    )
+    return run(rows, problem, perturbation="covariance", calibration=calibration, **options)
+
+
+def output_nr(
+    rows: Rows,
+    *,
+    excess_risk: float,
+    regularization: float,
+    loss: Loss | None = None,
+    failure_probability: float = 0.1,
+    calibration: str = "theorem",
+    radius: float | None = None,
+    **options: Any,
+) -> Release:
+    """OutputNR (theory A5): gradual release of a noisy minimiser, for any smooth convex loss.
+
+    Takes what :func:`cov_nr` takes, and ``loss``: logistic by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost import Preparation, output_nr
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
+    >>> rows = Preparation(None, 1.0, n_columns=2).prepare_classification(X, X[:, 0] > 0, (False, True))
+    >>> output_nr(rows, excess_risk=0.05, regularization=0.05, calibration="tight", random_state=0).status
+    'released'
+    """
+    problem = Problem.of(
+        loss if loss is not None else LogisticLoss(),
+        n=rows.n,
+        p=rows.p,
+        regularization=regularization,
+        excess_risk=excess_risk,
+        failure_probability=failure_probability,
+        calibration=calibration,
+        radius=radius,
+    )
+    return run(rows, problem, perturbation="output", calibration=calibration, **options)

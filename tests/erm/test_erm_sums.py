@@ -1,0 +1,121 @@
+"""Exact sums: equal to Python integers to the bit, for every way of adding them up."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from erm_helpers import ONE, PlainRows, random_rows
+
+from expost.erm import MAX_CHUNK, SUM_UNIT, Sums, sums_of
+
+
+def reference(rows: PlainRows) -> tuple[list[list[int]], list[int], int]:
+    x, y = rows.x.astype(object), rows.y.astype(object)
+    return (x.T @ x).tolist(), (x.T @ y).tolist(), int(y @ y)
+
+
+def assert_equals(sums: Sums, expected: tuple[list[list[int]], list[int], int]) -> None:
+    assert (sums.gram.tolist(), sums.moment.tolist(), sums.target_square) == expected
+
+
+@pytest.mark.parametrize("chunk_size", [1, 7, 1000, 4096, 8192])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_any_chunking_and_thread_count_gives_the_same_integers(chunk_size: int, threads: int) -> None:
+    rng = np.random.default_rng(1)
+    n = 20_001 if chunk_size > 7 else 501
+    rows = random_rows(rng, n, 4, full=True)
+    sums = sums_of(rows, chunk_size=chunk_size, threads=threads)
+    assert_equals(sums, reference(rows))
+    assert sums.gram.dtype == sums.moment.dtype == np.int64
+    assert (sums.n, sums.p) == (n, 4)
+
+
+def test_a_full_chunk_of_the_largest_rows_is_still_exact() -> None:
+    # 8192 · 2^40 = 2^53 is reached, and one odd product makes any lost bit visible.
+    x = np.full((MAX_CHUNK, 1), ONE, np.int32)
+    x[0] = ONE - 1
+    rows = PlainRows(x, np.full(MAX_CHUNK, -ONE, np.int32))
+    assert_equals(sums_of(rows), reference(rows))
+
+
+def test_one_row_more_than_int64_holds() -> None:
+    n = 2**23 + 1
+    rows = PlainRows(np.full((n, 1), ONE, np.int32), np.full(n, ONE, np.int32))
+    sums = sums_of(rows, threads=2)
+    assert sums.gram.tolist() == [[n * SUM_UNIT]]
+    assert sums.moment.tolist() == [n * SUM_UNIT]
+    assert sums.target_square == n * SUM_UNIT
+    assert sums.gram.dtype == object
+    a, b, c = sums.as_floats()
+    assert a[0, 0] == b[0] == c == 1.0
+
+
+def test_merging_promotes_before_it_can_overflow() -> None:
+    n = 2**22 - 1
+    part = Sums(n, 1, np.array([[n * SUM_UNIT]]), np.array([-n * SUM_UNIT]), n * SUM_UNIT)
+    assert part.gram.dtype == np.int64
+    total = part + part + part
+    assert total.n == 3 * n
+    assert total.gram.tolist() == [[3 * n * SUM_UNIT]]
+    assert total.moment.tolist() == [-3 * n * SUM_UNIT]
+    assert total.gram.dtype == total.moment.dtype == object
+
+
+def test_merged_parts_are_the_whole() -> None:
+    rows = random_rows(np.random.default_rng(2), 1000, 3)
+    first, second = PlainRows(rows.x[:300], rows.y[:300]), PlainRows(rows.x[300:], rows.y[300:])
+    assert_equals(sums_of(first) + sums_of(second), reference(rows))
+    with pytest.raises(ValueError, match="features"):
+        sums_of(rows) + sums_of(random_rows(np.random.default_rng(3), 10, 2))
+
+
+def test_means_are_the_rational_numbers_rounded_once() -> None:
+    from fractions import Fraction
+
+    sums = sums_of(random_rows(np.random.default_rng(4), 777, 3))
+    a, b, c = sums.as_floats()
+    scale = 777 * SUM_UNIT
+    for value, exact in [
+        (a[0, 1], sums.gram[0, 1]),
+        (a[2, 2], sums.gram[2, 2]),
+        (b[1], sums.moment[1]),
+        (c, sums.target_square),
+    ]:
+        assert value == float(Fraction(int(exact), scale))
+
+
+@pytest.mark.parametrize("chunk_size", [0, 8193])
+def test_inexact_chunk_sizes_are_refused(chunk_size: int) -> None:
+    with pytest.raises(ValueError, match="chunk_size"):
+        sums_of(random_rows(np.random.default_rng(5), 10, 2), chunk_size=chunk_size)
+
+
+def test_rows_outside_their_bounds_are_refused() -> None:
+    y = np.zeros(1, np.int32)
+    wide = np.array([[ONE, 1]], np.int32)
+    lowest = np.array([[-(2**31), 0]], np.int32)
+    for x, target in [(wide, y), (lowest, y), (np.zeros((1, 2), np.int32), y + ONE + 1)]:
+        with pytest.raises(ValueError, match="bounds"):
+            sums_of(PlainRows(x, target))
+    with pytest.raises(TypeError, match="integers"):
+        sums_of(PlainRows(np.zeros((1, 2)), y))  # type: ignore[arg-type]
+
+
+def test_the_data_room_s_rows_fit() -> None:
+    data_rows = pytest.importorskip("expost.data.rows")
+    rows = random_rows(np.random.default_rng(6), 50, 3)
+    assert_equals(sums_of(data_rows.Rows(rows.x, rows.y)), reference(rows))
+
+
+def test_sums_do_not_leave() -> None:
+    sums = sums_of(random_rows(np.random.default_rng(7), 10, 2))
+    assert repr(sums) == "Sums(n=10, p=2)"
+    with pytest.raises(TypeError, match="private"):
+        pickle.dumps(sums)
+    with pytest.raises(TypeError, match="private"):
+        copy.deepcopy(sums)
+    with pytest.raises(ValueError, match="read-only"):
+        sums.gram[0, 0] = 0
