@@ -3,42 +3,65 @@
 from __future__ import annotations
 
 import argparse
+import decimal
 import json
+import math
 import os
+import re
 import sys
 import tempfile
+import textwrap
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, get_args
 
 import numpy as np
 
 from expost import __version__
 from expost.data.files import Table, read_table
+from expost.erm.exceptions import ConvergenceError
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge
 from expost.exceptions import AccuracyNotReached
 from expost.privacy.release import Release
 from expost.progress import Progress
+from expost.search.calibration import CalibrationName
+from expost.search.plan import Perturbation
+from expost.search.run import Method
 
-REFUSED = 3  # exit status of a search that refused: not a mistake of the caller's, but no model either
+NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written
+WRONG = 2  # a mistake in the arguments or the data; nothing was spent
+REFUSED = 3  # the search refused: not a mistake of the caller's, but no model either
+WIDTH = 100
+
+_NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    # argparse takes -1e3 for an option unless something stands before the dash
+    options = _parser().parse_args([f" {text}" if _NEGATIVE_NUMBER.fullmatch(text) else text for text in given])
     try:
         status: int = options.run(options)
-    except (ValueError, OSError) as error:
-        print(f"expost: {error}", file=sys.stderr)
-        return 2
+    except KeyboardInterrupt:
+        print("expost: interrupted; nothing was released", file=sys.stderr)
+        return 130
     return status
 
 
+class _OneLineParser(argparse.ArgumentParser):
+    """Mistakes get one line, not a page of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _OneLineParser(
         prog="expost",
         description="Accuracy-first privacy: state the accuracy, get the most private model that meets it.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"expost {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -50,14 +73,21 @@ def _parser() -> argparse.ArgumentParser:
 def _add_fit(commands: Any) -> None:
     fit = commands.add_parser(
         "fit",
+        allow_abbrev=False,
         help="fit a model to a CSV or Parquet file",
         description="Find the most private model that meets an accuracy target. Bounds are public knowledge you state; "
-        "none is read off the data. Exit status: 0 released, 3 refused (with its cost), 2 an error and nothing spent.",
+        "none is read off the data. Exit status: 0 released, 3 refused (with its cost), 2 an error and nothing spent, "
+        "1 released or refused, but --output could not be written.",
     )
     fit.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file")
     fit.add_argument("--target", required=True, metavar="COL", help="column to predict")
     fit.add_argument("--task", required=True, choices=("regression", "classification"))
-    fit.add_argument("--excess-risk", required=True, type=float, metavar="A", help="accuracy target, in scaled units")
+    fit.add_argument(
+        "--excess-risk",
+        type=float,
+        metavar="A",
+        help="accuracy target, in scaled units: how much worse than the best model (required, but for --method fixed)",
+    )
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
     bounds = fit.add_argument_group("public bounds")
     bounds.add_argument("--bounds", nargs=2, type=float, metavar=("LO", "HI"), help="for every column")
@@ -65,24 +95,37 @@ def _add_fit(commands: Any) -> None:
         "--column-bounds", nargs=3, action="append", default=[], metavar=("COL", "LO", "HI"), help="for one column"
     )
     bounds.add_argument("--bounds-file", type=Path, metavar="JSON", help='{"column": [lower, upper], …}')
-    bounds.add_argument("--feature-bound", type=float, metavar="F", help="ℓ₁ norm that rows are clipped to")
+    bounds.add_argument(
+        "--feature-bound", type=float, metavar="F", help="ℓ₁ norm that rows are clipped to, after bounds"
+    )
     bounds.add_argument("--target-bound", type=float, metavar="B", help="the target lies in [-B, B]")
     bounds.add_argument(
         "--target-bounds", nargs=2, type=float, metavar=("LO", "HI"), help="the target lies in [LO, HI]"
     )
     bounds.add_argument("--classes", nargs=2, metavar=("NEG", "POS"), help="the two class labels")
     search = fit.add_argument_group("search")
-    search.add_argument("--regularization", type=float, default=0.01, metavar="L")
-    search.add_argument("--failure-probability", type=float, default=0.1, metavar="G")
+    search.add_argument("--regularization", type=float, default=0.01, metavar="L", help="ridge weight (default: 0.01)")
+    search.add_argument(
+        "--failure-probability", type=float, default=0.1, metavar="G", help="of the accuracy promise (default: 0.1)"
+    )
     search.add_argument("--max-epsilon", type=float, metavar="E", help="no outcome may cost more")
-    search.add_argument("--method", default="above_threshold", help="above_threshold, doubling, theory or fixed")
-    search.add_argument("--calibration", default="tight", help="tight, theorem or published")
-    search.add_argument("--perturbation", help="covariance (regression's default) or output")
-    search.add_argument("--radius", type=float, help="largest norm of the parameters considered")
-    search.add_argument("--n-levels", type=int)
-    search.add_argument("--fit-intercept", action="store_true")
+    search.add_argument("--method", default="above_threshold", choices=get_args(Method), help="(default: %(default)s)")
+    search.add_argument(
+        "--calibration", default="tight", choices=get_args(CalibrationName), help="of the test (default: %(default)s)"
+    )
+    search.add_argument(
+        "--perturbation",
+        choices=get_args(Perturbation),
+        help="where the noise goes (default for regression: covariance)",
+    )
+    search.add_argument("--radius", type=float, metavar="R", help="largest norm of the parameters considered")
+    search.add_argument("--n-levels", type=int, metavar="T", help="how many privacy levels to search")
+    search.add_argument("--fit-intercept", action="store_true", help="add a constant column")
+    search.add_argument(
+        "--intercept-weight", type=float, default=0.25, metavar="C", help="its share of a row's norm (default: 0.25)"
+    )
     search.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what NaN and infinities do")
-    search.add_argument("--seed", type=int, help="simulate with seeded noise, which protects nobody")
+    search.add_argument("--seed", type=int, metavar="S", help="simulate with seeded noise, which protects nobody")
     out = fit.add_argument_group("output")
     out.add_argument("--json", action="store_true", help="print the release as JSON")
     out.add_argument("--output", type=Path, metavar="FILE", help="also write the release as JSON to FILE")
@@ -90,22 +133,60 @@ def _add_fit(commands: Any) -> None:
 
 
 def _fit(options: argparse.Namespace) -> int:
-    if options.output is not None and not options.output.absolute().parent.is_dir():
-        raise ValueError(f"the folder of {options.output} does not exist; nothing was spent")
-    with Progress() as progress:
-        progress.stage("reading data")
-        table = read_table(options.data, options.target, columns=options.columns)
-        model = _model(options, table)
-        progress.stage("searching")
-        try:
-            model.fit(_frame(table), table.y)
-            release: Release = model.release_
-        except AccuracyNotReached as refusal:
-            release = refusal.release
+    try:
+        with warnings.catch_warnings(record=True) as noted, Progress() as progress:
+            warnings.simplefilter("always")
+            release = _search(options, progress)
+    except (ValueError, TypeError, OSError, ConvergenceError) as error:
+        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
+        return WRONG
+    # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
+    for warning in noted:
+        print(f"expost: warning: {warning.message}", file=sys.stderr)
+    failure = None
     if options.output is not None:
-        _write_whole(options.output, release.to_json() + "\n")
-    print(release.to_json() if options.json else summary(release))
+        try:
+            _write_whole(options.output, release.to_json() + "\n")
+        except OSError as error:
+            failure = error
+    _print(release.to_json() if options.json else summary(release))
+    if failure is not None:
+        print(
+            f"expost: {options.output} could not be written ({failure}); keep the release above, it was paid for",
+            file=sys.stderr,
+        )
+        return NOT_WRITTEN
     return 0 if release.status == "released" else REFUSED
+
+
+def _search(options: argparse.Namespace, progress: Progress) -> Release:
+    if options.excess_risk is None and options.method != "fixed":
+        raise ValueError("--excess-risk is required: how much worse than the best model may the released one be?")
+    _check_output(options.output)
+    progress.stage("reading data")
+    table = read_table(options.data, options.target, columns=options.columns)
+    if options.task == "regression" and table.y.dtype.kind not in "biuf":
+        raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
+    model = _model(options, table)
+    progress.stage("searching")
+    try:
+        release: Release = model.fit(_frame(table), table.y).release_
+    except AccuracyNotReached as refusal:
+        release = refusal.release
+    return release
+
+
+def _check_output(path: Path | None) -> None:
+    """Complain before anything is spent about a file that could not be written afterwards."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ValueError(f"the folder of {path} does not exist")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; --output must name a file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"the folder of {path} cannot be written to")
 
 
 def _model(options: argparse.Namespace, table: Table) -> Any:
@@ -121,6 +202,7 @@ def _model(options: argparse.Namespace, table: Table) -> Any:
         "n_levels": options.n_levels,
         "max_epsilon": options.max_epsilon,
         "fit_intercept": options.fit_intercept,
+        "intercept_weight": options.intercept_weight,
         "on_invalid": options.on_invalid,
         "random_state": options.seed,
     }
@@ -144,24 +226,34 @@ def _bounds(options: argparse.Namespace, table: Table) -> Any:
     if options.bounds_file is not None:
         try:
             read = json.loads(options.bounds_file.read_text(encoding="utf-8"))
-            stated.update({str(name): (float(pair[0]), float(pair[1])) for name, pair in read.items()})
-        except (json.JSONDecodeError, AttributeError, TypeError, IndexError, ValueError) as error:
+            stated.update({name: (float(low), float(high)) for name, (low, high) in read.items()})
+        except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(f'{options.bounds_file} must hold {{"column": [lower, upper], …}}: {error}') from None
     for name, low, high in options.column_bounds:
-        stated[name] = (float(low), float(high))
+        try:
+            stated[name] = (float(low), float(high))
+        except ValueError:
+            raise ValueError(f"--column-bounds {name} {low} {high}: the bounds must be two numbers") from None
     return stated or None
 
 
 def _classes(stated: Sequence[str] | None, table: Table) -> Any:
     """Return the labels in the type the column has: the command line only knows strings."""
-    if stated is None or table.y.dtype.kind in "OUST":
-        return stated
-    kinds = {"b": lambda text: {"true": True, "1": True, "false": False, "0": False}[text.lower()]}
-    convert = kinds.get(table.y.dtype.kind, float)
+    if stated is None:
+        return None
+    labels = [text.removeprefix(" ") for text in stated]  # the space that main puts before a negative number
+    if table.y.dtype.kind in "OUST":
+        return labels
     try:
-        return [convert(text) for text in stated]  # type: ignore[no-untyped-call, unused-ignore]
+        return [_label(text, table.y.dtype.kind) for text in labels]
     except (ValueError, KeyError):
-        raise ValueError(f"--classes {' '.join(stated)}: the target column holds {table.y.dtype} values") from None
+        raise ValueError(f"--classes {' '.join(labels)}: the target column holds {table.y.dtype} values") from None
+
+
+def _label(text: str, kind: str) -> bool | int | float:
+    if kind == "b":
+        return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+    return int(text) if kind in "iu" else float(text)
 
 
 def _frame(table: Table) -> Any:
@@ -178,38 +270,112 @@ def _write_whole(path: Path, text: str) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)  # a temporary file is its owner's alone; a release is for others to read
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
 
 
+def _print(text: str) -> None:
+    """Print, also where the terminal does not know every letter: an error here would lose what was paid for."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        if text.startswith("{"):
+            text = json.dumps(json.loads(text), indent=2)
+        text = text.encode("ascii", "replace").decode()
+    print(text)
+
+
 def summary(release: Release) -> str:
-    """Return the few lines a person wants to read."""
+    """Return the few lines a person wants to read.
+
+    Examples
+    --------
+    >>> print(summary(Release(status="released", method="fixed", epsilon_generation=0.5, epsilon_worst_case=0.5)))
+    status             released
+    privacy loss paid  ε = 0.5 ex-post (odds about any row move by at most ×1.649)
+      of which         0.5 generating, 0 testing
+    before the run     no outcome could cost more than ε = 0.5
+    neighbours         one row replaced by any other row; the number of rows is public
+    promise            no accuracy is promised
+    method             fixed
+    noise              exact, cryptographic source
+    """
+    paid, factor = up(release.epsilon), up(release.risk_factor)
     rows = [
         ("status", release.status + ("" if release.status == "released" else ": no level met the target")),
-        ("privacy loss paid", f"ε = {release.epsilon:.4g} ex-post (odds move by at most ×{release.risk_factor:.4g})"),
-        ("  of which", f"{release.epsilon_generation:.4g} generating, {release.epsilon_test:.4g} testing"),
-        ("before the run", f"no outcome could cost more than ε = {release.epsilon_worst_case:.4g}"),
+        ("privacy loss paid", f"ε = {paid} ex-post (odds about any row move by at most ×{factor})"),
+        ("  of which", f"{up(release.epsilon_generation)} generating, {up(release.epsilon_test)} testing"),
+        ("before the run", _worst_case_line(release)),
         ("neighbours", release.neighbours),
         ("promise", release.promise.statement),
-        ("method", _method_line(release)),
-        ("noise", _noise_line(release)),
     ]
+    if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:
+        squared = f"{release.promise.excess_risk_caller_units:.4g}"
+        rows.append(
+            (
+                "  in your units",
+                f"excess risk at most {squared} in squared target units (risk: half the mean square, plus penalty)",
+            )
+        )
+    rows += [("method", _method_line(release)), ("noise", _noise_line(release))]
     rows += [("not covered", text) for text in release.not_covered]
-    names = release.parameters.get("columns")
-    if names and "coef" in release.parameters:
+    if "coef" in release.parameters:
         rows.append(("model", "coefficients in your units:"))
-        rows += [("", f"{value:+.5g}  {name}") for name, value in zip(names, release.parameters["coef"], strict=True)]
-        rows.append(("", f"{release.parameters['intercept']:+.5g}  (constant)"))
-    width = max(len(label) for label, _ in rows)
-    return "\n".join(f"{label:<{width}}  {text}" for label, text in rows)
+        rows += _model_lines(release)
+    return _aligned(rows)
+
+
+def up(value: float) -> str:
+    """Write a number with four digits, rounded up: a privacy loss is not to look smaller than it is.
+
+    Examples
+    --------
+    >>> up(0.123412), up(2.0), up(1234567.0), up(float("inf"))
+    ('0.1235', '2', '1.235e+06', 'inf')
+    """
+    if not math.isfinite(value):
+        return f"{value:g}"
+    exact = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).create_decimal(value)
+    return f"{float(exact):.4g}"
+
+
+def _aligned(rows: Sequence[tuple[str, str]]) -> str:
+    """Put labels in one column and texts, folded, in another."""
+    width = max(len(label) for label, _ in rows) + 2
+    lines = []
+    for label, text in rows:
+        folded = textwrap.wrap(text, WIDTH - width, break_long_words=False, break_on_hyphens=False)
+        lines += [f"{label:<{width}}{folded[0]}", *(f"{'':<{width}}{more}" for more in folded[1:])]
+    return "\n".join(lines)
+
+
+def _model_lines(release: Release) -> list[tuple[str, str]]:
+    values = [*release.parameters["coef"], release.parameters["intercept"]]
+    numbers = [f"{value:+.5g}" for value in values]
+    width = max(map(len, numbers))
+    names = [*release.parameters["columns"], "(constant)"]
+    return [("", f"{number:<{width}}  {name}") for number, name in zip(numbers, names, strict=True)]
+
+
+def _worst_case_line(release: Release) -> str:
+    if math.isinf(release.epsilon_worst_case):
+        return "the cost of other outcomes had no bound"
+    return f"no outcome could cost more than ε = {up(release.epsilon_worst_case)}"
 
 
 def _method_line(release: Release) -> str:
     parts = [release.method, release.perturbation, release.calibration]
     line = ", ".join(part for part in parts if part)
-    return line if release.level is None else f"{line}; stopped at level {release.level + 1} of {release.n_levels}"
+    if release.level is None or release.n_levels == 1:
+        return line
+    return f"{line}; stopped at level {release.level + 1} of {release.n_levels}"
 
 
 def _noise_line(release: Release) -> str:
@@ -218,7 +384,9 @@ def _noise_line(release: Release) -> str:
 
 
 def _add_demo(commands: Any) -> None:
-    demo = commands.add_parser("demo", help="fit a model to a generated data set and compare it with the truth")
+    demo = commands.add_parser(
+        "demo", allow_abbrev=False, help="fit a model to a generated data set and compare it with the truth"
+    )
     demo.set_defaults(run=_demo)
 
 
@@ -226,8 +394,11 @@ def _demo(options: argparse.Namespace) -> int:
     from expost.demo import run_demo
 
     del options
-    run_demo(sys.stdout)
-    return 0
+    with Progress() as progress:
+        progress.stage("generating and fitting a survey")
+        status, text = run_demo()
+    _print(text)
+    return 0 if status == "released" else REFUSED
 
 
 if __name__ == "__main__":

@@ -103,6 +103,4 @@ def test_unreadable_files_quote_nothing(tmp_path, name, content):
 
 
 def test_tables_show_no_value(folder):
-    assert (
-        repr(read_table(folder / "t.csv", "label")) == "Table(n=2, column_names=['age', 'member', 'income'])"
-    )
+    assert repr(read_table(folder / "t.csv", "label")) == "Table(n=2, column_names=['age', 'member', 'income'])"

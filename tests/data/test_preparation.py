@@ -37,9 +37,8 @@ def table(draw, recipe, elements, max_rows=7):
 def test_no_row_can_raise_and_every_row_is_bounded(data):
     recipe = data.draw(recipes(target=(-1.0, 3.0)))
     X, y = table(data.draw, recipe, anything)
-    with np.errstate(
-        all="raise"
-    ):  # even a caller who turns warnings into errors must not see a row through them
+    # even a caller who turns warnings into errors must not see a row through them
+    with np.errstate(all="raise"):
         rows = recipe.prepare_regression(X, y, on_invalid="clip")
     features = rows.x.astype(np.int64)[:, : recipe.n_columns]
     norms = np.abs(features).sum(axis=1)
@@ -215,9 +214,7 @@ def test_one_odd_cell_in_a_list_leaves_other_rows_alone():
     assert rows.y.tolist() == [ONE, -ONE, -ONE]
 
 
-@pytest.mark.parametrize(
-    "cell", ["", "1e999", "nan", 10**400, object(), [1, 2], 1j, pd.NaT, b"\xff", np.ones(2)]
-)
+@pytest.mark.parametrize("cell", ["", "1e999", "nan", 10**400, object(), [1, 2], 1j, pd.NaT, b"\xff", np.ones(2)])
 def test_no_object_in_a_cell_can_raise(cell):
     recipe = Preparation(Bounds((-1.0,), (1.0,)), 1.0, (-1.0, 1.0), 0.0, 1)
     X, y = np.empty((2, 1), dtype=object), np.empty(2, dtype=object)

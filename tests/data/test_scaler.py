@@ -14,9 +14,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@given(
-    hnp.arrays(np.float64, (3, 2), elements=st.floats()), hnp.arrays(np.float64, (2, 2), elements=st.floats())
-)
+@given(hnp.arrays(np.float64, (3, 2), elements=st.floats()), hnp.arrays(np.float64, (2, 2), elements=st.floats()))
 def test_nothing_is_learned_from_rows(one, two):
     X = [[1.0, 2.0]]
     first, second = (PublicBoundsScaler(bounds=([0, 0], [4, 8])).fit(rows) for rows in (one, two))

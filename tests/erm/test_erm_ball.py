@@ -48,10 +48,10 @@ def test_optimality_conditions(p: int, shift: float, radius: float) -> None:
 
 def test_against_a_general_purpose_solver() -> None:
     rng = np.random.default_rng(3)
+    p, radius = 4, 1.3
     for case in range(12):
-        p = 4
         h, _ = symmetric(rng, rng.normal(size=p) + (1.5 if case % 2 else 0.0))
-        g, radius = rng.normal(size=p), 1.3
+        g = rng.normal(size=p)
         found = [
             minimize(
                 lambda t, h=h, g=g: value(h, g, t),

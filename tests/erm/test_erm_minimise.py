@@ -97,6 +97,20 @@ def test_the_rounding_bound_covers_rough_points(loss: Loss) -> None:
         assert error <= gradient.rounding < 1e-9
 
 
+def test_the_rounding_bound_covers_predictions_that_cancel() -> None:
+    # One row, a large θ and a steep loss: the rounding of xᵀθ is then nearly all of the error.
+    rng, loss, worst = np.random.default_rng(12), SmoothedHingeLoss(0.01), 0.0
+    for _ in range(200):
+        x, y = np.array([[rng.uniform(0.1, 0.5), rng.uniform(0.1, 0.5)]]), np.array([1.0])
+        theta = np.array([1000.0, (0.995 - 1000.0 * x[0, 0]) / x[0, 1]])
+        problem = Objective(loss, x, y, 1e-6)
+        gradient = problem.gradient(theta, problem.predictions(theta))
+        error = np.linalg.norm(exact_gradient(loss, x, y, 1e-6, theta) - gradient.vector)
+        assert error <= gradient.rounding
+        worst = max(worst, float(error / gradient.rounding))
+    assert worst > 0.01
+
+
 def test_distance_to_the_exact_minimiser() -> None:
     # One feature: the ridge minimiser is a rational number.
     rows = random_rows(np.random.default_rng(5), 500, 1)

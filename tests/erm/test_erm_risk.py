@@ -121,10 +121,32 @@ def test_cheap_bounds_at_the_minimum_are_tight(loss: Loss) -> None:
     risk = GeneralRisk(loss, x, y, 1e-2, minimise(loss, x, y, 1e-2))
     assert -1e-15 < risk.lower(risk.optimum) <= 0.0 <= risk.upper(risk.optimum) < 1e-15
     step = np.full(4, 0.1)
-    square, sigma = step @ step, x.T @ x / 400
-    assert risk.lower(risk.optimum + step) == pytest.approx(0.5 * 1e-2 * square, abs=1e-11)
+    theta, square, sigma = risk.optimum + step, step @ step, x.T @ x / 400
+    lower = 0.5 * 1e-2 * square
     upper = 0.5 * (loss.curvature * step @ sigma @ step + 1e-2 * square)
-    assert risk.upper(risk.optimum + step) == pytest.approx(upper, abs=1e-11)
+    if loss.self_concordance is None:
+        # Strong convexity and smoothness are all that is known.
+        assert risk.lower(theta) == pytest.approx(lower, abs=1e-11)
+        assert risk.upper(theta) == pytest.approx(upper, abs=1e-11)
+    else:
+        # The curvature at the minimum is known to hold nearby: the bracket is as narrow as ψ(±M‖step‖_∞) allows.
+        assert lower < risk.lower(theta) <= risk.excess(theta) + 1e-9
+        assert risk.excess(theta) - 1e-9 <= risk.upper(theta) <= upper + 1e-9
+        width = math.exp(loss.self_concordance * 0.1) - 1.0
+        assert risk.upper(theta) - risk.lower(theta) <= width * risk.excess(theta) + 1e-9
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss(), LogisticLoss()], ids=repr)
+def test_cheap_bounds_hold_near_and_far(loss: Loss) -> None:
+    """From steps where the closed form of ψ cancels to steps where e^{M‖step‖} is astronomical."""
+    rng, lam = np.random.default_rng(9), 1e-4
+    x, y = random_problem(rng, 300, 3, loss)
+    risk = GeneralRisk(loss, x, y, lam, minimise(loss, x, y, lam))
+    for exponent in np.linspace(-7.0, 2.0, 37):
+        for _ in range(5):
+            theta = risk.optimum + in_ball(rng, 3, 10.0**exponent)
+            error = risk.excess_error_bound(float(np.linalg.norm(theta)))
+            assert risk.lower(theta) - error <= risk.excess(theta) <= risk.upper(theta) + error
 
 
 def test_general_excess_over_several_blocks_against_rational_arithmetic() -> None:

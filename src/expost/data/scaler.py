@@ -18,7 +18,7 @@ from expost.data.bounds import Bounds, resolve_bounds
 __all__ = ["PublicBoundsScaler"]
 
 
-class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Map columns to [−1, 1] by public bounds, x ↦ (x − center) / half_range.
 
     A fitted ``StandardScaler`` or ``MinMaxScaler`` leaks: its means, variances and extremes are functions

@@ -1,5 +1,6 @@
-"""Data to try the library on."""
+"""Data to try the library on, and the paper's two data sets."""
 
 from expost.datasets.household import HOUSEHOLD_BOUNDS, make_household_energy
+from expost.datasets.paper import Dataset, load_kddcup99, load_twitter_buzz
 
-__all__ = ["HOUSEHOLD_BOUNDS", "make_household_energy"]
+__all__ = ["HOUSEHOLD_BOUNDS", "Dataset", "load_kddcup99", "load_twitter_buzz", "make_household_energy"]

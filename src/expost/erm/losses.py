@@ -82,6 +82,9 @@ class Loss(ABC):
         corners = np.array([-radius, radius])
         return max(float(np.max(self.value(corners, np.full(2, y)))) for y in (-1.0, 1.0))
 
+    #: M with |φ‴| ≤ M·φ″ everywhere, or None: where there is one, φ″ changes by at most e^{M|s|} as u moves by s.
+    self_concordance: float | None = None
+
     def paper_radius(self, lam: float) -> float:
         """Return √(2·null_value/λ) ≥ ‖θ*‖₂, the bound from (λ/2)‖θ*‖² ≤ L(θ*) ≤ L(0).
 
@@ -127,6 +130,7 @@ class SquaredLoss(Loss):
 
     labels: ClassVar[Labels] = "real"
     name = "squared"
+    self_concordance = 0.0
     curvature = 1.0
     null_value = 0.5
     #: u(y − u) is largest at u = ½, y = 1.
@@ -168,6 +172,7 @@ class LogisticLoss(Loss):
 
     labels: ClassVar[Labels] = "binary"
     name = "logistic"
+    self_concordance = 1.0  # φ‴ = φ″·(1 − 2σ)
     curvature = 0.25
     null_value = math.log(2.0)
     #: m/(1 + e^m) is stationary where (m − 1)e^{m−1} = 1/e, i.e. at m = 1 + W(1/e), with the value m − 1 =

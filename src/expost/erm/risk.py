@@ -194,6 +194,9 @@ class GeneralRisk(Private):
         self._objective, self._minimum = objective, minimum
         self._values = loss.value(objective.predictions(self.optimum), objective.y)
         self._covariance = objective.covariance()
+        self._curvature: FloatArray | None = None
+        if loss.self_concordance is not None:
+            self._curvature = objective.hessian(objective.predictions(self.optimum)) - lam * np.eye(self.p)
         natural = loss.radius(lam)
         self._norm = natural if minimum.radius is None else min(minimum.radius, natural)
         self._minimum_error = minimum_error_bound(
@@ -218,9 +221,13 @@ class GeneralRisk(Private):
         is all but zero unless a ball holds θ̂ back. Subtracted: the gradient's error, the inexact minimum,
         rounding.
         """
-        _, square, linear, error = self._expand(theta)
-        quadratic = self.lam * square
-        return linear + 0.5 * quadratic - error - gamma(self.p + 8) * quadratic
+        step, square, linear, error = self._expand(theta)
+        quadratic = 0.5 * self.lam * square
+        slack = 2.0 * gamma(self.p + 8) * quadratic
+        if self._curvature is not None:
+            local, local_slack = self._local(step, square, -1.0)
+            quadratic += max(0.0, local - local_slack)
+        return linear + quadratic - error - slack
 
     def upper(self, theta: FloatArray) -> float:
         """Return a rigorous upper bound on the excess risk: about ½(θ − θ*)ᵀ(cΣ + λI)(θ − θ*), Σ = XᵀX/n.
@@ -232,7 +239,31 @@ class GeneralRisk(Private):
         quadratic = self.loss.curvature * float(step @ (self._covariance @ step)) + self.lam * square
         # Entrywise |Σ| has Frobenius norm at most 1, so its summation error is at most γ·‖d‖² in the form.
         slack = gamma(summation_length(self.n) + 2 * self.p + 8) * (self.loss.curvature + self.lam) * square
-        return linear + 0.5 * quadratic + error + slack
+        best = 0.5 * quadratic + slack
+        if self._curvature is not None:
+            local, local_slack = self._local(step, square, 1.0)
+            best = min(best, local + local_slack + 0.5 * self.lam * square + slack)
+        return linear + best + error
+
+    def _local(self, step: FloatArray, square: float, sign: float) -> tuple[float, float]:
+        """Return ψ(±m)·dᵀCd, C the loss's Hessian at θ̂, and a bound on its rounding error.
+
+        With |φ‴| ≤ M·φ″ second derivatives change by at most a factor e^{M|s|} when the prediction moves by s,
+        so φ(u + s) − φ(u) − sφ′(u) lies between ψ(−M|s|)·φ″(u)s² and ψ(M|s|)·φ″(u)s², where
+        ψ(a) = (e^a − a − 1)/a² increases; and |s| = |xᵀd| ≤ ‖d‖_∞ because ‖x‖₁ ≤ 1. So m = M‖d‖_∞.
+        (Self-concordance, after Bach 2010.)
+        """
+        assert self._curvature is not None
+        assert self.loss.self_concordance is not None
+        move = sign * self.loss.self_concordance * float(np.abs(step).max(initial=0.0))
+        if abs(move) > 30.0:  # far outside the useful range: no bound worth having
+            return (0.0, 0.0) if move < 0.0 else (math.inf, 0.0)
+        # near zero the closed form cancels; 1/2 + a/6 is its Taylor polynomial, off by at most a²/20
+        factor = 0.5 + move / 6.0 if abs(move) < 1e-5 else (math.expm1(move) - move) / (move * move)
+        form = float(step @ (self._curvature @ step))
+        # the closed form is off by a relative 4u/|a| ≤ 10⁻¹⁰, the polynomial by 10⁻¹⁰
+        relative = gamma(summation_length(self.n) + 2 * self.p + self.loss.EVALUATION_ULPS + 16) + 1e-9
+        return factor * form, relative * factor * (self.loss.curvature + self.lam) * square
 
     def _expand(self, theta: FloatArray) -> tuple[FloatArray, float, float, float]:
         """Return d = θ − θ̂, ‖d‖², ∇L(θ̂)ᵀd and what the gradient and the minimum may be off by."""

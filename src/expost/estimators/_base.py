@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from expost.data import Preparation, Rows, resolve_bounds, resolve_feature_bound
+from expost.data.fixed_point import ONE
 from expost.erm.losses import Loss
+from expost.exceptions import AccuracyNotReached
 from expost.noise.source import resolve_source
 from expost.privacy.release import Release
+from expost.search.calibration import CalibrationName
 from expost.search.plan import Problem
-from expost.search.run import run
+from expost.search.run import one_of, run
 
 PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"
 BAD_ROWS_NOT_COVERED = (
@@ -51,41 +54,91 @@ class AccuracyFirstEstimator(BaseEstimator):
     coef_: NDArray[np.float64]
     intercept_: Any
 
-    def _validate_xy(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    def _validate_xy(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         """Check shapes and types; values are left to the preparation, which knows what to do with bad rows."""
+        self._forget()
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        # NaN and infinities pass here: whether they are an error is on_invalid's business
-        checked = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)
+        one_of("on_invalid", self.on_invalid, ("error", "clip"))
+        # NaN and infinities pass here: whether they are an error is on_invalid's business. With "clip" so do cells
+        # that are not numbers, because converting the whole array would let a single row raise.
+        kind = np.float64 if self.on_invalid == "error" else None
+        checked = self._checked(X, dtype=kind, ensure_all_finite=False)
         target = column_or_1d(y, warn=True)
         check_consistent_length(checked, target)
         return checked, target
 
+    def _checked(self, X: ArrayLike, **options: Any) -> NDArray[Any]:
+        """Return scikit-learn's check of X, without its messages that quote cells: cells are private."""
+        try:
+            checked: NDArray[Any] = validate_data(self, X, **options)
+        except ValueError as error:
+            message = str(error)
+            if "could not convert string" in message:
+                message = "X has cells that are not numbers; drop or encode such columns"
+            elif message.startswith("Expected 2D array"):
+                message = f"{message.splitlines()[0].rstrip(':')}. {message.splitlines()[-1]}"
+            else:
+                raise
+        else:
+            return checked
+        raise ValueError(message)  # out here, because the original would ride along as the context
+
+    def _forget(self) -> None:
+        """Drop an earlier fit, so that a refused one does not leave its predecessor's model behind."""
+        for name in ("coef_", "intercept_", "classes_", "release_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _named(self, checked: NDArray[Any]) -> Any:
+        """Give columns their names back, for the messages of the preparation."""
+        names = getattr(self, "feature_names_in_", None)
+        return checked if names is None else _NamedColumns(checked, list(names))
+
     def _preparation(self, n_columns: int, target: tuple[float, float] | None) -> Preparation:
+        one_of("fit_intercept", self.fit_intercept, (True, False))
+        weight = _number("intercept_weight", self.intercept_weight) if self.fit_intercept else 0.0
+        if self.fit_intercept and weight == 0:
+            raise ValueError("intercept_weight must be positive with fit_intercept=True; 0 would mean no intercept")
+        if self.bounds is None and self.feature_bound is None:
+            raise ValueError(
+                "bounds must be given: public bounds of the columns, as a number s for (-s, s), a pair (lower, upper) "
+                "or a dict by column; they are never read off the data. Or pass feature_bound alone, the largest "
+                "sum of absolute values a row may have, to use the columns as they are"
+            )
         names = getattr(self, "feature_names_in_", None)
         bounds = resolve_bounds(self.bounds, n_columns, None if names is None else list(names))
+        bound = None if self.feature_bound is None else _number("feature_bound", self.feature_bound)
         return Preparation(
             bounds,
-            resolve_feature_bound(self.feature_bound, bounds, n_columns),
+            resolve_feature_bound(bound, bounds, n_columns),
             target,
-            intercept_weight=self.intercept_weight if self.fit_intercept else 0.0,
+            intercept_weight=weight,
             n_columns=n_columns,
         )
 
     def _problem(self, n: int, p: int) -> Problem:
-        if self.excess_risk is None:
-            raise ValueError(
-                "excess_risk must be given: how much worse than the best model may the released one be? It is in "
-                "scaled units (targets in [-1, 1])"
-            )
-        if self.noise != "laplace":
-            raise ValueError(f"noise must be 'laplace', got {self.noise!r}")
+        """Check everything that can be checked without the rows."""
+        excess_risk = self.excess_risk
+        if excess_risk is None:
+            if self.method != "fixed":
+                raise ValueError(
+                    "excess_risk must be given: how much worse than the best model may the released one be? It is in "
+                    "scaled units, where targets lie in [-1, 1]"
+                )
+            excess_risk = 1.0  # not looked at: a fixed budget promises no accuracy
+        one_of("noise", self.noise, ("laplace",))
+        one_of("calibration", self.calibration, get_args(CalibrationName))
+        if self.n_levels is not None and not _whole(self.n_levels):
+            raise ValueError(f"n_levels must be a positive integer, got {self.n_levels!r}")
+        if self.max_epsilon is not None and not 0 < _number("max_epsilon", self.max_epsilon) < math.inf:
+            raise ValueError(f"max_epsilon must be positive and finite, got {self.max_epsilon!r}")
         return Problem.of(
             self._estimator_loss,
             n=n,
             p=p,
             regularization=_number("regularization", self.regularization),
-            excess_risk=_number("excess_risk", self.excess_risk),
+            excess_risk=_number("excess_risk", excess_risk),
             failure_probability=_number("failure_probability", self.failure_probability),
             calibration=self.calibration,
             radius=None if self.radius is None else _number("radius", self.radius),
@@ -95,8 +148,6 @@ class AccuracyFirstEstimator(BaseEstimator):
         self, rows: Rows, problem: Problem, preparation: Preparation, not_covered: tuple[str, ...], **options: Any
     ) -> Release:
         """Run the method and describe the release in the caller's units."""
-        from expost.exceptions import AccuracyNotReached
-
         if self.on_invalid == "error":
             not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
         try:
@@ -107,7 +158,7 @@ class AccuracyFirstEstimator(BaseEstimator):
                 method=self.method,  # type: ignore[arg-type]
                 calibration=self.calibration,
                 n_levels=self.n_levels,
-                max_epsilon=None if self.max_epsilon is None else _number("max_epsilon", self.max_epsilon),
+                max_epsilon=None if self.max_epsilon is None else float(self.max_epsilon),
                 on_failure=self.on_failure,  # type: ignore[arg-type]
                 random_state=resolve_source(self.random_state),
                 **options,
@@ -123,10 +174,20 @@ class AccuracyFirstEstimator(BaseEstimator):
         self.release_ = self.release_.with_details(parameters={**self.release_.parameters, **model})
 
     def _linear(self, X: ArrayLike) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        checked = validate_data(self, X, dtype=np.float64, reset=False)
+        check_is_fitted(self, "coef_")  # n_features_in_ alone, left by a fit that failed, is no model
+        checked = self._checked(X, dtype=np.float64, reset=False)
         result: NDArray[np.float64] = checked @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0]
         return result
+
+
+class _NamedColumns:
+    """An array whose columns have names."""
+
+    def __init__(self, cells: NDArray[Any], columns: list[str]) -> None:
+        self._cells, self.columns = cells, columns
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self._cells, dtype=dtype, copy=copy)
 
 
 def _describe(release: Release, preparation: Preparation, problem: Problem, not_covered: tuple[str, ...]) -> Release:
@@ -139,14 +200,14 @@ def _describe(release: Release, preparation: Preparation, problem: Problem, not_
         promise = dataclasses.replace(promise, excess_risk_caller_units=promise.excess_risk * scale)
     factor = preparation.feature_bound / (1 - preparation.intercept_weight)
     half = np.ones(preparation.n_columns) if preparation.bounds is None else preparation.bounds.half_range
+    # The penalty (λ/2)‖θ‖² in the caller's units is ½·Σ wⱼ·coefⱼ² + ½·w₀·d², where d is the prediction at the middle
+    # of the bounds less the middle of the target bounds; these are the wⱼ and w₀.
+    weights: dict[str, Any] = {"regularization_per_column": problem.regularization * (factor * half) ** 2}
+    if preparation.has_intercept:
+        weights["regularization_constant"] = problem.regularization / (preparation.constant / ONE) ** 2
     return release.with_details(
         promise=promise,
-        preparation={
-            **preparation.describe(),
-            # (λ/2)‖θ‖² written as ½·Σ wⱼ·coefⱼ² in the caller's units
-            "regularization_per_column": (problem.regularization * (factor * half) ** 2).tolist(),
-            "scope": PROMISE_SCOPE,
-        },
+        preparation={**preparation.describe(), **weights, "scope": PROMISE_SCOPE},
         not_covered=(*release.not_covered, *not_covered),
     )
 
@@ -157,6 +218,10 @@ def _number(name: str, value: Any) -> float:
     if math.isnan(value):
         raise ValueError(f"{name} must be a number, got NaN")
     return float(value)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
 
 
 def reject_fit_parameters(name: str, given: dict[str, Any]) -> None:

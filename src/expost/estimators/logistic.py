@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -31,16 +32,20 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
 
     Parameters
     ----------
-    excess_risk, regularization, failure_probability, bounds, feature_bound
+    excess_risk : float
+        How much larger than the best model's the released one's regularised mean log loss may be. Always predicting
+        ½ has a log loss of ln 2 ≈ 0.69, which says what a small number is. Required unless ``method="fixed"``.
+    regularization, failure_probability, bounds, feature_bound
         As in :class:`~expost.AccuracyFirstRidge`.
     classes : (negative, positive), default=None
-        The two labels. ``None`` reads them off the data, warns, and records in the release that the guarantee does
-        not cover them.
+        The two labels, both text or both numbers. ``None`` reads them off the data, warns, and records in the release
+        that the guarantee does not cover them.
     perturbation : {"output"}, default="output"
         Noise goes on the minimiser.
-    method, calibration, noise, n_levels, max_epsilon, fit_intercept, intercept_weight, on_failure, on_invalid,
-    random_state
+    method, calibration, noise, n_levels, max_epsilon, fit_intercept, intercept_weight, on_failure, random_state
         As in :class:`~expost.AccuracyFirstRidge`.
+    on_invalid : {"error", "clip"}, default="error"
+        As in :class:`~expost.AccuracyFirstRidge`; with ``"clip"`` an unknown label counts as the negative class.
     radius : float, default=None
         Largest ‖θ‖₂ considered: by default √(0.2785/λ), or the paper's √(2 ln 2/λ) with calibrations ``"theorem"``
         and ``"published"``.
@@ -48,13 +53,15 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        Negative and positive label.
+        Negative and positive label, in the order of ``classes``.
     coef_ : ndarray of shape (1, n_features_in_)
         Coefficients in the caller's units.
     intercept_ : ndarray of shape (1,)
         Constant in the caller's units.
     release_ : Release
         What was paid and what is promised.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names where they have any.
 
     Examples
     --------
@@ -142,7 +149,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         problem = self._problem(len(checked), preparation.n_parameters)
         classes, not_covered = self._settle_classes(labels)
         rows = preparation.prepare_classification(
-            checked,
+            self._named(checked),
             labels,
             classes,
             on_invalid=self.on_invalid,  # type: ignore[arg-type]  # checked there
@@ -159,14 +166,26 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
             classes = np.asarray(self.classes)
             if classes.shape != (2,) or classes[0] == classes[1]:
                 raise ValueError("classes must be two different labels: (negative, positive)")
+            if classes.dtype.kind in "US" and not all(isinstance(label, str | bytes) for label in self.classes):
+                raise ValueError("classes must be two labels of the same kind, not one text and one number")
             return classes, ()
+        missing = _missing(labels)
+        if self.on_invalid == "error" and missing.any():
+            raise ValueError(
+                "y has missing labels (NaN, infinite or None); remove those rows, or pass on_invalid='clip' and "
+                "classes=(negative, positive)"
+            )
+        labels = labels[~missing]
         check_classification_targets(labels)
         found = np.unique(labels)
         if len(found) > 2:
-            raise ValueError("Only binary classification is supported. The type of the target is multiclass.")
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: y has "
+                f"{len(found)} different labels."
+            )
         if len(found) < 2:
             raise ValueError(
-                "the data hold a single class, so the other label cannot be read off them; pass "
+                f"y has {['no', 'only one'][len(found)]} class, so the labels cannot be read off it; pass "
                 "classes=(negative, positive)"
             )
         warnings.warn(
@@ -178,22 +197,66 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         return found, (CLASSES_NOT_COVERED,)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return xᵀθ in scaled units; positive means the positive class."""
+        """Return the log odds of the positive class, X @ coef_ + intercept_.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         return self._linear(X)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels."""
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Entries of ``classes_``.
+        """
         positive = self.decision_function(X) > 0
         predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
         return predicted
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability of each class under the logistic model."""
-        positive = expit(self.decision_function(X))
-        return np.column_stack([1 - positive, positive])
+        """Return the probability of each class under the logistic model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Columns in the order of ``classes_``.
+        """
+        margin = self.decision_function(X)
+        return np.column_stack([expit(-margin), expit(margin)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # how well it fits is the caller's choice, stated as excess_risk
         return tags
+
+
+def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    if labels.dtype.kind == "f":
+        return np.asarray(~np.isfinite(labels), dtype=np.bool_)
+    if labels.dtype.kind != "O":
+        return np.zeros(len(labels), dtype=np.bool_)
+    return np.fromiter((_is_missing(label) for label in labels), dtype=np.bool_, count=len(labels))
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label) or label in (math.inf, -math.inf)
+    except TypeError:  # pandas.NA has no truth value
+        return True

@@ -27,9 +27,11 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     Parameters
     ----------
     excess_risk : float
-        How much worse than the best model the released one may be, in scaled units. Required.
+        How much worse than the best model the released one may be, in scaled units: always predicting the middle of
+        the target bounds has a risk of at most 0.5, which says what a small number is. ``release_.promise`` states it
+        in squared target units as well. Required unless ``method="fixed"``.
     regularization : float, default=0.01
-        λ, in scaled units.
+        λ, in scaled units; ``release_.preparation`` states the weight of each column in the caller's.
     failure_probability : float, default=0.1
         γ: the chance, over the noise, that the accuracy promise is broken.
     bounds : scalar, (lower, upper) or dict, default=None
@@ -67,8 +69,8 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     on_failure : {"refuse", "release_optimum"}, default="refuse"
         ``"release_optimum"`` returns the **non-private** optimum when nothing qualifies, and reports ε = ∞.
     on_invalid : {"error", "clip"}, default="error"
-        What NaN and infinite values do: an error for the curator, which the guarantee does not cover, or a value
-        within the bounds.
+        What NaN, infinite values and cells that are not numbers do: an error for the curator, which the guarantee
+        does not cover, or a value within the bounds (an infinite one the nearest bound, the others the middle).
     random_state : None, int or RandomState, default=None
         ``None`` is the cryptographic source. Anything else is simulation: the release says it protects nobody.
 
@@ -80,6 +82,14 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         Constant in the caller's units (not zero without ``fit_intercept`` if bounds shift the columns or the target).
     release_ : Release
         What was paid and what is promised.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names where they have any.
+
+    Notes
+    -----
+    Every ``fit`` on the same rows spends privacy anew, those inside ``cross_val_score`` or ``GridSearchCV`` included;
+    :func:`expost.compose` adds releases up. The accuracy promise is about the clipped, rounded rows. A fitted
+    estimator, and so its pickle, holds the release and nothing else about the rows.
 
     Examples
     --------
@@ -172,7 +182,11 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         checked, wanted = self._validate_xy(X, y)
         preparation = self._preparation(checked.shape[1], target)
         problem = self._problem(len(checked), preparation.n_parameters)
-        rows = preparation.prepare_regression(checked, wanted, on_invalid=self.on_invalid)  # type: ignore[arg-type]
+        rows = preparation.prepare_regression(
+            self._named(checked),
+            wanted,
+            on_invalid=self.on_invalid,  # type: ignore[arg-type]  # checked above
+        )
         self.release_ = self._search(rows, problem, preparation, (), full_matrix=self.full_matrix)
         coef, intercept = preparation.to_caller_units(np.asarray(self.release_.hypothesis))
         self.coef_, self.intercept_ = coef, intercept
@@ -180,7 +194,16 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predict the target in the caller's units."""
+        """Predict the target in the caller's units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         return self._linear(X)
 
     def __sklearn_tags__(self) -> Any:

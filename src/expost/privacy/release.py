@@ -12,6 +12,7 @@ import math
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import metadata
 from typing import Any, Literal
 
@@ -62,10 +63,8 @@ def freeze(value: Any) -> Any:
     """Return an immutable copy made of plain Python values."""
     if isinstance(value, Mapping):
         return FrozenMapping(value)
-    if isinstance(value, np.ndarray):
-        return freeze(value.tolist())
-    if isinstance(value, np.generic):
-        return value.item()
+    if hasattr(value, "__array__"):
+        return freeze(np.asarray(value).tolist())
     if isinstance(value, list | tuple):
         return tuple(freeze(item) for item in value)
     return value
@@ -87,6 +86,7 @@ class Promise:
     regularization: float | None = None
 
 
+@lru_cache(maxsize=1)  # reading package metadata takes milliseconds, and a search makes thousands of releases
 def _versions() -> FrozenMapping:
     return FrozenMapping(
         {
@@ -169,11 +169,15 @@ class Release:
                 raise ValueError(f"{name} must be a non-negative number, got {value}")
         if self.status not in ("released", "refused"):
             raise ValueError(f"status must be 'released' or 'refused', got {self.status!r}")
+        if self.epsilon_worst_case < self.epsilon:
+            raise ValueError(
+                f"an outcome that cost epsilon = {self.epsilon} cannot have a worst case of {self.epsilon_worst_case}"
+            )
         if self.status == "refused" and self.hypothesis is not None:
             raise ValueError("a refusal carries no hypothesis")
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
-            if isinstance(value, Mapping | list | tuple | np.ndarray | np.generic):
+            if isinstance(value, Mapping | list | tuple) or hasattr(value, "__array__"):
                 object.__setattr__(self, item.name, freeze(value))
 
     @property
@@ -217,15 +221,22 @@ class Release:
         if not isinstance(raw, dict) or raw.get("format") != FORMAT:
             raise ValueError(f"not a release of format {FORMAT}; was it written by another version?")
         stated = _restore(raw.pop("epsilon", None))
-        raw.pop("format"), raw.pop("risk_factor", None)
+        factor = _restore(raw.pop("risk_factor", None))
+        raw.pop("format")
         known = {item.name for item in dataclasses.fields(cls)}
         if set(raw) != known:
             raise ValueError(f"not a release: fields {sorted(set(raw) ^ known)} are missing or unknown")
         restored = {name: _restore(value) for name, value in raw.items()}
-        restored["promise"] = Promise(**restored["promise"])
-        release = cls(**restored)
+        try:
+            restored["promise"] = Promise(**restored["promise"])
+            release = cls(**restored)
+        except TypeError as error:
+            raise ValueError(f"not a release: {error}") from None
         if stated != release.epsilon:
             raise ValueError("not a release: the stated epsilon is not the sum of its parts")
+        # not to the last bit: another machine's exp may differ there
+        if not isinstance(factor, int | float) or not math.isclose(factor, release.risk_factor, rel_tol=1e-9):
+            raise ValueError("not a release: the stated risk factor is not e to the epsilon")
         return release
 
 
@@ -243,7 +254,7 @@ def _plain(value: Any) -> Any:
 
 def _restore(value: Any) -> Any:
     if isinstance(value, dict):
-        if set(value) == {"float"}:
+        if set(value) == {"float"} and value["float"] in ("inf", "-inf", "nan"):
             return float(value["float"])
         return {key: _restore(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -21,8 +21,10 @@ from expost.noise.source import WordSource, resolve_source
 from expost.search.calibration import Calibration
 from expost.search.query import Query, check_sensitivity
 
-# Noise on the grid is the floor of the continuous noise (one-sided), or lies within half a unit of dominating it
-# (two-sided), and the error is rounded to the grid: lowering the threshold by this many units covers all of it.
+# The calibrations are computed for continuous noise. One-sided noise on the grid is its floor, so the difference of
+# the two noises is less than one unit above the continuous one. Two-sided noise on the grid is stochastically below
+# the continuous one plus one unit (half a unit for the upper tail alone), twice. Error and threshold are rounded to
+# the safe side. Lowering the threshold by this many units covers all of it.
 _SLACK = 3
 
 
@@ -72,6 +74,11 @@ class AboveThreshold:
         self._limits = [threshold + on_threshold + int(noise) for noise in on_queries]
         self._next = 0
         self._done = False
+
+    @property
+    def n_tests(self) -> int:
+        """At most how many hypotheses may be tested."""
+        return len(self._limits)
 
     @classmethod
     def with_epsilon(

@@ -113,6 +113,9 @@ def search(
     ('released', True)
     """
     levels = path.levels
+    # Running out of tests half-way would tell that nothing passed, and leave without a release that says what it cost.
+    if getattr(rule, "n_tests", len(levels)) < len(levels):
+        raise ValueError(f"the rule is made for {rule.n_tests} hypotheses, the path has {len(levels)} levels")  # type: ignore[attr-defined]
     secure = path.secure and rule.secure
     worst = add_losses(levels[-1], rule.epsilon_worst_case)
     for step in path:

@@ -38,4 +38,5 @@ def doubling_rounds(first: float, last: float, factor: float = 2.0) -> int:
         raise ValueError(f"factor must exceed 1, got {factor}")
     if not 0 < first < math.inf or not 0 < last < math.inf:
         raise ValueError("first and last must be positive and finite")
-    return max(1, math.ceil(math.log(last / first) / math.log(factor)))
+    # log(2²⁹)/log 2 comes out as 29.000000000000004, which is 29 rounds and not 30
+    return max(1, math.ceil(math.log(last / first) / math.log(factor) - 1e-12))

@@ -21,7 +21,7 @@ from expost.erm.sensitivity import grid_sensitivity
 from expost.noise.laplace import Integers
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
-from expost.search.covariance import CHARGED, risk_query
+from expost.search.covariance import CHARGED, into_ball
 from expost.search.plan import Problem
 from expost.search.query import ErrorQuery, public_grid
 
@@ -44,7 +44,7 @@ class OutputGenerator:
     )
 
     def __init__(self, rows: Rows, problem: Problem) -> None:
-        self._problem = problem
+        self.problem = problem
         x = rows.x.astype(np.float64) / ONE
         y = rows.y.astype(np.float64) / ONE
         radius = problem.radius if problem.radius_stated else None
@@ -62,21 +62,19 @@ class OutputGenerator:
 
     def hypothesis(self, values: Integers) -> NDArray[np.float64]:
         """Return the noisy minimiser, rescaled into the ball if it lies outside."""
-        theta = values.astype(np.float64) * self._grid
-        return into_ball(theta, self._problem.radius)
+        return into_ball(self.unrescaled(values), self.problem.radius)
+
+    def unrescaled(self, values: Integers) -> NDArray[np.float64]:
+        """Return the noisy minimiser as it is, which is what the utility theorem is about."""
+        return np.asarray(values.astype(np.float64) * self._grid)
 
     def query(self) -> ErrorQuery:
         """Return the excess risk as a question a test may ask."""
-        return risk_query(self.risk, self._problem)
-
-
-def into_ball(theta: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
-    """Rescale θ to the ball's surface if it lies outside.
-
-    Examples
-    --------
-    >>> into_ball(np.array([3.0, 4.0]), 1.0)
-    array([0.6, 0.8])
-    """
-    norm = float(np.linalg.norm(theta))
-    return theta if norm <= radius else theta * (radius / norm)
+        risk, problem = self.risk, self.problem
+        return ErrorQuery(
+            risk.excess,
+            sensitivity=problem.risk_sensitivity,
+            error_bound=risk.excess_error_bound(problem.radius),
+            lower=risk.lower,
+            upper=risk.upper,
+        )

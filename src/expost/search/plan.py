@@ -6,6 +6,7 @@ the budget is refused here, before anything is spent.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -75,18 +76,26 @@ class Problem:
         radius: float | None = None,
     ) -> Problem:
         """Check the arguments and settle the radius: stated, the paper's, or the smaller proved one (theory B10)."""
-        _positive("regularization", regularization)
-        _positive("excess_risk", excess_risk)
+        if calibration not in _DEFAULT_LEVELS:
+            raise ValueError(f"calibration must be one of {sorted(_DEFAULT_LEVELS)}, got {calibration!r}")
+        positive("regularization", regularization)
+        positive("excess_risk", excess_risk)
         if not 0 < failure_probability < 1:
             raise ValueError(f"failure_probability must lie strictly between 0 and 1, got {failure_probability}")
         paper = calibration in _PAPER
         natural = loss.paper_radius(regularization) if paper else loss.radius(regularization)
         if radius is not None:
-            _positive("radius", radius)
+            positive("radius", radius)
         # a ball larger than the one the optimum is known to lie in would only cost more
         stated = radius is not None and radius < loss.radius(regularization)
         chosen = natural if radius is None else min(float(radius), natural)
         return cls(loss, n, p, regularization, excess_risk, failure_probability, chosen, stated, paper)
+
+    def require_same_rows(self, other: Problem) -> None:
+        """Raise unless the two problems differ in nothing but target and failure probability."""
+        same = dataclasses.replace(other, excess_risk=self.excess_risk, failure_probability=self.failure_probability)
+        if same != self:
+            raise ValueError("the generator was made for another problem; only the target may differ")
 
     @property
     def risk_sensitivity(self) -> float:
@@ -178,7 +187,7 @@ def plan_test(
     )
     budget = math.inf
     if max_epsilon is not None:
-        _positive("max_epsilon", max_epsilon)
+        positive("max_epsilon", max_epsilon)
         budget = max_epsilon - test.epsilon
         if budget <= 0:
             rows = math.ceil(problem.n * test.epsilon / max_epsilon * 1.1)
@@ -215,6 +224,7 @@ def _level_count(calibration: str, levels: Sequence[float] | None, n_levels: int
     return int(n_levels)
 
 
-def _positive(name: str, value: float) -> None:
+def positive(name: str, value: float) -> None:
+    """Raise a helpful error unless ``value`` is a positive finite number."""
     if not (isinstance(value, int | float) and 0 < value < math.inf):
         raise ValueError(f"{name} must be a positive finite number, got {value!r}")

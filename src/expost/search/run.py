@@ -1,7 +1,7 @@
 """The paper's methods by name, from rows to a release.
 
-`cov_nr`, `output_nr`, `doubling` and `theory` are thin: each joins a generator, a plan and a rule. `run` is what the
-estimators call.
+`cov_nr` and `output_nr` are thin: each settles a problem and calls `run`, which joins a generator, a plan and a rule
+and is what the estimators call; its ``method`` also names doubling, theory inversion and a fixed ε.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any, Literal, get_args
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from expost.data.rows import Rows
@@ -23,10 +23,10 @@ from expost.noise.source import WordSource, resolve_source
 from expost.privacy.release import Promise, Release
 from expost.search.above_threshold import AboveThreshold
 from expost.search.core import search
-from expost.search.covariance import CovarianceGenerator
+from expost.search.covariance import CovarianceGenerator, Solve, into_ball
 from expost.search.doubling import DoublingPlan, doubling_method
-from expost.search.output import OutputGenerator, into_ball
-from expost.search.plan import Perturbation, Problem, plan_test
+from expost.search.output import OutputGenerator
+from expost.search.plan import Perturbation, Problem, plan_test, positive
 
 Method = Literal["above_threshold", "doubling", "theory", "fixed"]
 OnFailure = Literal["refuse", "release_optimum"]
@@ -37,7 +37,7 @@ OPTIMUM_NOT_COVERED = "the non-private optimum was returned because nothing else
 
 
 def run(
-    rows: Rows | Sums,
+    rows: Rows | Sums | Generator,
     problem: Problem,
     *,
     perturbation: Perturbation = "covariance",
@@ -47,22 +47,32 @@ def run(
     n_levels: int | None = None,
     max_epsilon: float | None = None,
     full_matrix: bool = False,
+    solve: Solve = "ball",
     factor: float = 2.0,
     on_failure: OnFailure = "refuse",
     random_state: RandomState = None,
 ) -> Release:
-    """Run one method on rows for a problem settled beforehand; see :func:`cov_nr` and its siblings."""
+    """Run one method on rows for a problem settled beforehand; see :func:`cov_nr` and its siblings.
+
+    A generator from :func:`make_generator` may stand in for the rows: many runs then share one minimisation.
+    """
     one_of("method", method, get_args(Method))
     one_of("perturbation", perturbation, get_args(Perturbation))
     one_of("on_failure", on_failure, get_args(OnFailure))
+    if max_epsilon is not None:
+        positive("max_epsilon", max_epsilon)
     source = resolve_source(random_state)
-    generator = make_generator(rows, problem, perturbation, full_matrix)
+    with threadpool_limits(1, "blas"):
+        generator = (
+            make_generator(rows, problem, perturbation, full_matrix, solve) if isinstance(rows, Rows | Sums) else rows
+        )
+    generator.problem.require_same_rows(problem)
     if method in ("fixed", "theory"):
         release = _single_shot(generator, problem, perturbation, method, max_epsilon, source)
     else:
         try:
-            # thousands of small factorisations: on a shared machine BLAS threads cost more than they bring
-            with threadpool_limits(1, "blas") if perturbation == "covariance" else nullcontext():
+            # thousands of small products: on a shared machine BLAS threads cost far more than they bring
+            with threadpool_limits(1, "blas"):
                 if method == "above_threshold":
                     release = _tested(
                         generator, problem, perturbation, calibration, levels, n_levels, max_epsilon, source
@@ -80,7 +90,7 @@ def run(
 
 
 def make_generator(
-    rows: Rows | Sums, problem: Problem, perturbation: Perturbation, full_matrix: bool = False
+    rows: Rows | Sums, problem: Problem, perturbation: Perturbation, full_matrix: bool = False, solve: Solve = "ball"
 ) -> Generator:
     """Return the generator of hypotheses for a perturbation."""
     if perturbation == "covariance":
@@ -89,7 +99,7 @@ def make_generator(
                 f"covariance perturbation needs the squared loss, not {problem.loss.name!r}; use perturbation='output'"
             )
         sums = rows if isinstance(rows, Sums) else sums_of(rows)
-        return CovarianceGenerator(sums, problem, full_matrix=full_matrix)
+        return CovarianceGenerator(sums, problem, full_matrix=full_matrix, solve=solve)
     if isinstance(rows, Sums):
         raise ValueError("output perturbation needs the rows themselves, not their sums")
     return OutputGenerator(rows, problem)
@@ -129,16 +139,29 @@ def _doubled(
     source: WordSource,
 ) -> Release:
     query = generator.query()
-    plan = DoublingPlan.of(
-        target=problem.excess_risk,
-        failure_probability=problem.failure_probability,
-        sensitivity=query.effective_sensitivity,
-        first=1 / problem.n,
-        last=4 * problem.theory_epsilon(perturbation),
-        factor=factor,
-        calibration=calibration,
-        max_epsilon=max_epsilon,
-    )
+    first, last = 1 / problem.n, 4 * problem.theory_epsilon(perturbation)
+
+    def settle(last: float, max_epsilon: float | None) -> DoublingPlan:
+        return DoublingPlan.of(
+            target=problem.excess_risk,
+            failure_probability=problem.failure_probability,
+            sensitivity=query.effective_sensitivity,
+            first=first,
+            last=last,
+            factor=factor,
+            calibration=calibration,
+            max_epsilon=max_epsilon,
+        )
+
+    if max_epsilon is not None:
+        least = settle(first, None).epsilon_after(1)
+        if least > max_epsilon:  # the first level and the test both shrink as 1/n
+            raise TargetUnreachable(
+                f"one round of doubling would cost epsilon = {least:.4g} at n = {problem.n}, more than max_epsilon = "
+                f"{max_epsilon:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, a smaller radius, "
+                f"or about {math.ceil(problem.n * least / max_epsilon * 1.1):,} rows. Nothing was spent."
+            )
+    plan = settle(last, max_epsilon)
     release = doubling_method(
         lambda epsilon: _draw(generator, epsilon, source),
         query,
@@ -146,13 +169,13 @@ def _doubled(
         project=lambda theta: into_ball(theta, problem.radius),
         random_state=source,
     )
-    return release.with_details(claims=())  # here the black box is our own, and proved
+    return release
 
 
 def _draw(generator: Generator, epsilon: float, source: WordSource) -> Any:
     """Run the single-shot mechanism at one ε: a path with one level."""
     (step,) = generator.path((epsilon,), source)
-    return generator.hypothesis(step.values)
+    return np.asarray(generator.hypothesis(step.values))
 
 
 def _single_shot(
@@ -170,25 +193,35 @@ def _single_shot(
     else:
         epsilon = problem.theory_epsilon(perturbation)
         if max_epsilon is not None and epsilon > max_epsilon:
-            raise unreachable_by_theory(problem, epsilon, max_epsilon)
+            raise unreachable_by_theory(problem, perturbation, max_epsilon)
+    if method == "theory" and isinstance(generator, OutputGenerator):
+        # the theorem is about θ* + b; rescaling moves it closer to θ*, which need not lower its risk
+        (step,) = generator.path((epsilon,), source)
+        hypothesis = generator.unrescaled(step.values)
+    else:
+        hypothesis = _draw(generator, epsilon, source)
     return Release(
         status="released",
         method=method,
         epsilon_generation=float(epsilon),
         epsilon_worst_case=float(epsilon),
-        hypothesis=_draw(generator, epsilon, source),
+        hypothesis=hypothesis,
         level=0,
         n_levels=1,
         secure=source.secure,
     )
 
 
-def unreachable_by_theory(problem: Problem, epsilon: float, max_epsilon: float) -> Exception:
+def unreachable_by_theory(problem: Problem, perturbation: Perturbation, max_epsilon: float) -> Exception:
     """Return the error for a theory inversion beyond the budget."""
+    epsilon = problem.theory_epsilon(perturbation)
+    # ε shrinks as 1/n, or as 1/√n with the paper's sensitivity of the ridge minimiser: measure which
+    shrink = epsilon / dataclasses.replace(problem, n=4 * problem.n).theory_epsilon(perturbation)
+    rows = math.ceil(problem.n * (epsilon / max_epsilon) ** (math.log(4) / math.log(shrink)) * (1 + 1e-9))
     return TargetUnreachable(
         f"the utility theorem needs epsilon = {epsilon:.4g} at n = {problem.n}, more than max_epsilon = "
-        f"{max_epsilon:.4g}; pass a larger excess_risk or max_epsilon, about "
-        f"{math.ceil(problem.n * epsilon / max_epsilon):,} rows, or another method. Nothing was spent."
+        f"{max_epsilon:.4g}; pass a larger excess_risk or max_epsilon, about {rows:,} rows, or another method. "
+        f"Nothing was spent."
     )
 
 
@@ -224,6 +257,7 @@ def _details(
         "promise": promise_of(problem, method),
         "exact": generator.exact,
         "charged": generator.charged,
+        "claims": (),  # doubling records its black box as a claim; here it is our own, and proved
         "parameters": {
             "loss": problem.loss.name,
             "n": problem.n,
@@ -292,7 +326,8 @@ def cov_nr(
     >>> from expost import Preparation, cov_nr
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
-    >>> rows = Preparation(None, 1.0, (-1.0, 1.0), n_columns=2).prepare_regression(X, X @ [1.0, -0.8])
+    >>> recipe = Preparation(None, 1.0, target=(-1.0, 1.0), intercept_weight=0, n_columns=2)
+    >>> rows = recipe.prepare_regression(X, X @ [1.0, -0.8])
     >>> release = cov_nr(rows, excess_risk=0.02, regularization=0.1, random_state=0)
     >>> release.status, round(release.epsilon_test, 3)
     ('released', 1.373)
@@ -331,7 +366,8 @@ def output_nr(
     >>> from expost import Preparation, output_nr
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
-    >>> rows = Preparation(None, 1.0, n_columns=2).prepare_classification(X, X[:, 0] > 0, (False, True))
+    >>> recipe = Preparation(None, 1.0, target=None, intercept_weight=0, n_columns=2)
+    >>> rows = recipe.prepare_classification(X, X[:, 0] > 0, (False, True))
     >>> output_nr(rows, excess_risk=0.05, regularization=0.05, calibration="tight", random_state=0).status
     'released'
     """

@@ -1,0 +1,47 @@
+"""scikit-learn's own checks, without an expected failure, and that only its public modules are used."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import expost.estimators
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge
+
+# Bounds that hold for the data of every check, and a target so loose that no run is refused. The default calibration
+# needs a tenth of a second per fit, so one instance of each estimator has it and the others do without.
+LOOSE = {"excess_risk": 100.0, "regularization": 1.0, "failure_probability": 1e-9, "bounds": 20.0}
+QUICK = {**LOOSE, "calibration": "theorem", "n_levels": 8}
+
+INSTANCES = [
+    AccuracyFirstRidge(**LOOSE, target_bound=200.0),
+    AccuracyFirstRidge(**QUICK, target_bounds=(-100.0, 200.0), fit_intercept=True),
+    AccuracyFirstRidge(**QUICK, target_bound=200.0, perturbation="output", on_invalid="error"),
+    AccuracyFirstRidge(**QUICK, target_bound=200.0, perturbation="output", fit_intercept=True),
+    AccuracyFirstRidge(**{**QUICK, "bounds": None}, feature_bound=20.0, target_bound=200.0),
+    AccuracyFirstRidge(**LOOSE, target_bound=200.0, method="doubling"),
+    AccuracyFirstRidge(**LOOSE, target_bound=200.0, method="fixed", max_epsilon=1.0),
+    AccuracyFirstLogisticRegression(**LOOSE),
+    AccuracyFirstLogisticRegression(**QUICK, fit_intercept=True),
+    AccuracyFirstLogisticRegression(**LOOSE, method="theory", fit_intercept=True),
+]
+
+
+@pytest.mark.filterwarnings("ignore::expost.InferredClassesWarning")  # the checks choose their labels
+@parametrize_with_checks(INSTANCES)
+def test_passes_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def test_only_public_scikit_learn_is_used():
+    seen = 0
+    for file in Path(expost.estimators.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sklearn":
+                seen += 1
+                parts = [*node.module.split("."), *(name.name for name in node.names)]
+                assert not [part for part in parts if part.startswith("_")], f"{file.name} imports {parts}"
+    assert seen  # the walk does find the imports
