@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_fit(commands)
     _add_demo(commands)
+    _add_experiments(commands)
     return parser
 
 
@@ -165,6 +166,8 @@ def _search(options: argparse.Namespace, progress: Progress) -> Release:
     _check_output(options.output)
     progress.stage("reading data")
     table = read_table(options.data, options.target, columns=options.columns)
+    if len(table.y) == 0:
+        raise ValueError(f"{options.data} has no rows")
     if options.task == "regression" and table.y.dtype.kind not in "biuf":
         raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
     model = _model(options, table)
@@ -337,12 +340,12 @@ def up(value: float) -> str:
 
     Examples
     --------
-    >>> up(0.123412), up(2.0), up(1234567.0), up(float("inf"))
-    ('0.1235', '2', '1.235e+06', 'inf')
+    >>> up(0.123412), up(0.1), up(1234567.0), up(float("inf"))
+    ('0.1235', '0.1', '1.235e+06', 'inf')
     """
     if not math.isfinite(value):
         return f"{value:g}"
-    exact = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).create_decimal(value)
+    exact = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).create_decimal(repr(float(value)))
     return f"{float(exact):.4g}"
 
 
@@ -388,6 +391,12 @@ def _add_demo(commands: Any) -> None:
         "demo", allow_abbrev=False, help="fit a model to a generated data set and compare it with the truth"
     )
     demo.set_defaults(run=_demo)
+
+
+def _add_experiments(commands: Any) -> None:
+    from expost.experiments.command import add_commands
+
+    add_commands(commands)
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -159,7 +159,7 @@ def test_sparse_input_is_refused_clearly(make):
 
 @pytest.mark.parametrize("make", [loose_ridge, loose_logistic])
 def test_sample_weight_is_refused_clearly(make):
-    with pytest.raises(ValueError, match="does not take sample_weight.*more than one row"):
+    with pytest.raises(ValueError, match=r"does not take sample_weight.*more than one row"):
         make().fit(X, LABELS, sample_weight=np.ones(len(X)))
     with pytest.raises(TypeError, match=r"unexpected keyword argument.*'groups'"):
         make().fit(X, LABELS, groups=1)

@@ -12,7 +12,7 @@ import expost.estimators
 from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge
 
 # Bounds that hold for the data of every check, and a target so loose that no run is refused. The default calibration
-# needs a tenth of a second per fit, so one instance of each estimator has it and the others do without.
+# takes longer to plan than these fits take, so one instance of each estimator has it and the others do without.
 LOOSE = {"excess_risk": 100.0, "regularization": 1.0, "failure_probability": 1e-9, "bounds": 20.0}
 QUICK = {**LOOSE, "calibration": "theorem", "n_levels": 8}
 

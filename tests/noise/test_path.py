@@ -22,6 +22,14 @@ def keep_probability(a, b):
     return float((np.sinh(a / 2) / np.sinh(b / 2)) ** 2)
 
 
+@pytest.fixture(autouse=True)
+def fresh_grids():
+    """Levels are cached with their coins, which some tests replace."""
+    path._grid.cache_clear()
+    yield
+    path._grid.cache_clear()
+
+
 def continuous_coin(a, b, bits):
     """⌊2^bits·(ε_t/ε_{t+1})²⌋: right for Laplace noise on the reals, wrong on the integers."""
     return int((a / b) ** 2 * 2**bits)
@@ -190,22 +198,22 @@ class TestCoin:
         words[-1] += offset
         assert 0 <= words[-1] <= 0xFFFF
         source = ScriptedSource([words[0], 0xFFFF, *words[1:]])  # the second coordinate jumps anyway
-        at, where = path._draw_jumps(rates, 2, source)
+        at, where = path._draw_jumps(path._Grid(levels, 2**20), 2, source)
         assert where.tolist() == ([1] if offset < 0 else [0, 1])
         assert at.tolist() == [0] * where.size
         assert source.left == 0
 
     def test_blocks_of_coins(self, monkeypatch):
         """Cutting the coins into blocks changes neither their levels nor their words."""
-        rates = tuple(rate_of(level, 1) for level in np.geomspace(0.01, 10, 30))
-        whole = path._draw_jumps(rates, 1000, SeededSource(5))
+        grid = path._Grid(tuple(np.geomspace(0.01, 10, 30).tolist()), 1)
+        whole = path._draw_jumps(grid, 1000, SeededSource(5))
         monkeypatch.setattr(path, "_COINS_AT_ONCE", 4 * 1000)
-        blocks = path._draw_jumps(rates, 1000, SeededSource(5))
+        blocks = path._draw_jumps(grid, 1000, SeededSource(5))
         assert (np.diff(blocks[0]) >= 0).all()
         for at, where in (whole, blocks):
             assert len(set(zip(at.tolist(), where.tolist(), strict=True))) == at.size
             jumps = np.bincount(at, minlength=29)
-            expected = np.array([1000 * (1 - keep_probability(float(a), float(b))) for a, b in pairwise(rates)])
+            expected = np.array([1000 * (1 - keep_probability(float(a), float(b))) for a, b in pairwise(grid.rates)])
             assert (np.abs(jumps - expected) < 6.5 * np.sqrt(expected)).all()
 
 

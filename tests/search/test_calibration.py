@@ -142,7 +142,7 @@ class TestWrongAccepts:
     @pytest.mark.parametrize("name", NAMES)
     def test_no_more_often_than_gamma(self, name, record_property):
         wrong = self.wrong_accepts(self.calibrated(name))
-        record_property("share_of_wrong_accepts", wrong / self.trials)
+        record_property("share_of_wrong_accepts", float(wrong / self.trials))
         assert wrong <= at_most_by_chance(self.trials, GAMMA)
         if name == "tight":  # which uses up its γ
             assert self.trials - wrong <= at_most_by_chance(self.trials, 1 - 0.98 * GAMMA)

@@ -22,6 +22,7 @@ from expost import (
 )
 from expost.data.fixed_point import ONE
 from expost.search import QueryGrid, doubling_rounds, geometric_levels, plan_test
+from expost.search.run import make_generator
 from expost.search.theory import (
     covariance_epsilon,
     output_logistic_epsilon,
@@ -136,7 +137,7 @@ class TestTheoryInversions:
                 given, problem, perturbation=perturbation, method="theory", calibration=calibration, random_state=seed
             )
             excess.append(curator_view(rows, release, SquaredLoss(), regularization=lam).excess_risk)
-        record_property("mean_excess_risk", np.mean(excess))
+        record_property("mean_excess_risk", float(np.mean(excess)))
         assert np.mean(excess) < alpha
         assert release.epsilon == release.epsilon_worst_case == problem.theory_epsilon(perturbation)
 
@@ -149,13 +150,14 @@ class TestTheoryInversions:
         problem = Problem.of(SquaredLoss(), n=n, p=2, regularization=lam, excess_risk=alpha, calibration="theorem")
         printed = output_ridge_as_printed_epsilon(alpha, n=n, p=2, regularization=lam, radius=problem.radius)
 
+        risk = make_generator(rows, problem, "output").risk
+
         def mean_excess(**settings):
             releases = (run(rows, problem, perturbation="output", random_state=s, **settings) for s in range(200))
-            truths = (curator_view(rows, release, SquaredLoss(), regularization=lam) for release in releases)
-            return np.mean([truth.excess_risk for truth in truths])
+            return np.mean([risk.excess(np.asarray(release.hypothesis)) for release in releases])
 
         corrected = mean_excess(method="theory")
-        record_property("mean_excess_risk_over_target", corrected / alpha)
+        record_property("mean_excess_risk_over_target", float(corrected / alpha))
         assert 0.4 * alpha < corrected < 1.6 * alpha
         assert mean_excess(method="fixed", max_epsilon=printed) > 4 * alpha
 
@@ -242,12 +244,16 @@ class TestWhatIsReported:
             assert release.epsilon_worst_case <= max_epsilon
         assert max(costs) <= max_epsilon
 
-    @pytest.mark.parametrize("cents", range(570, 600, 3))
-    def test_the_budget_holds_to_the_last_bit(self, cents):
-        problem = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.05, excess_risk=0.002)
-        plan = plan_test(problem, "covariance", risk_error=1e-13, max_epsilon=cents / 100)
-        assert Fraction(plan.levels[-1]) + Fraction(plan.calibration.epsilon) <= Fraction(cents / 100)
-        assert plan.epsilon_worst_case <= cents / 100
+    def test_the_budget_holds_to_the_last_bit(self):
+        """Budget less test cost is rounded, up for some; the last level then gives way by a bit."""
+        gave_way = 0
+        for step in range(60):
+            problem = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.05, excess_risk=0.002 + step * 1e-6)
+            plan = plan_test(problem, "covariance", risk_error=1e-13, max_epsilon=14.5)
+            assert Fraction(plan.levels[-1]) + Fraction(plan.calibration.epsilon) <= Fraction(14.5)
+            assert plan.epsilon_worst_case <= 14.5
+            gave_way += plan.levels[-1] < 14.5 - plan.calibration.epsilon
+        assert gave_way > 0
 
     @pytest.mark.parametrize("method", ["above_threshold", "doubling"])
     def test_releasing_the_optimum_has_no_bound(self, method):

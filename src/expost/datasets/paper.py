@@ -21,6 +21,9 @@ from expost.data.rows import Rows
 KDD_FILES = ("kddcup.data_10_percent.gz", "kddcup.data_10_percent", "kddcup.data.gz", "kddcup.data")
 TWITTER_FILES = ("Twitter.data", "Twitter.data.gz", "twitter_buzz_sample.csv.gz", "twitter_buzz_sample.csv")
 TWITTER_FEATURES = 77
+_KDD_SOURCE = "KDD Cup 1999, kddcup.data_10_percent.gz (UCI repository, https://kdd.ics.uci.edu/databases/kddcup99)"
+_TWITTER_SOURCE = "Buzz in social media, regression/Twitter (UCI repository, https://archive.ics.uci.edu/dataset/248)"
+_KDD_COLUMNS = 42
 _KDD_TEXT = (1, 2, 3)
 _KDD_LOGARITHM = (0, 1, 2)  # duration, src_bytes, dst_bytes, once the text columns are gone
 
@@ -83,21 +86,18 @@ def load_kddcup99(path: str | Path | None = None) -> Dataset:
     The three text columns are dropped, duration, src_bytes and dst_bytes become log(1 + x), the label is −1 for
     ``normal.`` and +1 for any attack, rows are divided by the largest ℓ₁ norm.
     """
-    found = _find(path, KDD_FILES)
+    found = _find(path, KDD_FILES, _KDD_SOURCE)
     if found is not None:
-        table = _read_csv(found)
-        used = [j for j in range(table.num_columns) if j not in _KDD_TEXT]
-        features = _floats(table, used[:-1])
-        labels = table.column(used[-1]).to_numpy(zero_copy_only=False).astype(str)
+        features, attack = _read_kdd(found)
         origin = found.name
     else:
-        features, labels = _fetch_kdd()
+        features, attack = _fetch_kdd()
         origin = "scikit-learn's fetcher"
-    if features.shape[1] != 38:
-        raise ValueError(f"{origin} has {features.shape[1]} numeric columns where KDD Cup 1999 has 38")
-    features[:, _KDD_LOGARITHM] = np.log1p(features[:, _KDD_LOGARITHM])
-    y = np.where(np.char.rstrip(labels, ".") == "normal", -1.0, 1.0)
-    X = features / np.abs(features).sum(axis=1).max()
+    for column in _KDD_LOGARITHM:
+        features[:, column] = np.log1p(features[:, column])
+    y = np.where(attack, 1.0, -1.0)
+    features /= _largest(sum(np.abs(column) for column in features.T))
+    X = np.ascontiguousarray(features)
     return Dataset("kdd99", "classification", X, y, (f"from {origin}", "rows divided by their largest ℓ₁ norm"))
 
 
@@ -116,13 +116,13 @@ def load_twitter_buzz(path: str | Path | None = None, *, normalisation: Normalis
     """
     if normalisation not in ("maximum", "q95"):
         raise ValueError(f"normalisation must be 'maximum' or 'q95', got {normalisation!r}")
-    found = _find(path, TWITTER_FILES)
+    found = _find(path, TWITTER_FILES, _TWITTER_SOURCE)
     if found is None:
-        raise FileNotFoundError(_missing("Twitter buzz", TWITTER_FILES, "Buzz in social media (UCI repository)"))
+        raise FileNotFoundError(_missing("Twitter buzz", TWITTER_FILES, _TWITTER_SOURCE))
     table = _read_csv(found)
-    values = _floats(table, range(table.num_columns))
-    if values.shape[1] != TWITTER_FEATURES + 1:
-        raise ValueError(f"{found.name} has {values.shape[1]} columns where 78 were expected")
+    if table.num_columns != TWITTER_FEATURES + 1:
+        raise ValueError(f"{found.name} has {table.num_columns} columns where {TWITTER_FEATURES + 1} were expected")
+    values = _floats(table, range(table.num_columns), found)
     features = values[:, :TWITTER_FEATURES]
     notes: tuple[str, ...] = (f"from {found.name}",)
     if found.name.startswith("twitter_buzz_sample"):
@@ -134,17 +134,25 @@ def load_twitter_buzz(path: str | Path | None = None, *, normalisation: Normalis
     y = np.log1p(target)
     norms = np.abs(features).sum(axis=1)
     if normalisation == "maximum":
-        X = features / norms.max()
+        X = features / _largest(norms)
         notes += ("rows divided by their largest ℓ₁ norm",)
     else:
-        limit = float(np.quantile(norms, 0.95))
+        limit = _largest(np.quantile(norms, 0.95))
         X = features / np.maximum(norms, limit)[:, None]
         notes += ("rows clipped at the 95th percentile of their ℓ₁ norm",)
     name = "twitter" if normalisation == "maximum" else "twitter-q95"
-    return Dataset(name, "regression", X, y / np.abs(y).max(), notes)
+    return Dataset(name, "regression", np.ascontiguousarray(X), y / _largest(np.abs(y)), notes)
 
 
-def _find(path: str | Path | None, names: Sequence[str]) -> Path | None:
+def _largest(norms: NDArray[np.float64]) -> float:
+    """Return the largest norm; a file of zeros has none to divide by."""
+    largest = float(np.max(norms))
+    if not 0 < largest < np.inf:
+        raise ValueError("the file holds no non-zero row, or cells that are missing or infinite")
+    return largest
+
+
+def _find(path: str | Path | None, names: Sequence[str], source: str) -> Path | None:
     if path is not None:
         given = Path(path)
         if given.is_file():
@@ -152,7 +160,9 @@ def _find(path: str | Path | None, names: Sequence[str]) -> Path | None:
         for name in names:
             if (given / name).is_file():
                 return given / name
-        raise FileNotFoundError(f"{given} is neither a file nor a folder with one of {', '.join(names)}")
+        raise FileNotFoundError(
+            f"{given} is neither a file nor a folder with one of {', '.join(names)}. The original is {source}."
+        )
     folder = os.environ.get("EXPOST_DATA")
     if folder:
         for name in names:
@@ -168,28 +178,54 @@ def _missing(what: str, names: Sequence[str], source: str) -> str:
     )
 
 
-def _read_csv(path: Path) -> Any:
+def _read_csv(path: Path, types: dict[str, Any] | None = None, columns: Sequence[str] | None = None) -> Any:
+    """Read a file without a header; its columns are named f0, f1, … ."""
+    import pyarrow as pa
     from pyarrow import csv
 
-    return csv.read_csv(path, read_options=csv.ReadOptions(autogenerate_column_names=True))
+    try:
+        return csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(autogenerate_column_names=True),
+            convert_options=csv.ConvertOptions(column_types=types, include_columns=columns),
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path.name} could not be read as a CSV file without a header: {error}") from None
 
 
-def _floats(table: Any, columns: Sequence[int]) -> NDArray[np.float64]:
-    values = np.empty((table.num_rows, len(columns)))
+def _floats(table: Any, columns: Sequence[int], path: Path) -> NDArray[np.float64]:
+    # column by column is how the table lies in memory: six times faster than filling rows
+    values = np.empty((table.num_rows, len(columns)), order="F")
     for k, j in enumerate(columns):
-        values[:, k] = table.column(j).to_numpy(zero_copy_only=False)
+        try:
+            values[:, k] = table.column(j).to_numpy()
+        except ValueError:
+            raise ValueError(f"column {j + 1} of {path.name} is not numeric") from None
     return values
 
 
-def _fetch_kdd() -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+def _read_kdd(path: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = [f"f{j}" for j in range(_KDD_COLUMNS)]
+    label = names[-1]
+    used = [name for j, name in enumerate(names) if j not in _KDD_TEXT]
+    # stating the types spares the reader two thirds of its time
+    types = {name: pa.float64() for name in used[:-1]} | {label: pa.dictionary(pa.int32(), pa.string())}
+    table = _read_csv(path, types, used)
+    normal = pc.is_in(table.column(label).cast(pa.string()), value_set=pa.array(["normal.", "normal"]))
+    return _floats(table, range(len(used) - 1), path), ~normal.to_numpy()
+
+
+def _fetch_kdd() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     from sklearn.datasets import fetch_kddcup99
 
     try:
         data, target = fetch_kddcup99(return_X_y=True, percent10=True, n_retries=0)
     except OSError as error:
         raise FileNotFoundError(
-            f"{_missing('KDD Cup 1999', KDD_FILES, 'KDD Cup 1999 (UCI repository)')} "
-            f"scikit-learn could not download them either ({error})."
+            f"{_missing('KDD Cup 1999', KDD_FILES, _KDD_SOURCE)} scikit-learn could not download them either ({error})."
         ) from None
     numeric = np.delete(np.asarray(data, dtype=object), _KDD_TEXT, axis=1).astype(np.float64)
-    return numeric, np.asarray([label.decode() for label in target])
+    return numeric, np.asarray(target) != b"normal."

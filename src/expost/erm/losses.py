@@ -82,6 +82,8 @@ class Loss(ABC):
         corners = np.array([-radius, radius])
         return max(float(np.max(self.value(corners, np.full(2, y)))) for y in (-1.0, 1.0))
 
+    #: Whether φ(−u, −y) = φ(u, y) and the slope φ′(u, y) is largest at y = −1; sharper sensitivities rest on it.
+    symmetric: bool = False
     #: M with |φ‴| ≤ M·φ″ everywhere, or None: where there is one, φ″ changes by at most e^{M|s|} as u moves by s.
     self_concordance: float | None = None
 
@@ -130,6 +132,7 @@ class SquaredLoss(Loss):
 
     labels: ClassVar[Labels] = "real"
     name = "squared"
+    symmetric = True
     self_concordance = 0.0
     curvature = 1.0
     null_value = 0.5
@@ -172,6 +175,7 @@ class LogisticLoss(Loss):
 
     labels: ClassVar[Labels] = "binary"
     name = "logistic"
+    symmetric = True
     self_concordance = 1.0  # φ‴ = φ″·(1 − 2σ)
     curvature = 0.25
     null_value = math.log(2.0)
@@ -218,6 +222,7 @@ class HuberLoss(Loss):
 
     labels: ClassVar[Labels] = "real"
     name = "huber"
+    symmetric = True
     curvature = 1.0
 
     def __init__(self, delta: float) -> None:
@@ -284,6 +289,7 @@ class SmoothedHingeLoss(Loss):
 
     labels: ClassVar[Labels] = "binary"
     name = "smoothed hinge"
+    symmetric = True
 
     def __init__(self, width: float) -> None:
         if not 0.0 < width < math.inf:

@@ -21,7 +21,7 @@ from expost.erm.ball import minimise_in_ball
 from expost.erm.exceptions import ConvergenceError
 from expost.erm.losses import Loss, SquaredLoss
 from expost.erm.minimise import Minimum, distance_bound, radius_tolerance
-from expost.erm.objective import Objective
+from expost.erm.objective import Objective, gradient_rounding
 from expost.erm.sums import Sums
 
 
@@ -47,6 +47,12 @@ class Risk(Protocol):
 
     def excess_error_bound(self, radius: float) -> float:
         """Return a public bound on the error of :meth:`excess` over ‖θ‖₂ ≤ radius."""
+
+    def gradient_norm(self, theta: FloatArray) -> float:
+        """Return ‖∇L(θ)‖₂ without regard to any ball, to within :meth:`gradient_error_bound`."""
+
+    def gradient_error_bound(self, radius: float) -> float:
+        """Return a public bound on the error of :meth:`gradient_norm` over ‖θ‖₂ ≤ radius."""
 
 
 def minimum_error_bound(loss: Loss, lam: float, norm: float, tolerance: float, radius_error: float) -> float:
@@ -125,6 +131,16 @@ class RidgeRisk(Private):
         """Return ½dᵀHd + ∇L(θ̂)ᵀd, d = θ − θ̂: exactly L(θ) − L(θ̂), with no cancellation."""
         step = theta - self.optimum
         return float(0.5 * (step @ (self._hessian @ step)) + self._gradient @ step)
+
+    def gradient_norm(self, theta: FloatArray) -> float:
+        """Return ‖H(θ − θ̂) + ∇L(θ̂)‖₂, which is ‖∇L(θ)‖₂."""
+        return float(np.linalg.norm(self._hessian @ (theta - self.optimum) + self._gradient))
+
+    def gradient_error_bound(self, radius: float) -> float:
+        """Return a bound on the error of :meth:`gradient_norm`: each product as in :meth:`excess_error_bound`."""
+        norm = self._norm + self.distance_bound
+        steep = 1.0 + self.lam
+        return INFLATION * gamma(2 * self.p + 16) * (steep * (radius + 2.0 * norm) + 1.0)
 
     def lower(self, theta: FloatArray) -> float:
         """Return :meth:`excess`, which is cheap here."""
@@ -213,6 +229,17 @@ class GeneralRisk(Private):
         # ‖θ‖² − ‖θ̂‖² as a product, which does not cancel.
         squares = float((theta - self.optimum) @ (theta + self.optimum))
         return self._objective.mean(values) + 0.5 * self.lam * squares
+
+    def gradient_norm(self, theta: FloatArray) -> float:
+        """Return ‖∇L(θ)‖₂ by one pass over the rows."""
+        gradient = self._objective.gradient(theta, self._objective.predictions(theta))
+        return float(np.linalg.norm(gradient.vector))
+
+    def gradient_error_bound(self, radius: float) -> float:
+        """Return a bound on the error of :meth:`gradient_norm`, from public numbers only."""
+        slope = self.loss.lipschitz(radius)
+        rounding = gradient_rounding(self.loss, self.n, self.p, self.lam, radius, slope)
+        return INFLATION * (rounding + gamma(self.p + 4) * (slope + self.lam * radius))
 
     def lower(self, theta: FloatArray) -> float:
         """Return a rigorous lower bound on the excess risk: about (λ/2)‖θ − θ*‖².

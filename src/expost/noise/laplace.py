@@ -152,9 +152,14 @@ def _signs(size: int, source: WordSource) -> NDArray[np.bool_]:
     return np.unpackbits(words.view(np.uint8), count=size).astype(np.bool_)
 
 
-def laplace_at(rates: tuple[Fraction, ...], rows: NDArray[np.intp], source: WordSource) -> Integers:
-    """Draw one discrete Laplace variable for each entry of ``rows``, with rate ``rates[row]``."""
-    return _laplace(_table(rates), rows, rows.size, source)
+def digit_table(rates: tuple[Fraction, ...]) -> _Table:
+    """Return the digit probabilities of several rates, for :func:`laplace_at`."""
+    return _Table(rates)
+
+
+def laplace_at(table: _Table, rows: NDArray[np.intp], source: WordSource) -> Integers:
+    """Draw one discrete Laplace variable for each entry of ``rows``, with the table's rate of that row."""
+    return _laplace(table, rows, rows.size, source)
 
 
 def discrete_laplace(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from operator import index
 
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.noise.coins import WORD, below
-from expost.noise.laplace import Integers, laplace_at, narrowed, rate_of
+from expost.noise.laplace import Integers, digit_table, laplace_at, narrowed, rate_of
 from expost.noise.probability import keep_bits
 from expost.noise.source import WordSource, resolve_source
 
@@ -79,16 +79,17 @@ class NoisePath:
         random_state: int | WordSource | None = None,
     ) -> None:
         self.levels = check_levels(levels)
-        rates = tuple(rate_of(level, sensitivity) for level in self.levels)
+        rate_of(self.levels[0], sensitivity)  # refuses a sensitivity that is not a positive integer
         self.sensitivity = int(sensitivity)
+        grid = _grid(self.levels, self.sensitivity)
         values = _check_values(values)
         size = values.size
         source = resolve_source(random_state)
         self.secure = source.secure
 
-        at, where = _draw_jumps(rates, size, source)
-        rows = np.concatenate([np.full(size, len(rates) - 1, dtype=np.intp), at])
-        draws = laplace_at(rates, rows, source)
+        at, where = _draw_jumps(grid, size, source)
+        rows = np.concatenate([np.full(size, len(self.levels) - 1, dtype=np.intp), at])
+        draws = laplace_at(grid.table, rows, source)
         last, jumps = draws[:size], draws[size:]
 
         if not _fits(values, last, where, jumps):
@@ -99,7 +100,7 @@ class NoisePath:
         np.add.at(first, where, jumps)
         self._first, self._where, self._jumps = first, where, jumps
         # jumps[start[t]:start[t+1]] are those between level t+1 and level t
-        self._start = np.searchsorted(at, np.arange(len(rates) + 1))
+        self._start = np.searchsorted(at, np.arange(len(self.levels) + 1))
 
     @property
     def size(self) -> int:
@@ -158,12 +159,25 @@ def _check_values(values: Integers) -> Integers:
     raise ValueError("values must be integers in grid units; round them to a public grid first")
 
 
-def _draw_jumps(
-    rates: tuple[Fraction, ...], size: int, source: WordSource
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+class _Grid:
+    """Exact rates of a list of levels, first words of their coins, and their digit table."""
+
+    def __init__(self, levels: tuple[float, ...], sensitivity: int) -> None:
+        self.rates = tuple(rate_of(level, sensitivity) for level in levels)
+        self.keep = np.array([keep_bits(a, b, 64) >> (64 - WORD) for a, b in pairwise(self.rates)], dtype=np.uint16)
+        self.table = digit_table(self.rates)
+
+
+# The same levels come back run after run, and their fractions are slow to hash: floats are the key.
+@lru_cache(maxsize=64)
+def _grid(levels: tuple[float, ...], sensitivity: int) -> _Grid:
+    return _Grid(levels, sensitivity)
+
+
+def _draw_jumps(grid: _Grid, size: int, source: WordSource) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Flip every coordinate's coin between every two levels; return where it says jump, sorted by level."""
+    rates, first = grid.rates, grid.keep
     steps = len(rates) - 1
-    first = np.array([keep_bits(a, b, 64) >> (64 - WORD) for a, b in pairwise(rates)], dtype=np.uint16)
     at: list[NDArray[np.intp]] = []
     where: list[NDArray[np.intp]] = []
     block = max(1, _COINS_AT_ONCE // max(1, size))

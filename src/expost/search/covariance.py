@@ -52,13 +52,13 @@ class CovarianceGenerator:
         if solve not in get_args(Solve):
             raise ValueError(f"solve must be one of {list(get_args(Solve))}, got {solve!r}")
         self._solve = solve
-        self._sums, self.problem = sums, problem
+        self.sums, self.problem = sums, problem
         self._layout = Layout(sums.p, full_matrix)
         self.risk = RidgeRisk(sums, problem.regularization, problem.radius)
 
     def path(self, levels: tuple[float, ...], source: WordSource) -> NoisePath:
         """Draw the gradual release of the statistics."""
-        return NoisePath(self._layout.pack(self._sums), STATISTICS_SENSITIVITY, levels, random_state=source)
+        return NoisePath(self._layout.pack(self.sums), STATISTICS_SENSITIVITY, levels, random_state=source)
 
     def hypothesis(self, values: Integers) -> BallMinimum | NDArray[np.float64]:
         """Minimise the noisy quadratic over the ball."""

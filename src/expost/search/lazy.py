@@ -44,14 +44,20 @@ class BallMinimum:
 
     @property
     def on_sphere(self) -> bool:
-        """Whether the minimiser has norm ``radius``."""
+        """Whether the hypothesis has norm ``radius`` (to ten digits)."""
         return self._interior is None
 
     @cached_property
     def _minimum(self) -> NDArray[np.float64]:
         if self._interior is not None:
             return self._interior
-        return minimise_in_ball(*self._quadratic, self._radius)
+        theta = minimise_in_ball(*self._quadratic, self._radius)
+        norm = float(np.linalg.norm(theta))
+        if norm < self._radius * (1 - 1e-10):
+            # H is singular to working precision, and a minimum inside was found after all. Bounds rely on
+            # ``on_sphere``, and any point may be the hypothesis, so it goes where it was said to be.
+            theta = theta * (self._radius / norm) if norm > 0 else self._radius * np.eye(1, len(theta)).ravel()
+        return theta
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.float64]:
         return np.array(self._minimum, dtype=dtype, copy=copy)

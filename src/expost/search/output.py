@@ -9,6 +9,7 @@ fixed by the solver's tolerance, so 2√p·d is added; rounding to a public grid
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +52,12 @@ class OutputGenerator:
         tolerance = default_tolerance(problem.loss, rows.n, rows.p, problem.regularization, radius)
         found = minimise(problem.loss, x, y, problem.regularization, tolerance=tolerance, radius=radius)
         self.risk = GeneralRisk(problem.loss, x, y, problem.regularization, found)
+        self._distance = found.distance_bound
         delta = problem.output_sensitivity + 2 * math.sqrt(problem.p) * found.distance_bound
         self._grid = public_grid(delta / problem.p)
         self._units = grid_sensitivity(delta, self._grid, problem.p)
+        # exact: fixed-point squares, at most 2⁴⁰ a row
+        self.trace_units = sum(int(np.vdot(row, row)) for row in _wide(rows))
 
     def path(self, levels: tuple[float, ...], source: WordSource) -> NoisePath:
         """Draw the gradual release of the minimiser."""
@@ -68,6 +72,25 @@ class OutputGenerator:
         """Return the noisy minimiser as it is, which is what the utility theorem is about."""
         return np.asarray(values.astype(np.float64) * self._grid)
 
+    def unscaled(self, values: Integers) -> NDArray[np.float64]:
+        """Return the noisy minimiser as it is, inside the ball or not."""
+        return values.astype(np.float64) * self._grid
+
+    def charged_sensitivity(self, noise: str) -> float:
+        """Return the sensitivity that noise of a kind is scaled by: ℓ₁ on the grid for Laplace, ℓ₂ for spherical."""
+        if noise == "laplace":
+            return self._units * self._grid
+        return self.problem.output_l2_sensitivity + 2 * self._distance
+
+    @property
+    def release_error(self) -> float:
+        """ℓ₂ distance between what is released and θ* plus continuous noise: solver, rounding, discreteness.
+
+        Rounding moves a coordinate by half a unit; a discrete Laplace variable can be coupled to a continuous one
+        within one.
+        """
+        return self._distance + 1.5 * self._grid * math.sqrt(self.problem.p)
+
     def query(self) -> ErrorQuery:
         """Return the excess risk as a question a test may ask."""
         risk, problem = self.risk, self.problem
@@ -78,3 +101,8 @@ class OutputGenerator:
             lower=risk.lower,
             upper=risk.upper,
         )
+
+
+def _wide(rows: Rows) -> Iterator[NDArray[np.int64]]:
+    for start in range(0, rows.n, 1 << 16):
+        yield rows.x[start : start + (1 << 16)].astype(np.int64).ravel()

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from expost.erm.gradient_sensitivity import gradient_sensitivity
 from expost.erm.losses import Loss
 from expost.erm.sensitivity import (
     excess_risk_sensitivity,
@@ -107,7 +108,14 @@ class Problem:
         """ℓ₁-sensitivity of the exact minimiser."""
         if self.paper_constants and self.loss.name == "squared":
             return paper_ridge_output_sensitivity(self.radius, self.n, self.p, self.regularization)
-        return minimiser_l1_sensitivity(self.loss, self.radius, self.n, self.regularization, self.p)
+        if self.paper_constants:
+            return minimiser_l1_sensitivity(self.loss, self.radius, self.n, self.regularization, self.p)
+        return math.sqrt(self.p) * self.output_l2_sensitivity * (1 + 1e-12)
+
+    @property
+    def output_l2_sensitivity(self) -> float:
+        """ℓ₂-sensitivity of the exact minimiser: S(R)/(nλ), since ‖θ*‖_∞ ≤ R (theory B8 with B12)."""
+        return gradient_sensitivity(self.loss, self.radius) / (self.n * self.regularization) * (1 + 1e-12)
 
     def theory_epsilon(self, perturbation: Perturbation) -> float:
         """Return the ε at which the utility theorem promises expected excess risk α (theory A7)."""

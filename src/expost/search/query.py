@@ -79,7 +79,7 @@ class ErrorQuery:
     sensitivity
         That bound, in real units.
     error_bound
-        Bound on the floating-point error of ``error``; public.
+        Bound on the floating-point error of ``error`` and, if not zero, of adding this bound to it; public.
     lower, upper
         Optional cheaper functions with lower(h) ≤ error(h) ≤ upper(h). They settle most comparisons, and never
         differently: the noise is fixed before the query is asked.

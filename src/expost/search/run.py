@@ -22,13 +22,15 @@ from expost.exceptions import AccuracyNotReached, NotPrivateWarning, TargetUnrea
 from expost.noise.source import WordSource, resolve_source
 from expost.privacy.release import Promise, Release
 from expost.search.above_threshold import AboveThreshold
+from expost.search.certified import certified_ridge
+from expost.search.certified_output import Noise, certified_output
 from expost.search.core import search
 from expost.search.covariance import CovarianceGenerator, Solve, into_ball
 from expost.search.doubling import DoublingPlan, doubling_method
 from expost.search.output import OutputGenerator
 from expost.search.plan import Perturbation, Problem, plan_test, positive
 
-Method = Literal["above_threshold", "doubling", "theory", "fixed"]
+Method = Literal["auto", "certified", "above_threshold", "doubling", "theory", "fixed"]
 OnFailure = Literal["refuse", "release_optimum"]
 RandomState = None | int | WordSource
 Generator = CovarianceGenerator | OutputGenerator
@@ -48,6 +50,7 @@ def run(
     max_epsilon: float | None = None,
     full_matrix: bool = False,
     solve: Solve = "ball",
+    noise: Noise = "laplace",
     factor: float = 2.0,
     on_failure: OnFailure = "refuse",
     random_state: RandomState = None,
@@ -59,6 +62,9 @@ def run(
     one_of("method", method, get_args(Method))
     one_of("perturbation", perturbation, get_args(Perturbation))
     one_of("on_failure", on_failure, get_args(OnFailure))
+    one_of("noise", noise, get_args(Noise))
+    if noise == "spherical" and (perturbation != "output" or method not in ("auto", "certified")):
+        raise ValueError("spherical noise is for perturbation='output' with method='certified' or 'auto'")
     if max_epsilon is not None:
         positive("max_epsilon", max_epsilon)
     source = resolve_source(random_state)
@@ -73,20 +79,22 @@ def run(
         try:
             # thousands of small products: on a shared machine BLAS threads cost far more than they bring
             with threadpool_limits(1, "blas"):
-                if method == "above_threshold":
+                if method == "certified" or (method == "auto" and can_certify(problem, perturbation)):
+                    release = _certified(generator, problem, method, noise, max_epsilon, source)
+                elif method in ("above_threshold", "auto"):
                     release = _tested(
                         generator, problem, perturbation, calibration, levels, n_levels, max_epsilon, source
                     )
                 else:
                     release = _doubled(generator, problem, perturbation, calibration, factor, max_epsilon, source)
         except AccuracyNotReached as refusal:
-            details = _details(generator, problem, perturbation, calibration)
+            details = _details(refusal.release, generator, problem, perturbation, calibration, method)
             if on_failure == "refuse":
                 raise AccuracyNotReached(refusal.release.with_details(**details)) from None
             return _optimum(generator, refusal.release, details)
         if on_failure == "release_optimum":  # one of the outcomes had no bound, so the search has none
             release = release.with_details(epsilon_worst_case=math.inf)
-    return release.with_details(**_details(generator, problem, perturbation, calibration, method))
+    return release.with_details(**_details(release, generator, problem, perturbation, calibration, method))
 
 
 def make_generator(
@@ -103,6 +111,22 @@ def make_generator(
     if isinstance(rows, Sums):
         raise ValueError("output perturbation needs the rows themselves, not their sums")
     return OutputGenerator(rows, problem)
+
+
+def can_certify(problem: Problem, perturbation: Perturbation) -> bool:
+    """Whether a certificate applies: the one for output perturbation is about the unconstrained optimum only."""
+    return perturbation == "covariance" or not problem.radius_stated
+
+
+def _certified(
+    generator: Generator, problem: Problem, method: Method, noise: Noise, max_epsilon: float | None, source: WordSource
+) -> Release:
+    if isinstance(generator, CovarianceGenerator):
+        few = None if method == "auto" else False
+        release = certified_ridge(generator, problem, few=few, max_epsilon=max_epsilon, source=source)
+    else:
+        release = certified_output(generator, problem, noise=noise, max_epsilon=max_epsilon, source=source)
+    return release
 
 
 def _tested(
@@ -245,20 +269,24 @@ def _optimum(generator: Generator, refusal: Release, details: dict[str, Any]) ->
 
 
 def _details(
+    release: Release,
     generator: Generator,
     problem: Problem,
     perturbation: Perturbation,
     calibration: str,
-    method: Method = "above_threshold",
+    method: Method,
 ) -> dict[str, Any]:
+    tested = method in ("above_threshold", "doubling") or release.method == "above_threshold"
     return {
+        "method": method,
         "perturbation": perturbation,
-        "calibration": calibration if method in ("above_threshold", "doubling") else None,
+        "calibration": calibration if tested else None,
         "promise": promise_of(problem, method),
         "exact": generator.exact,
         "charged": generator.charged,
         "claims": (),  # doubling records its black box as a claim; here it is our own, and proved
         "parameters": {
+            **release.parameters,
             "loss": problem.loss.name,
             "n": problem.n,
             "p": problem.p,
@@ -330,7 +358,7 @@ def cov_nr(
     >>> rows = recipe.prepare_regression(X, X @ [1.0, -0.8])
     >>> release = cov_nr(rows, excess_risk=0.02, regularization=0.1, random_state=0)
     >>> release.status, round(release.epsilon_test, 3)
-    ('released', 1.373)
+    ('released', 6.863)
     """
     problem = Problem.of(
         SquaredLoss(),

@@ -1,0 +1,134 @@
+"""Numbers behind the figures: statistics over trials, and the curves that theorems give without any trial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.erm.losses import Loss
+from expost.experiments.plan import Plan, Task, loss_of
+from expost.experiments.table import Row
+from expost.experiments.trial import Bench
+from expost.search.theory import (
+    output_ridge_as_printed_epsilon,
+    private_sgd_epsilon,
+    private_sgd_rows_needed,
+)
+
+BAND = (0.1, 0.9)
+TITLES = {"twitter": "Twitter buzz", "twitter-q95": "Twitter buzz, clipped at 95 %", "kdd99": "KDD-99"}
+MORE_ROWS = 10  # "an order of magnitude more data points", the paper says of private SGD
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A quantity over the targets: mean, and the band that holds the middle 80 % of trials (NaN without trials)."""
+
+    alphas: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def curve(rows: Sequence[Row], method: str, column: str) -> Curve:
+    """Return one column of one method. Refusals count in ε, and have neither excess risk nor norm."""
+    values: dict[float, list[float]] = {}
+    for row in rows:
+        if row.method == method:
+            cell = getattr(row, column)
+            values.setdefault(row.alpha, []).extend([] if cell is None else [cell])
+    alphas = sorted(values)
+
+    def over(statistic: Callable[[list[float]], float]) -> NDArray[np.float64]:
+        return np.array([statistic(values[alpha]) if values[alpha] else math.nan for alpha in alphas])
+
+    return Curve(
+        np.array(alphas),
+        over(lambda cells: float(np.mean(cells))),
+        over(lambda cells: float(np.quantile(cells, BAND[0]))),
+        over(lambda cells: float(np.quantile(cells, BAND[1]))),
+    )
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a reader of the results has to know about the data; the last three are private truths."""
+
+    name: str
+    kind: str
+    n: int
+    p: int
+    notes: tuple[str, ...]
+    regularization: float
+    failure_probability: float
+    n_levels: int
+    trials: int
+    alphas: tuple[float, ...]
+    radius: float
+    smaller_radius: float
+    optimum_norm: float
+    null_excess_risk: float
+
+    @classmethod
+    def of(cls, task: Task, plan: Plan) -> Facts:
+        """Look at the data."""
+        bench, method = Bench(task, plan), plan.methods[0]
+        return cls(
+            task.name,
+            task.kind,
+            task.n,
+            task.p,
+            task.notes,
+            plan.regularization,
+            plan.failure_probability,
+            plan.n_levels,
+            plan.trials,
+            plan.alphas,
+            task.loss.paper_radius(plan.regularization),
+            task.loss.radius(plan.regularization),
+            float(np.linalg.norm(bench.optimum(method))),
+            bench.null_excess_risk(method),
+        )
+
+    @property
+    def loss(self) -> Loss:
+        """What is minimised."""
+        return loss_of(self.kind)
+
+    @property
+    def title(self) -> str:
+        """Name of the data as a reader knows it."""
+        return TITLES.get(self.name, self.name)
+
+    @property
+    def sgd_lipschitz(self) -> float:
+        """Lipschitz constant of the regularised loss over the paper's ball, which private SGD's theorem asks for."""
+        of_loss = self.radius + 1 if self.kind == "regression" else 1.0
+        return of_loss + self.regularization * self.radius
+
+    def sgd_epsilon(self, alpha: float, n: int) -> float:
+        """Return private SGD's ε by its theorem, δ = 1/n; infinite where n rows are too few for any."""
+        return private_sgd_epsilon(
+            alpha, n=n, p=self.p, delta=1 / n, diameter=2 * self.radius, lipschitz=self.sgd_lipschitz
+        )
+
+    def sgd_rows_needed(self, alpha: float, lipschitz: float | None = None) -> int:
+        """Return how many rows private SGD's theorem needs to say anything."""
+        return private_sgd_rows_needed(alpha, diameter=2 * self.radius, lipschitz=lipschitz or self.sgd_lipschitz)
+
+    def ridge_output_as_printed(self, alpha: float) -> float:
+        """Return ε from the paper's theorem on ridge output perturbation, which does not hold."""
+        return output_ridge_as_printed_epsilon(
+            alpha, n=self.n, p=self.p, regularization=self.regularization, radius=self.radius
+        )
+
+
+def theorem_curve(alphas: Sequence[float], epsilon: Callable[[float], float]) -> tuple[list[float], list[float]]:
+    """Return the targets at which a theorem says something, and the ε it gives there."""
+    points = [(alpha, epsilon(alpha)) for alpha in alphas]
+    finite = [(alpha, value) for alpha, value in points if math.isfinite(value)]
+    return [alpha for alpha, _ in finite], [value for _, value in finite]

@@ -1,0 +1,124 @@
+"""The methods that are compared, by name: what the paper ran, what it wrote, and what this library does by default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from expost.search.covariance import Solve
+from expost.search.plan import Perturbation
+
+Kind = Literal["reduction", "doubling", "theory"]
+RunMethod = Literal["above_threshold", "doubling", "theory"]
+
+_RUN: dict[Kind, RunMethod] = {"reduction": "above_threshold", "doubling": "doubling", "theory": "theory"}
+
+
+@dataclass(frozen=True)
+class Method:
+    """One curve of the figures.
+
+    Attributes
+    ----------
+    name
+        As in the CSV file.
+    label
+        As in legends and tables.
+    full_matrix, solve
+        How the noisy normal equations are drawn and solved; see :class:`~expost.search.covariance.CovarianceGenerator`.
+    share
+        Part of the trials asked for: variants shown beside the published ones need no more than a few.
+    weight
+        Rough cost of a trial, for the estimate of the time left.
+    """
+
+    name: str
+    label: str
+    kind: Kind
+    perturbation: Perturbation
+    calibration: str = "published"
+    full_matrix: bool = False
+    solve: Solve = "ball"
+    share: float = 1.0
+    weight: float = 1.0
+
+    @property
+    def run_method(self) -> RunMethod:
+        """What :func:`expost.run` calls it."""
+        return _RUN[self.kind]
+
+    def trials(self, asked: int) -> int:
+        """Return how many of the trials asked for this method runs."""
+        return max(1, round(asked * self.share))
+
+
+# The authors' code draws noise on all p² entries, solves the noisy normal equations as they are and rescales the
+# result; their paper's listing takes the minimum over the ball instead.
+RIDGE = (
+    Method(
+        "reduction-covariance",
+        "noise reduction, covariance",
+        "reduction",
+        "covariance",
+        full_matrix=True,
+        solve="rescaled",
+        weight=40,
+    ),
+    Method(
+        "doubling-covariance",
+        "doubling, covariance",
+        "doubling",
+        "covariance",
+        full_matrix=True,
+        solve="rescaled",
+        weight=4,
+    ),
+    Method(
+        "reduction-covariance-ball",
+        "noise reduction, covariance, ball",
+        "reduction",
+        "covariance",
+        full_matrix=True,
+        share=0.25,
+        weight=50,
+    ),
+    Method(
+        "doubling-covariance-ball",
+        "doubling, covariance, ball",
+        "doubling",
+        "covariance",
+        full_matrix=True,
+        share=0.25,
+        weight=5,
+    ),
+    Method("reduction-output", "noise reduction, output", "reduction", "output", weight=6),
+    Method("doubling-output", "doubling, output", "doubling", "output", weight=2),
+    Method("theory-covariance", "theory, covariance", "theory", "covariance", full_matrix=True, share=0.25),
+    Method("theory-output", "theory, output", "theory", "output", share=0.25),
+    Method(
+        "reduction-covariance-tight",
+        "noise reduction, covariance, tight",
+        "reduction",
+        "covariance",
+        calibration="tight",
+        weight=5,
+    ),
+)
+
+LOGISTIC = (
+    Method("reduction-output", "noise reduction, output", "reduction", "output", weight=6),
+    Method("doubling-output", "doubling, output", "doubling", "output", weight=2),
+    Method("theory-output", "theory, output", "theory", "output"),
+    Method("reduction-output-tight", "noise reduction, output, tight", "reduction", "output", calibration="tight"),
+)
+
+
+def methods_for(kind: str) -> tuple[Method, ...]:
+    """Return the methods for a task.
+
+    Examples
+    --------
+    >>> [method.name for method in methods_for("classification")]
+    ['reduction-output', 'doubling-output', 'theory-output', 'reduction-output-tight']
+    """
+    return RIDGE if kind == "regression" else LOGISTIC

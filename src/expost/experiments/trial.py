@@ -1,0 +1,115 @@
+"""One trial: a search with its own seed, and the truth about what it found."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from expost.erm.sums import Sums, sums_of
+from expost.exceptions import AccuracyNotReached
+from expost.experiments.methods import Method
+from expost.experiments.plan import Job, Plan, Task
+from expost.experiments.table import Row
+from expost.noise.source import SeededSource
+from expost.search.covariance import Solve
+from expost.search.plan import Perturbation, Problem
+from expost.search.run import Generator, make_generator, run
+
+
+class Bench:
+    """Everything trials share: rows, sums, and one minimisation for each way of making hypotheses."""
+
+    def __init__(self, task: Task, plan: Plan) -> None:
+        self._task, self._plan = task, plan
+        self._rows = task.rows()
+        self._sums: Sums | None = None
+        self._generators: dict[tuple[bool, Perturbation, bool, Solve], Generator] = {}
+        self._null: dict[int, float] = {}
+
+    def problem(self, calibration: str, alpha: float) -> Problem:
+        """Return the public side of a target."""
+        return Problem.of(
+            self._task.loss,
+            n=self._rows.n,
+            p=self._rows.p,
+            regularization=self._plan.regularization,
+            excess_risk=alpha,
+            failure_probability=self._plan.failure_probability,
+            calibration=calibration,
+        )
+
+    def generator(self, method: Method) -> Generator:
+        """Return the hypotheses a method searches, made once for all targets."""
+        problem = self.problem(method.calibration, 1.0)
+        key = (problem.paper_constants, method.perturbation, method.full_matrix, method.solve)
+        if key not in self._generators:
+            if method.perturbation == "covariance" and self._sums is None:
+                self._sums = sums_of(self._rows)
+            rows = self._sums if method.perturbation == "covariance" and self._sums is not None else self._rows
+            with threadpool_limits(1, "blas"):  # the order of additions, hence the last bit, depends on threads
+                self._generators[key] = make_generator(
+                    rows, problem, method.perturbation, method.full_matrix, method.solve
+                )
+        return self._generators[key]
+
+    def optimum(self, method: Method) -> NDArray[np.float64]:
+        """Return θ*, which the figures show the norm of."""
+        return self.generator(method).risk.optimum
+
+    def null_excess_risk(self, method: Method) -> float:
+        """Return how much worse than the best model θ = 0 is."""
+        generator = self.generator(method)
+        if id(generator) not in self._null:
+            self._null[id(generator)] = float(generator.risk.excess(np.zeros(self._rows.p)))
+        return self._null[id(generator)]
+
+    def row(self, job: Job) -> Row:
+        """Run one trial."""
+        method, plan = job.method, self._plan
+        generator = self.generator(method)
+        seed = plan.seed_of(self._task.name, job)
+        searched = method.kind == "reduction" and method.calibration != "tight"
+        try:
+            release = run(
+                generator,
+                dataclasses.replace(generator.problem, excess_risk=job.alpha),
+                perturbation=method.perturbation,
+                method=method.run_method,
+                calibration=method.calibration,
+                n_levels=plan.n_levels if searched else None,
+                random_state=SeededSource(seed),
+            )
+        except AccuracyNotReached as refusal:
+            release = refusal.release
+        excess = norm = None
+        if release.hypothesis is not None:
+            theta = np.asarray(release.hypothesis, dtype=np.float64)
+            excess, norm = float(generator.risk.excess(theta)), float(np.linalg.norm(theta))
+        return Row(
+            dataset=self._task.name,
+            method=method.name,
+            calibration=method.calibration,
+            perturbation=method.perturbation,
+            alpha=job.alpha,
+            trial=job.trial,
+            seed=seed,
+            status=release.status,
+            epsilon=release.epsilon,
+            epsilon_generation=release.epsilon_generation,
+            epsilon_test=release.epsilon_test,
+            level=release.level,
+            n_levels=release.n_levels,
+            excess_risk=excess,
+            norm=norm,
+            null_excess_risk=self.null_excess_risk(method),
+        )
+
+    def work(self, jobs: Iterable[Job]) -> Iterator[Row]:
+        """Run trials one after the other, each to the same bits whoever runs it."""
+        with threadpool_limits(1, "blas"):
+            for job in jobs:
+                yield self.row(job)

@@ -1,0 +1,65 @@
+"""The null model as the zeroth candidate (theory B6): is θ = 0 good enough already?
+
+*Released*: whether ‖∇L(0)‖ + noise stays below a limit. *Sensitivity*: S(0)/n (2/n for the squared loss, 1/n for the
+logistic). *Theorem*: ``expost.search.stationarity``. The question is cheap because a gradient is: a few thousandths
+at n = 100,000. L(0) itself certifies nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from expost.erm.gradient_sensitivity import gradient_sensitivity
+from expost.erm.risk import Risk
+from expost.exceptions import TargetUnreachable
+from expost.noise.source import WordSource
+from expost.search.account import Account
+from expost.search.plan import Problem
+from expost.search.query import QueryGrid
+from expost.search.stationarity import OneTest, gradient_query, gradient_target
+
+_GENEROUS = 1e-9  # far above the floating-point error of a gradient at zero; for the budget only
+
+# A null model that meets the target usually meets it by far, so most of the target may go to noise.
+_SHARE = 0.6
+
+
+def null_test(problem: Problem, failure_probability: float) -> OneTest:
+    """Settle the test of θ = 0; its cost is known before it is asked."""
+    target = gradient_target(problem.excess_risk, problem.regularization)
+    return OneTest(target, failure_probability, _SHARE)
+
+
+def null_cost(problem: Problem, failure_probability: float) -> float:
+    """Return what the question costs, rounding and floating point included."""
+    charged = QueryGrid.of(gradient_sensitivity(problem.loss, 0.0) / problem.n, error_bound=_GENEROUS)
+    return null_test(problem, failure_probability).epsilon(charged.effective_sensitivity)
+
+
+def require_affordable(problem: Problem, failure_probability: float, budget: float) -> float:
+    """Return the cost of the first question, or say that not even it fits the budget; nothing is spent by either."""
+    cost = null_cost(problem, failure_probability)
+    if cost > budget:
+        rows = math.ceil(problem.n * cost / budget * 1.01)
+        raise TargetUnreachable(
+            f"at n = {problem.n} the first question alone (is the null model good enough?) costs epsilon = {cost:.4g}, "
+            f"more than max_epsilon = {budget:.4g}. Pass a larger excess_risk or max_epsilon, or at least {rows:,} "
+            f"rows. Nothing was spent."
+        )
+    return cost
+
+
+def null_model_qualifies(
+    risk: Risk, problem: Problem, failure_probability: float, account: Account, source: WordSource
+) -> bool:
+    """Ask, and charge the account."""
+    zero = np.zeros(problem.p)
+    query = gradient_query(risk, problem.loss, problem.n, zero)
+    accepted, epsilon = null_test(problem, failure_probability).ask(query, zero, source)
+    account.test += epsilon
+    account.reasons.append(
+        f"null model tested for epsilon = {epsilon:.3g}: " + ("good enough" if accepted else "not good enough")
+    )
+    return accepted

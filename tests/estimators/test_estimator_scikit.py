@@ -1,0 +1,163 @@
+"""Life among scikit-learn's tools: pipelines, searches, frames with names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from estimator_helpers import classification_data, loose_logistic, loose_ridge, regression_data
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from expost import PublicBoundsScaler
+
+X, Y = regression_data()
+LABELS = Y > 0
+NAMES = ["age", "income", "debt"]
+BOUNDS = {"income": (-1, 1), "age": (-2, 1), "debt": (-1, 3)}  # not in the order of the columns
+
+FRAMES = {
+    "pandas": lambda: pd.DataFrame(X, columns=NAMES),
+    "pandas nullable": lambda: pd.DataFrame(X, columns=NAMES).astype("Float64"),
+    "pandas arrow": lambda: pd.DataFrame(X, columns=NAMES).astype(pd.ArrowDtype(pa.float64())),
+    "pyarrow": lambda: pa.table(dict(zip(NAMES, X.T.copy(), strict=True))),
+}
+BOTH = pytest.mark.parametrize(("make", "y"), [(loose_ridge, Y), (loose_logistic, LABELS)])
+
+
+@BOTH
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize("on_invalid", ["error", "clip"])
+def test_frames_give_names_and_the_same_model(make, y, frame, on_invalid):
+    model = make(bounds=BOUNDS, on_invalid=on_invalid).fit(frame(), y)
+    assert list(model.feature_names_in_) == NAMES
+    assert model.release_.parameters["columns"] == tuple(NAMES)
+    assert model.release_.preparation["bounds"]["lower"] == (-2.0, -1.0, -1.0)
+    plain = make(bounds=([-2, -1, -1], [1, 1, 3])).fit(X, y)
+    assert plain.release_.hypothesis == model.release_.hypothesis
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    # not to the last bit: NumPy sums in another order where columns lie together in memory
+    np.testing.assert_allclose(model.predict(frame()).astype(float), plain.predict(X).astype(float), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [pd.Series(Y), pa.array(Y), pa.chunked_array([Y]), Y.tolist(), Y.astype(object)],
+    ids=lambda y: str(type(y)),
+)
+def test_forms_of_targets(target):
+    assert loose_ridge().fit(X, target).release_.hypothesis == loose_ridge().fit(X, Y).release_.hypothesis
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.asarray,
+        list,
+        pd.Series,
+        lambda text: pd.Series(text, dtype="category"),
+        lambda text: pd.Series(text, dtype=object),
+        lambda text: np.asarray(text, dtype=object),
+        pa.array,
+    ],
+)
+def test_forms_of_labels(form):
+    labels = np.where(LABELS, "yes", "no").tolist()
+    model = loose_logistic(classes=("no", "yes")).fit(X, form(labels))
+    assert model.release_.hypothesis == loose_logistic().fit(X, LABELS).release_.hypothesis
+    assert set(model.predict(X)) <= {"no", "yes"}
+
+
+def test_columns_in_another_order_are_refused():
+    frame = pd.DataFrame(X, columns=NAMES)
+    model = loose_ridge().fit(frame, Y)
+    with pytest.raises(ValueError, match="must be in the same order"):
+        model.predict(frame[NAMES[::-1]])
+    with pytest.raises(ValueError, match="Feature names unseen at fit time"):
+        model.predict(frame.rename(columns={"age": "height"}))
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        model.predict(X)
+
+
+def test_complaints_name_the_column():
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame.loc[[3, 5], "income"] = np.nan
+    with pytest.raises(ValueError, match=r"2 of 400 rows.*income \(2\)"):
+        loose_ridge().fit(frame, Y)
+
+
+def test_a_pipeline_with_public_bounds():
+    wide = X * [10, 1, 5] + [5, 0, 0]
+    scaler = PublicBoundsScaler(bounds=([-5, -1, -5], [15, 1, 5]))
+    pipeline = make_pipeline(scaler, loose_ridge(bounds=1.0)).fit(wide, Y)
+    alone = loose_ridge(bounds=([-5, -1, -5], [15, 1, 5])).fit(wide, Y)
+    np.testing.assert_allclose(pipeline.predict(wide), alone.predict(wide), atol=1e-4)
+    assert pipeline[-1].release_.epsilon == alone.release_.epsilon
+
+
+@BOTH
+def test_parameters_can_be_read_set_and_cloned(make, y):
+    model = make()
+    changed = model.get_params()
+    changed.update(excess_risk=20.0, bounds=2.0)
+    assert model.set_params(**changed) is model
+    assert model.get_params() == changed
+    assert clone(model).get_params() == changed
+    assert clone(model).fit(X, y).release_ == model.fit(X, y).release_
+    with pytest.raises(ValueError, match="Invalid parameter 'alpha'"):
+        model.set_params(alpha=1.0)
+
+
+@BOTH
+def test_fitting_changes_no_argument(make, y):
+    model = make(bounds=[[-1, -1, -1], [1, 1, 1]])
+    before = {name: repr(value) for name, value in model.get_params().items()}
+    model.fit(X, y)
+    assert {name: repr(value) for name, value in model.get_params().items()} == before
+
+
+@BOTH
+def test_cross_validation_and_grid_search(make, y):
+    scores = cross_val_score(make(), X, y, cv=3)
+    assert scores.shape == (3,)
+    assert np.isfinite(scores).all()
+    grid = GridSearchCV(make(), {"regularization": [0.5, 2.0], "fit_intercept": [False, True]}, cv=2).fit(X, y)
+    assert set(grid.best_params_) == {"regularization", "fit_intercept"}
+    assert grid.best_estimator_.release_.status == "released"
+    assert grid.predict(X).shape == (400,)
+
+
+def test_cross_validated_probabilities():
+    X, labels = classification_data()
+    found = cross_val_predict(loose_logistic(classes=(0, 1)), X, labels.astype(int), cv=3, method="predict_proba")
+    assert found.shape == (400, 2)
+
+
+def test_scorers_know_which_class_is_positive():
+    labels = np.where(LABELS, "aye", "nay")  # alphabetically, the positive one is first
+    good = {"excess_risk": 0.05, "regularization": 0.01, "failure_probability": 0.01}
+    model = loose_logistic(classes=("nay", "aye"), **good).fit(X, labels)
+    assert get_scorer("accuracy")(model, X, labels) > 0.7
+    assert get_scorer("neg_log_loss")(clone(model).set_params(classes=("aye", "nay")).fit(X, labels), X, labels) > -1
+    probability = model.predict_proba(X)
+    assert probability[labels == "aye", 1].mean() > probability[labels == "nay", 1].mean()
+
+
+def test_kinds_and_tags():
+    assert is_regressor(loose_ridge())
+    assert is_classifier(loose_logistic())
+    for model in (loose_ridge(), loose_logistic()):
+        tags = model.__sklearn_tags__()
+        assert not tags.input_tags.sparse
+        assert tags.target_tags.required
+    assert not loose_logistic().__sklearn_tags__().classifier_tags.multi_class
+
+
+def test_a_column_vector_as_target_warns_like_scikit_learn():
+    from sklearn.exceptions import DataConversionWarning
+
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        loose_ridge().fit(X, Y[:, None])

@@ -1,0 +1,209 @@
+"""The search itself, on things that are not regressions: histograms, generators and rules of one's own."""
+
+from __future__ import annotations
+
+import math
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from expost import (
+    AboveThreshold,
+    AccuracyNotReached,
+    ErrorQuery,
+    NoisePath,
+    discrete_laplace,
+    geometric_levels,
+    search,
+)
+from expost.noise import LevelValue
+
+from .tools import RARE, at_most_by_chance
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "histogram.py"
+COUNTS = np.array([523, 1012, 77, 0, 3141])
+
+
+@pytest.fixture(scope="module")
+def example():
+    return runpy.run_path(str(EXAMPLE))
+
+
+class TestHistogram:
+    def test_the_example_runs(self):
+        done = subprocess.run(
+            [sys.executable, str(EXAMPLE), "--seed", "1"], capture_output=True, text=True, timeout=60, check=True
+        )
+        assert "released at level" in done.stdout
+        assert done.stderr == ""
+        assert len(done.stdout.splitlines()) == 14
+
+    def test_no_count_is_off_by_more_than_promised(self, example, record_property):
+        """200 runs; binomial, false alarm RARE. The most private hypothesis of each run would miss the target."""
+        off, costs = [], []
+        for seed in range(200):
+            try:
+                release = example["private_histogram"](COUNTS, 40, random_state=seed)
+            except AccuracyNotReached:
+                continue
+            off.append(np.abs(np.array(release.hypothesis) - COUNTS).max())
+            costs.append(release.epsilon)
+            assert release.epsilon <= release.epsilon_worst_case <= 2.0
+        record_property("mean_epsilon", float(np.mean(costs)))
+        record_property("share_off", float(np.mean(np.array(off) > 40)))
+        assert np.count_nonzero(np.array(off) > 40) <= at_most_by_chance(200, 0.05)
+        assert np.mean(off) < 40
+        assert len(off) >= 180
+        worst = [
+            np.abs(next(iter(NoisePath(COUNTS, 2, [0.0015], random_state=seed))).values - COUNTS).max()
+            for seed in range(200)
+        ]
+        assert np.count_nonzero(np.array(worst) > 40) > at_most_by_chance(200, 0.05)
+
+    def test_a_cheap_promise_costs_less(self, example):
+        loose, strict = (example["private_histogram"](COUNTS, error, random_state=1) for error in (400, 20))
+        assert loose.epsilon < strict.epsilon / 4
+
+    def test_too_much_for_the_budget(self, example):
+        with pytest.raises(ValueError, match="testing alone"):
+            example["private_histogram"](COUNTS, 1, max_epsilon=1.0)
+
+
+class FreshNoise:
+    """A generator of one's own: fresh noise at each level, so that the prefix costs the sum of what was used."""
+
+    def __init__(self, value: int, steps: list[float], seed: int) -> None:
+        self._value, self._steps, self._seed = value, steps, seed
+        self.secure = False
+
+    @property
+    def levels(self) -> list[float]:
+        return list(np.cumsum(self._steps))
+
+    def __iter__(self):
+        for t, step in enumerate(self._steps):
+            noise = discrete_laplace(step, 1, 1, random_state=self._seed + t)
+            yield LevelValue(t, self.levels[t], self._value + noise)
+
+
+class FirstBelow:
+    """A rule that reads nothing but what was revealed, and so costs nothing."""
+
+    name = "first below"
+    secure = True
+    epsilon_stop = epsilon_never = epsilon_worst_case = 0.0
+
+    def __init__(self, limit: float) -> None:
+        self.limit, self.seen = limit, 0
+
+    def accepts(self, hypothesis) -> bool:
+        self.seen += 1
+        return bool(np.all(np.asarray(hypothesis) < self.limit))
+
+
+class TestOnesOwn:
+    def test_a_free_rule_costs_only_the_level(self):
+        path = NoisePath(COUNTS, 2, geometric_levels(0.001, 1.0, 20), random_state=3)
+        values = [step.values for step in path]
+        wanted = next(t for t, value in enumerate(values) if (value < 3200).all())
+        rule = FirstBelow(3200)
+        release = search(path, None, rule)
+        assert release.level == wanted == rule.seen - 1
+        assert release.method == "first below"
+        assert (release.epsilon, release.epsilon_test) == (path.levels[wanted], 0.0)
+        assert release.epsilon_worst_case == path.levels[-1]
+        assert release.hypothesis == tuple(values[wanted].tolist())
+        assert not release.secure  # the path's noise was seeded, whatever the rule's was
+
+    def test_one_seed_anywhere_makes_it_a_simulation(self):
+        query = ErrorQuery(lambda h: 0.0, sensitivity=1.0)
+        for path_seed, rule_seed in [(None, None), (None, 1), (1, None)]:
+            path = NoisePath(COUNTS, 2, [0.1, 0.2], random_state=path_seed)
+            rule = AboveThreshold.with_epsilon(query, epsilon=1.0, threshold=1e6, n_tests=2, random_state=rule_seed)
+            assert search(path, None, rule).secure is (path_seed is None and rule_seed is None)
+
+    def test_a_generator_of_ones_own(self):
+        path = FreshNoise(1000, [0.01, 0.02, 0.04, 0.08, 0.16], seed=5)
+        query = ErrorQuery(lambda h: abs(float(h) - 1000.0), sensitivity=1.0)
+        rule = AboveThreshold.with_epsilon(query, epsilon=0.5, threshold=60.0, n_tests=5, random_state=1)
+        release = search(path, lambda value: int(value[0]), rule)
+        assert release.epsilon_generation == path.levels[release.level]
+        assert release.epsilon == pytest.approx(path.levels[release.level] + 0.5)
+
+    def test_post_processing_is_what_is_tested_and_released(self):
+        seen = []
+
+        class Watching(FirstBelow):
+            def accepts(self, hypothesis):
+                seen.append(hypothesis)
+                return len(seen) == 2
+
+        path = NoisePath(COUNTS, 2, [0.1, 0.2, 0.3], random_state=3)
+        release = search(path, lambda values: float(values.sum()), Watching(0))
+        assert release.hypothesis == seen[1]
+        assert release.level == 1
+
+    def test_levels_are_revealed_only_until_it_stops(self):
+        revealed = []
+
+        def watch(values):
+            revealed.append(values)
+            return values
+
+        path = NoisePath(COUNTS, 2, geometric_levels(0.01, 1.0, 30), random_state=3)
+        release = search(path, watch, FirstBelow(4000))
+        assert len(revealed) == release.level + 1 < 30
+
+    def test_hypotheses_that_noise_alone_rejects_are_not_computed(self):
+        """Never looked at, and the outcome is the same."""
+        query = ErrorQuery(lambda h: abs(float(h) - 1000.0), sensitivity=1.0)
+        computed, spared = 0, 0
+        for seed in range(30):
+            outcomes = []
+            for blind in (False, True):
+                path = FreshNoise(1000, [0.01] * 40, seed=100 * seed)
+                rule = AboveThreshold.with_epsilon(query, epsilon=0.05, threshold=20.0, n_tests=40, random_state=seed)
+                count = 0
+
+                def look(value):
+                    nonlocal count
+                    count += 1
+                    return int(value[0])
+
+                chosen = _Looking(rule) if blind else rule
+                outcomes.append(search(path, look, chosen, on_failure="return"))
+                computed, spared = (computed + count, spared) if blind else (computed, spared + count)
+            assert outcomes[0] == outcomes[1]
+        assert spared < 0.8 * computed
+
+    def test_nothing_qualifies(self):
+        path = NoisePath(COUNTS, 2, [0.1, 0.2], random_state=3)
+        with pytest.raises(AccuracyNotReached) as refused:
+            search(path, None, FirstBelow(-math.inf))
+        returned = search(path, None, FirstBelow(-math.inf), on_failure="return")
+        assert refused.value.release == returned
+        assert (returned.status, returned.hypothesis, returned.epsilon) == ("refused", None, 0.2)
+
+
+class _Looking:
+    """The same rule, without the shortcut."""
+
+    def __init__(self, rule):
+        self._rule = rule
+
+    def __getattr__(self, name):
+        if name in ("rejects_next_unseen", "skip"):
+            raise AttributeError(name)
+        return getattr(self._rule, name)
+
+
+def test_the_false_alarm_rate_is_what_it_says():
+    """The limit itself: one more than it has probability at most RARE, one less than it more."""
+    from scipy import stats
+
+    limit = at_most_by_chance(500, 0.1)
+    assert stats.binom.sf(limit, 500, 0.1) <= RARE < stats.binom.sf(limit - 1, 500, 0.1)
