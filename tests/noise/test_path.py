@@ -105,6 +105,7 @@ class TestLaw:
     @pytest.mark.parametrize(("levels", "sensitivity"), [(LEVELS, 1), ([1.0, 4.0], 1), ([1.0, 2.0, 8.0, 30.0], 4)])
     def test_control_continuous_coin(self, levels, sensitivity, monkeypatch):
         monkeypatch.setattr(path, "keep_bits", continuous_coin)
+        path._grid.cache_clear()
         assert self.marginal_test(levels, sensitivity, [21, 2]) < RARE
 
     @staticmethod
@@ -141,6 +142,7 @@ class TestLaw:
 
         assert run([22, s, t]) > RARE
         monkeypatch.setattr(path, "keep_bits", continuous_coin)
+        path._grid.cache_clear()
         assert run([23, s, t]) < RARE
 
     @pytest.mark.parametrize("broken", [False, True])
