@@ -11,7 +11,7 @@ import pytest
 import expost
 
 SOURCE = Path(expost.__file__).parent
-ORDER = ["data", "erm", "noise", "privacy", "search", "estimators", "cli"]
+ORDER = ["data", "erm", "noise", "privacy", "search", "estimators", "experiments", "cli"]
 # Modules outside the rooms: whose place they share, or that all may import them (and they import nothing).
 SHARES = {"datasets": "data", "demo": "cli"}
 FOR_ALL = {"exceptions", "progress"}

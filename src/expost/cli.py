@@ -110,7 +110,7 @@ def _add_fit(commands: Any) -> None:
         "--failure-probability", type=float, default=0.1, metavar="G", help="of the accuracy promise (default: 0.1)"
     )
     search.add_argument("--max-epsilon", type=float, metavar="E", help="no outcome may cost more")
-    search.add_argument("--method", default="above_threshold", choices=get_args(Method), help="(default: %(default)s)")
+    search.add_argument("--method", default="auto", choices=get_args(Method), help="(default: %(default)s)")
     search.add_argument(
         "--calibration", default="tight", choices=get_args(CalibrationName), help="of the test (default: %(default)s)"
     )
@@ -303,7 +303,7 @@ def summary(release: Release) -> str:
     >>> print(summary(Release(status="released", method="fixed", epsilon_generation=0.5, epsilon_worst_case=0.5)))
     status             released
     privacy loss paid  ε = 0.5 ex-post (odds about any row move by at most ×1.649)
-      of which         0.5 generating, 0 testing
+      of which         0.5 generating
     before the run     no outcome could cost more than ε = 0.5
     neighbours         one row replaced by any other row; the number of rows is public
     promise            no accuracy is promised
@@ -314,7 +314,7 @@ def summary(release: Release) -> str:
     rows = [
         ("status", release.status + ("" if release.status == "released" else ": no level met the target")),
         ("privacy loss paid", f"ε = {paid} ex-post (odds about any row move by at most ×{factor})"),
-        ("  of which", f"{up(release.epsilon_generation)} generating, {up(release.epsilon_test)} testing"),
+        ("  of which", _parts_line(release)),
         ("before the run", _worst_case_line(release)),
         ("neighbours", release.neighbours),
         ("promise", release.promise.statement),
@@ -327,7 +327,9 @@ def summary(release: Release) -> str:
                 f"excess risk at most {squared} in squared target units (risk: half the mean square, plus penalty)",
             )
         )
-    rows += [("method", _method_line(release)), ("noise", _noise_line(release))]
+    rows.append(("method", _method_line(release)))
+    rows += [("  because", text) for text in release.parameters.get("reasons", ())]
+    rows.append(("noise", _noise_line(release)))
     rows += [("not covered", text) for text in release.not_covered]
     if "coef" in release.parameters:
         rows.append(("model", "coefficients in your units:"))
@@ -371,6 +373,15 @@ def _worst_case_line(release: Release) -> str:
     if math.isinf(release.epsilon_worst_case):
         return "the cost of other outcomes had no bound"
     return f"no outcome could cost more than ε = {up(release.epsilon_worst_case)}"
+
+
+def _parts_line(release: Release) -> str:
+    parts = (
+        (release.epsilon_probe, "measuring"),
+        (release.epsilon_generation, "generating"),
+        (release.epsilon_test, "testing"),
+    )
+    return ", ".join(f"{up(loss)} {what}" for loss, what in parts if loss) or "nothing"
 
 
 def _method_line(release: Release) -> str:

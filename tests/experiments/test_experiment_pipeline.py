@@ -177,3 +177,12 @@ def test_without_matplotlib_nothing_is_started(tmp_path, capsys, monkeypatch):
     assert compare(tmp_path, "regression", "none") == 2
     assert 'pip install "expost[plot]"' in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
+
+
+def test_an_interrupt_says_that_nothing_is_lost(tmp_path, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("expost.experiments.runner.run_experiment", interrupted)
+    assert compare(tmp_path, "regression", "stopped") == 130
+    assert "the same command goes on from there" in capsys.readouterr().err

@@ -188,7 +188,7 @@ def test_the_curator_sees_the_same_truth():
 @pytest.mark.parametrize("calibration", ["theorem", "published", "tight"])
 def test_covariance_at_length(calibration, record_property):
     truth = Truth(regression_sums(), SquaredLoss(), "covariance")
-    check(achieved(covariance_search(calibration), truth, 1500), RIDGE_TARGET, 1500, record_property)
+    check(achieved(covariance_search(calibration), truth, 600), RIDGE_TARGET, 600, record_property)
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from expost.exceptions import AccuracyNotReached
 from expost.noise.source import resolve_source
 from expost.privacy.release import Release
 from expost.search.calibration import CalibrationName
+from expost.search.certified_output import Noise
 from expost.search.plan import Problem
 from expost.search.run import one_of, run
 
@@ -127,7 +128,7 @@ class AccuracyFirstEstimator(BaseEstimator):
                     "scaled units, where targets lie in [-1, 1]"
                 )
             excess_risk = 1.0  # not looked at: a fixed budget promises no accuracy
-        one_of("noise", self.noise, ("laplace",))
+        one_of("noise", self.noise, get_args(Noise))
         one_of("calibration", self.calibration, get_args(CalibrationName))
         if self.n_levels is not None and not _whole(self.n_levels):
             raise ValueError(f"n_levels must be a positive integer, got {self.n_levels!r}")
@@ -156,6 +157,7 @@ class AccuracyFirstEstimator(BaseEstimator):
                 problem,
                 perturbation=self.perturbation,  # type: ignore[arg-type]  # checked by run
                 method=self.method,  # type: ignore[arg-type]
+                noise=self.noise,  # type: ignore[arg-type]
                 calibration=self.calibration,
                 n_levels=self.n_levels,
                 max_epsilon=None if self.max_epsilon is None else float(self.max_epsilon),

@@ -89,7 +89,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         feature_bound: float | None = None,
         classes: Sequence[Any] | None = None,
         perturbation: str = "output",
-        method: str = "above_threshold",
+        method: str = "auto",
         calibration: str = "tight",
         noise: str = "laplace",
         radius: float | None = None,

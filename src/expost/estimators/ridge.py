@@ -46,12 +46,16 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         Public bounds of the target: B for (−B, B), or a pair. Exactly one is required.
     perturbation : {"covariance", "output"}, default="covariance"
         Whether noise goes on the second moments or on the minimiser.
-    method : {"above_threshold", "doubling", "theory", "fixed"}, default="above_threshold"
-        How the privacy level is found. ``"fixed"`` searches nothing, spends ``max_epsilon`` and promises no accuracy.
+    method : {"auto", "certified", "above_threshold", "doubling", "theory", "fixed"}, default="auto"
+        How the privacy level is found. ``"certified"`` stops by a proof computed from what is released anyway;
+        ``"auto"`` chooses the cheapest applicable way to a proof without looking at the data, and the release says
+        which and why; ``"above_threshold"`` and ``"doubling"`` are the paper's, which pay for testing the risk.
+        ``"fixed"`` searches nothing, spends ``max_epsilon`` and promises no accuracy.
     calibration : {"tight", "theorem", "published"}, default="tight"
         How the test is calibrated; see :func:`expost.calibrate`.
-    noise : {"laplace"}, default="laplace"
-        Exact discrete Laplace noise.
+    noise : {"laplace", "spherical"}, default="laplace"
+        Exact discrete Laplace noise; or, for certified output perturbation, spherical noise, which costs about a third
+        less and is analysed over the reals.
     radius : float, default=None
         Largest ‖θ‖₂ considered. By default the ball the optimum is known to lie in: 1/(2√λ), or the paper's 1/√λ with
         calibrations ``"theorem"`` and ``"published"``. A smaller one costs less privacy, and accuracy is then
@@ -120,7 +124,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         target_bound: float | None = None,
         target_bounds: tuple[float, float] | None = None,
         perturbation: str = "covariance",
-        method: str = "above_threshold",
+        method: str = "auto",
         calibration: str = "tight",
         noise: str = "laplace",
         radius: float | None = None,

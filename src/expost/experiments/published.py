@@ -25,7 +25,8 @@ stationary point of an indefinite quadratic, not a minimum, and now and then it 
 test rounds earlier. The published means of doubling come from there: with the minimum over the ball doubling ends at
 ε = {ball_doubling} on average at α = {alpha:g}, with the rescaled solution at {doubling}. Both are equally private
 (solving is post-processing). The luck needs data on which a short θ is good enough whatever its direction: see the
-zero model below.
+zero model below. Since few trials are lucky and those save much, the mean is rough: its standard error is
+{doubling_error} here, and can hardly have been less in the paper, which ran as many trials.
 
 **What the authors' code prints.** It tests with half the sensitivity, (R+1)²/(2n), which is not valid, and its plotting
 script doubles the test's ε afterwards; the published numbers include that factor, and so do these. Its empirical risk

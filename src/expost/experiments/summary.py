@@ -93,6 +93,11 @@ def mean_epsilon(rows: Sequence[Row], method: str, alpha: float) -> float:
     return float(np.mean(losses)) if losses else math.nan
 
 
+def _standard_error(rows: Sequence[Row], method: str, alpha: float) -> float:
+    losses = [row.epsilon for row in _at(rows, method, alpha)]
+    return float(np.std(losses, ddof=1)) / math.sqrt(len(losses)) if len(losses) > 1 else math.nan
+
+
 def headline_table(rows: Sequence[Row], facts: Facts, methods: Sequence[Method]) -> str:
     """Return mean ε and e^ε at the headline targets, beside the paper's e^ε where it prints one."""
     published = RISK_FACTORS.get(facts.name, {})
@@ -129,6 +134,7 @@ def _differences(rows: Sequence[Row], facts: Facts) -> list[str]:
         published=_number(_test_epsilon(facts, "published", alpha)),
         ball_doubling=_number(mean_epsilon(rows, "doubling-covariance-ball", alpha)),
         doubling=_number(mean_epsilon(rows, "doubling-covariance", alpha)),
+        doubling_error=_number(_standard_error(rows, "doubling-covariance", alpha)),
     )
     return ["## Where numbers differ from the paper's, and why", reasons]
 

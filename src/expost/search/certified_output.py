@@ -139,6 +139,6 @@ def _probe_trace(generator: OutputGenerator, plan: OutputPlan, account: Account,
 def _draw(generator: OutputGenerator, epsilon: float, noise: Noise, source: WordSource) -> NDArray[np.float64]:
     if noise == "laplace":
         (step,) = generator.path((epsilon,), source)
-        return generator.unscaled(step.values)
+        return generator.unrescaled(step.values)
     delta = generator.charged_sensitivity("spherical")
     return generator.risk.optimum + spherical_noise(generator.problem.p, source) * (delta / epsilon)

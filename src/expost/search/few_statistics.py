@@ -4,7 +4,9 @@
 space spanned by a few vectors that can be computed from Xᵀy, p numbers and a small matrix are enough, and a gradient
 test says whether they were.
 
-Attempt j = 1, 2, … at level ε_j:
+First the trace of XᵀX/n is asked for (a mean of ‖x‖₂² ∈ [0, 1]: sensitivity 1/n) with noise of scale λ/2. Only if it
+comes out at most 2λ, so that curvature hardly bends θ* away from Xᵀy, are attempts worth their price. Then attempt j
+= 1, 2, … at level ε_j:
 
 1. reveal z = Xᵀy + noise at ε_j (a gradual release: only the last level counts; sensitivity 2); 2. from the second
 attempt on, reveal w = XᵀX·d + noise for the last direction d (sensitivity 2‖d‖_∞ in ℓ₁, a row being x(xᵀd)); 3. D =
@@ -31,6 +33,7 @@ from numpy.typing import NDArray
 from expost.erm.gradient_sensitivity import gradient_sensitivity
 from expost.erm.risk import RidgeRisk
 from expost.erm.sums import SUM_UNIT, Sums
+from expost.noise.laplace import discrete_laplace
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
@@ -45,6 +48,7 @@ _MOMENT_UNITS = 2 * SUM_UNIT  # Xᵀy moves by at most 2 in ℓ₁
 _ATTEMPTS = 4
 _GROWTH = 1.35  # from one attempt's level to the next
 _PROBE = 1 / 8  # scale of the noise on M, as a part of λ
+_FLAT = 2.0  # attempts are made if the trace is at most this many times λ
 _TYPICAL = 1.0  # ‖θ‖_∞ that budgets are balanced for; any value is sound
 
 
@@ -83,12 +87,18 @@ class FewPlan:
     def expected(self) -> float:
         """Roughly what a first attempt costs; used to choose between methods, never to promise anything."""
         sensitivity = gradient_sensitivity(self.problem.loss, _TYPICAL) / self.problem.n
-        return add_losses(self.levels[0], self.test.epsilon(sensitivity), self.probe_epsilon(0.3, 1))
+        probes = add_losses(self.trace_epsilon, self.probe_epsilon(0.3, 1))
+        return add_losses(self.levels[0], self.test.epsilon(sensitivity), probes)
 
     @property
     def most(self) -> float:
         """Bound on what all attempts together can cost."""
-        return add_losses(*(self.next_attempt(attempt) for attempt in range(_ATTEMPTS)))
+        return add_losses(self.trace_epsilon, *(self.next_attempt(attempt) for attempt in range(_ATTEMPTS)))
+
+    @property
+    def trace_epsilon(self) -> float:
+        """ε for the trace at noise scale λ/2."""
+        return 2 / (self.problem.n * self.problem.regularization)
 
     def next_attempt(self, attempt: int) -> float:
         """Bound on what an attempt adds: M over k directions has overlap at most √k, ‖θ‖_∞ ≤ ‖θ‖₂ ≤ R."""
@@ -116,6 +126,8 @@ def few_statistics(
     """Try the attempts in turn; return the first θ that passes, or None. The account is charged either way."""
     problem = plan.problem
     gram = sums.as_floats()[0]
+    if not _worth_trying(sums, plan, account, budget, source):
+        return None
     path = NoisePath(sums.moment, _MOMENT_UNITS, plan.levels, random_state=source)
     before = account.generation
     further: list[NDArray[np.float64]] = []
@@ -141,6 +153,24 @@ def few_statistics(
             return theta
     account.reasons.append("few statistics: no attempt passed the gradient test")
     return None
+
+
+def _worth_trying(sums: Sums, plan: FewPlan, account: Account, budget: float, source: WordSource) -> bool:
+    """Reveal the trace and compare it with λ; the account is charged."""
+    epsilon, n, lam = plan.trace_epsilon, plan.problem.n, plan.problem.regularization
+    if add_losses(account.total, epsilon) > budget:
+        account.reasons.append("few statistics: not even the trace fits the budget")
+        return False
+    noise = int(discrete_laplace(epsilon, SUM_UNIT, 1, random_state=source)[0])
+    trace = (sum(int(value) for value in sums.gram.diagonal()) + noise) / (n * SUM_UNIT)
+    account.probe += epsilon
+    worth = trace <= _FLAT * lam
+    account.reasons.append(
+        f"few statistics: noisy trace of the second moments {trace:.3g}, "
+        + ("below" if worth else "above")
+        + f" {_FLAT:g} times the regularization"
+    )
+    return worth
 
 
 def _direction(

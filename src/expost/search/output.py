@@ -72,10 +72,6 @@ class OutputGenerator:
         """Return the noisy minimiser as it is, which is what the utility theorem is about."""
         return np.asarray(values.astype(np.float64) * self._grid)
 
-    def unscaled(self, values: Integers) -> NDArray[np.float64]:
-        """Return the noisy minimiser as it is, inside the ball or not."""
-        return values.astype(np.float64) * self._grid
-
     def charged_sensitivity(self, noise: str) -> float:
         """Return the sensitivity that noise of a kind is scaled by: ℓ₁ on the grid for Laplace, ℓ₂ for spherical."""
         if noise == "laplace":

@@ -69,6 +69,10 @@ class OneTest:
     failure_probability: float
     share: float
 
+    def __post_init__(self) -> None:
+        if not 0 < self.failure_probability < 0.5 or not 0 < self.share < 1 or not self.target > 0:
+            raise ValueError("a test needs 0 < failure_probability < 1/2, 0 < share < 1 and a positive target")
+
     @property
     def scale(self) -> float:
         """Noise scale in real units."""
