@@ -19,7 +19,8 @@ from expost import AccuracyFirstRidge, Release
 from expost.cli import WIDTH, summary, up
 
 # the test is paid for and leaves almost nothing to the noise: the hypotheses are noise and are refused
-HOPELESS = ["--excess-risk", "0.05", "--regularization", "1", "--calibration", "theorem", "--n-levels", "8"]
+HOPELESS = ["--excess-risk", "0.05", "--regularization", "1", "--method", "above_threshold"]
+HOPELESS += ["--calibration", "theorem", "--n-levels", "8"]
 
 
 def hopeless(capsys, path, *more):

@@ -14,6 +14,7 @@ LOOSE: dict[str, Any] = {
     "excess_risk": 50.0,
     "regularization": 1.0,
     "failure_probability": 1e-9,
+    "method": "above_threshold",
     "calibration": "theorem",
     "n_levels": 8,
     "random_state": 0,

@@ -14,7 +14,7 @@ from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge
 # Bounds that hold for the data of every check, and a target so loose that no run is refused. The default calibration
 # takes longer to plan than these fits take, so one instance of each estimator has it and the others do without.
 LOOSE = {"excess_risk": 100.0, "regularization": 1.0, "failure_probability": 1e-9, "bounds": 20.0}
-QUICK = {**LOOSE, "calibration": "theorem", "n_levels": 8}
+QUICK = {**LOOSE, "method": "above_threshold", "calibration": "theorem", "n_levels": 8}
 
 INSTANCES = [
     AccuracyFirstRidge(**LOOSE, target_bound=200.0),

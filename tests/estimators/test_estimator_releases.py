@@ -79,7 +79,13 @@ def test_the_default_calibration_meets_its_target():
     n, target = 50_000, 0.01
     X, y = regression_data(n)
     model = AccuracyFirstRidge(
-        excess_risk=target, regularization=0.05, failure_probability=0.05, bounds=1.0, target_bound=1.0, random_state=0
+        excess_risk=target,
+        regularization=0.05,
+        failure_probability=0.05,
+        bounds=1.0,
+        target_bound=1.0,
+        method="above_threshold",
+        random_state=0,
     ).fit(X, y)
     assert model.release_.calibration == "tight"
     recipe = Preparation(resolve_bounds(1.0, 3), 3.0, (-1.0, 1.0), intercept_weight=0, n_columns=3)
@@ -339,3 +345,32 @@ def test_far_probabilities_do_not_round_to_zero():
     far = model.predict_proba([[1.0, 0, 0], [-1.0, 0, 0]])
     assert 0 < far[0, 0] < 1e-20
     assert 0 < far[1, 1] < 1e-20
+
+
+def test_the_default_method_costs_a_fraction_of_the_tested_one():
+    """False alarm at most 5% for the accuracy, as above; the null model misses the target three times over."""
+    n, target = 50_000, 0.002
+    X, y = regression_data(n)
+    options = {"excess_risk": target, "regularization": 0.02, "failure_probability": 0.05, "bounds": 1.0}
+    auto = AccuracyFirstRidge(**options, target_bound=1.0, random_state=0).fit(X, y).release_
+    tested = (
+        AccuracyFirstRidge(**options, target_bound=1.0, random_state=0, method="above_threshold").fit(X, y).release_
+    )
+    assert auto.method == "auto"
+    assert auto.calibration is None
+    assert auto.parameters["reasons"]
+    recipe = Preparation(resolve_bounds(1.0, 3), 3.0, (-1.0, 1.0), intercept_weight=0, n_columns=3)
+    truth = curator_view(recipe.prepare_regression(X, y), auto, SquaredLoss(), regularization=0.02)
+    assert truth.null_excess_risk > 3 * target
+    assert truth.excess_risk <= target
+    assert auto.epsilon < 0.3 * tested.epsilon
+
+
+def test_spherical_noise_is_recorded_as_over_the_reals():
+    X, y = classification_data(20_000)
+    model = AccuracyFirstLogisticRegression(
+        excess_risk=0.02, regularization=0.02, bounds=1.0, classes=(False, True), noise="spherical", random_state=0
+    ).fit(X, y)
+    assert model.release_.noise == "over the reals"
+    with pytest.raises(ValueError, match="spherical"):
+        AccuracyFirstRidge(excess_risk=0.02, bounds=1.0, target_bound=1.0, noise="spherical").fit(X, y.astype(float))

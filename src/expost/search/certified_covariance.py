@@ -33,7 +33,7 @@ from expost.search.plan import Problem
 from expost.search.stationarity import gradient_target
 
 _SPLIT = 0.4  # the part of ε that Xᵀy gets; more when θ is short, less when it is long
-_RATIO = 1.25
+_RATIO = 1.3
 _SHIFTS = np.concatenate([[0.0], 2.0 ** np.arange(-5.0, 7.0)])  # ridge added to λ by the candidates, in units of λ
 
 
@@ -43,31 +43,44 @@ class CovariancePlan:
 
     problem: Problem
     levels: tuple[float, ...]
-    beta_matrix: float
-    beta_vector: float
+    count: int
+    failure_probability: float
 
     @classmethod
     def of(cls, problem: Problem, failure_probability: float, budget: float = math.inf) -> CovariancePlan | None:
         """Settle levels from where nothing could be certified yet to where all is; None if the budget has no room.
 
-        A certificate needs (β_B‖θ‖ + β_b)/(nε) ≤ √(2λα). Below ‖θ‖ = 0 nothing passes, and at ‖θ‖ = R everything has.
+        A certificate needs (β_B‖θ‖ + β_b)/(nε) ≤ √(2λα). It cannot be had while that fails for ‖θ‖ = 0, and it is had
+        at the latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most.
         """
         target = gradient_target(problem.excess_risk, problem.regularization)
         rough_matrix, rough_vector = _rough_norms(problem.p)
         least = rough_vector / (problem.n * target)
-        most = 2.5 * (rough_vector + rough_matrix * problem.radius) / (problem.n * target)
+        longest = problem.radius + target / problem.regularization
+        most = 1.3 * _tail(problem.p) * (rough_vector + rough_matrix * longest) / (problem.n * target)
         if least > budget:
             return None
         count = math.ceil(math.log(most / least) / math.log(_RATIO)) + 1
         levels = tuple(level for t in range(count) if (level := least * _RATIO**t) <= budget)
-        matrix, vector = noise_norms(problem.p, count, _RATIO, _SPLIT, failure_probability)
-        extra = discreteness(problem.p, count, levels[-1])
-        return cls(problem, levels, matrix + extra, vector + extra)
+        return cls(problem, levels, count, failure_probability)
+
+    def norms(self) -> tuple[float, float]:
+        """Return β_B and β_b; simulated at the first call for a p, so asked for only when a certificate is needed."""
+        problem = self.problem
+        matrix, vector = noise_norms(problem.p, self.count, _RATIO, _SPLIT, self.failure_probability)
+        extra = discreteness(problem.p, self.count, self.levels[-1])
+        return matrix + extra, vector + extra
 
     def expected(self, norm: float = 1.0) -> float:
         """Roughly what a certificate costs for an optimum of that norm; used to choose, never to promise."""
         target = gradient_target(self.problem.excess_risk, self.problem.regularization)
-        return (self.beta_vector + self.beta_matrix * norm) / (self.problem.n * target)
+        matrix, vector = _rough_norms(self.problem.p)
+        return _tail(self.problem.p) * (vector + matrix * norm) / (self.problem.n * target)
+
+
+def _tail(p: int) -> float:
+    """Return roughly how far above the typical norm its quantile lies; only places levels."""
+    return 1 + 3 / math.sqrt(p)
 
 
 def _rough_norms(p: int) -> tuple[float, float]:
@@ -89,6 +102,7 @@ def certified_covariance(
     vectors = NoisePath(
         packed[layout.size - p :], PART_UNITS, [level * _SPLIT for level in plan.levels], random_state=source
     )
+    beta_matrix, beta_vector = plan.norms()
     before = account.generation
     for level, matrix, vector in zip(plan.levels, matrices, vectors, strict=True):
         account.generation = add_losses(before, level)
@@ -97,8 +111,8 @@ def certified_covariance(
             gram / problem.n,
             moment / problem.n,
             problem.regularization,
-            plan.beta_matrix / (problem.n * level),
-            plan.beta_vector / (problem.n * level),
+            beta_matrix / (problem.n * level),
+            beta_vector / (problem.n * level),
         )
         if certificate <= problem.excess_risk:
             account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {level:.3g}")

@@ -68,7 +68,7 @@ class OutputPlan:
         bound = laplace_energy if self.noise == "laplace" else spherical_energy
         return bound(
             problem.p,
-            trace,
+            math.ceil(trace * 512) / 512,  # upwards, and so that equal questions are answered from the cache
             curvature=problem.loss.curvature,
             regularization=problem.regularization,
             gamma=_BOUND * problem.failure_probability,

@@ -1,0 +1,371 @@
+"""The certified search: its lemmas on small cases, its promise on many runs, its costs against formulas.
+
+Statistical tests are seeded; the false-alarm rate of each is stated where it is not 10⁻⁶.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from expost import AccuracyNotReached, LogisticLoss, Preparation, Problem, SeededSource, SquaredLoss, sums_of
+from expost.erm.gradient_sensitivity import gradient_sensitivity
+from expost.exceptions import TargetUnreachable
+from expost.noise.path import NoisePath
+from expost.search.certified_covariance import best_certified
+from expost.search.few_statistics import FewPlan
+from expost.search.noise_energy import laplace_energy, spherical_energy
+from expost.search.noise_norms import PART_UNITS, noise_norms
+from expost.search.null_model import null_cost
+from expost.search.query import ErrorQuery
+from expost.search.run import make_generator, run
+from expost.search.stationarity import OneTest, gradient_target
+
+RARE = 1e-6
+
+
+def ridge_rows(n, p, seed, scale=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, p)) / p * scale
+    y = np.clip(X @ rng.normal(size=p) * 2 + 0.3 + 0.1 * rng.normal(size=n), -1, 1)
+    recipe = Preparation(bounds=None, feature_bound=1.0, target=(-1.0, 1.0), intercept_weight=0.5, n_columns=p)
+    return recipe.prepare_regression(X, y)
+
+
+def logistic_rows(n, p, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, p)) / p
+    labels = X @ np.arange(1, p + 1) + 0.05 * rng.logistic(size=n) > 0
+    recipe = Preparation(bounds=None, feature_bound=1.0, target=None, intercept_weight=0.0, n_columns=p)
+    return recipe.prepare_classification(X, labels, (False, True))
+
+
+def problem_of(rows, loss, alpha, lam=0.02, gamma=0.1):
+    return Problem.of(loss, n=rows.n, p=rows.p, regularization=lam, excess_risk=alpha, failure_probability=gamma)
+
+
+def test_a_gradient_bounds_the_risk():
+    rows = ridge_rows(500, 3, 0)
+    risk = make_generator(sums_of(rows), problem_of(rows, SquaredLoss(), 0.1), "covariance").risk
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        theta = rng.normal(size=4) * rng.choice([0.1, 1, 5])
+        assert risk.excess(theta) <= risk.gradient_norm(theta) ** 2 / (2 * 0.02) * (1 + 1e-9)
+
+
+def test_gradient_norms_agree():
+    """Ridge by sums, the same loss by rows, and finite differences."""
+    rows = ridge_rows(400, 3, 2)
+    problem = problem_of(rows, SquaredLoss(), 0.1)
+    by_sums, by_rows = make_generator(sums_of(rows), problem, "covariance"), make_generator(rows, problem, "output")
+    theta = np.array([0.3, -1.0, 2.0, 0.1])
+    steps = 1e-5 * np.eye(4)
+    slopes = [(by_sums.risk.excess(theta + h) - by_sums.risk.excess(theta - h)) / 2e-5 for h in steps]
+    assert by_sums.risk.gradient_norm(theta) == pytest.approx(float(np.linalg.norm(slopes)), rel=1e-6)
+    assert by_sums.risk.gradient_norm(theta) == pytest.approx(by_rows.risk.gradient_norm(theta), rel=1e-10)
+
+
+class TestOneTest:
+    def test_cost_and_scale(self):
+        test = OneTest(target=0.02, failure_probability=0.01, share=0.5)
+        assert test.scale == pytest.approx(0.01 / math.log(50))
+        assert test.epsilon(1e-5) == pytest.approx(1e-5 * math.log(50) / 0.01)
+
+    @pytest.mark.parametrize(("broken", "caught"), [(1.0, False), (0.5, True)])
+    def test_wrong_yes(self, broken, caught):
+        """An error at the target passes with probability at most δ; one half-way to the limit passes more often."""
+        delta = 0.05
+        test = OneTest(target=1.0, failure_probability=delta, share=0.5)
+        query = ErrorQuery(lambda _: 1.0 - 0.5 * (1 - broken), sensitivity=0.01)
+        source = SeededSource(3)
+        runs = 4000
+        passed = sum(test.ask(query, None, source)[0] for _ in range(runs))
+        assert (stats.binomtest(passed, runs, delta, alternative="greater").pvalue < RARE) == caught
+
+    def test_bad_arguments(self):
+        with pytest.raises(ValueError, match="failure_probability"):
+            OneTest(1.0, 0.6, 0.5)
+
+
+def test_one_test():
+    """The answer costs Δ/s: a query moved by its whole sensitivity changes the odds of a yes by at most e^ε."""
+    test = OneTest(target=1.0, failure_probability=0.1, share=0.5)
+    delta = 0.3
+    low, high = (ErrorQuery(lambda _, v=value: v, sensitivity=delta) for value in (0.4, 0.4 + delta))
+    epsilon = test.epsilon(low.effective_sensitivity)
+    runs, source = 6000, SeededSource(4)
+    yes_low, yes_high = (sum(test.ask(q, None, source)[0] for _ in range(runs)) / runs for q in (low, high))
+    slack = 6 / math.sqrt(runs * min(yes_low, yes_high))
+    assert abs(math.log(yes_low / yes_high)) <= epsilon + slack
+    assert abs(math.log(yes_low / yes_high)) >= 0.5 * epsilon  # and the charge is not far off
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_few_statistics_sensitivities(k):
+    """Neighbours move M, doubled off the diagonal, by at most 2δ² (δ² for one direction), and w by at most 2‖d‖_∞."""
+    rng = np.random.default_rng(k)
+    worst_m = worst_w = 0.0
+    for _ in range(300):
+        p = int(rng.integers(k, 6))
+        D = np.linalg.qr(rng.normal(size=(p, k)))[0]
+        delta = np.abs(D).sum(axis=1).max()
+        rows = rng.dirichlet(np.full(p, 0.2), 60) * rng.choice([-1, 1], (60, p))
+        v = rows @ D
+        weights = 2.0 - np.eye(k)
+        parts = (v[:, :, None] * v[:, None, :] * np.where(np.triu(np.ones((k, k))) > 0, weights, 0)).reshape(60, -1)
+        worst_m = max(worst_m, np.abs(parts[:, None] - parts[None]).sum(axis=2).max() / delta**2)
+        w = rows * (rows @ D[:, :1])
+        worst_w = max(worst_w, np.abs(w[:, None] - w[None]).sum(axis=2).max() / (2 * np.abs(D[:, 0]).max()))
+    assert worst_m <= (1 if k == 1 else 2) + 1e-12
+    assert worst_m > 0.5
+    assert worst_w <= 1 + 1e-12
+
+
+class TestCertificate:
+    def test_the_certificate_holds_on_its_event(self):
+        """For noise of exactly the assumed size in random directions, the certificate bounds the true excess risk."""
+        rng = np.random.default_rng(5)
+        lam = 0.05
+        for _ in range(200):
+            p = int(rng.integers(1, 6))
+            root = rng.normal(size=(p, p)) * rng.choice([0.02, 0.3])
+            second, first = root @ root.T, rng.normal(size=p) * 0.1
+            noise = rng.normal(size=(p, p))
+            noise = (noise + noise.T) / 2
+            size_b, size_v = rng.choice([1e-4, 1e-2, 0.1], 2)
+            noise *= size_b / np.linalg.norm(noise, 2)
+            vector = rng.normal(size=p)
+            vector *= size_v / np.linalg.norm(vector)
+            theta, certificate = best_certified(second + noise, first + vector, lam, size_b, size_v)
+            best = np.linalg.solve(second + lam * np.eye(p), first)
+            step = theta - best
+            assert 0.5 * step @ (second + lam * np.eye(p)) @ step <= certificate
+
+    def test_a_smaller_claimed_noise_is_caught(self):
+        """With a tenth of the noise admitted to, certificates are violated: the test above can fail."""
+        rng = np.random.default_rng(6)
+        lam, violated = 0.05, 0
+        for _ in range(200):
+            noise = rng.normal(size=(3, 3))
+            noise = (noise + noise.T) / 2
+            noise *= 0.1 / np.linalg.norm(noise, 2)
+            vector = rng.normal(size=3)
+            vector *= 0.1 / np.linalg.norm(vector)
+            theta, certificate = best_certified(np.eye(3) * 0.1 + noise, vector, lam, 0.01, 0.01)
+            violated += 0.5 * 0.15 * theta @ theta > certificate  # the optimum is zero
+        assert violated > 20
+
+
+@pytest.mark.parametrize("p", [1, 4, 15])
+def test_noise_norms_hold_along_real_paths(p):
+    """Fresh exact paths exceed the bounds at most as often as allowed; bounds half as large are exceeded more often."""
+    gamma, split, ratio, count = 0.1, 0.4, 1.3, 6
+    levels = [0.05 * ratio**t for t in range(count)]
+    beta_matrix, beta_vector = noise_norms(p, count, ratio, split, gamma)
+    rows, columns = np.triu_indices(p)
+    weight = np.where(rows == columns, 1.0, 0.5)
+    exceeded = exceeded_small = 0
+    runs = 300
+    for run_ in range(runs):
+        source = SeededSource([9, p, run_])
+        matrix = NoisePath(np.zeros(rows.size, int), PART_UNITS, [(1 - split) * e for e in levels], random_state=source)
+        vector = NoisePath(np.zeros(p, int), PART_UNITS, [split * e for e in levels], random_state=source)
+        ratio_seen = 0.0
+        for level, a, b in zip(levels, matrix, vector, strict=True):
+            B = np.zeros((p, p))
+            B[rows, columns] = B[columns, rows] = a.values / 2.0**40 * weight
+            ratio_seen = max(
+                ratio_seen,
+                np.linalg.norm(B, 2) * level / beta_matrix,
+                np.linalg.norm(b.values / 2.0**40) * level / beta_vector,
+            )
+        exceeded += ratio_seen > 1
+        exceeded_small += ratio_seen > 1 / 2
+    assert stats.binomtest(exceeded, runs, gamma, alternative="greater").pvalue > RARE
+    assert stats.binomtest(exceeded_small, runs, gamma, alternative="greater").pvalue < RARE
+
+
+@pytest.mark.parametrize("p", [120, 200])
+def test_proved_norms_hold(p):
+    """Matrix Bernstein is far from tight: a single level stays well below it in 40 draws."""
+    beta_matrix, beta_vector = noise_norms(p, 1, 1.3, 0.4, 0.1)
+    rng = np.random.default_rng(p)
+    for _ in range(40):
+        B = rng.laplace(scale=2 / 0.6, size=(p, p)) / 2
+        B = np.triu(B, 1) + np.triu(B, 1).T + np.diag(rng.laplace(scale=2 / 0.6, size=p))
+        assert np.linalg.norm(B, 2) < beta_matrix
+        assert np.linalg.norm(rng.laplace(scale=2 / 0.4, size=p)) < beta_vector
+
+
+@pytest.mark.parametrize("noise", ["laplace", "spherical"])
+@pytest.mark.parametrize("p", [1, 2, 5, 20])
+def test_noise_energy_bounds_every_matrix(p, noise):
+    """No matrix of the trace makes the energy exceed q too often; a fifth of q is exceeded too often."""
+    gamma, trace, curvature, lam, draws = 0.1, 0.3, 0.25, 0.01, 20000
+    bound = laplace_energy if noise == "laplace" else spherical_energy
+    q = bound(p, trace, curvature=curvature, regularization=lam, gamma=gamma)
+    rng = np.random.default_rng([p, len(noise)])
+    b = rng.laplace(size=(draws, p))
+    if noise == "spherical":
+        b = rng.normal(size=(draws, p))
+        b *= (rng.gamma(p, size=draws) / np.linalg.norm(b, axis=1))[:, None]
+    one = np.zeros((p, p))
+    one[0, 0] = trace
+    v = rng.normal(size=p)
+    dense = np.outer(v, v) * trace / (v @ v)
+    worst = 0
+    for sigma in (one, dense, np.eye(p) * trace / p):
+        energy = 0.5 * np.einsum("ij,jk,ik->i", b, curvature * sigma + lam * np.eye(p), b)
+        above = int((energy > q).sum())
+        assert stats.binomtest(above, draws, gamma, alternative="greater").pvalue > RARE
+        worst = max(worst, int((energy > q / 5).sum()))
+    assert stats.binomtest(worst, draws, gamma, alternative="greater").pvalue < RARE
+
+
+def achieved(generator, problem, seeds, **options):
+    excess, spent = [], []
+    for seed in seeds:
+        try:
+            release = run(generator, problem, random_state=SeededSource(seed), **options)
+        except AccuracyNotReached as refusal:
+            spent.append(refusal.release.epsilon)
+            continue
+        spent.append(release.epsilon)
+        excess.append(generator.risk.excess(np.asarray(release.hypothesis)))
+        assert release.epsilon <= release.epsilon_worst_case
+    return np.array(excess), np.array(spent)
+
+
+CASES = [
+    ("auto", "covariance", "laplace"),
+    ("certified", "covariance", "laplace"),
+    ("certified", "output", "laplace"),
+    ("auto", "output", "spherical"),
+]
+
+
+@pytest.mark.parametrize(("method", "perturbation", "noise"), CASES)
+def test_the_promise(method, perturbation, noise, record_property):
+    """Excess risk above α in at most a γ share of runs, where the null model misses α by at least three times."""
+    if perturbation == "covariance":
+        rows, loss, alpha = ridge_rows(30_000, 4, 11), SquaredLoss(), 0.005
+    else:
+        rows, loss, alpha = logistic_rows(30_000, 4, 12), LogisticLoss(), 0.005
+    problem = problem_of(rows, loss, alpha)
+    generator = make_generator(sums_of(rows) if perturbation == "covariance" else rows, problem, perturbation)
+    null = generator.risk.excess(np.zeros(rows.p))
+    assert null >= 3 * alpha
+    options = {"method": method, "perturbation": perturbation, "noise": noise}
+    excess, spent = achieved(generator, problem, [[13, s] for s in range(200)], **options)
+    assert excess.size > 100
+    above = int((excess > alpha).sum())
+    assert stats.binomtest(above, 200, problem.failure_probability, alternative="greater").pvalue > 1e-3
+    record_property("achieved", f"mean {excess.mean():.3g} of {alpha}, null {null:.3g}, epsilon {spent.mean():.3g}")
+    tested = run(generator, problem, method="above_threshold", perturbation=perturbation, random_state=0)
+    assert spent.mean() < 0.5 * tested.epsilon  # what all this is for
+
+
+def adversarial(name):
+    rng = np.random.default_rng(14)
+    X, y = rng.uniform(-0.3, 0.3, (60, 3)), rng.uniform(-1, 1, 60)
+    if name == "p near n":
+        X, y = rng.uniform(-1, 1, (12, 10)) / 10, rng.uniform(-1, 1, 12)
+    elif name == "collinear":
+        X = np.column_stack([X[:, 0], X[:, 0], -X[:, 0]])
+    elif name == "constant target":
+        y = np.ones(60)
+    elif name == "zero rows":
+        X = np.zeros((60, 3))
+    elif name == "equal rows":
+        X, y = np.tile(X[:1], (60, 1)), np.full(60, 0.7)
+    elif name == "huge row":
+        X[0] = 1e12
+    recipe = Preparation(bounds=None, feature_bound=1.0, target=(-1.0, 1.0), intercept_weight=0.0, n_columns=X.shape[1])
+    return recipe.prepare_regression(X, y)
+
+
+@pytest.mark.parametrize(
+    "name", ["tiny n", "p near n", "collinear", "constant target", "zero rows", "equal rows", "huge row"]
+)
+@pytest.mark.parametrize("perturbation", ["covariance", "output"])
+def test_the_promise_on_awkward_data(name, perturbation):
+    rows = adversarial(name)
+    problem = problem_of(rows, SquaredLoss(), 0.02, lam=0.1)
+    generator = make_generator(rows, problem, perturbation)
+    options = {"method": "auto", "perturbation": perturbation}
+    excess, _ = achieved(generator, problem, [[15, s] for s in range(60)], **options)
+    above = int((excess > problem.excess_risk).sum())
+    assert stats.binomtest(above, 60, problem.failure_probability, alternative="greater").pvalue > 1e-3
+
+
+class TestCosts:
+    def test_null_model_by_hand(self):
+        """n = 100,000, λ = .005, α = .05, δ = .02: Δ = 2/n, s = .6·√(2λα)/ln 25."""
+        problem = Problem.of(SquaredLoss(), n=100_000, p=5, regularization=0.005, excess_risk=0.05)
+        scale = 0.6 * math.sqrt(2 * 0.005 * 0.05) / math.log(25)
+        assert null_cost(problem, 0.02) == pytest.approx(2e-5 / scale, rel=1e-3)
+
+    def test_few_levels_by_hand(self):
+        problem = Problem.of(SquaredLoss(), n=100_000, p=77, regularization=0.005, excess_risk=0.05)
+        plan = FewPlan.of(problem, 0.035)
+        target = gradient_target(0.05, 0.005)
+        generating = 2 * math.sqrt(154) / 1e5 / target
+        testing = gradient_sensitivity(SquaredLoss(), 1.0) / 1e5 * math.log(1 / (2 * 0.035 / 4)) / target
+        share = math.sqrt(testing) / (math.sqrt(testing) + math.sqrt(generating))
+        assert plan.levels[0] == pytest.approx(generating / (1 - share))
+        assert plan.levels[1] / plan.levels[0] == pytest.approx(1.35)
+
+    def test_parts_add_up_and_reasons_are_given(self):
+        rows = ridge_rows(20_000, 3, 16)
+        release = run(rows, problem_of(rows, SquaredLoss(), 0.01), method="auto", random_state=1)
+        assert release.method == "auto"
+        assert release.epsilon_test > 0
+        assert release.parameters["reasons"]
+        assert release.parameters["loss"] == "squared"
+
+    def test_budget_is_kept_by_every_outcome(self):
+        rows = ridge_rows(3_000, 3, 17)
+        problem = problem_of(rows, SquaredLoss(), 0.005)
+        generator = make_generator(sums_of(rows), problem, "covariance")
+        for budget in (0.3, 0.6, 1.5, 4.0):
+            for seed in range(5):
+                try:
+                    release = run(generator, problem, method="auto", max_epsilon=budget, random_state=seed)
+                except AccuracyNotReached as refusal:
+                    release = refusal.release
+                assert release.epsilon <= release.epsilon_worst_case <= budget
+
+    def test_hopeless_budget_spends_nothing(self):
+        rows = ridge_rows(200, 3, 18)
+
+        class Counting(SeededSource):
+            drawn = 0
+
+            def words(self, count):
+                Counting.drawn += count
+                return super().words(count)
+
+        for perturbation in ("covariance", "output"):
+            with pytest.raises(TargetUnreachable, match="Nothing was spent"):
+                run(
+                    rows,
+                    problem_of(rows, SquaredLoss(), 1e-4),
+                    method="auto",
+                    perturbation=perturbation,
+                    max_epsilon=0.01,
+                    random_state=Counting(1),
+                )
+        assert Counting.drawn == 0
+
+    def test_spherical_is_for_output_only(self):
+        rows = ridge_rows(200, 3, 19)
+        with pytest.raises(ValueError, match="spherical"):
+            run(rows, problem_of(rows, SquaredLoss(), 0.1), method="auto", noise="spherical")
+
+    def test_spherical_release_says_over_the_reals(self):
+        rows = logistic_rows(20_000, 3, 20)
+        problem = problem_of(rows, LogisticLoss(), 0.01)
+        release = run(rows, problem, method="auto", perturbation="output", noise="spherical", random_state=0)
+        assert release.noise == "over the reals"
+        assert run(rows, problem, method="auto", perturbation="output", random_state=0).noise == "exact"

@@ -1,0 +1,252 @@
+"""Whole certified searches on awkward rows: accuracy against γ, and outcomes of neighbours against the ε reported.
+
+Accuracy: a one-sided binomial test a task, false alarm at most RARE = 1e-6. Privacy: exact binomial confidence bounds
+on both frequencies of every outcome, together at level 1e-6. Each is paired with a broken search that has to be
+caught.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from expost import AccuracyNotReached, Rows, SeededSource
+from expost.erm.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
+from expost.search import stationarity
+from expost.search.certified_covariance import CovariancePlan
+from expost.search.null_model import null_cost, null_test
+from expost.search.plan import Problem
+from expost.search.run import make_generator, run
+from expost.search.stationarity import OneTest, gradient_query
+
+from .tools import RARE, at_most_by_chance
+
+ONE = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_limits(monkeypatch):
+    """Looking for BLAS libraries takes ten times as long as a search this small."""
+    for name in ("run", "certified"):
+        module = importlib.import_module(f"expost.search.{name}")
+        monkeypatch.setattr(module, "threadpool_limits", lambda *_: contextlib.nullcontext())
+
+
+def fixed_rows(x, y) -> Rows:
+    x = np.asarray(x, dtype=float)
+    x = x / np.maximum(1.0, np.abs(x).sum(axis=1, keepdims=True) * (1 + 1e-9))
+    return Rows(np.trunc(x * ONE).astype(np.int32), np.trunc(np.clip(y, -1, 1) * ONE).astype(np.int32))
+
+
+def awkward(name: str, n: int = 50) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    a = rng.uniform(-1, 1, (n, 1))
+    if name == "few rows":
+        x = rng.uniform(-1, 1, (n, 3))
+        return x, x @ [1, -0.5, 0.3]
+    if name == "p near n":
+        x = rng.standard_normal((n, n - 5))
+        return x, np.sign(x[:, 0])
+    if name == "collinear":
+        return np.hstack([a, a, -a, a / 2]), a.ravel()
+    if name == "constant target":
+        return rng.uniform(-1, 1, (n, 4)), np.ones(n)
+    if name == "zero rows":
+        return np.zeros((n, 3)), np.ones(n)
+    if name == "equal rows":
+        return np.tile([0.5, 0.3, -0.2], (n, 1)), np.ones(n)
+    if name == "one huge row":
+        x = rng.uniform(-0.01, 0.01, (n, 3))
+        x[0] = [1e6, 0, 0]
+        return x, np.eye(n)[0]
+    if name == "one coordinate":
+        x = np.zeros((n, 5))
+        x[:, 0] = rng.choice([-1, 1], n)
+        return x, x[:, 0] * np.where(rng.random(n) < 0.8, 1, -1)
+    # hardly any curvature beside λ: a small gradient proves no more than it must
+    x = np.zeros((n, 2))
+    x[:, 0] = 0.1
+    return x, np.ones(n)
+
+
+def violations(
+    name: str, loss: Loss, trials: int, *, lam=0.05, target: float | None = 0.02, gamma=0.3, **options
+) -> int:
+    """Count releases that miss the target; ``None`` puts the target just below what the null model attains."""
+    x, y = awkward(name)
+    rows = fixed_rows(x, np.where(y >= 0, 1.0, -1.0) if loss.labels == "binary" else y)
+    perturbation = options.setdefault("perturbation", "covariance")
+
+    def settle(excess_risk: float) -> Problem:
+        return Problem.of(
+            loss, n=rows.n, p=rows.p, regularization=lam, excess_risk=excess_risk, failure_probability=gamma
+        )
+
+    generator = make_generator(rows, settle(0.1), perturbation)
+    if target is None:
+        target = 0.999 * generator.risk.excess(np.zeros(rows.p))
+    missed = 0
+    for seed in range(trials):
+        with contextlib.suppress(AccuracyNotReached):
+            release = run(generator, settle(target), random_state=SeededSource([seed, 11]), **options)
+            theta = np.asarray(release.hypothesis)
+            missed += bool(generator.risk.excess(theta) > target * (1 + 1e-12))
+    return missed
+
+
+def test_the_promise_is_kept_where_the_gradient_test_has_no_room():
+    missed = violations("flat", SquaredLoss(), 120, lam=1.0, target=None, gamma=0.5, method="auto")
+    assert 3 < missed <= at_most_by_chance(120, 0.5)  # wrong answers do occur: the task is as hard as can be
+
+
+def test_a_test_without_a_margin_is_caught(monkeypatch):
+    honest = OneTest.ask
+
+    def careless(self, query, hypothesis, source):
+        monkeypatch.setattr(stationarity, "_SLACK", -math.ceil(self.share * self.target / query.grid) * 3)
+        return honest(self, query, hypothesis, source)
+
+    monkeypatch.setattr(OneTest, "ask", careless)
+    missed = violations("flat", SquaredLoss(), 120, lam=1.0, target=None, gamma=0.5, method="auto")
+    assert missed > at_most_by_chance(120, 0.5)
+
+
+def test_the_promise_is_kept_by_noise_on_the_minimiser():
+    missed = violations("one coordinate", SquaredLoss(), 200, target=0.01, method="certified", perturbation="output")
+    assert missed <= at_most_by_chance(200, 0.3)
+
+
+def test_an_eighth_of_the_energy_is_caught(monkeypatch):
+    module = importlib.import_module("expost.search.certified_output")
+    honest = module.laplace_energy
+    monkeypatch.setattr(module, "laplace_energy", lambda *a, **k: honest(*a, **k) / 8)
+    missed = violations("one coordinate", SquaredLoss(), 200, target=0.01, method="certified", perturbation="output")
+    assert missed > at_most_by_chance(200, 0.3)
+
+
+NAMES = (
+    "few rows", "p near n", "collinear", "constant target", "zero rows", "equal rows", "one huge row", "one coordinate",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("method", ["auto", "certified"])
+def test_ridge_keeps_its_promise_on_awkward_rows(name, method):
+    assert violations(name, SquaredLoss(), 1000, method=method) <= at_most_by_chance(1000, 0.3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("noise", ["laplace", "spherical"])
+def test_output_perturbation_keeps_its_promise_on_awkward_rows(name, noise):
+    trials = 1000 if noise == "laplace" else 300  # the spherical bound takes longer
+    for loss in (LogisticLoss(), HuberLoss(0.5), SmoothedHingeLoss(0.5)):
+        missed = violations(name, loss, trials, target=0.01, method="certified", perturbation="output", noise=noise)
+        assert missed <= at_most_by_chance(trials, 0.3)
+
+
+# --- outcomes of neighbours ----------------------------------------------------------------------------------------
+
+
+def coarse(release) -> tuple:
+    """Status, which kinds of step were taken, and the signs of θ."""
+    steps = tuple(reason.split(" ")[0] + reason[-11:] for reason in release.parameters["reasons"][:1])
+    signs = () if release.hypothesis is None else tuple(np.sign(np.round(release.hypothesis, 6)).astype(int).tolist())
+    return release.status, len(release.parameters["reasons"]), steps, signs
+
+
+def beyond_what_was_reported(here: Rows, there: Rows, trials: int, problem: Problem, **options) -> float:
+    """Return the largest (lower confidence bound of an outcome's log-ratio) − (largest ε reported with it)."""
+    counts, reported = (Counter(), Counter()), Counter()
+    for side, rows in enumerate((here, there)):
+        generator = make_generator(rows, problem, options["perturbation"])
+        for seed in range(trials):
+            try:
+                release = run(generator, problem, random_state=SeededSource([seed, side, 99]), **options)
+            except AccuracyNotReached as refusal:
+                release = refusal.release
+            outcome = coarse(release)
+            counts[side][outcome] += 1
+            reported[outcome] = max(reported[outcome], release.epsilon)
+    level = RARE / (4 * len(reported))
+    worst = -math.inf
+    for outcome, epsilon in reported.items():
+        for a, b in ((0, 1), (1, 0)):
+            if hits := counts[a][outcome]:
+                low = stats.beta.ppf(level, hits, trials - hits + 1)
+                high = stats.beta.isf(level, counts[b][outcome] + 1, trials - counts[b][outcome])
+                worst = max(worst, math.log(low / high) - epsilon)
+    return worst
+
+
+def tiny(loss: Loss, p: int, target: float) -> Problem:
+    return Problem.of(loss, n=2, p=p, regularization=1.0, excess_risk=target, failure_probability=0.3)
+
+
+SAME, FLIPPED = fixed_rows([[1, 0], [1, 0]], [1, 1]), fixed_rows([[1, 0], [1, 0]], [1, -1])
+NOTHING, SOMETHING = fixed_rows([[0, 0], [0, 0]], [1, 1]), fixed_rows([[1, 0], [0, 0]], [1, 1])
+
+
+def test_outcomes_of_neighbours_stay_within_what_is_reported():
+    options = {"method": "auto", "perturbation": "covariance"}
+    assert beyond_what_was_reported(SAME, FLIPPED, 250, tiny(SquaredLoss(), 2, 2.0), **options) <= 0
+
+
+def test_a_test_that_charges_a_tenth_is_caught(monkeypatch):
+    honest = OneTest.ask
+
+    def cheap(self, query, hypothesis, source):
+        answer, epsilon = honest(self, query, hypothesis, source)
+        return answer, epsilon / 10
+
+    monkeypatch.setattr(OneTest, "ask", cheap)
+    options = {"method": "auto", "perturbation": "covariance"}
+    assert beyond_what_was_reported(SAME, FLIPPED, 250, tiny(SquaredLoss(), 2, 2.0), **options) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", [(SAME, FLIPPED), (NOTHING, SOMETHING)], ids=["target", "features"])
+@pytest.mark.parametrize("method", ["auto", "certified"])
+@pytest.mark.parametrize("noise", [None, "laplace", "spherical"])
+def test_outcomes_of_many_searches_stay_within_what_is_reported(pair, method, noise):
+    loss = SquaredLoss() if noise is None else LogisticLoss()
+    options = {"method": method, "perturbation": "covariance" if noise is None else "output"}
+    if noise is not None:
+        options["noise"] = noise
+    for target in (8.0, 2.0) if noise is None else (1.0, 0.2):
+        assert beyond_what_was_reported(*pair, 2000, tiny(loss, 2, target), **options) <= 0
+
+
+# --- what did not hold ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.xfail(reason="levels are filtered by a rounded difference, so the last one may exceed the budget by a bit")
+def test_a_budget_is_never_exceeded_by_rounding():
+    rows = fixed_rows(np.tile([0.9, 0.0], (50, 1)), np.ones(50))
+    for target in np.linspace(0.01, 0.05, 40).tolist():
+        problem = Problem.of(SquaredLoss(), n=50, p=2, regularization=0.05, excess_risk=target)
+        generator = make_generator(rows, problem, "covariance")
+        query = gradient_query(generator.risk, problem.loss, 50, np.zeros(2))
+        spent = null_test(problem, 0.02).epsilon(query.effective_sensitivity)
+        for level in CovariancePlan.of(problem, 0.045).levels[:4]:
+            budget = math.nextafter(spent + level, 0)
+            if budget < null_cost(problem, 0.02):
+                continue
+            with contextlib.suppress(AccuracyNotReached):  # no other exception may come out
+                run(generator, problem, method="certified", max_epsilon=budget, random_state=0)
+
+
+@pytest.mark.xfail(reason="the list of exact parts does not depend on the kind of noise")
+def test_spherical_noise_is_not_listed_as_exact():
+    rows = fixed_rows(awkward("one coordinate")[0], awkward("one coordinate")[1])
+    problem = Problem.of(LogisticLoss(), n=rows.n, p=rows.p, regularization=0.05, excess_risk=0.01)
+    release = run(rows, problem, perturbation="output", method="certified", noise="spherical", random_state=0)
+    assert release.noise == "over the reals"
+    assert "generation noise" not in release.exact
