@@ -369,3 +369,69 @@ class TestCosts:
         release = run(rows, problem, method="auto", perturbation="output", noise="spherical", random_state=0)
         assert release.noise == "over the reals"
         assert run(rows, problem, method="auto", perturbation="output", random_state=0).noise == "exact"
+
+
+class TestStationarityRule:
+    def rule(self, generator, problem, seed, n_tests=16):
+        from expost.search.stationarity import StationarityRule
+
+        return StationarityRule(
+            generator.risk,
+            problem.loss,
+            problem.n,
+            target=gradient_target(problem.excess_risk, problem.regularization),
+            failure_probability=problem.failure_probability,
+            n_tests=n_tests,
+            random_state=SeededSource(seed),
+        )
+
+    def test_wrong_accepts(self):
+        """Hypotheses whose gradient is just too long pass in at most a γ share of runs, whatever their norms."""
+        rows = ridge_rows(5_000, 3, 21)
+        problem = problem_of(rows, SquaredLoss(), 0.01)
+        generator = make_generator(sums_of(rows), problem, "covariance")
+        target = gradient_target(problem.excess_risk, problem.regularization)
+        rng = np.random.default_rng(22)
+        bad, good = [], []
+        for _ in range(16):
+            direction = rng.normal(size=rows.p)
+            low, high = 0.0, 100.0
+            for _ in range(60):
+                middle = (low + high) / 2
+                short = generator.risk.gradient_norm(generator.risk.optimum + middle * direction) <= target * (1 + 1e-6)
+                low, high = (middle, high) if short else (low, middle)
+            bad.append(generator.risk.optimum + high * direction)
+            good.append(generator.risk.optimum + 0.3 * high * direction)
+        runs = 600
+        accepted = {"bad": 0, "good": 0}
+        for seed in range(runs):
+            for name, thetas in (("bad", bad), ("good", good)):
+                rule = self.rule(generator, problem, [23, seed])
+                accepted[name] += any(rule.accepts(theta) for theta in thetas)
+        gamma = problem.failure_probability
+        assert stats.binomtest(accepted["bad"], runs, gamma, alternative="greater").pvalue > RARE
+        assert accepted["good"] > 0.9 * runs  # and it is not deaf: the same test would catch a limit too high
+
+    def test_cost_and_promise_end_to_end(self):
+        rows = logistic_rows(20_000, 3, 24)
+        problem = problem_of(rows, LogisticLoss(), 0.005)
+        generator = make_generator(rows, problem, "output")
+        release = run(generator, problem, method="stationarity", perturbation="output", random_state=1)
+        tested = run(generator, problem, method="above_threshold", perturbation="output", random_state=1)
+        assert generator.risk.excess(np.asarray(release.hypothesis)) <= 0.005
+        assert release.epsilon_test == self.rule(generator, problem, 1, n_tests=32).epsilon_stop
+        assert release.epsilon_test < 0.5 * tested.epsilon_test
+
+    def test_one_use_only(self):
+        rows = ridge_rows(500, 3, 25)
+        problem = problem_of(rows, SquaredLoss(), 0.1)
+        generator = make_generator(sums_of(rows), problem, "covariance")
+        rule = self.rule(generator, problem, 1, n_tests=1)
+        rule.accepts(np.full(4, 50.0))
+        with pytest.raises(RuntimeError, match="over"):
+            rule.accepts(np.zeros(4))
+
+    def test_unreachable(self):
+        rows = ridge_rows(200, 3, 26)
+        with pytest.raises(TargetUnreachable, match="rows"):
+            run(rows, problem_of(rows, SquaredLoss(), 1e-4), method="stationarity", max_epsilon=0.1)

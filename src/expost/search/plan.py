@@ -220,6 +220,22 @@ def plan_test(
     return TestPlan(problem, test, chosen, risk_error)
 
 
+def stationary_levels(
+    problem: Problem, perturbation: Perturbation, epsilon_test: float, n_levels: int, max_epsilon: float | None
+) -> tuple[float, ...]:
+    """Return levels for a search stopped by the gradient test, within the budget."""
+    budget = math.inf if max_epsilon is None else max_epsilon - epsilon_test
+    if budget <= 0:
+        rows = math.ceil(problem.n * epsilon_test / (max_epsilon or 1.0) * 1.1)
+        raise TargetUnreachable(
+            f"testing alone would cost epsilon = {epsilon_test:.4g} at n = {problem.n}, more than max_epsilon = "
+            f"{max_epsilon:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, or about {rows:,} rows. "
+            f"Nothing was spent."
+        )
+    last = min(4 * problem.theory_epsilon(perturbation), budget * (1 - 1e-12))
+    return geometric_levels(min(max(1 / problem.n, epsilon_test / 64), last / 4), last, n_levels)
+
+
 def _level_count(calibration: str, levels: Sequence[float] | None, n_levels: int | None) -> int:
     if levels is not None:
         if n_levels is not None:

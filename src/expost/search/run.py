@@ -28,9 +28,10 @@ from expost.search.core import search
 from expost.search.covariance import CovarianceGenerator, Solve, into_ball
 from expost.search.doubling import DoublingPlan, doubling_method
 from expost.search.output import OutputGenerator
-from expost.search.plan import Perturbation, Problem, plan_test, positive
+from expost.search.plan import Perturbation, Problem, plan_test, positive, stationary_levels
+from expost.search.stationarity import StationarityRule, gradient_target
 
-Method = Literal["auto", "certified", "above_threshold", "doubling", "theory", "fixed"]
+Method = Literal["auto", "certified", "stationarity", "above_threshold", "doubling", "theory", "fixed"]
 OnFailure = Literal["refuse", "release_optimum"]
 RandomState = None | int | WordSource
 Generator = CovarianceGenerator | OutputGenerator
@@ -81,6 +82,8 @@ def run(
             with threadpool_limits(1, "blas"):
                 if method == "certified" or (method == "auto" and can_certify(problem, perturbation)):
                     release = _certified(generator, problem, method, noise, max_epsilon, source)
+                elif method == "stationarity":
+                    release = _stationary(generator, problem, perturbation, n_levels, max_epsilon, source)
                 elif method in ("above_threshold", "auto"):
                     release = _tested(
                         generator, problem, perturbation, calibration, levels, n_levels, max_epsilon, source
@@ -127,6 +130,29 @@ def _certified(
     else:
         release = certified_output(generator, problem, noise=noise, max_epsilon=max_epsilon, source=source)
     return release
+
+
+def _stationary(
+    generator: Generator,
+    problem: Problem,
+    perturbation: Perturbation,
+    n_levels: int | None,
+    max_epsilon: float | None,
+    source: WordSource,
+) -> Release:
+    """Gradual release stopped by the gradient test; levels as for the risk test, the budget kept likewise."""
+    n_tests = 32 if n_levels is None else n_levels
+    rule = StationarityRule(
+        generator.risk,
+        problem.loss,
+        problem.n,
+        target=gradient_target(problem.excess_risk, problem.regularization),
+        failure_probability=problem.failure_probability,
+        n_tests=n_tests,
+        random_state=source,
+    )
+    levels = stationary_levels(problem, perturbation, rule.epsilon_stop, n_tests, max_epsilon)
+    return search(generator.path(levels, source), generator.hypothesis, rule)
 
 
 def _tested(
