@@ -401,7 +401,7 @@ class TestStationarityRule:
                 short = generator.risk.gradient_norm(generator.risk.optimum + middle * direction) <= target * (1 + 1e-6)
                 low, high = (middle, high) if short else (low, middle)
             bad.append(generator.risk.optimum + high * direction)
-            good.append(generator.risk.optimum + 0.3 * high * direction)
+            good.append(generator.risk.optimum + 0.05 * high * direction)
         runs = 600
         accepted = {"bad": 0, "good": 0}
         for seed in range(runs):

@@ -232,7 +232,14 @@ def stationary_levels(
             f"{max_epsilon:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, or about {rows:,} rows. "
             f"Nothing was spent."
         )
-    last = min(4 * problem.theory_epsilon(perturbation), budget * (1 - 1e-12))
+    # a gradient stays long for longer than the risk stays high: go on to where its expected noise is a quarter of the target
+    target, p = math.sqrt(2 * problem.regularization * problem.excess_risk), problem.p
+    if perturbation == "output":
+        steep = problem.loss.curvature + problem.regularization
+        noise = steep * math.sqrt(2 * p) * problem.output_sensitivity
+    else:
+        noise = 4 * math.sqrt(2) * (math.sqrt(p) + (math.sqrt(p) + 0.5) * problem.radius) / problem.n
+    last = min(max(4 * problem.theory_epsilon(perturbation), 4 * noise / target), budget * (1 - 1e-12))
     return geometric_levels(min(max(1 / problem.n, epsilon_test / 64), last / 4), last, n_levels)
 
 
