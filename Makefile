@@ -28,7 +28,7 @@ bench: $(READY)
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev]"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e ".[dev]"
 	@touch $@
 
 clean:

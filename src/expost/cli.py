@@ -328,7 +328,8 @@ def summary(release: Release) -> str:
             )
         )
     rows.append(("method", _method_line(release)))
-    rows += [("  because", text) for text in release.parameters.get("reasons", ())]
+    reasons = release.parameters.get("reasons", ())
+    rows += [("  because" if i == 0 else "", text) for i, text in enumerate(reasons)]
     rows.append(("noise", _noise_line(release)))
     rows += [("not covered", text) for text in release.not_covered]
     if "coef" in release.parameters:

@@ -11,6 +11,8 @@ from scipy import stats
 
 from expost import AccuracyNotReached, LogisticLoss, Preparation, Problem, SeededSource, SquaredLoss, sums_of
 from expost.erm.gradient_sensitivity import gradient_sensitivity
+from expost.erm.risk import RidgeRisk
+from expost.erm.sums import Sums
 from expost.exceptions import TargetUnreachable
 from expost.noise.path import NoisePath
 from expost.search.certified_covariance import best_certified
@@ -43,6 +45,11 @@ def logistic_rows(n, p, seed):
 
 def problem_of(rows, loss, alpha, lam=0.02, gamma=0.1):
     return Problem.of(loss, n=rows.n, p=rows.p, regularization=lam, excess_risk=alpha, failure_probability=gamma)
+
+
+def empty(p):
+    """Sums of rows that are all zero: enough where only public numbers are asked for."""
+    return np.zeros((p, p), dtype=np.int64), np.zeros(p, dtype=np.int64), 0
 
 
 def test_a_gradient_bounds_the_risk():
@@ -303,12 +310,13 @@ class TestCosts:
     def test_null_model_by_hand(self):
         """n = 100,000, λ = .005, α = .05, δ = .02: Δ = 2/n, s = .6·√(2λα)/ln 25."""
         problem = Problem.of(SquaredLoss(), n=100_000, p=5, regularization=0.005, excess_risk=0.05)
+        risk = RidgeRisk(Sums(100_000, 5, *empty(5)), 0.005, problem.radius)
         scale = 0.6 * math.sqrt(2 * 0.005 * 0.05) / math.log(25)
-        assert null_cost(problem, 0.02) == pytest.approx(2e-5 / scale, rel=1e-3)
+        assert null_cost(risk, problem, 0.02) == pytest.approx(2e-5 / scale, rel=1e-3)
 
     def test_few_levels_by_hand(self):
         problem = Problem.of(SquaredLoss(), n=100_000, p=77, regularization=0.005, excess_risk=0.05)
-        plan = FewPlan.of(problem, 0.035)
+        plan = FewPlan.of(problem, 0.035, RidgeRisk(Sums(100_000, 77, *empty(77)), 0.005, problem.radius))
         target = gradient_target(0.05, 0.005)
         generating = 2 * math.sqrt(154) / 1e5 / target
         testing = gradient_sensitivity(SquaredLoss(), 1.0) / 1e5 * math.log(1 / (2 * 0.035 / 4)) / target

@@ -224,10 +224,9 @@ def test_outcomes_of_many_searches_stay_within_what_is_reported(pair, method, no
         assert beyond_what_was_reported(*pair, 2000, tiny(loss, 2, target), **options) <= 0
 
 
-# --- what did not hold ---------------------------------------------------------------------------------------------
+# --- what once did not hold ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(reason="levels are filtered by a rounded difference, so the last one may exceed the budget by a bit")
 def test_a_budget_is_never_exceeded_by_rounding():
     rows = fixed_rows(np.tile([0.9, 0.0], (50, 1)), np.ones(50))
     for target in np.linspace(0.01, 0.05, 40).tolist():
@@ -237,13 +236,12 @@ def test_a_budget_is_never_exceeded_by_rounding():
         spent = null_test(problem, 0.02).epsilon(query.effective_sensitivity)
         for level in CovariancePlan.of(problem, 0.045).levels[:4]:
             budget = math.nextafter(spent + level, 0)
-            if budget < null_cost(problem, 0.02):
+            if budget < null_cost(generator.risk, problem, 0.02):
                 continue
             with contextlib.suppress(AccuracyNotReached):  # no other exception may come out
                 run(generator, problem, method="certified", max_epsilon=budget, random_state=0)
 
 
-@pytest.mark.xfail(reason="the list of exact parts does not depend on the kind of noise")
 def test_spherical_noise_is_not_listed_as_exact():
     rows = fixed_rows(awkward("one coordinate")[0], awkward("one coordinate")[1])
     problem = Problem.of(LogisticLoss(), n=rows.n, p=rows.p, regularization=0.05, excess_risk=0.01)

@@ -30,7 +30,7 @@ from functools import lru_cache
 import numpy as np
 
 from expost.erm._rounding import round_up
-from expost.erm.losses import Loss
+from expost.erm.losses import Loss, SquaredLoss
 
 _CELLS = 512
 _STEPS_PER_UNIT = 256  # m is rounded up to a multiple of 1/256, so that the cache is hit
@@ -50,7 +50,7 @@ def gradient_sensitivity(loss: Loss, largest_coordinate: float) -> float:
     m = float(largest_coordinate)
     if not 0.0 <= m < math.inf:
         raise ValueError(f"the largest coordinate must be non-negative and finite, got {largest_coordinate}")
-    if loss.name == "squared":
+    if isinstance(loss, SquaredLoss):
         return round_up(_squared(m))
     everywhere = 2.0 * loss.lipschitz(m)
     if not loss.symmetric:

@@ -212,6 +212,8 @@ def _experiment(options: argparse.Namespace, load: Any, command: str, folder: Pa
         value = getattr(options, name)
         if value:
             command += f" --{name}" + ("" if value is True else f" {value}")
+    if options.alphas:
+        command += " --alphas " + " ".join(f"{alpha:g}" for alpha in plan.alphas)
     write_whole(folder / "summary.md", write_summary(rows, facts, plan.methods, command).encode())
     if not options.no_figures:
         labels = {method.name: method.label for method in plan.methods}

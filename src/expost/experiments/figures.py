@@ -246,7 +246,7 @@ def _finish(axes: Any) -> None:
     axes.set_axisbelow(True)
     low, high = axes.get_ylim()
     if high / low < 300:  # few decades: name the numbers between the powers of ten, too
-        steps = (1.0, 2.0, 5.0) if high / low > 6 else tuple(range(1, 10))
+        steps = (1.0, 2.0, 5.0) if high / low > 6 else (1.0, 1.5, *range(2, 10))
         axes.yaxis.set_major_locator(LogLocator(subs=steps, numticks=20))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())

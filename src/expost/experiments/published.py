@@ -40,6 +40,15 @@ at α = 0.05: one per cent dearer a round), and averages over successes only; he
 the curve *as printed* is drawn for comparison only, *theory, output* is the corrected one.
 """
 
+CLIPPED_REASONS = """
+**Another normalisation.** The paper divides all rows by the largest norm; here the longest twentieth are clipped
+instead, so that there is something to learn. Nothing is published for it.
+
+**Luck is rarer here.** The rescaled solution of an indefinite quadratic passes early only where a short θ is good enough
+whatever its direction. At α = {alpha:g} doubling ends at ε = {doubling} with it, and at {ball_doubling} with the minimum
+over the ball; on rows divided by the largest norm the gap is wide.
+"""
+
 LOGISTIC_REASONS = """
 **No published numbers.** The paper shows KDD-99 in figures only: there is nothing to put beside the table.
 

@@ -15,9 +15,9 @@ from expost.noise.source import WordSource
 
 
 def uniforms(count: int, source: WordSource) -> NDArray[np.float64]:
-    """Return numbers in (0, 1), of 53 bits each; never 0 or 1."""
+    """Return numbers in (0, 1), of 52 bits each; never 0 or 1 (with 53 the largest would round to 1)."""
     words = source.words(4 * count).view(np.uint64)
-    return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def spherical_noise(p: int, source: WordSource) -> NDArray[np.float64]:

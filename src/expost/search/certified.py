@@ -22,7 +22,7 @@ from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
 from expost.search.account import Account
-from expost.search.certified_covariance import CovariancePlan, certified_covariance
+from expost.search.certified_covariance import CovariancePlan, certified_covariance, charge
 from expost.search.covariance import CovarianceGenerator
 from expost.search.few_statistics import FewPlan, few_statistics
 from expost.search.null_model import null_model_qualifies, require_affordable
@@ -56,11 +56,11 @@ def certified_ridge(
     """
     gamma = problem.failure_probability
     budget = math.inf if max_epsilon is None else max_epsilon
-    first = require_affordable(problem, _NULL * gamma, budget)
+    first = require_affordable(generator.risk, problem, _NULL * gamma, budget)
     with threadpool_limits(1, "blas"):
         full = CovariancePlan.of(problem, _COVARIANCE * gamma)
         assert full is not None  # without a budget there is always room
-        few_plan = FewPlan.of(problem, _FEW * gamma)
+        few_plan = FewPlan.of(problem, _FEW * gamma, generator.risk)
         use_few = few_plan.expected <= _CLEARLY_LESS * full.expected() if few is None else few
         return _search(generator, problem, few_plan if use_few else None, full, first, budget, source)
 
@@ -76,7 +76,7 @@ def _search(
 ) -> Release:
     worst = budget
     if math.isinf(budget):
-        worst = add_losses(first, full.levels[-1], few_plan.most if few_plan is not None else 0.0)
+        worst = add_losses(first, charge(full.levels[-1]), few_plan.most if few_plan is not None else 0.0)
     account = Account("certified", worst, source.secure)
     gamma = problem.failure_probability
     if null_model_qualifies(generator.risk, problem, _NULL * gamma, account, source):
@@ -88,7 +88,7 @@ def _search(
         theta = few_statistics(generator.sums, generator.risk, few_plan, account, budget, source)
         if theta is not None:
             return account.released(theta)
-    rest = full if math.isinf(budget) else CovariancePlan.of(problem, _COVARIANCE * gamma, budget - account.total)
+    rest = full if math.isinf(budget) else CovariancePlan.of(problem, _COVARIANCE * gamma, budget, account.total)
     if rest is None:
         account.reasons.append("covariance certificate: no room left in the budget")
         raise account.refused()

@@ -28,7 +28,7 @@ from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
 from expost.search.account import Account
-from expost.search.noise_norms import PART_UNITS, discreteness, noise_norms
+from expost.search.noise_norms import PART_UNITS, SIMULATED_UP_TO, discreteness, noise_norms
 from expost.search.plan import Problem
 from expost.search.stationarity import gradient_target
 
@@ -47,7 +47,9 @@ class CovariancePlan:
     failure_probability: float
 
     @classmethod
-    def of(cls, problem: Problem, failure_probability: float, budget: float = math.inf) -> CovariancePlan | None:
+    def of(
+        cls, problem: Problem, failure_probability: float, budget: float = math.inf, spent: float = 0.0
+    ) -> CovariancePlan | None:
         """Settle levels from where nothing could be certified yet to where all is; None if the budget has no room.
 
         A certificate needs (β_B‖θ‖ + β_b)/(nε) ≤ √(2λα). It cannot be had while that fails for ‖θ‖ = 0, and it is had
@@ -57,11 +59,14 @@ class CovariancePlan:
         rough_matrix, rough_vector = _rough_norms(problem.p)
         least = rough_vector / (problem.n * target)
         longest = problem.radius + target / problem.regularization
-        most = 1.3 * _tail(problem.p) * (rough_vector + rough_matrix * longest) / (problem.n * target)
-        if least > budget:
-            return None
+        most = (
+            1.3 * _tail(problem.p, failure_probability) * (rough_vector + rough_matrix * longest) / (problem.n * target)
+        )
         count = math.ceil(math.log(most / least) / math.log(_RATIO)) + 1
-        levels = tuple(level for t in range(count) if (level := least * _RATIO**t) <= budget)
+        every = (least * _RATIO**t for t in range(count))
+        levels = tuple(level for level in every if add_losses(spent, charge(level)) <= budget)
+        if not levels:
+            return None
         return cls(problem, levels, count, failure_probability)
 
     def norms(self) -> tuple[float, float]:
@@ -75,12 +80,21 @@ class CovariancePlan:
         """Roughly what a certificate costs for an optimum of that norm; used to choose, never to promise."""
         target = gradient_target(self.problem.excess_risk, self.problem.regularization)
         matrix, vector = _rough_norms(self.problem.p)
-        return _tail(self.problem.p) * (vector + matrix * norm) / (self.problem.n * target)
+        return _tail(self.problem.p, self.failure_probability) * (vector + matrix * norm) / (self.problem.n * target)
 
 
-def _tail(p: int) -> float:
-    """Return roughly how far above the typical norm its quantile lies; only places levels."""
-    return 1 + 3 / math.sqrt(p)
+def charge(level: float) -> float:
+    """Return what a level costs: its two parts as they are used, rounded up."""
+    return add_losses(level * (1 - _SPLIT), level * _SPLIT)
+
+
+def _tail(p: int, gamma: float) -> float:
+    """Return roughly how far above the typical norm the bound lies; only places levels."""
+    if p > SIMULATED_UP_TO:
+        rough_matrix, rough_vector = _rough_norms(p)
+        matrix, vector = noise_norms(p, 24, _RATIO, _SPLIT, gamma)  # proved, hence cheap
+        return max(matrix / rough_matrix, vector / rough_vector)
+    return 1 + 1.5 * math.log(1 / gamma) / math.sqrt(p)
 
 
 def _rough_norms(p: int) -> tuple[float, float]:
@@ -105,7 +119,7 @@ def certified_covariance(
     beta_matrix, beta_vector = plan.norms()
     before = account.generation
     for level, matrix, vector in zip(plan.levels, matrices, vectors, strict=True):
-        account.generation = add_losses(before, level)
+        account.generation = add_losses(before, charge(level))
         gram, moment = layout.unpack(np.concatenate([matrix.values, vector.values]))
         theta, certificate = best_certified(
             gram / problem.n,
@@ -138,5 +152,9 @@ def best_certified(
     theta = vectors @ candidates[:, int(np.argmin(bounds))]
     # evaluated afresh for the θ that leaves, so that rounding in the eigenbasis does not matter
     gradient = second @ theta + lam * theta - first
-    norm = float(np.linalg.norm(gradient)) + matrix_error * float(np.linalg.norm(theta)) + vector_error
-    return np.asarray(theta), (norm * (1 + 1e-9) + 1e-13) ** 2 / (2 * lam)
+    length = float(np.linalg.norm(theta))
+    norm = float(np.linalg.norm(gradient)) + matrix_error * length + vector_error
+    # rounding of the products: |second| has Frobenius norm below, hence γ_{2p}·(‖second‖_F + λ)‖θ‖ and the like
+    size = (float(np.linalg.norm(second)) + lam) * length + float(np.linalg.norm(first))
+    rounding = (4 * len(theta) + 32) * 2.0**-52 * size
+    return np.asarray(theta), (norm * (1 + 1e-9) + rounding) ** 2 / (2 * lam)

@@ -60,7 +60,14 @@ class OutputPlan:
         energy = plan.energy(_NOMINAL_TRACE)
         per_trace = (plan.energy(1.0) - plan.energy(0.0)) * math.log(1 / (2 * _PROBE * gamma)) / problem.n
         probe = math.sqrt(plan.epsilon_at(_NOMINAL_TRACE) * per_trace / (2 * energy))
-        return cls(problem, noise, sensitivity, generator.release_error, probe, null_cost(problem, _NULL * gamma))
+        return cls(
+            problem,
+            noise,
+            sensitivity,
+            generator.release_error,
+            probe,
+            null_cost(generator.risk, problem, _NULL * gamma),
+        )
 
     def energy(self, trace: float) -> float:
         """Return q: with probability 1 − γ′ the noise energy at unit scale is at most q."""
@@ -106,7 +113,7 @@ def certified_output(
         raise ValueError("certified output perturbation compares with the unconstrained optimum; leave radius out")
     plan = OutputPlan.of(problem, noise, generator)
     budget = math.inf if max_epsilon is None else max_epsilon
-    require_affordable(problem, _NULL * problem.failure_probability, budget)
+    require_affordable(generator.risk, problem, _NULL * problem.failure_probability, budget)
     account = Account("certified", min(budget, plan.most), source.secure)
     gamma = problem.failure_probability
     kind: dict[str, Literal["exact", "over the reals"]] = {"noise": "exact" if noise == "laplace" else "over the reals"}
@@ -130,7 +137,7 @@ def _probe_trace(generator: OutputGenerator, plan: OutputPlan, account: Account,
     """Return an upper bound on the trace that fails with probability at most the probe's share."""
     n = plan.problem.n
     noise = int(discrete_laplace(plan.epsilon_probe, _TRACE_UNITS, 1, random_state=source)[0])
-    account.probe += plan.epsilon_probe
+    account.probe = add_losses(account.probe, plan.epsilon_probe)
     measured = (generator.trace_units + noise) / (n * _TRACE_UNITS)
     margin = math.log(1 / (2 * _PROBE * plan.problem.failure_probability)) / (n * plan.epsilon_probe)
     return min(1.0, max(0.0, measured + margin * (1 + 1e-9) + 2 / (n * _TRACE_UNITS)))

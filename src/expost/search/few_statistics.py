@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.erm.gradient_sensitivity import gradient_sensitivity
-from expost.erm.risk import RidgeRisk
+from expost.erm.risk import RidgeRisk, Risk
 from expost.erm.sums import SUM_UNIT, Sums
 from expost.noise.laplace import discrete_laplace
 from expost.noise.path import NoisePath
@@ -62,14 +62,17 @@ class FewPlan:
         Privacy levels of z.
     test
         The question asked after each attempt.
+    gradient_error
+        Bound on the floating-point error of a gradient in the ball.
     """
 
     problem: Problem
     levels: tuple[float, ...]
     test: OneTest
+    gradient_error: float
 
     @classmethod
-    def of(cls, problem: Problem, failure_probability: float) -> FewPlan:
+    def of(cls, problem: Problem, failure_probability: float, risk: Risk) -> FewPlan:
         """Balance noise on z against noise on the test: the expected gradient noise is 2√(2p)/(nε)."""
         target = gradient_target(problem.excess_risk, problem.regularization)
         each = failure_probability / _ATTEMPTS
@@ -81,6 +84,7 @@ class FewPlan:
             problem,
             tuple(first * _GROWTH**attempt for attempt in range(_ATTEMPTS)),
             OneTest(target, each, share),
+            risk.gradient_error_bound(problem.radius * (1 + 1e-9)),
         )
 
     @property
@@ -104,7 +108,7 @@ class FewPlan:
         """Bound on what an attempt adds: M over k directions has overlap at most √k, ‖θ‖_∞ ≤ ‖θ‖₂ ≤ R."""
         problem, k = self.problem, attempt + 1
         sensitivity = gradient_sensitivity(problem.loss, problem.radius * (1 + 1e-9)) / problem.n
-        charged = QueryGrid.of(sensitivity, error_bound=1e-9).effective_sensitivity
+        charged = QueryGrid.of(sensitivity, error_bound=self.gradient_error).effective_sensitivity
         direction = self.direction_epsilon(1 + 1e-9) if attempt else 0.0
         probe = self.probe_epsilon(math.sqrt(k) * (1 + 1e-9), k)
         return add_losses(self.levels[attempt], self.test.epsilon(charged), probe, direction)
@@ -145,7 +149,7 @@ def few_statistics(
         theta = into_ball(_solve(z, basis, moments, plan, step.epsilon), problem.radius)
         query = gradient_query(risk, problem.loss, problem.n, theta)
         accepted, epsilon = plan.test.ask(query, theta, source)
-        account.test += epsilon
+        account.test = add_losses(account.test, epsilon)
         if accepted:
             account.reasons.append(
                 f"few statistics: {basis.shape[1]} direction(s) at epsilon = {step.epsilon:.3g} passed the test"
@@ -163,7 +167,7 @@ def _worth_trying(sums: Sums, plan: FewPlan, account: Account, budget: float, so
         return False
     noise = int(discrete_laplace(epsilon, SUM_UNIT, 1, random_state=source)[0])
     trace = (sum(int(value) for value in sums.gram.diagonal()) + noise) / (n * SUM_UNIT)
-    account.probe += epsilon
+    account.probe = add_losses(account.probe, epsilon)
     worth = trace <= _FLAT * lam
     account.reasons.append(
         f"few statistics: noisy trace of the second moments {trace:.3g}, "
@@ -179,7 +183,7 @@ def _direction(
     """Reveal XᵀXd/n."""
     largest = float(np.abs(d).max())
     epsilon = plan.direction_epsilon(largest)
-    account.probe += epsilon
+    account.probe = add_losses(account.probe, epsilon)
     n, p = plan.problem.n, plan.problem.p
     values = noisy_values(
         (gram @ d).tolist(),
@@ -198,7 +202,7 @@ def _projected(
     k = basis.shape[1]
     overlap = float(np.abs(basis).sum(axis=1).max()) * (1 + 1e-12)
     epsilon = plan.probe_epsilon(overlap, k)
-    account.probe += epsilon
+    account.probe = add_losses(account.probe, epsilon)
     exact = basis.T @ (gram @ basis)
     rows, columns = np.triu_indices(k)
     doubled = np.where(rows == columns, 1.0, 2.0)

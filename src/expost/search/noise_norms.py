@@ -6,10 +6,10 @@ that the path draws.
 *By simulation* (p ≤ 100). A pilot of 32 paths gives two typical sizes; each further path, independent of the pilot,
 gives one number, the largest of ε_t‖B_t‖_op and ε_t‖b_t‖₂ over the levels in units of those sizes. The k-th largest
 of N such numbers is above their (1 − γ)-quantile unless fewer than k of them exceed that quantile, which has
-probability P(Bin(N, γ) ≤ k − 1); k is the largest with that at most 10⁻⁴. So but for that probability, of a seed
-fixed once and for all, the bound holds. The simulation draws continuous Laplace noise; the path's is discrete with a
-unit of 2⁻⁴⁰. Coin probabilities differ by less than 10⁻²⁰ and jumps can be coupled within one unit each, which moves
-the norms by at most p·T·2⁻⁴⁰ (added).
+probability P(Bin(N, γ) ≤ k − 1); k is the largest with that at most γ/100, which is taken off γ first. So but for
+that probability, of a seed fixed once and for all, the bound holds. The simulation draws continuous Laplace noise;
+the path's is discrete with a unit of 2⁻⁴⁰. Coin probabilities differ by less than 10⁻²⁰ and jumps can be coupled
+within one unit each, which moves the norms by at most p·T·2⁻⁴⁰ (added).
 
 *By proof* (larger p, or a γ too small to simulate): matrix Bernstein for Laplace series (Tropp 2012, theorem 6.2). B
 = Σ ξ_k A_k with independent Laplace ξ_k of scale s_k and Eξ^q = q!·s^q for even q, so that P(‖B‖_op ≥ t) ≤
@@ -31,7 +31,7 @@ from expost.erm.sums import SUM_UNIT
 SIMULATED_UP_TO = 100
 PART_UNITS = 2 * SUM_UNIT  # each of XᵀX and Xᵀy moves by at most 2 in ℓ₁
 _PILOT = 32
-_DOUBT = 1e-4
+_DOUBT = 0.01  # part of γ that goes to the simulation itself being unlucky
 _SEED = 20170529
 _TOO_MANY = 60_000  # paths times columns: about two seconds
 
@@ -51,7 +51,8 @@ def noise_norms(p: int, count: int, ratio: float, split: float, gamma: float) ->
     """
     if not 0 < gamma < 1 or not 0 < split < 1 or not ratio > 1:
         raise ValueError("gamma and split must lie strictly between 0 and 1, and ratio above 1")
-    least = math.ceil(math.log(_DOUBT) / math.log1p(-gamma))
+    doubt, gamma = _DOUBT * gamma, (1 - _DOUBT) * gamma
+    least = math.ceil(math.log(doubt) / math.log1p(-gamma))
     if p > SIMULATED_UP_TO or least * p > _TOO_MANY:  # large p, or a very small gamma
         return _proved(p, count, split, gamma)
     levels = tuple(ratio ** float(t - count + 1) for t in range(count))
@@ -60,14 +61,14 @@ def noise_norms(p: int, count: int, ratio: float, split: float, gamma: float) ->
     # many paths where they are cheap: the bound then lies closer to the quantile it stands for
     paths = max(least, min(2000, 20_000 // p))
     numbers = np.sort([float((_sizes(p, levels, rng) / pilot).max()) for _ in range(paths)])
-    worst = float(numbers[-_rank(paths, gamma)])
+    worst = float(numbers[-_rank(paths, gamma, doubt)])
     matrix, vector = pilot * worst * (1 + 1e-9)
     return float(matrix) / (1 - split), float(vector) / split
 
 
-def _rank(draws: int, gamma: float) -> int:
+def _rank(draws: int, gamma: float, doubt: float) -> int:
     """Return the largest k with P(Bin(draws, γ) ≤ k − 1) at most the doubt; at least 1 by the choice of draws."""
-    return max(1, int(stats.binom.ppf(_DOUBT, draws, gamma)))
+    return max(1, int(stats.binom.ppf(doubt, draws, gamma)))
 
 
 def discreteness(p: int, count: int, level: float) -> float:

@@ -15,12 +15,11 @@ from expost.erm.gradient_sensitivity import gradient_sensitivity
 from expost.erm.risk import Risk
 from expost.exceptions import TargetUnreachable
 from expost.noise.source import WordSource
+from expost.privacy.composition import add_losses
 from expost.search.account import Account
 from expost.search.plan import Problem
 from expost.search.query import QueryGrid
 from expost.search.stationarity import OneTest, gradient_query, gradient_target
-
-_GENEROUS = 1e-9  # far above the floating-point error of a gradient at zero; for the budget only
 
 # A null model that meets the target usually meets it by far, so most of the target may go to noise.
 _SHARE = 0.6
@@ -32,15 +31,16 @@ def null_test(problem: Problem, failure_probability: float) -> OneTest:
     return OneTest(target, failure_probability, _SHARE)
 
 
-def null_cost(problem: Problem, failure_probability: float) -> float:
-    """Return what the question costs, rounding and floating point included."""
-    charged = QueryGrid.of(gradient_sensitivity(problem.loss, 0.0) / problem.n, error_bound=_GENEROUS)
+def null_cost(risk: Risk, problem: Problem, failure_probability: float) -> float:
+    """Return what the question costs, rounding and floating point included; public, though the risk is not."""
+    sensitivity = gradient_sensitivity(problem.loss, 0.0) / problem.n
+    charged = QueryGrid.of(sensitivity, error_bound=risk.gradient_error_bound(0.0))
     return null_test(problem, failure_probability).epsilon(charged.effective_sensitivity)
 
 
-def require_affordable(problem: Problem, failure_probability: float, budget: float) -> float:
+def require_affordable(risk: Risk, problem: Problem, failure_probability: float, budget: float) -> float:
     """Return the cost of the first question, or say that not even it fits the budget; nothing is spent by either."""
-    cost = null_cost(problem, failure_probability)
+    cost = null_cost(risk, problem, failure_probability)
     if cost > budget:
         rows = math.ceil(problem.n * cost / budget * 1.01)
         raise TargetUnreachable(
@@ -58,7 +58,7 @@ def null_model_qualifies(
     zero = np.zeros(problem.p)
     query = gradient_query(risk, problem.loss, problem.n, zero)
     accepted, epsilon = null_test(problem, failure_probability).ask(query, zero, source)
-    account.test += epsilon
+    account.test = add_losses(account.test, epsilon)
     account.reasons.append(
         f"null model tested for epsilon = {epsilon:.3g}: " + ("good enough" if accepted else "not good enough")
     )

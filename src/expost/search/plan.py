@@ -232,7 +232,7 @@ def stationary_levels(
             f"{max_epsilon:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, or about {rows:,} rows. "
             f"Nothing was spent."
         )
-    # a gradient stays long for longer than the risk stays high: go on to where its expected noise is a quarter of the target
+    # a gradient stays long for longer than the risk stays high: go on until its noise is a quarter of the target
     target, p = math.sqrt(2 * problem.regularization * problem.excess_risk), problem.p
     if perturbation == "output":
         steep = problem.loss.curvature + problem.regularization

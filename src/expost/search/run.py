@@ -36,6 +36,9 @@ OnFailure = Literal["refuse", "release_optimum"]
 RandomState = None | int | WordSource
 Generator = CovarianceGenerator | OutputGenerator
 
+GRADIENTS_CHARGED = (
+    "gradient norms and projected moments: rounded to public grids, floating-point error bounded and charged",
+)
 OPTIMUM_NOT_COVERED = "the non-private optimum was returned because nothing else qualified; it has no privacy"
 
 
@@ -66,6 +69,10 @@ def run(
     one_of("noise", noise, get_args(Noise))
     if noise == "spherical" and (perturbation != "output" or method not in ("auto", "certified")):
         raise ValueError("spherical noise is for perturbation='output' with method='certified' or 'auto'")
+    if noise == "spherical" and not can_certify(problem, perturbation):
+        raise ValueError(
+            "spherical noise needs the certificate, which compares with the unconstrained optimum; leave radius out"
+        )
     if max_epsilon is not None:
         positive("max_epsilon", max_epsilon)
     source = resolve_source(random_state)
@@ -308,8 +315,11 @@ def _details(
         "perturbation": perturbation,
         "calibration": calibration if tested else None,
         "promise": promise_of(problem, method),
-        "exact": generator.exact,
-        "charged": generator.charged,
+        "exact": tuple(part for part in generator.exact if release.noise == "exact" or part != "generation noise"),
+        "charged": (
+            *generator.charged,
+            *(GRADIENTS_CHARGED if method in ("auto", "certified", "stationarity") else ()),
+        ),
         "claims": (),  # doubling records its black box as a claim; here it is our own, and proved
         "parameters": {
             **release.parameters,
