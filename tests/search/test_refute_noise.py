@@ -159,7 +159,7 @@ def test_the_last_level_can_certify_every_optimum_in_few_dimensions(p, lam):
     assert beta_vector + beta_matrix * plan.problem.radius <= room
 
 
-# --- what once did not hold ---------------------------------------------------------------------------------------------
+# --- what once did not hold ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("p", "gamma"), [(120, GAMMA), (300, GAMMA), (3, 0.01 * GAMMA)])

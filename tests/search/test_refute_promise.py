@@ -224,7 +224,7 @@ def test_outcomes_of_many_searches_stay_within_what_is_reported(pair, method, no
         assert beyond_what_was_reported(*pair, 2000, tiny(loss, 2, target), **options) <= 0
 
 
-# --- what once did not hold ---------------------------------------------------------------------------------------------
+# --- what once did not hold ------------------------------------------------------------------------------------------
 
 
 def test_a_budget_is_never_exceeded_by_rounding():
