@@ -11,9 +11,9 @@ import pytest
 import expost
 
 SOURCE = Path(expost.__file__).parent
-ORDER = ["data", "erm", "noise", "privacy", "search", "estimators", "experiments", "cli"]
+ORDER = ["data", "erm", "noise", "privacy", "search", "estimators", "options", "experiments", "cli"]
 # Modules outside the rooms: whose place they share, or that all may import them (and they import nothing).
-SHARES = {"datasets": "data", "demo": "cli"}
+SHARES = {"datasets": "data", "demo": "cli", "summary": "options"}
 FOR_ALL = {"exceptions", "progress"}
 
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import decimal
-import json
-import math
 import os
 import re
 import sys
 import tempfile
-import textwrap
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,16 +19,16 @@ from expost.data.files import Table, read_table
 from expost.erm.exceptions import ConvergenceError
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge
 from expost.exceptions import AccuracyNotReached
+from expost.options import WRONG, print_text, stated_bounds, stated_classes
 from expost.privacy.release import Release
 from expost.progress import Progress
 from expost.search.calibration import CalibrationName
 from expost.search.plan import Perturbation
 from expost.search.run import Method
+from expost.summary import summary
 
 NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written
-WRONG = 2  # a mistake in the arguments or the data; nothing was spent
 REFUSED = 3  # the search refused: not a mistake of the caller's, but no model either
-WIDTH = 100
 
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf")
 
@@ -150,7 +146,7 @@ def _fit(options: argparse.Namespace) -> int:
             _write_whole(options.output, release.to_json() + "\n")
         except OSError as error:
             failure = error
-    _print(release.to_json() if options.json else summary(release))
+    print_text(release.to_json() if options.json else summary(release))
     if failure is not None:
         print(
             f"expost: {options.output} could not be written ({failure}); keep the release above, it was paid for",
@@ -197,7 +193,7 @@ def _model(options: argparse.Namespace, table: Table) -> Any:
         "excess_risk": options.excess_risk,
         "regularization": options.regularization,
         "failure_probability": options.failure_probability,
-        "bounds": _bounds(options, table),
+        "bounds": stated_bounds(options, table),
         "feature_bound": options.feature_bound,
         "method": options.method,
         "calibration": options.calibration,
@@ -218,45 +214,7 @@ def _model(options: argparse.Namespace, table: Table) -> Any:
         return AccuracyFirstRidge(target_bound=options.target_bound, target_bounds=pair, **common)
     if options.target_bound is not None or options.target_bounds is not None:
         raise ValueError("--target-bound and --target-bounds are for --task regression")
-    return AccuracyFirstLogisticRegression(classes=_classes(options.classes, table), **common)
-
-
-def _bounds(options: argparse.Namespace, table: Table) -> Any:
-    """Join the three ways of stating bounds; the most specific wins."""
-    stated: dict[str, tuple[float, float]] = {}
-    if options.bounds is not None:
-        stated = dict.fromkeys(table.column_names, (options.bounds[0], options.bounds[1]))
-    if options.bounds_file is not None:
-        try:
-            read = json.loads(options.bounds_file.read_text(encoding="utf-8"))
-            stated.update({name: (float(low), float(high)) for name, (low, high) in read.items()})
-        except (AttributeError, TypeError, ValueError) as error:
-            raise ValueError(f'{options.bounds_file} must hold {{"column": [lower, upper], …}}: {error}') from None
-    for name, low, high in options.column_bounds:
-        try:
-            stated[name] = (float(low), float(high))
-        except ValueError:
-            raise ValueError(f"--column-bounds {name} {low} {high}: the bounds must be two numbers") from None
-    return stated or None
-
-
-def _classes(stated: Sequence[str] | None, table: Table) -> Any:
-    """Return the labels in the type the column has: the command line only knows strings."""
-    if stated is None:
-        return None
-    labels = [text.removeprefix(" ") for text in stated]  # the space that main puts before a negative number
-    if table.y.dtype.kind in "OUST":
-        return labels
-    try:
-        return [_label(text, table.y.dtype.kind) for text in labels]
-    except (ValueError, KeyError):
-        raise ValueError(f"--classes {' '.join(labels)}: the target column holds {table.y.dtype} values") from None
-
-
-def _label(text: str, kind: str) -> bool | int | float:
-    if kind == "b":
-        return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-    return int(text) if kind in "iu" else float(text)
+    return AccuracyFirstLogisticRegression(classes=stated_classes(options.classes, table), **common)
 
 
 def _frame(table: Table) -> Any:
@@ -284,120 +242,6 @@ def _write_whole(path: Path, text: str) -> None:
         raise
 
 
-def _print(text: str) -> None:
-    """Print, also where the terminal does not know every letter: an error here would lose what was paid for."""
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        if text.startswith("{"):
-            text = json.dumps(json.loads(text), indent=2)
-        text = text.encode("ascii", "replace").decode()
-    print(text)
-
-
-def summary(release: Release) -> str:
-    """Return the few lines a person wants to read.
-
-    Examples
-    --------
-    >>> print(summary(Release(status="released", method="fixed", epsilon_generation=0.5, epsilon_worst_case=0.5)))
-    status             released
-    privacy loss paid  ε = 0.5 ex-post (odds about any row move by at most ×1.649)
-      of which         0.5 generating
-    before the run     no outcome could cost more than ε = 0.5
-    neighbours         one row replaced by any other row; the number of rows is public
-    promise            no accuracy is promised
-    method             fixed
-    noise              exact, cryptographic source
-    """
-    paid, factor = up(release.epsilon), up(release.risk_factor)
-    rows = [
-        ("status", release.status + ("" if release.status == "released" else ": no level met the target")),
-        ("privacy loss paid", f"ε = {paid} ex-post (odds about any row move by at most ×{factor})"),
-        ("  of which", _parts_line(release)),
-        ("before the run", _worst_case_line(release)),
-        ("neighbours", release.neighbours),
-        ("promise", release.promise.statement),
-    ]
-    if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:
-        squared = f"{release.promise.excess_risk_caller_units:.4g}"
-        rows.append(
-            (
-                "  in your units",
-                f"excess risk at most {squared} in squared target units (risk: half the mean square, plus penalty)",
-            )
-        )
-    rows.append(("method", _method_line(release)))
-    reasons = release.parameters.get("reasons", ())
-    rows += [("  because" if i == 0 else "", text) for i, text in enumerate(reasons)]
-    rows.append(("noise", _noise_line(release)))
-    rows += [("not covered", text) for text in release.not_covered]
-    if "coef" in release.parameters:
-        rows.append(("model", "coefficients in your units:"))
-        rows += _model_lines(release)
-    return _aligned(rows)
-
-
-def up(value: float) -> str:
-    """Write a number with four digits, rounded up: a privacy loss is not to look smaller than it is.
-
-    Examples
-    --------
-    >>> up(0.123412), up(0.1), up(1234567.0), up(float("inf"))
-    ('0.1235', '0.1', '1.235e+06', 'inf')
-    """
-    if not math.isfinite(value):
-        return f"{value:g}"
-    exact = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).create_decimal(repr(float(value)))
-    return f"{float(exact):.4g}"
-
-
-def _aligned(rows: Sequence[tuple[str, str]]) -> str:
-    """Put labels in one column and texts, folded, in another."""
-    width = max(len(label) for label, _ in rows) + 2
-    lines = []
-    for label, text in rows:
-        folded = textwrap.wrap(text, WIDTH - width, break_long_words=False, break_on_hyphens=False)
-        lines += [f"{label:<{width}}{folded[0]}", *(f"{'':<{width}}{more}" for more in folded[1:])]
-    return "\n".join(lines)
-
-
-def _model_lines(release: Release) -> list[tuple[str, str]]:
-    values = [*release.parameters["coef"], release.parameters["intercept"]]
-    numbers = [f"{value:+.5g}" for value in values]
-    width = max(map(len, numbers))
-    names = [*release.parameters["columns"], "(constant)"]
-    return [("", f"{number:<{width}}  {name}") for number, name in zip(numbers, names, strict=True)]
-
-
-def _worst_case_line(release: Release) -> str:
-    if math.isinf(release.epsilon_worst_case):
-        return "the cost of other outcomes had no bound"
-    return f"no outcome could cost more than ε = {up(release.epsilon_worst_case)}"
-
-
-def _parts_line(release: Release) -> str:
-    parts = (
-        (release.epsilon_probe, "measuring"),
-        (release.epsilon_generation, "generating"),
-        (release.epsilon_test, "testing"),
-    )
-    return ", ".join(f"{up(loss)} {what}" for loss, what in parts if loss) or "nothing"
-
-
-def _method_line(release: Release) -> str:
-    parts = [release.method, release.perturbation, release.calibration]
-    line = ", ".join(part for part in parts if part)
-    if release.level is None or release.n_levels == 1:
-        return line
-    return f"{line}; stopped at level {release.level + 1} of {release.n_levels}"
-
-
-def _noise_line(release: Release) -> str:
-    kind = "exact" if release.noise == "exact" else "analysed over the reals"
-    return f"{kind}, " + ("cryptographic source" if release.secure else "SEEDED SIMULATION: protects nobody")
-
-
 def _add_demo(commands: Any) -> None:
     demo = commands.add_parser(
         "demo", allow_abbrev=False, help="fit a model to a generated data set and compare it with the truth"
@@ -418,7 +262,7 @@ def _demo(options: argparse.Namespace) -> int:
     with Progress() as progress:
         progress.stage("generating and fitting a survey")
         status, text = run_demo()
-    _print(text)
+    print_text(text)
     return 0 if status == "released" else REFUSED
 
 

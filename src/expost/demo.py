@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from expost.cli import summary
 from expost.data import Preparation, resolve_bounds
 from expost.datasets.household import HOUSEHOLD_BOUNDS, TARGET_BOUNDS, make_household_energy
 from expost.erm.losses import SquaredLoss
 from expost.estimators import AccuracyFirstRidge
 from expost.exceptions import AccuracyNotReached
 from expost.search import curator_view
+from expost.summary import summary
 
 EXCESS_RISK = 0.005
 REGULARIZATION = 0.01

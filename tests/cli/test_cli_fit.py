@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expost import AccuracyFirstRidge, Release
-from expost.cli import WIDTH, summary, up
+from expost.summary import WIDTH, summary, up
 
 # the test is paid for and leaves almost nothing to the noise: the hypotheses are noise and are refused
 HOPELESS = ["--excess-risk", "0.05", "--regularization", "1", "--method", "above_threshold"]

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost.options import WRONG, print_text, stated_bounds, stated_classes
+
 if TYPE_CHECKING:  # the command line starts without them
     from expost.experiments.plan import Plan, Task
 
@@ -123,13 +125,12 @@ def _compare(options: argparse.Namespace) -> int:
 
 def own_task(options: argparse.Namespace) -> Task:
     """Read the caller's file and bound its rows, as ``expost fit`` would."""
-    from expost.cli import _bounds, _classes
     from expost.data import Preparation, read_table, resolve_bounds, resolve_feature_bound
     from expost.experiments.plan import Task
 
     table = read_table(options.file, options.target, columns=options.columns)
     columns = list(table.column_names)
-    bounds = resolve_bounds(_bounds(options, table), len(columns), columns)
+    bounds = resolve_bounds(stated_bounds(options, table), len(columns), columns)
     target: tuple[float, float] | None = None
     if options.task == "regression":
         if options.target_bounds is not None:
@@ -150,7 +151,7 @@ def own_task(options: argparse.Namespace) -> Task:
     if target is not None:
         rows = recipe.prepare_regression(table.X, table.y, on_invalid=options.on_invalid)
     else:
-        classes = _classes(options.classes, table)
+        classes = stated_classes(options.classes, table)
         rows = recipe.prepare_classification(table.X, table.y, classes, on_invalid=options.on_invalid)
     notes = (f"from {options.file.name}", "rows scaled and clipped to the bounds stated on the command line")
     return Task(_plain_name(options.file), options.task, rows.x, rows.y, notes)
@@ -161,7 +162,6 @@ def _plain_name(file: Path) -> str:
 
 
 def _run(options: argparse.Namespace, load: Any, command: str, default_folder: Path) -> int:
-    from expost.cli import WRONG, _print
     from expost.erm.exceptions import ConvergenceError
     from expost.experiments.plan import SIMULATION
     from expost.experiments.workers import WorkerLost
@@ -169,7 +169,7 @@ def _run(options: argparse.Namespace, load: Any, command: str, default_folder: P
     print(SIMULATION, file=sys.stderr)
     folder = options.output or default_folder.with_name(default_folder.name + ("-quick" if options.quick else ""))
     try:
-        _print(_experiment(options, load, command, folder))
+        print_text(_experiment(options, load, command, folder))
     except KeyboardInterrupt:
         kept = f"finished trials are kept in {folder}, the same command goes on from there"
         print(f"expost: interrupted; {kept}", file=sys.stderr)

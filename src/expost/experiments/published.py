@@ -44,9 +44,9 @@ CLIPPED_REASONS = """
 **Another normalisation.** The paper divides all rows by the largest norm; here the longest twentieth are clipped
 instead, so that there is something to learn. Nothing is published for it.
 
-**Luck is rarer here.** The rescaled solution of an indefinite quadratic passes early only where a short θ is good enough
-whatever its direction. At α = {alpha:g} doubling ends at ε = {doubling} with it, and at {ball_doubling} with the minimum
-over the ball; on rows divided by the largest norm the gap is wide.
+**Luck is rarer here.** The rescaled solution of an indefinite quadratic passes early only where a short θ is good
+enough whatever its direction. At α = {alpha:g} doubling ends at ε = {doubling} with it, and at {ball_doubling} with the
+minimum over the ball; on rows divided by the largest norm the gap is wider.
 """
 
 LOGISTIC_REASONS = """
