@@ -110,9 +110,13 @@ def _geometric_block(table: _Table, rows: NDArray[np.intp] | None, size: int, so
 
 def narrowed(values: Integers) -> Integers:
     """Return int64 if every value fits in 62 bits and a sign, the Python integers themselves otherwise."""
-    if values.dtype == object and all(-1 << _PLAIN < value < 1 << _PLAIN for value in values):
-        return values.astype(np.int64)
-    return values
+    if values.dtype != object or values.size == 0:
+        return values
+    try:
+        narrow = values.astype(np.int64)
+    except OverflowError:
+        return values
+    return narrow if narrow.min() > -(1 << _PLAIN) and narrow.max() < 1 << _PLAIN else values
 
 
 def _pack(digits: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
@@ -27,6 +26,7 @@ from expost.search.covariance import CovarianceGenerator
 from expost.search.few_statistics import FewPlan, few_statistics
 from expost.search.null_model import null_model_qualifies, require_affordable
 from expost.search.plan import Problem
+from expost.search.threads import one_thread
 
 # How the failure probability is shared out.
 _NULL, _FEW, _COVARIANCE = 0.2, 0.35, 0.45
@@ -57,7 +57,7 @@ def certified_ridge(
     gamma = problem.failure_probability
     budget = math.inf if max_epsilon is None else max_epsilon
     first = require_affordable(generator.risk, problem, _NULL * gamma, budget)
-    with threadpool_limits(1, "blas"):
+    with one_thread():
         full = CovariancePlan.of(problem, _COVARIANCE * gamma)
         assert full is not None  # without a budget there is always room
         few_plan = FewPlan.of(problem, _FEW * gamma, generator.risk)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from expost.data.rows import Rows
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
@@ -30,6 +29,7 @@ from expost.search.doubling import DoublingPlan, doubling_method
 from expost.search.output import OutputGenerator
 from expost.search.plan import Perturbation, Problem, plan_test, positive, stationary_levels
 from expost.search.stationarity import StationarityRule, gradient_target
+from expost.search.threads import one_thread
 
 Method = Literal["auto", "certified", "stationarity", "above_threshold", "doubling", "theory", "fixed"]
 OnFailure = Literal["refuse", "release_optimum"]
@@ -76,7 +76,7 @@ def run(
     if max_epsilon is not None:
         positive("max_epsilon", max_epsilon)
     source = resolve_source(random_state)
-    with threadpool_limits(1, "blas"):
+    with one_thread():
         generator = (
             make_generator(rows, problem, perturbation, full_matrix, solve) if isinstance(rows, Rows | Sums) else rows
         )
@@ -86,7 +86,7 @@ def run(
     else:
         try:
             # thousands of small products: on a shared machine BLAS threads cost far more than they bring
-            with threadpool_limits(1, "blas"):
+            with one_thread():
                 if method == "certified" or (method == "auto" and can_certify(problem, perturbation)):
                     release = _certified(generator, problem, method, noise, max_epsilon, source)
                 elif method == "stationarity":

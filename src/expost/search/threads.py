@@ -1,0 +1,23 @@
+"""Keep BLAS to one thread while a search runs.
+
+A search is thousands of small products: on a shared machine BLAS threads cost far more there than they bring.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+
+@lru_cache(maxsize=1)
+def _controller() -> Any:
+    return ThreadpoolController()  # looks through the loaded libraries, which takes milliseconds: once is enough
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which BLAS uses one thread."""
+    limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limited
