@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import AccuracyNotReached, LogisticLoss, Preparation, Problem, SeededSource, SquaredLoss, sums_of
+from expost import (
+    AccuracyNotReached,
+    LogisticLoss,
+    Preparation,
+    Problem,
+    SeededSource,
+    SquaredLoss,
+    gradient_doubling,
+    sums_of,
+)
 from expost.erm.gradient_sensitivity import gradient_sensitivity
 from expost.erm.risk import RidgeRisk
 from expost.erm.sums import Sums
@@ -443,3 +452,42 @@ class TestStationarityRule:
         rows = ridge_rows(200, 3, 26)
         with pytest.raises(TargetUnreachable, match="rows"):
             run(rows, problem_of(rows, SquaredLoss(), 1e-4), method="stationarity", max_epsilon=0.1)
+
+
+class TestGradientDoubling:
+    def search(self, seed, last=4.0):
+        rows = ridge_rows(20_000, 3, 27)
+        problem = problem_of(rows, SquaredLoss(), 0.005)
+        generator = make_generator(sums_of(rows), problem, "covariance")
+        source = SeededSource([28, seed])
+        calls = []
+
+        def black_box(epsilon):
+            calls.append(epsilon)
+            (step,) = generator.path((epsilon,), source)
+            return 1.5 * np.asarray(generator.hypothesis(step.values)) / 1.5
+
+        release = gradient_doubling(black_box, generator.risk, problem, first=1e-3, last=last, random_state=source)
+        return release, calls, generator, problem
+
+    def test_costs_are_those_of_the_rounds(self):
+        release, calls, generator, problem = self.search(0)
+        assert release.epsilon_generation == pytest.approx(1e-3 * (2 ** len(calls) - 1))
+        assert calls == [1e-3 * 2**i for i in range(len(calls))]
+        assert release.epsilon_test > 0
+        assert release.epsilon <= release.epsilon_worst_case
+        assert any("ε-private" in claim for claim in release.claims)
+        assert generator.risk.excess(np.zeros(4)) > 3 * problem.excess_risk
+
+    def test_the_promise(self):
+        excess = []
+        for seed in range(60):
+            release, _, generator, problem = self.search(seed)
+            excess.append(generator.risk.excess(np.asarray(release.hypothesis)))
+        above = int((np.array(excess) > problem.excess_risk).sum())
+        assert stats.binomtest(above, 60, problem.failure_probability, alternative="greater").pvalue > 1e-3
+
+    def test_refuses_when_no_round_passes(self):
+        with pytest.raises(AccuracyNotReached) as caught:
+            self.search(0, last=2e-3)
+        assert caught.value.release.epsilon > 0

@@ -5,6 +5,7 @@ from expost.search.calibration import Calibration, above_threshold_accuracy, cal
 from expost.search.core import PrefixPrivate, StoppingRule, search
 from expost.search.curator import CuratorView, curator_view
 from expost.search.doubling import DoublingPlan, doubling_method
+from expost.search.gradient_doubling import gradient_doubling
 from expost.search.levels import doubling_rounds, geometric_levels
 from expost.search.plan import Problem, TestPlan, plan_test
 from expost.search.query import ErrorQuery, Query, QueryGrid
@@ -29,6 +30,7 @@ __all__ = [
     "doubling_method",
     "doubling_rounds",
     "geometric_levels",
+    "gradient_doubling",
     "output_nr",
     "plan_test",
     "run",
