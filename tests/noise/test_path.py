@@ -343,3 +343,23 @@ class TestInterface:
     def test_values_must_be_flat(self):
         with pytest.raises(ValueError, match="one-dimensional"):
             NoisePath(np.zeros((2, 2), dtype=np.int64), 1, [1.0])
+
+
+class TestMixedWidths:
+    """A path that begins in Python integers and goes on in int64 yields what Python integers throughout would."""
+
+    @pytest.mark.parametrize("scale", [2**44, 2**47])
+    def test_every_level_equals_the_sum_of_its_jumps(self, scale):
+        values = np.array([2**61, -(2**61), 0, 12345])
+        levels = np.geomspace(1e-6, 1.0, 60)
+        steps = NoisePath(values, scale, levels, random_state=SeededSource([31, 1]))
+        exact = [int(v) for v in steps._first]
+        seen = set()
+        for t, step in enumerate(steps):
+            assert [int(v) for v in step.values] == exact
+            fits = all(abs(v) < 2**62 for v in exact)
+            assert (step.values.dtype == np.int64) == fits
+            seen.add(step.values.dtype)
+            for k in range(steps._start[t], steps._start[t + 1]):
+                exact[steps._where[k]] -= int(steps._jumps[k])
+        assert len(seen) == 2  # both widths occur, or the test would show nothing

@@ -43,9 +43,9 @@ def below(
         Where further words come from.
     """
     heads: NDArray[np.bool_] = words < thresholds
-    ties = np.argwhere(words == thresholds)
+    ties = np.flatnonzero(words == thresholds)  # many times faster than argwhere in two dimensions
     for tie in ties:
-        index = tuple(int(i) for i in tie)
+        index = tuple(int(i) for i in np.unravel_index(tie, heads.shape))
         heads[index] = flip(bits_of(index), source, tied=1)
     return heads
 

@@ -109,14 +109,13 @@ def _geometric_block(table: _Table, rows: NDArray[np.intp] | None, size: int, so
 
 
 def narrowed(values: Integers) -> Integers:
-    """Return int64 if every value fits in 62 bits and a sign, the Python integers themselves otherwise."""
-    if values.dtype != object or values.size == 0:
-        return values
+    """Return int64 if every value fits in 62 bits and a sign, Python integers otherwise."""
     try:
-        narrow = values.astype(np.int64)
+        narrow = values.astype(np.int64, copy=False)
     except OverflowError:
         return values
-    return narrow if narrow.min() > -(1 << _PLAIN) and narrow.max() < 1 << _PLAIN else values
+    fits = not narrow.size or (narrow.min() > -(1 << _PLAIN) and narrow.max() < 1 << _PLAIN)
+    return narrow if fits else values.astype(object)
 
 
 def _pack(digits: NDArray[np.bool_]) -> NDArray[np.int64]:
