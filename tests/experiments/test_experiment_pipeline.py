@@ -16,7 +16,7 @@ from expost.experiments.methods import RIDGE
 from expost.experiments.table import COLUMNS, FINAL, read_rows
 from expost.search.run import make_generator, run
 
-FILES = {f"{name}.{kind}" for name in ("privacy", "accuracy", "split", "norm") for kind in ("png", "svg")}
+FILES = {f"{name}.{kind}" for name in ("privacy", "accuracy", "split", "norm", "comparison") for kind in ("png", "svg")}
 FILES |= {FINAL, "settings.json", "summary.md"}
 
 
@@ -52,12 +52,22 @@ def test_compare_writes_everything_and_says_what_it_is(tmp_path, capsys, kind):
     assert "simulated" in FINAL
     for text in (summary, found["settings.json"].decode()):
         assert str(tmp_path) not in text
-    for name, (width, height) in {"privacy": (1650, 900), "accuracy": (1650, 900), "norm": (960, 720)}.items():
+    for name, (width, height) in {
+        "privacy": (1650, 900),
+        "accuracy": (1650, 900),
+        "norm": (960, 720),
+        "comparison": (1650, 960),
+    }.items():
         image = found[f"{name}.png"]
         assert image[:8] == b"\x89PNG\r\n\x1a\n"
         assert struct.unpack(">II", image[16:24]) == (width, height)
         assert len(image) > 20_000  # an empty frame has a tenth of that
         assert found[f"{name}.svg"].count(b"<path") > 20
+    assert "## Beside the oracle" in summary
+    table = {line.split(" | ")[0].strip("| "): line for line in summary.split("## Beside the oracle")[1].splitlines()}
+    main = "covariance" if kind == "regression" else "output"
+    assert table[f"oracle, {main}"].strip("| ").split(" | ")[2] == "1"
+    assert f"auto, {main}" in table
     if kind == "regression":  # how many processes worked on it makes no difference
         assert compare(tmp_path, kind, "two", "--processes", "2") == 0
         assert contents(tmp_path / "two") == found
@@ -76,8 +86,14 @@ def test_table_schema(tmp_path):
     assert len({row.seed for row in rows}) == len(rows)
     assert rows == read_rows(tmp_path)  # floats survive to the last bit
     for row in rows:
-        assert row.epsilon == pytest.approx(row.epsilon_generation + row.epsilon_test)
-        assert (row.excess_risk is None) == (row.status == "refused") == (row.level is None)
+        parts = row.epsilon_generation + row.epsilon_test
+        assert (row.excess_risk is None) == (row.status == "refused")
+        if row.method in ("auto-covariance", "certified-covariance"):  # a certificate has probes and no levels
+            assert row.epsilon >= parts * (1 - 1e-12)
+            assert row.level is None
+        else:
+            assert row.epsilon == pytest.approx(parts)
+            assert (row.level is None) == (row.status == "refused")
 
 
 def test_a_row_can_be_run_again_from_its_seed(tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.erm.losses import Loss
+from expost.experiments.oracle import floor
 from expost.experiments.plan import Plan, Task, loss_of
 from expost.experiments.table import Row
 from expost.experiments.trial import Bench
@@ -52,6 +53,34 @@ def curve(rows: Sequence[Row], method: str, column: str) -> Curve:
         over(lambda cells: float(np.quantile(cells, BAND[0]))),
         over(lambda cells: float(np.quantile(cells, BAND[1]))),
     )
+
+
+def main_perturbation(kind: str) -> str:
+    """Return what a task's main curves perturb: the logistic task has no covariance perturbation."""
+    return "covariance" if kind == "regression" else "output"
+
+
+def compared(kind: str) -> tuple[str, ...]:
+    """Return the methods that are held against the oracle, cheapest family first."""
+    main = main_perturbation(kind)
+    names = ["auto-{}", "auto-{}-spherical", "certified-{}", "stationarity-{}"]
+    names += ["reduction-{}-tight", "reduction-{}", "doubling-{}", "theory-{}"]
+    return tuple(name.format(main) for name in names if kind != "regression" or "spherical" not in name)
+
+
+def oracle_curve(rows: Sequence[Row], oracle: str, n: int) -> Curve:
+    """Return the oracle's ε, without the targets that noise alone meets."""
+    best = curve(rows, oracle, "epsilon")
+    known = best.mean > floor(n)
+    return Curve(best.alphas[known], best.mean[known], best.low[known], best.high[known])
+
+
+def ratio_curve(rows: Sequence[Row], method: str, oracle: str, n: int) -> Curve:
+    """Return the ε of a method as a multiple of the oracle's, at the targets that both have."""
+    mine, best = curve(rows, method, "epsilon"), oracle_curve(rows, oracle, n)
+    both, left, right = np.intersect1d(mine.alphas, best.alphas, return_indices=True)
+    scale = best.mean[right]
+    return Curve(both, mine.mean[left] / scale, mine.low[left] / scale, mine.high[left] / scale)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The paper's four figures for one data set: six of its twelve panels.
+"""The paper's four figures for one data set, six of its twelve panels, and a fifth: every method beside the oracle.
 
 Colours are Okabe and Ito's, which colour-blind readers tell apart; line styles differ as well, for print in grey.
 Drawn without pyplot, so nothing about a window system or another figure's settings matters.
@@ -12,9 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from expost.experiments.curves import MORE_ROWS, Facts, curve, theorem_curve
+from expost.experiments.curves import (
+    MORE_ROWS,
+    Curve,
+    Facts,
+    compared,
+    curve,
+    main_perturbation,
+    oracle_curve,
+    ratio_curve,
+    theorem_curve,
+)
+from expost.experiments.oracle import DRAWS
 from expost.experiments.plan import SIMULATION
 from expost.experiments.table import Row
 
@@ -73,6 +82,15 @@ STYLES = {
     "theory-covariance": Style(PURPLE),
     "theory-output": Style(PURPLE, ":"),
     "reduction-output-tight": Style(GREEN, "-."),
+    "auto-covariance": Style(ORANGE),
+    "certified-covariance": Style(SKY, "--"),
+    "stationarity-covariance": Style(GREY, "-."),
+    "oracle-covariance": Style("black", "--"),
+    "auto-output": Style(ORANGE),
+    "auto-output-spherical": Style(ORANGE, ":"),
+    "certified-output": Style(SKY, "--"),
+    "stationarity-output": Style(GREY, "-."),
+    "oracle-output": Style("black", "--"),
 }
 # The logistic task has output perturbation only: there its lines are the main ones.
 LOGISTIC_STYLES = STYLES | {
@@ -95,9 +113,17 @@ class Painter:
 
     def method(self, axes: Any, name: str, column: str, *, label: str | None = None, line: str | None = None) -> None:
         """Draw the mean of a column and the band of the middle 80 % of trials."""
-        if not self.has(name):
-            return
-        style, data = self._styles[name], curve(self.rows, name, column)
+        if self.has(name):
+            self.curve(axes, name, curve(self.rows, name, column), label=label, line=line)
+
+    def ratio(self, axes: Any, name: str, oracle: str) -> None:
+        """Draw ε as a multiple of the oracle's."""
+        if self.has(name) and self.has(oracle):
+            self.curve(axes, name, ratio_curve(self.rows, name, oracle, self.facts.n))
+
+    def curve(self, axes: Any, name: str, data: Curve, *, label: str | None = None, line: str | None = None) -> None:
+        """Draw numbers in a method's style."""
+        style = self._styles[name]
         axes.fill_between(data.alphas, data.low, data.high, color=style.color, alpha=0.18, linewidth=0)
         axes.plot(
             data.alphas,
@@ -199,12 +225,30 @@ def _norm(figure: Any, paint: Painter) -> None:
     axes.set_title(f"norms ({main} perturbation)")
 
 
+def _comparison(figure: Any, paint: Painter) -> None:
+    epsilon, ratio = figure.subplots(1, 2)
+    oracle = f"oracle-{main_perturbation(paint.facts.kind)}"
+    for name in compared(paint.facts.kind):
+        paint.method(epsilon, name, "epsilon")
+        paint.ratio(ratio, name, oracle)
+    if paint.has(oracle):
+        paint.curve(epsilon, oracle, oracle_curve(paint.rows, oracle, paint.facts.n))
+    ratio.axhline(1.0, color="black", linestyle="--", label="the oracle")
+    epsilon.set_title("privacy loss")
+    epsilon.set_ylabel(EPSILON)
+    ratio.set_title("as a multiple of the oracle's")
+    ratio.set_ylabel("ε / ε of the oracle")
+    for axes in (epsilon, ratio):
+        axes.set_xscale("log")
+
+
 # File name, what draws it, its title, and its size in inches.
 FIGURES: dict[str, tuple[Callable[[Any, Painter], None], str, tuple[float, float]]] = {
     "privacy": (_privacy, "Ex-post privacy loss", (11.0, 6.0)),
     "accuracy": (_accuracy, "Accuracy asked for and achieved", (11.0, 6.0)),
     "split": (_split, "Privacy loss by cause", (6.4, 4.8)),
     "norm": (_norm, "Size of the released model", (6.4, 4.8)),
+    "comparison": (_comparison, "Methods and the oracle", (11.0, 6.4)),
 }
 
 
@@ -226,7 +270,7 @@ def draw_all(folder: Path, rows: Sequence[Row], facts: Facts, labels: dict[str, 
             figure.suptitle(f"{title}: {task} on {facts.title}", fontsize=11)
             for axes in figure.axes:
                 _finish(axes)
-            figure.supxlabel(_footer(facts), fontsize=7, color=GREY)
+            figure.supxlabel(_footer(facts, oracle=name == "comparison"), fontsize=7, color=GREY)
             for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
                 file = folder / f"{name}.{kind}"
                 figure.savefig(file, metadata=metadata)
@@ -240,8 +284,13 @@ def _finish(axes: Any) -> None:
 
     axes.set_yscale("log")
     axes.set_xlabel(ALPHA)
-    axes.set_xlim(left=0)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
+    if axes.get_xscale() == "log":
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     low, high = axes.get_ylim()
@@ -253,10 +302,24 @@ def _finish(axes: Any) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2 if len(axes.get_lines()) > 3 else 1)
 
 
-def _footer(facts: Facts) -> str:
-    few = int(np.ceil(facts.trials * 0.25))
-    trials = f"{facts.trials} trials a point" + (f" (ball and theory {few})" if facts.kind == "regression" else "")
+# Methods that run a quarter of the trials, in words, by task and whether the oracle's figure is meant.
+_FEWER = {
+    ("regression", False): "ball and theory",
+    ("regression", True): "certified and theory",
+    ("classification", True): "spherical, certified and stationarity",
+}
+
+
+def _footer(facts: Facts, *, oracle: bool) -> str:
+    fewer = _FEWER.get((facts.kind, oracle))
+    trials = f"{facts.trials} trials a point" + (f" ({fewer} {quarter(facts.trials)})" if fewer else "")
+    draws = f";\nthe oracle: a single shot at an ε chosen by the truth, {DRAWS} draws, where noise alone is not enough"
     return (
         f"n = {facts.n:,}, p = {facts.p}, λ = {facts.regularization:g}, γ = {facts.failure_probability:g}, {trials}; "
-        f"bands: the middle 80 % of trials.\n{SIMULATION}"
+        f"bands: the middle 80 % of trials{draws if oracle else ''}.\n{SIMULATION}"
     )
+
+
+def quarter(trials: int) -> int:
+    """Return how many trials a method with a quarter of them runs."""
+    return max(1, round(trials * 0.25))

@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from expost.search.certified_output import Noise
 from expost.search.covariance import Solve
 from expost.search.plan import Perturbation
 
-Kind = Literal["reduction", "doubling", "theory"]
-RunMethod = Literal["above_threshold", "doubling", "theory"]
+Kind = Literal["reduction", "doubling", "theory", "auto", "certified", "stationarity", "oracle"]
+RunMethod = Literal["above_threshold", "doubling", "theory", "auto", "certified", "stationarity", "fixed"]
 
-_RUN: dict[Kind, RunMethod] = {"reduction": "above_threshold", "doubling": "doubling", "theory": "theory"}
+_RUN: dict[Kind, RunMethod] = {
+    "reduction": "above_threshold",
+    "doubling": "doubling",
+    "theory": "theory",
+    "auto": "auto",
+    "certified": "certified",
+    "stationarity": "stationarity",
+    "oracle": "fixed",
+}
 
 
 @dataclass(frozen=True)
@@ -26,8 +35,11 @@ class Method:
         As in legends and tables.
     full_matrix, solve
         How the noisy normal equations are drawn and solved; see :class:`~expost.search.covariance.CovarianceGenerator`.
+    noise
+        What output perturbation adds to the minimiser.
     share
-        Part of the trials asked for: variants shown beside the published ones need no more than a few.
+        Part of the trials asked for: variants shown beside the published ones need no more than a few, and the oracle
+        has one row a target, over draws of its own.
     weight
         Rough cost of a trial, for the estimate of the time left.
     """
@@ -39,6 +51,7 @@ class Method:
     calibration: str = "published"
     full_matrix: bool = False
     solve: Solve = "ball"
+    noise: Noise = "laplace"
     share: float = 1.0
     weight: float = 1.0
 
@@ -103,6 +116,25 @@ RIDGE = (
         calibration="tight",
         weight=5,
     ),
+    Method("auto-covariance", "auto, covariance", "auto", "covariance", calibration="tight"),
+    Method(
+        "certified-covariance",
+        "certified, covariance",
+        "certified",
+        "covariance",
+        calibration="tight",
+        share=0.25,
+        weight=100,
+    ),
+    Method(
+        "stationarity-covariance",
+        "stationarity, covariance",
+        "stationarity",
+        "covariance",
+        calibration="tight",
+        weight=4,
+    ),
+    Method("oracle-covariance", "oracle, covariance", "oracle", "covariance", calibration="tight", share=0, weight=150),
 )
 
 LOGISTIC = (
@@ -110,6 +142,28 @@ LOGISTIC = (
     Method("doubling-output", "doubling, output", "doubling", "output", weight=2),
     Method("theory-output", "theory, output", "theory", "output"),
     Method("reduction-output-tight", "noise reduction, output, tight", "reduction", "output", calibration="tight"),
+    Method("auto-output", "auto, output", "auto", "output", calibration="tight"),
+    Method(
+        "auto-output-spherical",
+        "auto, output, spherical",
+        "auto",
+        "output",
+        calibration="tight",
+        noise="spherical",
+        share=0.25,
+        weight=15,
+    ),
+    Method("certified-output", "certified, output", "certified", "output", calibration="tight", share=0.25),
+    Method(
+        "stationarity-output",
+        "stationarity, output",
+        "stationarity",
+        "output",
+        calibration="tight",
+        share=0.25,
+        weight=15,
+    ),
+    Method("oracle-output", "oracle, output", "oracle", "output", calibration="tight", share=0, weight=250),
 )
 
 
@@ -118,7 +172,7 @@ def methods_for(kind: str) -> tuple[Method, ...]:
 
     Examples
     --------
-    >>> [method.name for method in methods_for("classification")]
+    >>> [method.name for method in methods_for("classification")][:4]
     ['reduction-output', 'doubling-output', 'theory-output', 'reduction-output-tight']
     """
     return RIDGE if kind == "regression" else LOGISTIC

@@ -99,7 +99,7 @@ class Plan:
     --------
     >>> plan = Plan(methods_for("classification"), trials=40)
     >>> len(plan.alphas), sum(1 for job in plan.jobs())
-    (40, 6400)
+    (40, 9240)
     """
 
     methods: tuple[Method, ...]
@@ -136,7 +136,7 @@ class Plan:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
     def identity(self, task: Task) -> dict[str, Any]:
-        """Return what two runs must agree on for one to resume the other; targets and trials may be added."""
+        """Return what two runs must agree on for one to resume the other; all but a grid or methods that grow."""
         return {
             "simulation": SIMULATION,
             "version": __version__,

@@ -77,10 +77,13 @@ def _claim(folder: Path, task: Task, plan: Plan) -> None:
     path, identity = folder / SETTINGS, plan.identity(task)
     if path.is_file():
         there = json.loads(path.read_text(encoding="utf-8"))
-        differing = [name for name in identity if there.get(name) != identity[name]]
+        differing = [name for name in identity if name != "methods" and there.get(name) != identity[name]]
+        if not set(there.get("methods", ())) <= set(identity["methods"]):
+            differing.append("methods")
         if differing:
             raise ValueError(
                 f"{folder} holds another experiment (it differs in {', '.join(differing)}); use another folder"
             )
-        return
+        if there["methods"] == identity["methods"]:
+            return  # else methods are added, like targets and trials: the rows there do not depend on them
     write_whole(path, (json.dumps(identity, indent=2, ensure_ascii=False) + "\n").encode())

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from expost.experiments.curves import MORE_ROWS, Facts
+from expost.experiments.curves import MORE_ROWS, Facts, compared, main_perturbation
 from expost.experiments.methods import Method
+from expost.experiments.oracle import DRAWS, floor
 from expost.experiments.plan import SIMULATION
 from expost.experiments.published import CLIPPED_REASONS, LOGISTIC_REASONS, RIDGE_REASONS, RISK_FACTORS, bullets
 from expost.experiments.table import Row
@@ -39,12 +40,13 @@ def write_summary(rows: Sequence[Row], facts: Facts, methods: Sequence[Method], 
     blocks = [
         f"# {_title(facts)}",
         f"> **{SIMULATION}** The excess risks below are true values, which nobody could publish about private data.",
-        _setting(facts, command),
+        _setting(facts, methods, command),
         "## Privacy loss",
         headline_table(rows, facts, methods),
         "ε is the mean ex-post privacy loss of a trial (neighbours: one row replaced), *from–to* the middle 80 % of "
         "trials, e^ε its exponential, as in the paper.",
         "![privacy loss](privacy.png)",
+        *_comparison(rows, facts, methods),
         *_differences(rows, facts),
         "## The zero model",
         _zero_model(facts),
@@ -70,8 +72,8 @@ def _title(facts: Facts) -> str:
     return f"{facts.title}: {task}"
 
 
-def _setting(facts: Facts, command: str) -> str:
-    few = ", those marked † a quarter of that" if facts.kind == "regression" else ""
+def _setting(facts: Facts, methods: Sequence[Method], command: str) -> str:
+    few = ", those marked † a quarter of that" if any(0 < method.share < 1 for method in methods) else ""
     grid = f"{len(facts.alphas)} targets α from {min(facts.alphas):g} to {max(facts.alphas):g}"
     lines = [
         f"`{command}`",
@@ -106,6 +108,8 @@ def headline_table(rows: Sequence[Row], facts: Facts, methods: Sequence[Method])
     body = []
     for alpha in headline_alphas(facts.alphas):
         for method in methods:
+            if method.kind == "oracle":  # no method: it has a table of its own
+                continue
             losses = [row.epsilon for row in _at(rows, method.name, alpha)]
             if not losses:
                 continue
@@ -121,7 +125,38 @@ def headline_table(rows: Sequence[Row], facts: Facts, methods: Sequence[Method])
 
 def _name(method: Method) -> str:
     as_published = " (as published)" if method.solve == "rescaled" else ""
-    return f"{method.label}{as_published}{' †' if method.share < 1 else ''}"
+    return f"{method.label}{as_published}{' †' if 0 < method.share < 1 else ''}"
+
+
+def _comparison(rows: Sequence[Row], facts: Facts, methods: Sequence[Method]) -> list[str]:
+    """Return the section that holds every method against the oracle; nothing if it was not asked."""
+    known = {method.name: method for method in methods}
+    oracle = f"oracle-{main_perturbation(facts.kind)}"
+    if oracle not in known:
+        return []
+    alphas = headline_alphas(facts.alphas)
+    head = ["method", *(text for alpha in alphas for text in (f"ε at α = {alpha:g}", "ratio"))]
+    best = {alpha: mean_epsilon(rows, oracle, alpha) for alpha in alphas}
+    least = floor(facts.n)
+    body = []
+    for name in (*compared(facts.kind), oracle):
+        if name not in known:
+            continue
+        cells = [_name(known[name])]
+        for alpha in alphas:
+            mean = mean_epsilon(rows, name, alpha)
+            cells += [_number(mean), _number(mean / best[alpha]) if best[alpha] > least else "–"]
+        body.append(cells)
+    text = (
+        f"The *oracle* is the single-shot mechanism ({main_perturbation(facts.kind)} perturbation, Laplace noise, the "
+        f"tight constants) at the smallest ε whose {1 - facts.failure_probability:g} quantile of the true excess risk "
+        f"over {DRAWS} draws is at most α: what somebody would pay who knew beforehand how much noise these rows bear. "
+        f"Finding that ε looks at the truth, so nobody can use it on private data. A ratio below 1 is possible: a "
+        f"method may release something the oracle's mechanism does not, such as the zero model, a few statistics, or "
+        f"spherical noise. *Theory* promises the mean, not the quantile. Where noise alone "
+        f"meets α, the search ends at ε = 1/n and there is no ratio."
+    )
+    return ["## Beside the oracle", _table(head, body), text, "![methods and the oracle](comparison.png)"]
 
 
 def _differences(rows: Sequence[Row], facts: Facts) -> list[str]:
@@ -187,6 +222,8 @@ def _zero_model(facts: Facts) -> str:
 def _accuracy_table(rows: Sequence[Row], facts: Facts, methods: Sequence[Method]) -> str:
     body = []
     for method in methods:
+        if method.kind == "oracle":
+            continue
         mine = [row for row in rows if row.method == method.name]
         ratios = [row.excess_risk / row.alpha for row in mine if row.excess_risk is not None]
         if not ratios:
@@ -207,7 +244,7 @@ def _accuracy_table(rows: Sequence[Row], facts: Facts, methods: Sequence[Method]
         )
     head = ["method", "excess risk / α, median", "90 % quantile", "most often above α", "refused"]
     return _table(head, body) + (
-        f"\n\nNoise reduction and doubling promise that a trial ends above α with probability at most "
+        f"\n\nAll but theory promise that a trial ends above α with probability at most "
         f"γ = {facts.failure_probability:g}; *most often above α* is the largest share at any target. Theory promises "
         f"the mean only. A refusal has paid for every level: the few there are pull up their method's mean ε, out of "
         f"the band in places."

@@ -25,7 +25,9 @@ class Row:
     """What one trial came to.
 
     ``epsilon`` is the ex-post privacy loss, a refusal's included; ``excess_risk`` and ``norm`` are empty for a refusal
-    and true values otherwise, which only a simulation may write down. ``level`` counts from 0.
+    and true values otherwise, which only a simulation may write down. ``level`` counts from 0 and is empty for methods
+    without levels. What ``epsilon`` has beyond generation and test is the price of measuring the data beforehand. The
+    oracle's row has as ``excess_risk`` the quantile, and as ``norm`` the mean, over its draws.
     """
 
     dataset: str

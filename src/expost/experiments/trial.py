@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from expost.erm.sums import Sums, sums_of
 from expost.exceptions import AccuracyNotReached
 from expost.experiments.methods import Method
+from expost.experiments.oracle import oracle
 from expost.experiments.plan import Job, Plan, Task
 from expost.experiments.table import Row
 from expost.noise.source import SeededSource
@@ -72,6 +73,8 @@ class Bench:
         method, plan = job.method, self._plan
         generator = self.generator(method)
         seed = plan.seed_of(self._task.name, job)
+        if method.kind == "oracle":
+            return self._oracle(job, seed)
         searched = method.kind == "reduction" and method.calibration != "tight"
         try:
             release = run(
@@ -81,6 +84,7 @@ class Bench:
                 method=method.run_method,
                 calibration=method.calibration,
                 n_levels=plan.n_levels if searched else None,
+                noise=method.noise,
                 random_state=SeededSource(seed),
             )
         except AccuracyNotReached as refusal:
@@ -105,6 +109,30 @@ class Bench:
             n_levels=release.n_levels,
             excess_risk=excess,
             norm=norm,
+            null_excess_risk=self.null_excess_risk(method),
+        )
+
+    def _oracle(self, job: Job, seed: int) -> Row:
+        """Return the oracle's row: its ε, and as excess risk the quantile that it holds at α."""
+        method, generator = job.method, self.generator(job.method)
+        problem = dataclasses.replace(generator.problem, excess_risk=job.alpha)
+        found = oracle(generator, problem, method.perturbation, seed)
+        return Row(
+            dataset=self._task.name,
+            method=method.name,
+            calibration=method.calibration,
+            perturbation=method.perturbation,
+            alpha=job.alpha,
+            trial=job.trial,
+            seed=seed,
+            status="released",
+            epsilon=found.epsilon,
+            epsilon_generation=found.epsilon,
+            epsilon_test=0.0,
+            level=0,
+            n_levels=1,
+            excess_risk=found.quantile,
+            norm=found.norm,
             null_excess_risk=self.null_excess_risk(method),
         )
 

@@ -1,0 +1,88 @@
+"""The oracle: its ε meets the target, hardly less would, and methods are held against it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from experiment_tools import small_plan, small_task
+
+from expost import SeededSource
+from expost.experiments import run_experiment
+from expost.experiments.curves import compared, ratio_curve
+from expost.experiments.oracle import DRAWS, Shots, smallest
+from expost.experiments.trial import Bench
+from expost.search.run import run
+
+
+@pytest.mark.parametrize(("kind", "perturbation"), [("regression", "covariance"), ("classification", "output")])
+def test_the_oracle_meets_the_quantile_and_hardly_less_would(tmp_path, kind, perturbation):
+    task, plan = small_task(kind), small_plan(kind, trials=2)
+    rows = run_experiment(task, plan, tmp_path, processes=1)
+    found = [row for row in rows if row.method == f"oracle-{perturbation}"]
+    assert [(row.alpha, row.trial) for row in found] == [(alpha, 0) for alpha in plan.alphas]
+    (method,) = (method for method in plan.methods if method.kind == "oracle")
+    generator = Bench(task, plan).generator(method)
+
+    def quantile(row, epsilon):
+        problem = dataclasses.replace(generator.problem, excess_risk=row.alpha)
+        excess = []
+        for draw in range(DRAWS):
+            source = SeededSource(row.seed + draw)
+            release = run(
+                generator,
+                problem,
+                perturbation=perturbation,
+                method="fixed",
+                max_epsilon=epsilon,
+                random_state=source,
+            )
+            excess.append(generator.risk.excess(np.asarray(release.hypothesis)))
+        return np.sort(excess)[int(np.ceil(0.9 * (DRAWS - 1)))]
+
+    for row in found:
+        assert row.status == "released"
+        assert row.epsilon == row.epsilon_generation
+        assert row.epsilon_test == 0
+        assert row.excess_risk == pytest.approx(quantile(row, row.epsilon), rel=1e-12)
+        assert row.excess_risk <= row.alpha
+        assert quantile(row, row.epsilon / 2) > row.alpha
+    assert all(np.diff([row.epsilon for row in found]) < 0)
+
+    names = {method.name for method in plan.methods}
+    for name in compared(kind):
+        assert name in names
+        ratios = ratio_curve(rows, name, f"oracle-{perturbation}", task.n)
+        assert ratios.alphas.tolist() == list(plan.alphas)
+        assert np.isfinite(ratios.mean).all()
+        assert (ratios.mean > 0).all()
+    oracle = f"oracle-{perturbation}"
+    assert ratio_curve(rows, oracle, oracle, task.n).mean.tolist() == [1.0, 1.0, 1.0]
+    free = [dataclasses.replace(row, epsilon=1 / task.n) if row.alpha == 0.15 else row for row in rows]
+    assert ratio_curve(free, compared(kind)[0], oracle, task.n).alphas.tolist() == [0.05, 0.1]
+
+
+@pytest.mark.parametrize("start", [1e-3, 1.0, 1e4])
+def test_the_smallest_epsilon_is_found_from_anywhere(start):
+    found = smallest(lambda epsilon: Shots(epsilon, 1 / epsilon, 0.0), 0.1, start, 1e-4)
+    assert 10 <= found.epsilon <= 10 * 1.006
+
+
+def test_an_oracle_without_an_answer():
+    with pytest.raises(ValueError, match="no fixed epsilon"):
+        smallest(lambda epsilon: Shots(epsilon, 1.0, 0.0), 0.5, 1.0, 1e-4)
+    free = smallest(lambda epsilon: Shots(epsilon, 0.0, 0.0), 0.5, 1.0, 1e-4)
+    assert free.epsilon == 1e-4
+
+
+def test_methods_are_added_to_a_folder_without_running_the_others_again(tmp_path):
+    task, plan = small_task(), small_plan(trials=2)
+    first = run_experiment(task, dataclasses.replace(plan, methods=plan.methods[:9]), tmp_path / "two", processes=1)
+    steps = []
+    rows = run_experiment(task, plan, tmp_path / "two", processes=1, progress=lambda done, total: steps.append(done))
+    assert rows[: len(first)] == first
+    assert len(steps) == len(rows) - len(first)
+    run_experiment(task, plan, tmp_path / "one", processes=1)
+    for file in (tmp_path / "one").iterdir():
+        assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()
+    with pytest.raises(ValueError, match=r"another experiment.*methods"):
+        run_experiment(task, dataclasses.replace(plan, methods=plan.methods[:9]), tmp_path / "two", processes=1)
