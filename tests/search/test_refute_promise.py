@@ -30,14 +30,6 @@ from .tools import RARE, at_most_by_chance
 ONE = 1 << 20
 
 
-@pytest.fixture(autouse=True)
-def _no_thread_limits(monkeypatch):
-    """Looking for BLAS libraries takes ten times as long as a search this small."""
-    for name in ("run", "certified"):
-        module = importlib.import_module(f"expost.search.{name}")
-        monkeypatch.setattr(module, "threadpool_limits", lambda *_: contextlib.nullcontext())
-
-
 def fixed_rows(x, y) -> Rows:
     x = np.asarray(x, dtype=float)
     x = x / np.maximum(1.0, np.abs(x).sum(axis=1, keepdims=True) * (1 + 1e-9))
