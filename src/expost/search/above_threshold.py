@@ -18,7 +18,7 @@ from typing import Any
 
 from expost.noise.laplace import discrete_laplace, geometric
 from expost.noise.source import WordSource, resolve_source
-from expost.search.calibration import Calibration
+from expost.search.calibration import CalibratedTest, Calibration
 from expost.search.query import Query, check_sensitivity
 
 # The calibrations are computed for continuous noise. One-sided noise on the grid is its floor, so the difference of
@@ -28,7 +28,7 @@ from expost.search.query import Query, check_sensitivity
 _SLACK = 3
 
 
-class AboveThreshold:
+class AboveThreshold(CalibratedTest):
     """A stopping rule: accept the first hypothesis whose error passes a noisy test.
 
     Parameters
@@ -94,21 +94,6 @@ class AboveThreshold:
         delta = query.sensitivity * query.grid
         given = Calibration("given", "laplace", threshold, epsilon / 2, epsilon / 4, delta)
         return cls(query, given, n_tests, random_state=random_state)
-
-    @property
-    def epsilon_stop(self) -> float:
-        """Test loss if the rule has accepted."""
-        return self.calibration.epsilon
-
-    @property
-    def epsilon_never(self) -> float:
-        """Test loss if the rule has accepted nothing."""
-        return self.calibration.epsilon_never
-
-    @property
-    def epsilon_worst_case(self) -> float:
-        """Largest test loss of any outcome."""
-        return self.calibration.epsilon
 
     def accepts(self, hypothesis: Any) -> bool:
         """Test the next hypothesis."""

@@ -64,6 +64,27 @@ class Calibration:
         return self.epsilon_threshold
 
 
+class CalibratedTest:
+    """What a stopping rule with a calibration costs; one place for all rules that have one."""
+
+    calibration: Calibration
+
+    @property
+    def epsilon_stop(self) -> float:
+        """Test loss if the rule has accepted."""
+        return self.calibration.epsilon
+
+    @property
+    def epsilon_never(self) -> float:
+        """Test loss if the rule has accepted nothing."""
+        return self.calibration.epsilon_never
+
+    @property
+    def epsilon_worst_case(self) -> float:
+        """Largest test loss of any outcome."""
+        return self.calibration.epsilon
+
+
 def above_threshold_accuracy(epsilon: float, sensitivity: float, n_queries: int, failure_probability: float) -> float:
     """Return the paper's accuracy theorem: a = 8Δ(ln T + ln(2/γ))/ε.
 

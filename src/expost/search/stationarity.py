@@ -24,7 +24,7 @@ from expost.erm.losses import Loss
 from expost.erm.risk import Risk
 from expost.noise.laplace import discrete_laplace, geometric
 from expost.noise.source import WordSource, resolve_source
-from expost.search.calibration import calibrate
+from expost.search.calibration import CalibratedTest, calibrate
 from expost.search.query import ErrorQuery
 
 _SLACK = 2  # grid units: rounding of the limit, and discrete against continuous tails
@@ -105,7 +105,7 @@ def best_share(test_cost: float, other_cost: float) -> float:
 _UNITS = 1 << 20  # grid units in one sensitivity
 
 
-class StationarityRule:
+class StationarityRule(CalibratedTest):
     """AboveThreshold on the gradient norm, every hypothesis in units of its own sensitivity (theory B5 with B12).
 
     *Released*: the first t whose ‖∇L(θ_t)‖/Δ_t, Δ_t = S(‖θ_t‖_∞)/n, passes a noisy limit. Δ_t is a function of the
@@ -155,21 +155,6 @@ class StationarityRule:
         on_queries = geometric(self.calibration.epsilon_query, _UNITS, n_tests, random_state=source)
         self._offsets = [int(noise) - int(on_threshold[0]) - margin for noise in on_queries]
         self._next, self._done = 0, False
-
-    @property
-    def epsilon_stop(self) -> float:
-        """Test loss if the rule has accepted."""
-        return self.calibration.epsilon
-
-    @property
-    def epsilon_never(self) -> float:
-        """Test loss if the rule has accepted nothing."""
-        return self.calibration.epsilon_never
-
-    @property
-    def epsilon_worst_case(self) -> float:
-        """Largest test loss of any outcome."""
-        return self.calibration.epsilon
 
     def accepts(self, hypothesis: object) -> bool:
         """Test the next hypothesis."""
