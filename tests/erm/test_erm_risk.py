@@ -113,6 +113,7 @@ def test_general_excess_and_its_bounds(loss: Loss, constrained: bool) -> None:
             assert excess == pytest.approx(objective(loss, x, y, lam, theta) - lowest, abs=1e-12)
             assert risk.lower(theta) <= excess + error
             assert risk.upper(theta) >= excess - error
+            assert risk.gradient_lower(theta) <= risk.gradient_norm(theta) + risk.gradient_error_bound(2 * natural)
 
 
 @each_loss
@@ -147,6 +148,19 @@ def test_cheap_bounds_hold_near_and_far(loss: Loss) -> None:
             theta = risk.optimum + in_ball(rng, 3, 10.0**exponent)
             error = risk.excess_error_bound(float(np.linalg.norm(theta)))
             assert risk.lower(theta) - error <= risk.excess(theta) <= risk.upper(theta) + error
+            assert risk.gradient_lower(theta) <= risk.gradient_norm(theta) + error
+
+
+def test_the_cheap_bound_on_a_gradient_is_sharp_along_it() -> None:
+    """In one dimension the gradient has nowhere else to point."""
+    rng, lam = np.random.default_rng(10), 1e-2
+    x, y = random_problem(rng, 300, 1, LogisticLoss())
+    risk = GeneralRisk(LogisticLoss(), x, y, lam, minimise(LogisticLoss(), x, y, lam))
+    for step in (1e-6, 1e-3, 0.1):
+        theta = risk.optimum + step
+        norm = risk.gradient_norm(theta)
+        assert (1 - step) * norm - 1e-12 <= risk.gradient_lower(theta) <= norm + 1e-12
+    assert risk.gradient_lower(risk.optimum) == 0.0
 
 
 def test_general_excess_over_several_blocks_against_rational_arithmetic() -> None:

@@ -9,7 +9,7 @@ from experiment_tools import small_plan, small_task
 from expost import SeededSource
 from expost.experiments import run_experiment
 from expost.experiments.curves import compared, ratio_curve
-from expost.experiments.oracle import DRAWS, Shots, smallest
+from expost.experiments.oracle import DRAWS, kth_smallest, smallest
 from expost.experiments.trial import Bench
 from expost.search.run import run
 
@@ -24,28 +24,31 @@ def test_the_oracle_meets_the_quantile_and_hardly_less_would(tmp_path, kind, per
     generator = Bench(task, plan).generator(method)
 
     def quantile(row, epsilon):
+        """By the mechanism itself, with the noise it draws: other draws than the oracle's, four times as many."""
         problem = dataclasses.replace(generator.problem, excess_risk=row.alpha)
         excess = []
-        for draw in range(DRAWS):
-            source = SeededSource(row.seed + draw)
+        for draw in range(4 * DRAWS):
             release = run(
                 generator,
                 problem,
                 perturbation=perturbation,
                 method="fixed",
                 max_epsilon=epsilon,
-                random_state=source,
+                random_state=SeededSource(1000 + draw),
             )
             excess.append(generator.risk.excess(np.asarray(release.hypothesis)))
-        return np.sort(excess)[int(np.ceil(0.9 * (DRAWS - 1)))]
+        return np.array(excess)
 
     for row in found:
         assert row.status == "released"
         assert row.epsilon == row.epsilon_generation
         assert row.epsilon_test == 0
-        assert row.excess_risk == pytest.approx(quantile(row, row.epsilon), rel=1e-12)
-        assert row.excess_risk <= row.alpha
-        assert quantile(row, row.epsilon / 2) > row.alpha
+        assert 0.9 * row.alpha < row.excess_risk <= row.alpha
+    row = found[1]
+    # a share near 0.1 of 400 draws, estimated from 100: both bounds fail with probability below 1e-4
+    share = np.mean(quantile(row, row.epsilon) > row.alpha)
+    assert 0.02 < share < 0.24
+    assert np.mean(quantile(row, row.epsilon / 2) > row.alpha) > 0.3
     assert all(np.diff([row.epsilon for row in found]) < 0)
 
     names = {method.name for method in plan.methods}
@@ -63,15 +66,23 @@ def test_the_oracle_meets_the_quantile_and_hardly_less_would(tmp_path, kind, per
 
 @pytest.mark.parametrize("start", [1e-3, 1.0, 1e4])
 def test_the_smallest_epsilon_is_found_from_anywhere(start):
-    found = smallest(lambda epsilon: Shots(epsilon, 1 / epsilon, 0.0), 0.1, start, 1e-4)
-    assert 10 <= found.epsilon <= 10 * 1.006
+    assert 10 <= smallest(lambda epsilon: 1 / epsilon <= 0.1, start, 1e-4) <= 10 * 1.006
 
 
 def test_an_oracle_without_an_answer():
     with pytest.raises(ValueError, match="no fixed epsilon"):
-        smallest(lambda epsilon: Shots(epsilon, 1.0, 0.0), 0.5, 1.0, 1e-4)
-    free = smallest(lambda epsilon: Shots(epsilon, 0.0, 0.0), 0.5, 1.0, 1e-4)
-    assert free.epsilon == 1e-4
+        smallest(lambda epsilon: False, 1.0, 1e-4)
+    assert smallest(lambda epsilon: True, 1.0, 1e-4) == 1e-4
+
+
+def test_a_quantile_needs_few_values():
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=50)
+    for rank in (0, 20, 49):
+        asked = []
+        found = kth_smallest(values - 0.05, values + 0.1, lambda k: asked.append(k) or values[k], rank)  # noqa: B023
+        assert found == np.sort(values)[rank]
+        assert len(asked) < 20
 
 
 def test_methods_are_added_to_a_folder_without_running_the_others_again(tmp_path):

@@ -54,6 +54,9 @@ class Risk(Protocol):
     def gradient_error_bound(self, radius: float) -> float:
         """Return a public bound on the error of :meth:`gradient_norm` over ‖θ‖₂ ≤ radius."""
 
+    def gradient_lower(self, theta: FloatArray) -> float:
+        """Return a cheap lower bound on ‖∇L(θ)‖₂."""
+
 
 def minimum_error_bound(loss: Loss, lam: float, norm: float, tolerance: float, radius_error: float) -> float:
     """Bound |L(θ̂) − min L| by τ²/(2λ) + (G + λ(N + ρ))ρ.
@@ -142,6 +145,10 @@ class RidgeRisk(Private):
         steep = 1.0 + self.lam
         return INFLATION * gamma(2 * self.p + 16) * (steep * (radius + 2.0 * norm) + 1.0)
 
+    def gradient_lower(self, theta: FloatArray) -> float:
+        """Return :meth:`gradient_norm`, which is cheap here, less what it may be off by."""
+        return self.gradient_norm(theta) - self.gradient_error_bound(float(np.linalg.norm(theta)) * (1 + 1e-12))
+
     def lower(self, theta: FloatArray) -> float:
         """Return :meth:`excess`, which is cheap here."""
         return self.excess(theta)
@@ -213,6 +220,9 @@ class GeneralRisk(Private):
         self._curvature: FloatArray | None = None
         if loss.self_concordance is not None:
             self._curvature = objective.hessian(objective.predictions(self.optimum)) - lam * np.eye(self.p)
+        # γ with p + 4 and not p: the subtraction in θ − θ̂ and the sums the product goes into are rounded as well.
+        size = float(np.linalg.norm(minimum.gradient))
+        self._gradient_error = minimum.gradient_rounding + gamma(self.p + 4) * size
         natural = loss.radius(lam)
         self._norm = natural if minimum.radius is None else min(minimum.radius, natural)
         self._minimum_error = minimum_error_bound(
@@ -240,6 +250,24 @@ class GeneralRisk(Private):
         slope = self.loss.lipschitz(radius)
         rounding = gradient_rounding(self.loss, self.n, self.p, self.lam, radius, slope)
         return INFLATION * (rounding + gamma(self.p + 4) * (slope + self.lam * radius))
+
+    def gradient_lower(self, theta: FloatArray) -> float:
+        """Return a rigorous lower bound on ‖∇L(θ)‖₂ without a pass over the rows.
+
+        ‖∇L(θ)‖ ≥ ⟨∇L(θ), d⟩/‖d‖ with d = θ − θ̂, and ⟨∇L(θ) − ∇L(θ̂), d⟩ ≥ λ‖d‖² + κ(−m)·dᵀCd: along the step
+        second derivatives fall by at most a factor e^{−M|s|} (:meth:`_local`), whose mean is κ(a) = (e^a − 1)/a. The
+        bound is sharp where the gradient points along d, and never says more than that.
+        """
+        step, square, linear, error = self._expand(theta)
+        if square == 0.0:
+            return 0.0
+        along = linear + self.lam * square * (1.0 - gamma(self.p + 16)) - error
+        if self._curvature is not None:
+            move = self._move(step)
+            kept = 1.0 - 0.5 * move if move < 1e-5 else -math.expm1(-move) / move  # 1 − a/2 is below κ(−a)
+            slack = self._relative_rounding() * (self.loss.curvature + self.lam) * square
+            along += max(0.0, kept * float(step @ (self._curvature @ step)) - slack)
+        return along / math.sqrt(square) * (1.0 - gamma(self.p + 16) * math.copysign(1.0, along))
 
     def lower(self, theta: FloatArray) -> float:
         """Return a rigorous lower bound on the excess risk: about (λ/2)‖θ − θ*‖².
@@ -281,27 +309,35 @@ class GeneralRisk(Private):
         (Self-concordance, after Bach 2010.)
         """
         assert self._curvature is not None
-        assert self.loss.self_concordance is not None
-        move = sign * self.loss.self_concordance * float(np.abs(step).max(initial=0.0))
+        move = sign * self._move(step)
         if abs(move) > 30.0:  # far outside the useful range: no bound worth having
             return (0.0, 0.0) if move < 0.0 else (math.inf, 0.0)
         # near zero the closed form cancels; 1/2 + a/6 is its Taylor polynomial, off by at most a²/20
         factor = 0.5 + move / 6.0 if abs(move) < 1e-5 else (math.expm1(move) - move) / (move * move)
         form = float(step @ (self._curvature @ step))
         # the closed form is off by a relative 4u/|a| ≤ 10⁻¹⁰, the polynomial by 10⁻¹⁰
-        relative = gamma(summation_length(self.n) + 2 * self.p + self.loss.EVALUATION_ULPS + 16) + 1e-9
-        return factor * form, relative * factor * (self.loss.curvature + self.lam) * square
+        return factor * form, self._relative_rounding() * factor * (self.loss.curvature + self.lam) * square
+
+    def _move(self, step: FloatArray) -> float:
+        """Return M‖d‖_∞, which bounds M|xᵀd|."""
+        assert self.loss.self_concordance is not None
+        return self.loss.self_concordance * float(np.abs(step).max(initial=0.0))
+
+    def _relative_rounding(self) -> float:
+        """Bound the rounding of dᵀCd and of the factor before it, as a part of (c + λ)‖d‖²."""
+        return gamma(summation_length(self.n) + 2 * self.p + self.loss.EVALUATION_ULPS + 16) + 1e-9
 
     def _expand(self, theta: FloatArray) -> tuple[FloatArray, float, float, float]:
         """Return d = θ − θ̂, ‖d‖², ∇L(θ̂)ᵀd and what the gradient and the minimum may be off by."""
         step = theta - self.optimum
         square = float(step @ step)
         length = math.sqrt(square)
-        gradient = self._minimum.gradient
-        size = float(np.linalg.norm(gradient))
-        # γ with p + 4 and not p: the subtraction in d and the sums this term goes into are rounded as well.
-        linear_error = (self._minimum.gradient_rounding + gamma(self.p + 4) * size) * length
-        return step, square, float(gradient @ step), INFLATION * (linear_error + self._minimum_error)
+        return (
+            step,
+            square,
+            float(self._minimum.gradient @ step),
+            INFLATION * (self._gradient_error * length + self._minimum_error),
+        )
 
     def excess_error_bound(self, radius: float) -> float:
         """Return a bound on the error of :meth:`excess` over ‖θ‖₂ ≤ radius, from public numbers only.

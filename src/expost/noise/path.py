@@ -121,11 +121,13 @@ class NoisePath:
     def __iter__(self) -> Iterator[LevelValue]:
         """Yield the value at every level, the most private first."""
         current = self._first.copy()
+        wide = current.dtype == object or self._jumps.dtype == object  # else every level was seen to fit
         for t, epsilon in enumerate(self.levels):
-            current = narrowed(current)  # noise shrinks from level to level: Python integers are soon not needed
+            if wide:  # noise shrinks from level to level: Python integers are soon not needed
+                current = narrowed(current)
             yield LevelValue(t, epsilon, current.copy())
             step = slice(self._start[t], self._start[t + 1])
-            jumps = narrowed(self._jumps[step])
+            jumps = narrowed(self._jumps[step]) if wide else self._jumps[step]
             if current.dtype != jumps.dtype:
                 current, jumps = current.astype(object), jumps.astype(object)
             # no coordinate twice between the same two levels; two numbers of 62 bits differ by less than 63

@@ -60,7 +60,16 @@ class CovarianceGenerator:
         """Draw the gradual release of the statistics."""
         return NoisePath(self._layout.pack(self.sums), STATISTICS_SENSITIVITY, levels, random_state=source)
 
-    def hypothesis(self, values: Integers) -> BallMinimum | NDArray[np.float64]:
+    @property
+    def size(self) -> int:
+        """Number of statistics."""
+        return self._layout.size
+
+    def shot(self, noise: NDArray[np.float64]) -> BallMinimum | NDArray[np.float64]:
+        """Return the hypothesis for given noise, in units of the sensitivity; for simulations, which draw their own."""
+        return self.hypothesis(self._layout.pack(self.sums) + STATISTICS_SENSITIVITY * noise)
+
+    def hypothesis(self, values: Integers | NDArray[np.float64]) -> BallMinimum | NDArray[np.float64]:
         """Minimise the noisy quadratic over the ball."""
         problem = self.problem
         if self._solve == "ball":

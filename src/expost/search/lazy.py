@@ -22,7 +22,9 @@ from expost.noise.laplace import Integers
 class BallMinimum:
     """The minimiser of ½θᵀHθ − gᵀθ over ‖θ‖₂ ≤ radius, H and g from noisy statistics; an array once asked for."""
 
-    def __init__(self, values: Integers, layout: Layout, n: int, regularization: float, radius: float) -> None:
+    def __init__(
+        self, values: Integers | NDArray[np.float64], layout: Layout, n: int, regularization: float, radius: float
+    ) -> None:
         self._values, self._layout = values, layout
         self._n, self._regularization, self._radius = n, regularization, radius
 

@@ -27,7 +27,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import optimize, special
 
 _CELLS = 1 << 12
 _TRUNCATION = 60.0  # |b| beyond this (probability e⁻⁶⁰ each) is accounted for separately
@@ -94,7 +94,8 @@ def spherical_energy(p: int, trace: float, *, curvature: float, regularization: 
     """Return q for noise of density ∝ e^{−‖b‖₂}: norm Gamma(p), direction uniform (theory B8).
 
     With u = vᵀb/‖b‖, u² is Beta(½, (p−1)/2) and independent of the norm: ½‖b‖²(cτu² + λ). The expected overshoot is
-    summed over cells of both, each at its upper end, so it errs upwards.
+    summed over cells of u², each at its upper end, so it errs upwards; over the norm it is E(hN² − t)₊ =
+    h·p(p+1)·P(Gamma(p+2) > r) − t·P(Gamma(p) > r), r = √(t/h).
 
     Examples
     --------
@@ -106,23 +107,22 @@ def spherical_energy(p: int, trace: float, *, curvature: float, regularization: 
 
 @lru_cache(maxsize=256)
 def _spherical(p: int, along: float, regularization: float, gamma: float) -> float:
-    survival, weights = _tail_cells()
-    # every cell at its upper end; what lies beyond the last one has second moment E(N²; N > end)
-    norms = special.gammainccinv(p, survival)
-    beyond = p * (p + 1) * float(special.gammaincc(p + 2, norms[-1]))
-    if p == 1:
-        shares, share_weights = np.ones(1), np.ones(1)
-    else:
-        shares = np.append(special.betainccinv(0.5, (p - 1) / 2, survival[:-1]), 1.0)
-        share_weights = weights
-    values = 0.5 * np.outer(norms**2, along * shares + regularization).ravel()
-    mass = np.outer(weights, share_weights).ravel()
-    order = np.argsort(values)
-    values, mass = values[order], mass[order]
-    above = np.cumsum((values * mass)[::-1])[::-1]
-    count = np.cumsum(mass[::-1])[::-1]
-    overshoot = above - count * values + 0.5 * beyond * (along + regularization)
-    return float(np.min(values + overshoot / gamma)) * (1 + 1e-9)
+    shares, weights = np.ones(1), np.ones(1)
+    if p > 1:
+        survival, weights = _tail_cells()
+        shares = np.append(special.betainccinv(0.5, (p - 1) / 2, survival[:-1]), 1.0)  # each cell at its upper end
+    half = 0.5 * (along * shares + regularization)  # X = half·N² within a cell, N ~ Gamma(p)
+
+    def above(t: float) -> NDArray[np.float64]:
+        """Return P(X > t) in every cell."""
+        return np.asarray(special.gammaincc(p, np.sqrt(t / half)))
+
+    # any t gives a bound; the best one is the quantile
+    top = 0.5 * (along + regularization) * float(special.gammainccinv(p, gamma * 1e-3)) ** 2
+    t = float(optimize.brentq(lambda t: float(weights @ above(t)) - gamma, 0.0, top, xtol=1e-6 * top))
+    beyond = special.gammaincc(p + 2, np.sqrt(t / half))
+    overshoot = float(weights @ (half * (p * (p + 1)) * beyond - t * above(t)))
+    return (t + overshoot / gamma) * (1 + 1e-9)
 
 
 def _tail_cells() -> tuple[NDArray[np.float64], NDArray[np.float64]]:

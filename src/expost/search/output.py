@@ -64,6 +64,15 @@ class OutputGenerator:
         rounded = np.rint(self.risk.optimum / self._grid).astype(np.int64)
         return NoisePath(rounded, self._units, levels, random_state=source)
 
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return self.problem.p
+
+    def shot(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the hypothesis for given noise, in units of the sensitivity; for simulations, which draw their own."""
+        return into_ball(self.risk.optimum + noise * (self._units * self._grid), self.problem.radius)
+
     def hypothesis(self, values: Integers) -> NDArray[np.float64]:
         """Return the noisy minimiser, rescaled into the ball if it lies outside."""
         return into_ball(self.unrescaled(values), self.problem.radius)

@@ -163,6 +163,8 @@ class StationarityRule(CalibratedTest):
         offset = self._offsets[self._next]
         self._next += 1
         theta = np.asarray(hypothesis, dtype=np.float64)
+        if offset <= 0 and self._risk.gradient_lower(theta) > self._target:
+            return False  # as the comparison below would say, whatever the unit is
         error = self._risk.gradient_error_bound(float(np.linalg.norm(theta)) * (1 + 1e-12))
         delta = gradient_sensitivity(self._loss, float(np.abs(theta).max(initial=0.0))) / self._n
         unit = (delta + 2 * error) / (_UNITS - 1)  # so that rounding makes the sensitivity _UNITS exactly
