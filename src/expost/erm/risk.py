@@ -223,6 +223,8 @@ class GeneralRisk(Private):
         # γ with p + 4 and not p: the subtraction in θ − θ̂ and the sums the product goes into are rounded as well.
         size = float(np.linalg.norm(minimum.gradient))
         self._gradient_error = minimum.gradient_rounding + gamma(self.p + 4) * size
+        # Bounds the rounding of dᵀCd and of the factor before it, as a part of (c + λ)‖d‖².
+        self._relative_rounding = gamma(summation_length(self.n) + 2 * self.p + loss.EVALUATION_ULPS + 16) + 1e-9
         natural = loss.radius(lam)
         self._norm = natural if minimum.radius is None else min(minimum.radius, natural)
         self._minimum_error = minimum_error_bound(
@@ -265,7 +267,7 @@ class GeneralRisk(Private):
         if self._curvature is not None:
             move = self._move(step)
             kept = 1.0 - 0.5 * move if move < 1e-5 else -math.expm1(-move) / move  # 1 − a/2 is below κ(−a)
-            slack = self._relative_rounding() * (self.loss.curvature + self.lam) * square
+            slack = self._relative_rounding * (self.loss.curvature + self.lam) * square
             along += max(0.0, kept * float(step @ (self._curvature @ step)) - slack)
         return along / math.sqrt(square) * (1.0 - gamma(self.p + 16) * math.copysign(1.0, along))
 
@@ -316,16 +318,12 @@ class GeneralRisk(Private):
         factor = 0.5 + move / 6.0 if abs(move) < 1e-5 else (math.expm1(move) - move) / (move * move)
         form = float(step @ (self._curvature @ step))
         # the closed form is off by a relative 4u/|a| ≤ 10⁻¹⁰, the polynomial by 10⁻¹⁰
-        return factor * form, self._relative_rounding() * factor * (self.loss.curvature + self.lam) * square
+        return factor * form, self._relative_rounding * factor * (self.loss.curvature + self.lam) * square
 
     def _move(self, step: FloatArray) -> float:
         """Return M‖d‖_∞, which bounds M|xᵀd|."""
         assert self.loss.self_concordance is not None
         return self.loss.self_concordance * float(np.abs(step).max(initial=0.0))
-
-    def _relative_rounding(self) -> float:
-        """Bound the rounding of dᵀCd and of the factor before it, as a part of (c + λ)‖d‖²."""
-        return gamma(summation_length(self.n) + 2 * self.p + self.loss.EVALUATION_ULPS + 16) + 1e-9
 
     def _expand(self, theta: FloatArray) -> tuple[FloatArray, float, float, float]:
         """Return d = θ − θ̂, ‖d‖², ∇L(θ̂)ᵀd and what the gradient and the minimum may be off by."""

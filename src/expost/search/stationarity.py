@@ -49,6 +49,7 @@ def gradient_query(risk: Risk, loss: Loss, n: int, theta: NDArray[np.float64]) -
         lambda asked: risk.gradient_norm(np.asarray(asked)),
         sensitivity=gradient_sensitivity(loss, m) / n,
         error_bound=risk.gradient_error_bound(norm * (1 + 1e-12)),
+        lower=lambda asked: risk.gradient_lower(np.asarray(asked)),
     )
 
 
