@@ -117,15 +117,7 @@ RIDGE = (
         weight=5,
     ),
     Method("auto-covariance", "auto, covariance", "auto", "covariance", calibration="tight"),
-    Method(
-        "certified-covariance",
-        "certified, covariance",
-        "certified",
-        "covariance",
-        calibration="tight",
-        share=0.25,
-        weight=100,
-    ),
+    Method("certified-covariance", "certified, covariance", "certified", "covariance", calibration="tight", weight=4),
     Method(
         "stationarity-covariance",
         "stationarity, covariance",
@@ -134,7 +126,7 @@ RIDGE = (
         calibration="tight",
         weight=4,
     ),
-    Method("oracle-covariance", "oracle, covariance", "oracle", "covariance", calibration="tight", share=0, weight=150),
+    Method("oracle-covariance", "oracle, covariance", "oracle", "covariance", calibration="tight", share=0, weight=40),
 )
 
 LOGISTIC = (
@@ -150,8 +142,6 @@ LOGISTIC = (
         "output",
         calibration="tight",
         noise="spherical",
-        share=0.25,
-        weight=15,
     ),
     Method("certified-output", "certified, output", "certified", "output", calibration="tight", share=0.25),
     Method(
@@ -161,9 +151,9 @@ LOGISTIC = (
         "output",
         calibration="tight",
         share=0.25,
-        weight=15,
+        weight=6,
     ),
-    Method("oracle-output", "oracle, output", "oracle", "output", calibration="tight", share=0, weight=250),
+    Method("oracle-output", "oracle, output", "oracle", "output", calibration="tight", share=0, weight=50),
 )
 
 

@@ -99,7 +99,7 @@ class Plan:
     --------
     >>> plan = Plan(methods_for("classification"), trials=40)
     >>> len(plan.alphas), sum(1 for job in plan.jobs())
-    (40, 9240)
+    (40, 10440)
     """
 
     methods: tuple[Method, ...]
