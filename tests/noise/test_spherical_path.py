@@ -19,7 +19,7 @@ from .exact import RARE
 
 LEVELS = [0.3, 0.6, 3.0]
 DELTA = 2.0
-PATHS = 2500
+PATHS = 1800
 
 
 class FreshPath:
@@ -152,12 +152,12 @@ class TestPrivacy:
 
     @pytest.mark.parametrize("kind", [SphericalPath, FreshPath])
     def test_audit(self, kind):
-        levels, moved = [1.5, 2.0], np.array([DELTA, 0.0])
-        own = drawn(2, [34, 1], levels, 6000, kind)
-        other = drawn(2, [34, 2], levels, 6000, kind, at=moved)
+        levels, moved = [1.8, 2.0], np.array([DELTA, 0.0])
+        own = drawn(2, [34, 1], levels, 4000, kind)
+        other = drawn(2, [34, 2], levels, 4000, kind, at=moved)
         violated, seen = violation(own, other, levels[-1], RARE)
         assert violated == (kind is FreshPath)  # which costs the sum of the levels
-        assert seen > 0.6 * levels[-1]  # the audit is not blind
+        assert seen > 0.55 * levels[-1]  # the audit is not blind
 
 
 class TestInterface:
