@@ -23,7 +23,7 @@ from expost.options import WRONG, print_text, stated_bounds, stated_classes
 from expost.privacy.release import Release
 from expost.progress import Progress
 from expost.search.calibration import CalibrationName
-from expost.search.plan import Perturbation
+from expost.search.plan import Noise, Perturbation
 from expost.search.run import Method
 from expost.summary import summary
 
@@ -115,6 +115,12 @@ def _add_fit(commands: Any) -> None:
         choices=get_args(Perturbation),
         help="where the noise goes (default for regression: covariance)",
     )
+    search.add_argument(
+        "--noise",
+        default="laplace",
+        choices=get_args(Noise),
+        help="exact Laplace, or with --perturbation output spherical, analysed over the reals (default: %(default)s)",
+    )
     search.add_argument("--radius", type=float, metavar="R", help="largest norm of the parameters considered")
     search.add_argument("--n-levels", type=int, metavar="T", help="how many privacy levels to search")
     search.add_argument("--fit-intercept", action="store_true", help="add a constant column")
@@ -197,6 +203,7 @@ def _model(options: argparse.Namespace, table: Table) -> Any:
         "feature_bound": options.feature_bound,
         "method": options.method,
         "calibration": options.calibration,
+        "noise": options.noise,
         "radius": options.radius,
         "n_levels": options.n_levels,
         "max_epsilon": options.max_epsilon,

@@ -63,6 +63,7 @@ WRONG = {
     "classes for regression": ([*REGRESSION, *QUICK, "--classes", "a", "b"], "--classes is for"),
     "target bounds for classes": ([*CLASSIFICATION, *QUICK, "--target-bound", "1"], "are for --task regression"),
     "covariance for classes": ([*CLASSIFICATION, *QUICK, "--perturbation", "covariance"], "perturbation='output'"),
+    "spherical on moments": ([*REGRESSION, *QUICK, "--noise", "spherical"], "for perturbation='output'"),
     "out of reach": (
         [*REGRESSION, "--excess-risk", "1e-6", "--max-epsilon", "0.1"],
         "max_epsilon = 0.1.*Nothing was spent",

@@ -227,7 +227,7 @@ def test_the_most_specific_bounds_win(tmp_path, capsys):
 def test_the_other_options_arrive(tmp_path, capsys):
     options = [
         *("--method", "doubling"),
-        *("--perturbation", "output"),
+        *("--perturbation", "output", "--noise", "spherical"),
         *("--failure-probability", "0.2"),
         *("--feature-bound", "1.5"),
         *("--radius", "0.25"),
@@ -237,7 +237,7 @@ def test_the_other_options_arrive(tmp_path, capsys):
     said = call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK, *options, "--json", "--seed", 0)
     assert said.status == 0, said.err
     release = Release.from_json(said.out)
-    assert (release.method, release.perturbation) == ("doubling", "output")
+    assert (release.method, release.perturbation, release.noise) == ("doubling", "output", "over the reals")
     assert release.promise.failure_probability == 0.2
     assert release.promise.radius == 0.25
     assert release.preparation["feature_bound"] == 1.5

@@ -372,5 +372,7 @@ def test_spherical_noise_is_recorded_as_over_the_reals():
         excess_risk=0.02, regularization=0.02, bounds=1.0, classes=(False, True), noise="spherical", random_state=0
     ).fit(X, y)
     assert model.release_.noise == "over the reals"
+    tested = model.set_params(method="above_threshold").fit(X, y).release_
+    assert (tested.calibration, tested.noise) == ("tight", "over the reals")
     with pytest.raises(ValueError, match="spherical"):
         AccuracyFirstRidge(excess_risk=0.02, bounds=1.0, target_bound=1.0, noise="spherical").fit(X, y.astype(float))

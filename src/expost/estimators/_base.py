@@ -18,8 +18,7 @@ from expost.exceptions import AccuracyNotReached
 from expost.noise.source import resolve_source
 from expost.privacy.release import Release
 from expost.search.calibration import CalibrationName
-from expost.search.certified_output import Noise
-from expost.search.plan import Problem
+from expost.search.plan import Noise, Problem
 from expost.search.run import one_of, run
 
 PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"

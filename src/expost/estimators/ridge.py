@@ -54,8 +54,8 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     calibration : {"tight", "theorem", "published"}, default="tight"
         How the test is calibrated; see :func:`expost.calibrate`.
     noise : {"laplace", "spherical"}, default="laplace"
-        Exact discrete Laplace noise; or, for certified output perturbation, spherical noise, which costs about a third
-        less and is analysed over the reals.
+        Exact discrete Laplace noise; or, for ``perturbation="output"``, spherical noise: up to √2 times less noise for
+        the same ε, with any method, but analysed over the reals and so not exact. ``release_.noise`` says which.
     radius : float, default=None
         Largest ‖θ‖₂ considered. By default the ball the optimum is known to lie in: 1/(2√λ), or the paper's 1/√λ with
         calibrations ``"theorem"`` and ``"published"``. A smaller one costs less privacy, and accuracy is then

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from expost.search.certified_output import Noise
 from expost.search.covariance import Solve
-from expost.search.plan import Perturbation
+from expost.search.plan import Noise, Perturbation
 
 Kind = Literal["reduction", "doubling", "theory", "auto", "certified", "stationarity", "oracle"]
 RunMethod = Literal["above_threshold", "doubling", "theory", "auto", "certified", "stationarity", "fixed"]

@@ -35,11 +35,11 @@ _COINS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class LevelValue:
-    """What one level of a path reveals."""
+    """What one level of a path reveals: integers from a `NoisePath`, floats from a `SphericalPath`."""
 
     index: int
     epsilon: float
-    values: Integers
+    values: Integers | NDArray[np.float64]
 
 
 class NoisePath:
@@ -69,6 +69,8 @@ class NoisePath:
     >>> [step.epsilon for step in path]
     [0.01, 0.1, 1.0]
     """
+
+    noise = "exact"
 
     def __init__(
         self,

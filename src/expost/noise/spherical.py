@@ -2,7 +2,8 @@
 
 *Released*: v + b·Δ₂/ε. *Sensitivity*: ‖v − v′‖₂ ≤ Δ₂. *Theorem*: the density ratio is at most e^{ε‖v−v′‖₂/Δ₂}. The
 norm is Gamma(p), the direction uniform. In floating point the samples are not exactly of that density and no exact
-form is known to us, so a release made with it says "over the reals", and it is never the default.
+form is known to us, so a release made with it says "over the reals", and it is never the default. Its gradual release
+is in `expost.noise.spherical_path`.
 """
 
 from __future__ import annotations

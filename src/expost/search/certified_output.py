@@ -18,21 +18,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.exceptions import TargetUnreachable
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
-from expost.noise.spherical import spherical_noise
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
 from expost.search.account import Account
 from expost.search.noise_energy import laplace_energy, spherical_energy
 from expost.search.null_model import null_cost, null_model_qualifies, require_affordable
 from expost.search.output import OutputGenerator
-from expost.search.plan import Problem
-
-Noise = Literal["laplace", "spherical"]
+from expost.search.plan import Noise, Problem
 
 _TRACE_UNITS = 1 << 40
 _NOMINAL_TRACE = 0.1  # only balances the probe against what it saves; any value is sound
@@ -130,7 +126,8 @@ def certified_output(
         raise account.refused(**kind)
     account.generation = epsilon
     account.reasons.append(f"the trace is at most {trace:.3g}: epsilon = {epsilon:.3g} provably suffices")
-    return account.released(_draw(generator, epsilon, noise, source), **kind)
+    (step,) = generator.path((epsilon,), source, noise)
+    return account.released(generator.unrescaled(step.values), **kind)
 
 
 def _probe_trace(generator: OutputGenerator, plan: OutputPlan, account: Account, source: WordSource) -> float:
@@ -141,11 +138,3 @@ def _probe_trace(generator: OutputGenerator, plan: OutputPlan, account: Account,
     measured = (generator.trace_units + noise) / (n * _TRACE_UNITS)
     margin = math.log(1 / (2 * _PROBE * plan.problem.failure_probability)) / (n * plan.epsilon_probe)
     return min(1.0, max(0.0, measured + margin * (1 + 1e-9) + 2 / (n * _TRACE_UNITS)))
-
-
-def _draw(generator: OutputGenerator, epsilon: float, noise: Noise, source: WordSource) -> NDArray[np.float64]:
-    if noise == "laplace":
-        (step,) = generator.path((epsilon,), source)
-        return generator.unrescaled(step.values)
-    delta = generator.charged_sensitivity("spherical")
-    return generator.risk.optimum + spherical_noise(generator.problem.p, source) * (delta / epsilon)

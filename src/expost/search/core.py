@@ -82,7 +82,8 @@ def search(
     Parameters
     ----------
     path
-        A :class:`~expost.noise.NoisePath`, or anything :class:`PrefixPrivate`.
+        A :class:`~expost.noise.NoisePath` or :class:`~expost.noise.SphericalPath`, or anything :class:`PrefixPrivate`.
+        Its attribute ``noise``, if it has one, says what the release says: ``"exact"`` or ``"over the reals"``.
     postprocess
         Turns the revealed values into a hypothesis; ``None`` leaves them as they are.
     rule
@@ -117,6 +118,8 @@ def search(
     if getattr(rule, "n_tests", len(levels)) < len(levels):
         raise ValueError(f"the rule is made for {rule.n_tests} hypotheses, the path has {len(levels)} levels")  # type: ignore[attr-defined]
     secure = path.secure and rule.secure
+    exact = getattr(path, "noise", "exact") == "exact"
+    noise: Literal["exact", "over the reals"] = "exact" if exact else "over the reals"
     worst = add_losses(levels[-1], rule.epsilon_worst_case)
     for step in path:
         if getattr(rule, "rejects_next_unseen", False):
@@ -133,6 +136,7 @@ def search(
                 hypothesis=hypothesis,
                 level=step.index,
                 n_levels=len(levels),
+                noise=noise,
                 secure=secure,
             )
     refusal = Release(
@@ -142,6 +146,7 @@ def search(
         epsilon_test=rule.epsilon_never,
         epsilon_worst_case=worst,
         n_levels=len(levels),
+        noise=noise,
         secure=secure,
     )
     if on_failure == "return":

@@ -4,6 +4,9 @@
 Δ₁ in ℓ₁ (``expost.erm.sensitivity``); the minimiser found numerically lies within d of θ* in ℓ₂, d a public number
 fixed by the solver's tolerance, so 2√p·d is added; rounding to a public grid g makes it ⌊Δ₁/g⌋ + p units (theory B1).
 *Theorem*: gradual release of the rounded vector (``expost.noise.path``); rescaling is post-processing.
+
+With spherical noise (theory B8) the minimiser is not rounded: its ℓ₂-sensitivity is Δ₂ + 2d, Δ₂ = S(R)/(nλ)
+(``expost.erm.gradient_sensitivity``), and the theorem is that of ``expost.noise.spherical_path``, over the reals.
 """
 
 from __future__ import annotations
@@ -22,8 +25,9 @@ from expost.erm.sensitivity import grid_sensitivity
 from expost.noise.laplace import Integers
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
+from expost.noise.spherical_path import SphericalPath
 from expost.search.covariance import CHARGED, into_ball
-from expost.search.plan import Problem
+from expost.search.plan import Noise, Problem
 from expost.search.query import ErrorQuery, public_grid
 
 
@@ -59,8 +63,12 @@ class OutputGenerator:
         # exact: fixed-point squares, at most 2⁴⁰ a row
         self.trace_units = sum(int(np.vdot(row, row)) for row in _wide(rows))
 
-    def path(self, levels: tuple[float, ...], source: WordSource) -> NoisePath:
+    def path(
+        self, levels: tuple[float, ...], source: WordSource, noise: Noise = "laplace"
+    ) -> NoisePath | SphericalPath:
         """Draw the gradual release of the minimiser."""
+        if noise == "spherical":
+            return SphericalPath(self.risk.optimum, self.charged_sensitivity("spherical"), levels, random_state=source)
         rounded = np.rint(self.risk.optimum / self._grid).astype(np.int64)
         return NoisePath(rounded, self._units, levels, random_state=source)
 
@@ -73,15 +81,17 @@ class OutputGenerator:
         """Return the hypothesis for given noise, in units of the sensitivity; for simulations, which draw their own."""
         return into_ball(self.risk.optimum + noise * (self._units * self._grid), self.problem.radius)
 
-    def hypothesis(self, values: Integers) -> NDArray[np.float64]:
+    def hypothesis(self, values: Integers | NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the noisy minimiser, rescaled into the ball if it lies outside."""
         return into_ball(self.unrescaled(values), self.problem.radius)
 
-    def unrescaled(self, values: Integers) -> NDArray[np.float64]:
+    def unrescaled(self, values: Integers | NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the noisy minimiser as it is, which is what the utility theorem is about."""
+        if values.dtype.kind == "f":  # spherical noise: no grid
+            return values
         return np.asarray(values.astype(np.float64) * self._grid)
 
-    def charged_sensitivity(self, noise: str) -> float:
+    def charged_sensitivity(self, noise: Noise) -> float:
         """Return the sensitivity that noise of a kind is scaled by: ℓ₁ on the grid for Laplace, ℓ₂ for spherical."""
         if noise == "laplace":
             return self._units * self._grid

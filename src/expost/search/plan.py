@@ -25,9 +25,15 @@ from expost.privacy.composition import add_losses
 from expost.search.calibration import Calibration, calibrate
 from expost.search.levels import geometric_levels
 from expost.search.query import QueryGrid
-from expost.search.theory import covariance_epsilon, output_logistic_epsilon, output_smooth_epsilon
+from expost.search.theory import (
+    covariance_epsilon,
+    output_logistic_epsilon,
+    output_smooth_epsilon,
+    output_spherical_epsilon,
+)
 
 Perturbation = Literal["covariance", "output"]
+Noise = Literal["laplace", "spherical"]
 
 _PAPER = ("theorem", "published")
 _DEFAULT_LEVELS = {"theorem": 1000, "published": 1000, "tight": 32}
@@ -114,13 +120,25 @@ class Problem:
 
     @property
     def output_l2_sensitivity(self) -> float:
-        """ℓ₂-sensitivity of the exact minimiser: S(R)/(nλ), since ‖θ*‖_∞ ≤ R (theory B8 with B12)."""
+        """ℓ₂-sensitivity of the exact minimiser: S(R)/(nλ), since ‖θ*‖_∞ ≤ R (theory B8 with B12).
+
+        With the paper's calibrations too: it has no spherical noise, so there is no constant of its own to keep. (Its
+        proofs would give 2G/(nλ) for a G-Lipschitz loss and (R + 1)/√(nλ) for ridge, neither smaller if nλ ≥ 4.)
+        """
         return gradient_sensitivity(self.loss, self.radius) / (self.n * self.regularization) * (1 + 1e-12)
 
-    def theory_epsilon(self, perturbation: Perturbation) -> float:
+    def theory_epsilon(self, perturbation: Perturbation, noise: Noise = "laplace") -> float:
         """Return the ε at which the utility theorem promises expected excess risk α (theory A7)."""
         if perturbation == "covariance":
             return covariance_epsilon(self.excess_risk, n=self.n, p=self.p, radius=self.radius)
+        if noise == "spherical":
+            return output_spherical_epsilon(
+                self.excess_risk,
+                sensitivity=self.output_l2_sensitivity,
+                p=self.p,
+                curvature=self.loss.curvature,
+                regularization=self.regularization,
+            )
         if self.paper_constants and self.loss.name == "logistic":
             return output_logistic_epsilon(self.excess_risk, n=self.n, p=self.p, regularization=self.regularization)
         return output_smooth_epsilon(
@@ -161,6 +179,7 @@ def plan_test(
     perturbation: Perturbation,
     *,
     risk_error: float,
+    noise: Noise = "laplace",
     calibration: str = "tight",
     levels: Sequence[float] | None = None,
     n_levels: int | None = None,
@@ -174,6 +193,8 @@ def plan_test(
         What is searched.
     risk_error
         Bound on the floating-point error of an excess risk.
+    noise
+        ``"laplace"`` or ``"spherical"``: how far up the default levels have to go depends on it.
     calibration
         ``"theorem"``, ``"published"`` or ``"tight"``.
     levels
@@ -205,7 +226,7 @@ def plan_test(
                 f"or about {rows:,} rows. Nothing was spent."
             )
     if levels is None:
-        last = min(4 * problem.theory_epsilon(perturbation), budget)
+        last = min(4 * problem.theory_epsilon(perturbation, noise), budget)
         first = 1 / problem.n if calibration in _PAPER else max(1 / problem.n, test.epsilon / 64)
         chosen = geometric_levels(min(first, last / 4), last, n_tests)
     else:
@@ -221,7 +242,12 @@ def plan_test(
 
 
 def stationary_levels(
-    problem: Problem, perturbation: Perturbation, epsilon_test: float, n_levels: int, max_epsilon: float | None
+    problem: Problem,
+    perturbation: Perturbation,
+    epsilon_test: float,
+    n_levels: int,
+    max_epsilon: float | None,
+    noise: Noise = "laplace",
 ) -> tuple[float, ...]:
     """Return levels for a search stopped by the gradient test, within the budget."""
     budget = math.inf if max_epsilon is None else max_epsilon - epsilon_test
@@ -234,12 +260,14 @@ def stationary_levels(
         )
     # a gradient stays long for longer than the risk stays high: go on until its noise is a quarter of the target
     target, p = math.sqrt(2 * problem.regularization * problem.excess_risk), problem.p
-    if perturbation == "output":
-        steep = problem.loss.curvature + problem.regularization
-        noise = steep * math.sqrt(2 * p) * problem.output_sensitivity
-    else:
-        noise = 4 * math.sqrt(2) * (math.sqrt(p) + (math.sqrt(p) + 0.5) * problem.radius) / problem.n
-    last = min(max(4 * problem.theory_epsilon(perturbation), 4 * noise / target), budget * (1 - 1e-12))
+    if perturbation == "covariance":
+        length = 4 * math.sqrt(2) * (math.sqrt(p) + (math.sqrt(p) + 0.5) * problem.radius) / problem.n
+    else:  # root mean square of ‖b‖₂ at ε = 1, times the largest curvature
+        root = problem.output_sensitivity * math.sqrt(2 * p)
+        if noise == "spherical":
+            root = problem.output_l2_sensitivity * math.sqrt(p * (p + 1))
+        length = (problem.loss.curvature + problem.regularization) * root
+    last = min(max(4 * problem.theory_epsilon(perturbation, noise), 4 * length / target), budget * (1 - 1e-12))
     return geometric_levels(min(max(1 / problem.n, epsilon_test / 64), last / 4), last, n_levels)
 
 

@@ -18,16 +18,18 @@ from expost.data.rows import Rows
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
 from expost.erm.sums import Sums, sums_of
 from expost.exceptions import AccuracyNotReached, NotPrivateWarning, TargetUnreachable
+from expost.noise.path import NoisePath
 from expost.noise.source import WordSource, resolve_source
+from expost.noise.spherical_path import SphericalPath
 from expost.privacy.release import Promise, Release
 from expost.search.above_threshold import AboveThreshold
 from expost.search.certified import certified_ridge
-from expost.search.certified_output import Noise, certified_output
+from expost.search.certified_output import certified_output
 from expost.search.core import search
 from expost.search.covariance import CovarianceGenerator, Solve, into_ball
 from expost.search.doubling import DoublingPlan, doubling_method
 from expost.search.output import OutputGenerator
-from expost.search.plan import Perturbation, Problem, plan_test, positive, stationary_levels
+from expost.search.plan import Noise, Perturbation, Problem, plan_test, positive, stationary_levels
 from expost.search.stationarity import StationarityRule, gradient_target
 from expost.search.threads import one_thread
 
@@ -67,12 +69,8 @@ def run(
     one_of("perturbation", perturbation, get_args(Perturbation))
     one_of("on_failure", on_failure, get_args(OnFailure))
     one_of("noise", noise, get_args(Noise))
-    if noise == "spherical" and (perturbation != "output" or method not in ("auto", "certified")):
-        raise ValueError("spherical noise is for perturbation='output' with method='certified' or 'auto'")
-    if noise == "spherical" and not can_certify(problem, perturbation):
-        raise ValueError(
-            "spherical noise needs the certificate, which compares with the unconstrained optimum; leave radius out"
-        )
+    if noise == "spherical" and perturbation != "output":
+        raise ValueError("spherical noise is for perturbation='output'; noise on the second moments is Laplace")
     if max_epsilon is not None:
         positive("max_epsilon", max_epsilon)
     source = resolve_source(random_state)
@@ -82,7 +80,7 @@ def run(
         )
     generator.problem.require_same_rows(problem)
     if method in ("fixed", "theory"):
-        release = _single_shot(generator, problem, perturbation, method, max_epsilon, source)
+        release = _single_shot(generator, problem, perturbation, method, noise, max_epsilon, source)
     else:
         try:
             # thousands of small products: on a shared machine BLAS threads cost far more than they bring
@@ -90,21 +88,23 @@ def run(
                 if method == "certified" or (method == "auto" and can_certify(problem, perturbation)):
                     release = _certified(generator, problem, method, noise, max_epsilon, source)
                 elif method == "stationarity":
-                    release = _stationary(generator, problem, perturbation, n_levels, max_epsilon, source)
+                    release = _stationary(generator, problem, perturbation, noise, n_levels, max_epsilon, source)
                 elif method in ("above_threshold", "auto"):
                     release = _tested(
-                        generator, problem, perturbation, calibration, levels, n_levels, max_epsilon, source
+                        generator, problem, perturbation, noise, calibration, levels, n_levels, max_epsilon, source
                     )
                 else:
-                    release = _doubled(generator, problem, perturbation, calibration, factor, max_epsilon, source)
+                    release = _doubled(
+                        generator, problem, perturbation, noise, calibration, factor, max_epsilon, source
+                    )
         except AccuracyNotReached as refusal:
-            details = _details(refusal.release, generator, problem, perturbation, calibration, method)
+            details = _details(refusal.release, generator, problem, perturbation, noise, calibration, method)
             if on_failure == "refuse":
                 raise AccuracyNotReached(refusal.release.with_details(**details)) from None
             return _optimum(generator, refusal.release, details)
         if on_failure == "release_optimum":  # one of the outcomes had no bound, so the search has none
             release = release.with_details(epsilon_worst_case=math.inf)
-    return release.with_details(**_details(release, generator, problem, perturbation, calibration, method))
+    return release.with_details(**_details(release, generator, problem, perturbation, noise, calibration, method))
 
 
 def make_generator(
@@ -143,6 +143,7 @@ def _stationary(
     generator: Generator,
     problem: Problem,
     perturbation: Perturbation,
+    noise: Noise,
     n_levels: int | None,
     max_epsilon: float | None,
     source: WordSource,
@@ -158,14 +159,15 @@ def _stationary(
         n_tests=n_tests,
         random_state=source,
     )
-    levels = stationary_levels(problem, perturbation, rule.epsilon_stop, n_tests, max_epsilon)
-    return search(generator.path(levels, source), generator.hypothesis, rule)
+    levels = stationary_levels(problem, perturbation, rule.epsilon_stop, n_tests, max_epsilon, noise)
+    return search(_path(generator, levels, noise, source), generator.hypothesis, rule)
 
 
 def _tested(
     generator: Generator,
     problem: Problem,
     perturbation: Perturbation,
+    noise: Noise,
     calibration: str,
     levels: Sequence[float] | None,
     n_levels: int | None,
@@ -177,26 +179,28 @@ def _tested(
         problem,
         perturbation,
         risk_error=query.error_bound,
+        noise=noise,
         calibration=calibration,
         levels=levels,
         n_levels=n_levels,
         max_epsilon=max_epsilon,
     )
     rule = AboveThreshold(query, plan.calibration, len(plan.levels), random_state=source)
-    return search(generator.path(plan.levels, source), generator.hypothesis, rule)
+    return search(_path(generator, plan.levels, noise, source), generator.hypothesis, rule)
 
 
 def _doubled(
     generator: Generator,
     problem: Problem,
     perturbation: Perturbation,
+    noise: Noise,
     calibration: str,
     factor: float,
     max_epsilon: float | None,
     source: WordSource,
 ) -> Release:
     query = generator.query()
-    first, last = 1 / problem.n, 4 * problem.theory_epsilon(perturbation)
+    first, last = 1 / problem.n, 4 * problem.theory_epsilon(perturbation, noise)
 
     def settle(last: float, max_epsilon: float | None) -> DoublingPlan:
         return DoublingPlan.of(
@@ -220,7 +224,7 @@ def _doubled(
             )
     plan = settle(last, max_epsilon)
     release = doubling_method(
-        lambda epsilon: _draw(generator, epsilon, source),
+        lambda epsilon: _draw(generator, epsilon, noise, source),
         query,
         plan,
         project=lambda theta: into_ball(theta, problem.radius),
@@ -229,9 +233,17 @@ def _doubled(
     return release
 
 
-def _draw(generator: Generator, epsilon: float, source: WordSource) -> Any:
+def _path(
+    generator: Generator, levels: tuple[float, ...], noise: Noise, source: WordSource
+) -> NoisePath | SphericalPath:
+    if isinstance(generator, OutputGenerator):
+        return generator.path(levels, source, noise)
+    return generator.path(levels, source)
+
+
+def _draw(generator: Generator, epsilon: float, noise: Noise, source: WordSource) -> Any:
     """Run the single-shot mechanism at one ε: a path with one level."""
-    (step,) = generator.path((epsilon,), source)
+    (step,) = _path(generator, (epsilon,), noise, source)
     return np.asarray(generator.hypothesis(step.values))
 
 
@@ -240,6 +252,7 @@ def _single_shot(
     problem: Problem,
     perturbation: Perturbation,
     method: Method,
+    noise: Noise,
     max_epsilon: float | None,
     source: WordSource,
 ) -> Release:
@@ -248,15 +261,15 @@ def _single_shot(
             raise ValueError("method='fixed' spends exactly max_epsilon; pass it")
         epsilon = max_epsilon
     else:
-        epsilon = problem.theory_epsilon(perturbation)
+        epsilon = problem.theory_epsilon(perturbation, noise)
         if max_epsilon is not None and epsilon > max_epsilon:
-            raise unreachable_by_theory(problem, perturbation, max_epsilon)
+            raise unreachable_by_theory(problem, perturbation, max_epsilon, noise)
     if method == "theory" and isinstance(generator, OutputGenerator):
         # the theorem is about θ* + b; rescaling moves it closer to θ*, which need not lower its risk
-        (step,) = generator.path((epsilon,), source)
+        (step,) = generator.path((epsilon,), source, noise)
         hypothesis = generator.unrescaled(step.values)
     else:
-        hypothesis = _draw(generator, epsilon, source)
+        hypothesis = _draw(generator, epsilon, noise, source)
     return Release(
         status="released",
         method=method,
@@ -269,11 +282,13 @@ def _single_shot(
     )
 
 
-def unreachable_by_theory(problem: Problem, perturbation: Perturbation, max_epsilon: float) -> Exception:
+def unreachable_by_theory(
+    problem: Problem, perturbation: Perturbation, max_epsilon: float, noise: Noise = "laplace"
+) -> Exception:
     """Return the error for a theory inversion beyond the budget."""
-    epsilon = problem.theory_epsilon(perturbation)
+    epsilon = problem.theory_epsilon(perturbation, noise)
     # ε shrinks as 1/n, or as 1/√n with the paper's sensitivity of the ridge minimiser: measure which
-    shrink = epsilon / dataclasses.replace(problem, n=4 * problem.n).theory_epsilon(perturbation)
+    shrink = epsilon / dataclasses.replace(problem, n=4 * problem.n).theory_epsilon(perturbation, noise)
     rows = math.ceil(problem.n * (epsilon / max_epsilon) ** (math.log(4) / math.log(shrink)) * (1 + 1e-9))
     return TargetUnreachable(
         f"the utility theorem needs epsilon = {epsilon:.4g} at n = {problem.n}, more than max_epsilon = "
@@ -306,16 +321,21 @@ def _details(
     generator: Generator,
     problem: Problem,
     perturbation: Perturbation,
+    noise: Noise,
     calibration: str,
     method: Method,
 ) -> dict[str, Any]:
     tested = method in ("above_threshold", "doubling") or release.method == "above_threshold"
+    # a certified search may end before any noise goes on the minimiser, and says itself what it used
+    settled = noise == "laplace" or method in ("auto", "certified")
+    kind = release.noise if settled else "over the reals"
     return {
         "method": method,
         "perturbation": perturbation,
         "calibration": calibration if tested else None,
         "promise": promise_of(problem, method),
-        "exact": tuple(part for part in generator.exact if release.noise == "exact" or part != "generation noise"),
+        "noise": kind,
+        "exact": tuple(part for part in generator.exact if kind == "exact" or part != "generation noise"),
         "charged": (
             *generator.charged,
             *(GRADIENTS_CHARGED if method in ("auto", "certified", "stationarity") else ()),

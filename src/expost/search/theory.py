@@ -44,6 +44,18 @@ def output_smooth_epsilon(
     return sensitivity * math.sqrt((curvature + regularization * p) / target)
 
 
+def output_spherical_epsilon(
+    target: float, *, sensitivity: float, p: int, curvature: float, regularization: float
+) -> float:
+    """ε for output perturbation with spherical noise, in the ℓ₂-sensitivity Δ₂ of the minimiser.
+
+    The noise b is alike in all directions, with E‖b‖² = p(p+1)Δ₂²/ε² (its norm is Gamma(p) times Δ₂/ε), and E b = 0. So
+    E[L(θ* + b) − L(θ*)] ≤ ½·E[bᵀ(cΣ + λI)b] = ½(c·tr Σ/p + λ)·E‖b‖² ≤ ½(p+1)(c + λp)Δ₂²/ε², for a minimum within a
+    ball as well. Against Laplace noise with Δ₁ = √p·Δ₂ the factor is √((p+1)/(2p)).
+    """
+    return sensitivity * math.sqrt((p + 1) * (curvature + regularization * p) / (2 * target))
+
+
 def output_ridge_as_printed_epsilon(target: float, *, n: int, p: int, regularization: float, radius: float) -> float:
     """ε from the paper's ridge theorem *as printed*: (1/n + λ)(R+1)²p²/(nλε²) ≤ α.
 
