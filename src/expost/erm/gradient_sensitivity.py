@@ -69,16 +69,15 @@ def _squared(m: float) -> float:
 @lru_cache(maxsize=4096)
 def _by_cells(loss: Loss, m: float) -> float:
     """Bound the maximum from above on a grid of (o, s) cells, each at its favourable corner (ψ increases)."""
-    o = np.linspace(0.0, 1.0, _CELLS + 1)
-    s = np.linspace(-m, m, _CELLS + 1)
-    low_o, high_o = o[:-1, None], o[1:, None]
-    low_s, high_s = s[None, :-1], s[None, 1:]
-    partner = np.minimum(m, 2.0 * m * (1.0 - low_o) - low_s)
-    allowed = partner >= -m - 1e-12
-    first = np.broadcast_to(_slope(loss, high_s.ravel())[None, :], partner.shape)
-    second = _slope(loss, np.clip(partner, -m, m).ravel()).reshape(partner.shape)
-    value = np.where(allowed, first**2 + second**2 + 2.0 * high_o * first * second, 0.0)
-    return float(math.sqrt(value.max())) * (1.0 + 1e-9)
+    k = np.arange(_CELLS)
+    o = (k + 1.0) / _CELLS
+    first = _slope(loss, m * (2.0 * (k + 1) / _CELLS - 1.0))
+    # s′ ≤ 2m(1 − o) − s at a cell's lower corner is m(3 − 2(i + j)/cells): it depends on i + j only
+    partner = m * (3.0 - 2.0 * np.arange(2 * _CELLS - 1) / _CELLS)
+    second = np.where(partner >= -m - 1e-12, _slope(loss, np.clip(partner, -m, m)), np.nan)
+    second = second[k[:, None] + k[None, :]]
+    value = first**2 + second**2 + 2.0 * o[:, None] * first * second  # NaN where no s′ is allowed
+    return float(math.sqrt(np.nanmax(value))) * (1.0 + 1e-9)
 
 
 def _slope(loss: Loss, s: np.ndarray) -> np.ndarray:
