@@ -21,17 +21,19 @@ from expost import (
     Problem,
     RelativeExcessRisk,
     Release,
+    Rows,
     SeededSource,
     SmoothedHingeLoss,
     SquaredLoss,
     TargetUnreachable,
     run,
+    sums_of,
 )
 from expost.erm.measures import MeanSquareByRows, MeanSquareBySums, errors, to_grid
 from expost.erm.objective import Objective
 from expost.search import own_units
 from expost.search.gap_probe import GapPlan, probe_gap
-from expost.search.own_units import OwnUnitsTest
+from expost.search.own_units import UNITS, OwnUnitsTest
 from expost.search.run import make_generator
 from expost.search.tested_goal import ErrorShare, SquaredErrorMean
 
@@ -92,6 +94,7 @@ def without_margin(monkeypatch):
 class TestPromise:
     @pytest.mark.parametrize("task", ["error rate", "mean squared error"])
     def test_kept_in_many_runs(self, task):
+        """From rows to release; too easy to catch a missing margin, which is what the next test is for."""
         generator, problem, kind, rows = classification() if task == "error rate" else regression()
         which = 1 if task == "error rate" else 0
         null = truth(rows, np.zeros(rows.p))[which]
@@ -182,6 +185,49 @@ class TestPromise:
             broken += found.noisy > gap
         assert not too_many(wrong, gamma=0.1 * GAMMA)
         assert too_many(broken, gamma=0.1 * GAMMA)
+
+
+class TestWholeUnits:
+    """What the noise is scaled to: integers, as they are computed, on neighbours at random and at corners."""
+
+    @staticmethod
+    def neighbours(rng, n, labels):
+        x = rng.integers(-(2**19), 2**19 + 1, (n, 2)).astype(np.int32)
+        y = (rng.choice([-(2**20), 2**20], n) if labels else rng.integers(-(2**20), 2**20 + 1, n)).astype(np.int32)
+        for _ in range(2):
+            x, y = x.copy(), y.copy()
+            x[0] = np.eye(2, dtype=np.int32)[rng.integers(2)] * rng.choice([-(2**20), 2**20])
+            y[0] = rng.choice([-(2**20), 2**20])
+            yield Rows(x, y)
+
+    def test_measures(self):
+        rng = np.random.default_rng(12)
+        moved = {True: 0, False: 0}
+        for trial in range(300):
+            labels = trial % 2 == 0
+            theta = to_grid(rng.normal(size=2) * rng.choice([0.1, 1.0, 3.0]), 15.0)
+            found = []
+            for rows in self.neighbours(rng, 25, labels):
+                if labels:
+                    objective = Objective(LogisticLoss(), rows.x / 2**20, rows.y / 2**20, 0.01)
+                    measure = ErrorShare(objective)
+                else:
+                    measure = SquaredErrorMean(MeanSquareBySums(sums_of(rows)), rows.n)
+                found.append(measure.units(theta, measure.unit(theta)))
+            moved[labels] = max(moved[labels], abs(found[0] - found[1]))
+        assert moved[True] == UNITS
+        assert 0.9 * UNITS < moved[False] <= UNITS
+
+    def test_heights_of_the_gap(self):
+        rng = np.random.default_rng(13)
+        for _ in range(60):
+            heights = []
+            for rows in self.neighbours(rng, 200, labels=False):
+                generator, problem, _, _ = settle(rows, SquaredLoss(), 0.05)
+                plan = GapPlan.of(problem, generator.risk, max_epsilon=10.0)
+                gap = generator.risk.excess(np.zeros(2))
+                heights.append(math.floor(plan.scale.height(gap) / plan.grid.grid))
+            assert abs(heights[0] - heights[1]) <= plan.grid.units
 
 
 class TestCosts:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -61,6 +62,7 @@ class GapScale:
     sensitivity: float
 
     @classmethod
+    @lru_cache(maxsize=64)  # the same for every run of an experiment
     def of(cls, loss: Loss, n: int, lam: float, *, radius: float, error_bound: float = 0.0) -> GapScale:
         """Settle the scale from public numbers; ``error_bound`` is that of a computed G."""
         top = loss.null_value  # φ ≥ 0, so no gap is larger
@@ -82,6 +84,8 @@ class GapScale:
         moved = np.interp(corners, gaps, heights) - np.interp(
             np.maximum(0.0, corners - np.tile(change, 2)), gaps, heights
         )
+        for array in (gaps, heights):
+            array.setflags(write=False)
         rounding = 4.0 * (_CELLS + 16) * UNIT * float(heights[-1])
         return cls(gaps, heights, round_up(float(moved.max()) + rounding))
 

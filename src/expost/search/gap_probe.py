@@ -30,8 +30,8 @@ from expost.search.query import QueryGrid
 PROBE_SHARE = 0.1  # of the failure probability
 _ENOUGH = 0.7
 _LEVELS = 16
-_MOST = 1.0  # a gap that ε = 1 cannot tell from nothing is nothing to build on
-_OF_BUDGET = 0.5
+_MOST = 1.0  # without a budget; a gap that ε = 1 cannot tell from nothing is little to build on
+_OF_BUDGET = 0.5  # with one
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class GapPlan:
         scale = GapScale.of(problem.loss, problem.n, problem.regularization, radius=problem.radius, error_bound=error)
         grid = QueryGrid.of(scale.sensitivity)
         failure = PROBE_SHARE * problem.failure_probability
-        last = _MOST if max_epsilon is None else min(_MOST, _OF_BUDGET * max_epsilon)
+        last = _MOST if max_epsilon is None else _OF_BUDGET * max_epsilon
         largest = problem.loss.null_value
         room = scale.height(largest) - scale.height(_ENOUGH * largest)
         first = grid.effective_sensitivity * math.log(_LEVELS / (2 * failure)) / room
