@@ -36,7 +36,7 @@ _CELLS = 512
 _FIRST_CHANGES = 20  # the first cell holds this many changes of one row
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GapScale:
     """The public scale h on which a gap is released.
 

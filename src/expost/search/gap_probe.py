@@ -34,7 +34,7 @@ _MOST = 1.0  # without a budget; a gap that ε = 1 cannot tell from nothing is l
 _OF_BUDGET = 0.5  # with one
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GapPlan:
     """Scale and levels of the probe; public."""
 

@@ -20,7 +20,7 @@ from expost.noise.source import WordSource, resolve_source
 from expost.search.calibration import CalibratedTest, calibrate
 
 UNITS = 1 << 20  # grid units in one sensitivity
-SLACK = 2  # grid units: rounding of the limit, and discrete against continuous tails
+_SLACK = 2  # grid units: rounding of the limit, and discrete against continuous tails
 
 
 class Measure(Protocol):
@@ -74,7 +74,7 @@ class OwnUnitsTest(CalibratedTest):
         self.calibration = calibrate(
             "tight", target=room, failure_probability=failure_probability, n_tests=n_tests, sensitivity=typical
         )
-        margin = math.ceil((room - self.calibration.threshold) / typical * UNITS) + SLACK
+        margin = math.ceil((room - self.calibration.threshold) / typical * UNITS) + _SLACK
         on_threshold = geometric(self.calibration.epsilon_threshold, UNITS, 1, random_state=source)
         on_queries = geometric(self.calibration.epsilon_query, UNITS, n_tests, random_state=source)
         self._offsets = [int(noise) - int(on_threshold[0]) - margin for noise in on_queries]

@@ -24,8 +24,10 @@ from expost.erm.losses import Loss
 from expost.erm.risk import Risk
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
-from expost.search.own_units import SLACK, OwnUnitsTest, unit_of
+from expost.search.own_units import OwnUnitsTest, unit_of
 from expost.search.query import ErrorQuery
+
+_SLACK = 2  # grid units: rounding of the limit, and discrete against continuous tails
 
 
 def gradient_target(excess_risk: float, regularization: float) -> float:
@@ -85,7 +87,7 @@ class OneTest:
         """Return the answer and what it cost."""
         epsilon = self.epsilon(query.effective_sensitivity)
         noise = int(discrete_laplace(epsilon, query.sensitivity, 1, random_state=source)[0])
-        limit = math.floor((1 - self.share) * self.target / query.grid) - SLACK - noise
+        limit = math.floor((1 - self.share) * self.target / query.grid) - _SLACK - noise
         return limit >= 0 and query.at_most(hypothesis, limit), epsilon
 
 
