@@ -19,10 +19,11 @@ from expost.data.files import Table, read_table
 from expost.erm.exceptions import ConvergenceError
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge
 from expost.exceptions import AccuracyNotReached
-from expost.options import WRONG, print_text, stated_bounds, stated_classes
+from expost.options import WRONG, print_text, stated_bounds, stated_classes, stated_goal
 from expost.privacy.release import Release
 from expost.progress import Progress
 from expost.search.calibration import CalibrationName
+from expost.search.goals import Goal
 from expost.search.plan import Noise, Perturbation
 from expost.search.run import Method
 from expost.summary import summary
@@ -79,11 +80,18 @@ def _add_fit(commands: Any) -> None:
     fit.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file")
     fit.add_argument("--target", required=True, metavar="COL", help="column to predict")
     fit.add_argument("--task", required=True, choices=("regression", "classification"))
-    fit.add_argument(
-        "--excess-risk",
-        type=float,
-        metavar="A",
-        help="accuracy target, in scaled units: how much worse than the best model (required, but for --method fixed)",
+    goals = fit.add_argument_group(
+        "accuracy target (exactly one, but for --method fixed)"
+    ).add_mutually_exclusive_group()
+    goals.add_argument(
+        "--excess-risk", type=float, metavar="A", help="how much worse than the best model, in scaled units"
+    )
+    goals.add_argument(
+        "--relative-excess-risk", type=float, metavar="R", help="the same as a fraction of what the null model misses"
+    )
+    goals.add_argument("--error-rate", type=float, metavar="E", help="share of rows misclassified at most")
+    goals.add_argument(
+        "--mean-squared-error", type=float, metavar="M", help="at most, in squared units of the target column"
     )
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
     bounds = fit.add_argument_group("public bounds")
@@ -163,8 +171,12 @@ def _fit(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace, progress: Progress) -> Release:
-    if options.excess_risk is None and options.method != "fixed":
-        raise ValueError("--excess-risk is required: how much worse than the best model may the released one be?")
+    goal = stated_goal(options)
+    if options.excess_risk is None and goal is None and options.method != "fixed":
+        raise ValueError(
+            "--excess-risk is required: how much worse than the best model may the released one be? Or state "
+            "--relative-excess-risk, --error-rate or --mean-squared-error"
+        )
     _check_output(options.output)
     progress.stage("reading data")
     table = read_table(options.data, options.target, columns=options.columns)
@@ -172,7 +184,7 @@ def _search(options: argparse.Namespace, progress: Progress) -> Release:
         raise ValueError(f"{options.data} has no rows")
     if options.task == "regression" and table.y.dtype.kind not in "biuf":
         raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
-    model = _model(options, table)
+    model = _model(options, table, goal)
     progress.stage("searching")
     try:
         release: Release = model.fit(_frame(table), table.y).release_
@@ -194,9 +206,10 @@ def _check_output(path: Path | None) -> None:
         raise ValueError(f"the folder of {path} cannot be written to")
 
 
-def _model(options: argparse.Namespace, table: Table) -> Any:
+def _model(options: argparse.Namespace, table: Table, goal: Goal | None) -> Any:
     common: dict[str, Any] = {
         "excess_risk": options.excess_risk,
+        "goal": goal,
         "regularization": options.regularization,
         "failure_probability": options.failure_probability,
         "bounds": stated_bounds(options, table),

@@ -1,14 +1,15 @@
-"""What the sub-commands share: bounds and labels as the command line states them, and printing that cannot fail."""
+"""What the sub-commands share: targets, bounds and labels as the command line states them, and safe printing."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from expost.data.files import Table
+from expost.search.goals import ErrorRate, Goal, MeanSquaredError, RelativeExcessRisk
 
 WRONG = 2  # exit status of a mistake in the arguments or the data; nothing was spent
 
@@ -49,6 +50,23 @@ def _label(text: str, kind: str) -> bool | int | float:
     if kind == "b":
         return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
     return int(text) if kind in "iu" else float(text)
+
+
+def stated_goal(options: argparse.Namespace) -> Goal | None:
+    """Return the goal that was stated instead of an excess risk."""
+    kinds: dict[str, Callable[[float], Goal]] = {
+        "error_rate": ErrorRate,
+        "mean_squared_error": MeanSquaredError,
+        "relative_excess_risk": RelativeExcessRisk,
+    }
+    for name, kind in kinds.items():
+        value = getattr(options, name)
+        if value is not None:
+            try:
+                return kind(value)
+            except ValueError as error:
+                raise ValueError(f"--{name.replace('_', '-')}: {error}") from None
+    return None
 
 
 def print_text(text: str) -> None:

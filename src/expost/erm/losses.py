@@ -82,6 +82,14 @@ class Loss(ABC):
         corners = np.array([-radius, radius])
         return max(float(np.max(self.value(corners, np.full(2, y)))) for y in (-1.0, 1.0))
 
+    def gap_range(self, radius: float) -> float:
+        """Return ω ≥ max − min of φ(0, y) − φ(u, y) over |u| ≤ radius; see :mod:`expost.erm.gap`.
+
+        Slopes bound it; for a symmetric loss of labels φ(0, y) is one number, and it is the spread.
+        """
+        steep = 2.0 * radius * self.lipschitz(radius)
+        return min(self.spread(radius), steep) if self.symmetric and self.labels == "binary" else steep
+
     #: Whether φ(−u, −y) = φ(u, y) and the slope φ′(u, y) is largest at y = −1; sharper sensitivities rest on it.
     symmetric: bool = False
     #: M with |φ‴| ≤ M·φ″ everywhere, or None: where there is one, φ″ changes by at most e^{M|s|} as u moves by s.
@@ -159,6 +167,10 @@ class SquaredLoss(Loss):
     def spread(self, radius: float) -> float:
         """Return (1 + radius)²/2: from 0 at u = y to its value at u = −radius, y = 1."""
         return 0.5 * (1.0 + radius) ** 2
+
+    def gap_range(self, radius: float) -> float:
+        """Return the range of uy − u²/2: its maximum is at u = y = min(1, radius), its minimum at u = −y·radius."""
+        return 2.0 * radius if radius <= 1.0 else 0.5 * (1.0 + radius) ** 2
 
 
 class LogisticLoss(Loss):

@@ -214,7 +214,7 @@ class GeneralRisk(Private):
         self.loss, self.lam, self.n, self.p = loss, lam, objective.n, objective.p
         self.optimum = minimum.theta
         self.distance_bound = minimum.distance_bound
-        self._objective, self._minimum = objective, minimum
+        self.objective, self._minimum = objective, minimum
         self._values = loss.value(objective.predictions(self.optimum), objective.y)
         self._covariance = objective.covariance()
         self._curvature: FloatArray | None = None
@@ -236,15 +236,15 @@ class GeneralRisk(Private):
 
     def excess(self, theta: FloatArray) -> float:
         """Return the mean over rows of φ(xᵀθ, y) − φ(xᵀθ̂, y), plus (λ/2)(‖θ‖² − ‖θ̂‖²)."""
-        values = self.loss.value(self._objective.predictions(theta), self._objective.y)
+        values = self.loss.value(self.objective.predictions(theta), self.objective.y)
         values -= self._values
         # ‖θ‖² − ‖θ̂‖² as a product, which does not cancel.
         squares = float((theta - self.optimum) @ (theta + self.optimum))
-        return self._objective.mean(values) + 0.5 * self.lam * squares
+        return self.objective.mean(values) + 0.5 * self.lam * squares
 
     def gradient_norm(self, theta: FloatArray) -> float:
         """Return ‖∇L(θ)‖₂ by one pass over the rows."""
-        gradient = self._objective.gradient(theta, self._objective.predictions(theta))
+        gradient = self.objective.gradient(theta, self.objective.predictions(theta))
         return float(np.linalg.norm(gradient.vector))
 
     def gradient_error_bound(self, radius: float) -> float:

@@ -108,6 +108,20 @@ def paper_ridge_output_sensitivity(radius: float, n: int, p: int, lam: float) ->
     return round_up((radius + 1.0) * math.sqrt(p / (n * lam)))
 
 
+def mean_square_sensitivity(largest_coordinate: float, n: int) -> float:
+    """Return (1 + m)²/n, the sensitivity of mean (y − xᵀθ)² for a fixed θ with ‖θ‖_∞ ≤ m.
+
+    Proof. ‖x‖₁ ≤ 1 and |y| ≤ 1 put a row's term between 0 and (1 + m)², and both are attained: x = ±e_j. ∎
+
+    Examples
+    --------
+    >>> round(mean_square_sensitivity(1.0, 100), 12)
+    0.04
+    """
+    _check(n=n, radius=largest_coordinate)
+    return round_up((1.0 + largest_coordinate) ** 2 / n)
+
+
 def grid_sensitivity(delta: float | Fraction, grid: float | Fraction, coordinates: int) -> int:
     """Return ⌊Δ/g⌋ + coordinates, the ℓ₁-sensitivity in grid steps of a vector rounded to multiples of g.
 

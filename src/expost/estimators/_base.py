@@ -18,8 +18,9 @@ from expost.exceptions import AccuracyNotReached
 from expost.noise.source import resolve_source
 from expost.privacy.release import Release
 from expost.search.calibration import CalibrationName
+from expost.search.goals import Goal, MeanSquaredError, check_goal
 from expost.search.plan import Noise, Problem
-from expost.search.run import one_of, run
+from expost.search.run import Method, one_of, run
 
 PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"
 BAD_ROWS_NOT_COVERED = (
@@ -34,6 +35,7 @@ class AccuracyFirstEstimator(BaseEstimator):
     _estimator_loss: Loss
     # Declared here for type checkers; set by the subclasses' constructors, as scikit-learn wants it.
     excess_risk: float | None
+    goal: Goal | None
     regularization: float
     failure_probability: float
     bounds: Any
@@ -120,15 +122,27 @@ class AccuracyFirstEstimator(BaseEstimator):
     def _problem(self, n: int, p: int) -> Problem:
         """Check everything that can be checked without the rows."""
         excess_risk = self.excess_risk
+        if excess_risk is not None and self.goal is not None:
+            raise ValueError("excess_risk and goal both state the accuracy; pass one of them")
         if excess_risk is None:
-            if self.method != "fixed":
+            if self.goal is None and self.method != "fixed":
                 raise ValueError(
                     "excess_risk must be given: how much worse than the best model may the released one be? It is in "
-                    "scaled units, where targets lie in [-1, 1]"
+                    "scaled units, where targets lie in [-1, 1]. Or pass goal=RelativeExcessRisk(...), ErrorRate(...) "
+                    "or MeanSquaredError(...)"
                 )
-            excess_risk = 1.0  # not looked at: a fixed budget promises no accuracy
+            excess_risk = 1.0  # not looked at: a goal takes its place, or a fixed budget promises no accuracy
         one_of("noise", self.noise, get_args(Noise))
         one_of("calibration", self.calibration, get_args(CalibrationName))
+        one_of("method", self.method, get_args(Method))
+        if self.goal is not None:
+            check_goal(
+                self.goal,
+                self._estimator_loss,
+                self.method,
+                calibration=self.calibration,
+                on_failure=self.on_failure,
+            )
         if self.n_levels is not None and not _whole(self.n_levels):
             raise ValueError(f"n_levels must be a positive integer, got {self.n_levels!r}")
         if self.max_epsilon is not None and not 0 < _number("max_epsilon", self.max_epsilon) < math.inf:
@@ -156,6 +170,7 @@ class AccuracyFirstEstimator(BaseEstimator):
                 problem,
                 perturbation=self.perturbation,  # type: ignore[arg-type]  # checked by run
                 method=self.method,  # type: ignore[arg-type]
+                goal=_in_scaled_units(self.goal, preparation),
                 noise=self.noise,  # type: ignore[arg-type]
                 calibration=self.calibration,
                 n_levels=self.n_levels,
@@ -191,14 +206,32 @@ class _NamedColumns:
         return np.array(self._cells, dtype=dtype, copy=copy)
 
 
+def _square_unit(preparation: Preparation) -> float:
+    """Return what 1 in scaled squares is in squared units of the caller's target."""
+    if preparation.target is None:
+        return 1.0
+    low, high = preparation.target
+    return ((high - low) / 2) ** 2
+
+
+def _in_scaled_units(goal: Goal | None, preparation: Preparation) -> Goal | None:
+    if not isinstance(goal, MeanSquaredError):
+        return goal
+    return dataclasses.replace(goal, at_most=goal.at_most / _square_unit(preparation))
+
+
 def _describe(release: Release, preparation: Preparation, problem: Problem, not_covered: tuple[str, ...]) -> Release:
-    scale = 1.0
-    if preparation.target is not None:
-        low, high = preparation.target
-        scale = ((high - low) / 2) ** 2
+    scale = _square_unit(preparation)
     promise = release.promise
     if promise.excess_risk is not None:
         promise = dataclasses.replace(promise, excess_risk_caller_units=promise.excess_risk * scale)
+    if promise.goal == "mean squared error" and promise.at_most is not None:
+        stated = promise.at_most * scale
+        promise = dataclasses.replace(
+            promise,
+            statement=f"{promise.statement}; that is {stated:g} in squared units of the target",
+            at_most_caller_units=stated,
+        )
     factor = preparation.feature_bound / (1 - preparation.intercept_weight)
     half = np.ones(preparation.n_columns) if preparation.bounds is None else preparation.bounds.half_range
     # The penalty (λ/2)‖θ‖² in the caller's units is ½·Σ wⱼ·coefⱼ² + ½·w₀·d², where d is the prediction at the middle

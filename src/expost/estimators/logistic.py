@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from expost.erm.losses import LogisticLoss
 from expost.estimators._base import AccuracyFirstEstimator, reject_fit_parameters
 from expost.exceptions import InferredClassesWarning
+from expost.search.goals import Goal
 
 CLASSES_NOT_COVERED = "the two class labels were read off the data; pass classes=(negative, positive)"
 
@@ -34,7 +35,11 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     ----------
     excess_risk : float
         How much larger than the best model's the released one's regularised mean log loss may be. Always predicting
-        ½ has a log loss of ln 2 ≈ 0.69, which says what a small number is. Required unless ``method="fixed"``.
+        ½ has a log loss of ln 2 ≈ 0.69, which says what a small number is. Exactly one of this and ``goal`` is
+        required, but for ``method="fixed"``.
+    goal : ErrorRate or RelativeExcessRisk, default=None
+        A target of another kind: the share of rows misclassified, or the fraction that may remain of the null model's
+        excess risk.
     regularization, failure_probability, bounds, feature_bound
         As in :class:`~expost.AccuracyFirstRidge`.
     classes : (negative, positive), default=None
@@ -83,6 +88,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         self,
         *,
         excess_risk: float | None = None,
+        goal: Goal | None = None,
         regularization: float = 0.01,
         failure_probability: float = 0.1,
         bounds: Any = None,
@@ -102,6 +108,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         random_state: Any = None,
     ) -> None:
         self.excess_risk = excess_risk
+        self.goal = goal
         self.regularization = regularization
         self.failure_probability = failure_probability
         self.bounds = bounds

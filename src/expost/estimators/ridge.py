@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from expost.data import resolve_target_bounds
 from expost.erm.losses import SquaredLoss
 from expost.estimators._base import AccuracyFirstEstimator, reject_fit_parameters
+from expost.search.goals import Goal
 
 
 class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
@@ -29,7 +30,10 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     excess_risk : float
         How much worse than the best model the released one may be, in scaled units: always predicting the middle of
         the target bounds has a risk of at most 0.5, which says what a small number is. ``release_.promise`` states it
-        in squared target units as well. Required unless ``method="fixed"``.
+        in squared target units as well. Exactly one of this and ``goal`` is required, but for ``method="fixed"``.
+    goal : MeanSquaredError or RelativeExcessRisk, default=None
+        A target of another kind: the mean squared error in squared units of the target, or the fraction that may remain
+        of the null model's excess risk.
     regularization : float, default=0.01
         λ, in scaled units; ``release_.preparation`` states the weight of each column in the caller's.
     failure_probability : float, default=0.1
@@ -117,6 +121,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         self,
         *,
         excess_risk: float | None = None,
+        goal: Goal | None = None,
         regularization: float = 0.01,
         failure_probability: float = 0.1,
         bounds: Any = None,
@@ -138,6 +143,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         random_state: Any = None,
     ) -> None:
         self.excess_risk = excess_risk
+        self.goal = goal
         self.regularization = regularization
         self.failure_probability = failure_probability
         self.bounds = bounds

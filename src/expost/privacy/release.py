@@ -75,7 +75,8 @@ class Promise:
     """What the caller was promised about accuracy, and against what.
 
     ``excess_risk`` is in scaled units (rows in the unit ℓ₁ ball, targets in [−1, 1]);
-    ``excess_risk_caller_units`` is the same number in squared target units where there are any.
+    ``excess_risk_caller_units`` is the same number in squared target units where there are any. Where something else
+    was asked for, ``goal`` names it and ``at_most`` is its number, likewise.
     """
 
     statement: str
@@ -84,6 +85,9 @@ class Promise:
     failure_probability: float | None = None
     radius: float | None = None
     regularization: float | None = None
+    goal: str | None = None
+    at_most: float | None = None
+    at_most_caller_units: float | None = None
 
 
 @lru_cache(maxsize=1)  # reading package metadata takes milliseconds, and a search makes thousands of releases

@@ -5,6 +5,7 @@ from expost.search.calibration import Calibration, above_threshold_accuracy, cal
 from expost.search.core import PrefixPrivate, StoppingRule, search
 from expost.search.curator import CuratorView, curator_view
 from expost.search.doubling import DoublingPlan, doubling_method
+from expost.search.goals import ErrorRate, Goal, MeanSquaredError, RelativeExcessRisk
 from expost.search.gradient_doubling import gradient_doubling
 from expost.search.levels import doubling_rounds, geometric_levels
 from expost.search.plan import Problem, TestPlan, plan_test
@@ -17,10 +18,14 @@ __all__ = [
     "CuratorView",
     "DoublingPlan",
     "ErrorQuery",
+    "ErrorRate",
+    "Goal",
+    "MeanSquaredError",
     "PrefixPrivate",
     "Problem",
     "Query",
     "QueryGrid",
+    "RelativeExcessRisk",
     "StoppingRule",
     "TestPlan",
     "above_threshold_accuracy",

@@ -205,7 +205,7 @@ def plan_test(
     max_epsilon
         No outcome may cost more.
     """
-    n_tests = _level_count(calibration, levels, n_levels)
+    n_tests = level_count(calibration, levels, n_levels)
     charged = QueryGrid.of(problem.risk_sensitivity, error_bound=risk_error).effective_sensitivity
     test = calibrate(
         calibration,
@@ -214,31 +214,70 @@ def plan_test(
         n_tests=n_tests,
         sensitivity=charged,
     )
-    budget = math.inf
-    if max_epsilon is not None:
-        positive("max_epsilon", max_epsilon)
-        budget = max_epsilon - test.epsilon
-        if budget <= 0:
-            rows = math.ceil(problem.n * test.epsilon / max_epsilon * 1.1)
-            raise TargetUnreachable(
-                f"testing alone would cost epsilon = {test.epsilon:.4g} at n = {problem.n}, more than max_epsilon = "
-                f"{max_epsilon:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, a smaller radius, "
-                f"or about {rows:,} rows. Nothing was spent."
-            )
+    budget = _left_after(problem.n, test.epsilon, max_epsilon, "a larger excess_risk or max_epsilon, a smaller radius")
+    first = 1 / problem.n if calibration in _PAPER else max(1 / problem.n, test.epsilon / 64)
+    last = 4 * problem.theory_epsilon(perturbation, noise)
+    chosen = _within(budget, levels, first, last, n_tests, test.epsilon, max_epsilon)
+    return TestPlan(problem, test, chosen, risk_error)
+
+
+def _left_after(n: int, epsilon_test: float, max_epsilon: float | None, remedy: str) -> float:
+    """Return what a test leaves of the budget, or say that not even the test fits it."""
+    if max_epsilon is None:
+        return math.inf
+    positive("max_epsilon", max_epsilon)
+    if epsilon_test >= max_epsilon:
+        rows = math.ceil(n * epsilon_test / max_epsilon * 1.1)
+        raise TargetUnreachable(
+            f"testing alone would cost epsilon = {epsilon_test:.4g} at n = {n}, more than max_epsilon = "
+            f"{max_epsilon:.4g}, whatever the data. Pass {remedy}, or about {rows:,} rows. Nothing was spent."
+        )
+    return max_epsilon - epsilon_test
+
+
+def _within(
+    budget: float,
+    levels: Sequence[float] | None,
+    first: float,
+    last: float,
+    n_levels: int,
+    epsilon_test: float,
+    max_epsilon: float | None,
+) -> tuple[float, ...]:
+    """Return the stated levels, or geometric ones, as far as they fit the budget beside the test."""
     if levels is None:
-        last = min(4 * problem.theory_epsilon(perturbation, noise), budget)
-        first = 1 / problem.n if calibration in _PAPER else max(1 / problem.n, test.epsilon / 64)
-        chosen = geometric_levels(min(first, last / 4), last, n_tests)
+        last = min(last, budget)
+        chosen = geometric_levels(min(first, last / 4), last, n_levels)
     else:
         chosen = tuple(level for level in check_levels(levels) if level <= budget)
         if not chosen:
             raise TargetUnreachable(
                 f"every level exceeds what max_epsilon = {max_epsilon:.4g} leaves after a test of "
-                f"{test.epsilon:.4g}. Nothing was spent."
+                f"{epsilon_test:.4g}. Nothing was spent."
             )
-    while add_losses(chosen[-1], test.epsilon) > (max_epsilon or math.inf):  # the last bit of rounding
+    while add_losses(chosen[-1], epsilon_test) > (max_epsilon or math.inf):  # the last bit of rounding
         chosen = (*chosen[:-1], math.nextafter(chosen[-1], 0))
-    return TestPlan(problem, test, chosen, risk_error)
+    return chosen
+
+
+def goal_levels(
+    problem: Problem,
+    perturbation: Perturbation,
+    epsilon_test: float,
+    n_levels: int,
+    levels: Sequence[float] | None,
+    max_epsilon: float | None,
+    noise: Noise = "laplace",
+) -> tuple[float, ...]:
+    """Return levels for a search stopped by a test of a goal, within the budget.
+
+    From where a level stops mattering beside the test to where the single shot has about the excess risk
+    ``problem.excess_risk``, by the utility theorem or by its gradient; the caller sets a small part of the goal.
+    """
+    budget = _left_after(problem.n, epsilon_test, max_epsilon, "a larger target, margin or max_epsilon")
+    first = max(1 / problem.n, epsilon_test / 64)
+    last = min(problem.theory_epsilon(perturbation, noise), _gradient_epsilon(problem, perturbation, noise))
+    return _within(budget, levels, first, last, n_levels, epsilon_test, max_epsilon)
 
 
 def stationary_levels(
@@ -250,15 +289,15 @@ def stationary_levels(
     noise: Noise = "laplace",
 ) -> tuple[float, ...]:
     """Return levels for a search stopped by the gradient test, within the budget."""
-    budget = math.inf if max_epsilon is None else max_epsilon - epsilon_test
-    if budget <= 0:
-        rows = math.ceil(problem.n * epsilon_test / (max_epsilon or 1.0) * 1.1)
-        raise TargetUnreachable(
-            f"testing alone would cost epsilon = {epsilon_test:.4g} at n = {problem.n}, more than max_epsilon = "
-            f"{max_epsilon:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, or about {rows:,} rows. "
-            f"Nothing was spent."
-        )
+    budget = _left_after(problem.n, epsilon_test, max_epsilon, "a larger excess_risk or max_epsilon")
     # a gradient stays long for longer than the risk stays high: go on until its noise is a quarter of the target
+    last = max(problem.theory_epsilon(perturbation, noise), _gradient_epsilon(problem, perturbation, noise))
+    last = min(4 * last, budget * (1 - 1e-12))
+    return geometric_levels(min(max(1 / problem.n, epsilon_test / 64), last / 4), last, n_levels)
+
+
+def _gradient_epsilon(problem: Problem, perturbation: Perturbation, noise: Noise) -> float:
+    """Return the ε at which noise typically makes a gradient of √(2λα), hence an excess risk of at most α."""
     target, p = math.sqrt(2 * problem.regularization * problem.excess_risk), problem.p
     if perturbation == "covariance":
         length = 4 * math.sqrt(2) * (math.sqrt(p) + (math.sqrt(p) + 0.5) * problem.radius) / problem.n
@@ -267,11 +306,11 @@ def stationary_levels(
         if noise == "spherical":
             root = problem.output_l2_sensitivity * math.sqrt(p * (p + 1))
         length = (problem.loss.curvature + problem.regularization) * root
-    last = min(max(4 * problem.theory_epsilon(perturbation, noise), 4 * length / target), budget * (1 - 1e-12))
-    return geometric_levels(min(max(1 / problem.n, epsilon_test / 64), last / 4), last, n_levels)
+    return length / target
 
 
-def _level_count(calibration: str, levels: Sequence[float] | None, n_levels: int | None) -> int:
+def level_count(calibration: str, levels: Sequence[float] | None, n_levels: int | None) -> int:
+    """Return how many levels are searched: those given, as many as asked for, or the default."""
     if levels is not None:
         if n_levels is not None:
             raise ValueError("pass levels or n_levels, not both")

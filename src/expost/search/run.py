@@ -10,6 +10,7 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,16 +22,21 @@ from expost.exceptions import AccuracyNotReached, NotPrivateWarning, TargetUnrea
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource, resolve_source
 from expost.noise.spherical_path import SphericalPath
-from expost.privacy.release import Promise, Release
+from expost.privacy.release import Release
 from expost.search.above_threshold import AboveThreshold
 from expost.search.certified import certified_ridge
 from expost.search.certified_output import certified_output
 from expost.search.core import search
-from expost.search.covariance import CovarianceGenerator, Solve, into_ball
+from expost.search.covariance import CHARGED, CovarianceGenerator, Solve, into_ball
 from expost.search.doubling import DoublingPlan, doubling_method
+from expost.search.goals import ErrorRate, Goal, RelativeExcessRisk, check_goal
+from expost.search.null_model import require_affordable
 from expost.search.output import OutputGenerator
 from expost.search.plan import Noise, Perturbation, Problem, plan_test, positive, stationary_levels
+from expost.search.promises import promise_of
+from expost.search.relative import search_relative
 from expost.search.stationarity import StationarityRule, gradient_target
+from expost.search.tested_goal import search_tested_goal
 from expost.search.threads import one_thread
 
 Method = Literal["auto", "certified", "stationarity", "above_threshold", "doubling", "theory", "fixed"]
@@ -41,6 +47,10 @@ Generator = CovarianceGenerator | OutputGenerator
 GRADIENTS_CHARGED = (
     "gradient norms and projected moments: rounded to public grids, floating-point error bounded and charged",
 )
+GAP_CHARGED = ("gap of the null model: rounded to a public grid, floating-point error bounded and charged",)
+COUNT_EXACT = ("misclassified rows, θ being on a public grid",)
+SQUARES_CHARGED = ("mean squared error: rounded to a public grid, floating-point error bounded and charged",)
+_NULL_AT_MOST = 0.2  # no certified search gives its first question a larger share of the failure probability
 OPTIMUM_NOT_COVERED = "the non-private optimum was returned because nothing else qualified; it has no privacy"
 
 
@@ -50,6 +60,7 @@ def run(
     *,
     perturbation: Perturbation = "covariance",
     method: Method = "above_threshold",
+    goal: Goal | None = None,
     calibration: str = "tight",
     levels: Sequence[float] | None = None,
     n_levels: int | None = None,
@@ -63,7 +74,8 @@ def run(
 ) -> Release:
     """Run one method on rows for a problem settled beforehand; see :func:`cov_nr` and its siblings.
 
-    A generator from :func:`make_generator` may stand in for the rows: many runs then share one minimisation.
+    With a ``goal`` the problem's ``excess_risk`` is not looked at. A generator from :func:`make_generator` may stand in
+    for the rows: many runs then share one minimisation.
     """
     one_of("method", method, get_args(Method))
     one_of("perturbation", perturbation, get_args(Perturbation))
@@ -73,11 +85,15 @@ def run(
         raise ValueError("spherical noise is for perturbation='output'; noise on the second moments is Laplace")
     if max_epsilon is not None:
         positive("max_epsilon", max_epsilon)
+    if goal is not None:
+        check_goal(goal, problem.loss, method, calibration=calibration, on_failure=on_failure)
     source = resolve_source(random_state)
     with one_thread():
         generator = (
             make_generator(rows, problem, perturbation, full_matrix, solve) if isinstance(rows, Rows | Sums) else rows
         )
+    if isinstance(generator, CovarianceGenerator) != (perturbation == "covariance"):
+        raise ValueError(f"the generator was made for another perturbation than {perturbation!r}")
     generator.problem.require_same_rows(problem)
     if method in ("fixed", "theory"):
         release = _single_shot(generator, problem, perturbation, method, noise, max_epsilon, source)
@@ -85,7 +101,44 @@ def run(
         try:
             # thousands of small products: on a shared machine BLAS threads cost far more than they bring
             with one_thread():
-                if method == "certified" or (method == "auto" and can_certify(problem, perturbation)):
+                if isinstance(goal, RelativeExcessRisk):
+                    release = search_relative(
+                        generator.risk,
+                        problem,
+                        goal,
+                        check=partial(
+                            _require_reachable, generator, perturbation, method, calibration, levels, n_levels
+                        ),
+                        search=lambda reduced, left: run(
+                            generator,
+                            reduced,
+                            perturbation=perturbation,
+                            method=method,
+                            calibration=calibration,
+                            levels=levels,
+                            n_levels=n_levels,
+                            max_epsilon=left,
+                            noise=noise,
+                            factor=factor,
+                            random_state=source,
+                        ),
+                        max_epsilon=max_epsilon,
+                        source=source,
+                    )
+                elif goal is not None:
+                    release = search_tested_goal(
+                        generator,
+                        problem,
+                        perturbation,
+                        goal,
+                        path=lambda chosen: _path(generator, chosen, noise, source),
+                        noise=noise,
+                        levels=levels,
+                        n_levels=n_levels,
+                        max_epsilon=max_epsilon,
+                        source=source,
+                    )
+                elif method == "certified" or (method == "auto" and can_certify(problem, perturbation)):
                     release = _certified(generator, problem, method, noise, max_epsilon, source)
                 elif method == "stationarity":
                     release = _stationary(generator, problem, perturbation, noise, n_levels, max_epsilon, source)
@@ -98,13 +151,13 @@ def run(
                         generator, problem, perturbation, noise, calibration, factor, max_epsilon, source
                     )
         except AccuracyNotReached as refusal:
-            details = _details(refusal.release, generator, problem, perturbation, noise, calibration, method)
+            details = _details(refusal.release, generator, problem, perturbation, noise, calibration, method, goal)
             if on_failure == "refuse":
                 raise AccuracyNotReached(refusal.release.with_details(**details)) from None
             return _optimum(generator, refusal.release, details)
         if on_failure == "release_optimum":  # one of the outcomes had no bound, so the search has none
             release = release.with_details(epsilon_worst_case=math.inf)
-    return release.with_details(**_details(release, generator, problem, perturbation, noise, calibration, method))
+    return release.with_details(**_details(release, generator, problem, perturbation, noise, calibration, method, goal))
 
 
 def make_generator(
@@ -126,6 +179,33 @@ def make_generator(
 def can_certify(problem: Problem, perturbation: Perturbation) -> bool:
     """Whether a certificate applies: the one for output perturbation is about the unconstrained optimum only."""
     return perturbation == "covariance" or not problem.radius_stated
+
+
+def _require_reachable(
+    generator: Generator,
+    perturbation: Perturbation,
+    method: Method,
+    calibration: str,
+    levels: Sequence[float] | None,
+    n_levels: int | None,
+    problem: Problem,
+    max_epsilon: float | None,
+) -> None:
+    """Raise if the method's first step would not fit the budget; the other methods say so when they are run."""
+    if max_epsilon is None:
+        return
+    if method == "certified" or (method == "auto" and can_certify(problem, perturbation)):
+        require_affordable(generator.risk, problem, _NULL_AT_MOST * problem.failure_probability, max_epsilon)
+    elif method in ("above_threshold", "auto"):
+        plan_test(
+            problem,
+            perturbation,
+            risk_error=generator.query().error_bound,
+            calibration=calibration,
+            levels=levels,
+            n_levels=n_levels,
+            max_epsilon=max_epsilon,
+        )
 
 
 def _certified(
@@ -324,22 +404,28 @@ def _details(
     noise: Noise,
     calibration: str,
     method: Method,
+    goal: Goal | None,
 ) -> dict[str, Any]:
     tested = method in ("above_threshold", "doubling") or release.method == "above_threshold"
     # a certified search may end before any noise goes on the minimiser, and says itself what it used
     settled = noise == "laplace" or method in ("auto", "certified")
     kind = release.noise if settled else "over the reals"
+    exact = tuple(part for part in generator.exact if kind == "exact" or part != "generation noise")
+    charged = (*generator.charged, *(GRADIENTS_CHARGED if method in ("auto", "certified", "stationarity") else ()))
+    if isinstance(goal, RelativeExcessRisk):
+        charged = (*charged, *GAP_CHARGED)
+    elif goal is not None:  # no risk and no gradient is looked at
+        count = isinstance(goal, ErrorRate)
+        exact = (*exact, *COUNT_EXACT) if count else exact
+        charged = (*(part for part in generator.charged if part not in CHARGED), *(() if count else SQUARES_CHARGED))
     return {
         "method": method,
         "perturbation": perturbation,
-        "calibration": calibration if tested else None,
-        "promise": promise_of(problem, method),
+        "calibration": calibration if tested else release.calibration,
+        "promise": promise_of(problem, method, goal, release.promise),
         "noise": kind,
-        "exact": tuple(part for part in generator.exact if kind == "exact" or part != "generation noise"),
-        "charged": (
-            *generator.charged,
-            *(GRADIENTS_CHARGED if method in ("auto", "certified", "stationarity") else ()),
-        ),
+        "exact": exact,
+        "charged": charged,
         "claims": (),  # doubling records its black box as a claim; here it is our own, and proved
         "parameters": {
             **release.parameters,
@@ -349,28 +435,6 @@ def _details(
             "paper_constants": problem.paper_constants,
         },
     }
-
-
-def promise_of(problem: Problem, method: Method) -> Promise:
-    """Say in words and numbers what the method promises about accuracy."""
-    alpha, gamma = problem.excess_risk, problem.failure_probability
-    about = "regularised empirical risk of the clipped, rounded rows"
-    common = {"radius": problem.radius, "regularization": problem.regularization}
-    if method == "fixed":
-        return Promise("no accuracy is promised", **common)
-    if method == "theory":
-        return Promise(
-            f"the expected excess {about} is at most {alpha:g}, against {problem.compared_with}",
-            excess_risk=alpha,
-            **common,
-        )
-    return Promise(
-        f"with probability at least {1 - gamma:g} over the noise, either nothing is released or the excess {about} "
-        f"is at most {alpha:g}, against {problem.compared_with}",
-        excess_risk=alpha,
-        failure_probability=gamma,
-        **common,
-    )
 
 
 def one_of(name: str, value: object, allowed: Sequence[object]) -> None:

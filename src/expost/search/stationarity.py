@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from expost.erm.gradient_sensitivity import gradient_sensitivity
 from expost.erm.losses import Loss
 from expost.erm.risk import Risk
-from expost.noise.laplace import discrete_laplace, geometric
-from expost.noise.source import WordSource, resolve_source
-from expost.search.calibration import CalibratedTest, calibrate
+from expost.noise.laplace import discrete_laplace
+from expost.noise.source import WordSource
+from expost.search.own_units import OwnUnitsTest, unit_of
 from expost.search.query import ErrorQuery
 
 _SLACK = 2  # grid units: rounding of the limit, and discrete against continuous tails
@@ -103,16 +103,31 @@ def best_share(test_cost: float, other_cost: float) -> float:
     return math.sqrt(test_cost) / (math.sqrt(test_cost) + math.sqrt(other_cost))
 
 
-_UNITS = 1 << 20  # grid units in one sensitivity
+class GradientLength:
+    """‖∇L(θ)‖₂ as a measure; its sensitivity is S(‖θ‖_∞)/n."""
+
+    def __init__(self, risk: Risk, loss: Loss, n: int) -> None:
+        self._risk, self._loss, self._n = risk, loss, n
+
+    def unit(self, theta: NDArray[np.float64]) -> float:
+        """Return the size of one unit."""
+        delta = gradient_sensitivity(self._loss, float(np.abs(theta).max(initial=0.0))) / self._n
+        return unit_of(delta, self._error(theta))
+
+    def units(self, theta: NDArray[np.float64], unit: float) -> int:
+        """Return the length in units, rounded up."""
+        return math.ceil((self._risk.gradient_norm(theta) + self._error(theta)) / unit)
+
+    def lower(self, theta: NDArray[np.float64]) -> float:
+        """Return a bound that needs no pass over the rows."""
+        return self._risk.gradient_lower(theta)
+
+    def _error(self, theta: NDArray[np.float64]) -> float:
+        return self._risk.gradient_error_bound(float(np.linalg.norm(theta)) * (1 + 1e-12))
 
 
-class StationarityRule(CalibratedTest):
+class StationarityRule(OwnUnitsTest):
     """AboveThreshold on the gradient norm, every hypothesis in units of its own sensitivity (theory B5 with B12).
-
-    *Released*: the first t whose ‖∇L(θ_t)‖/Δ_t, Δ_t = S(‖θ_t‖_∞)/n, passes a noisy limit. Δ_t is a function of the
-    released θ_t, so the ratio is a query of sensitivity one, and the costs are AboveThreshold's: e₁ + 2e₂ for
-    stopping, e₁ for never stopping. With limits τ/Δ_t − c − ρ + ν_t a wrong accept needs ν_t ≥ c + ρ, whatever the
-    Δ_t turn out to be, so the calibration made for a typical sensitivity keeps its promise for all.
 
     Parameters
     ----------
@@ -139,39 +154,12 @@ class StationarityRule(CalibratedTest):
         n_tests: int,
         random_state: int | WordSource | None = None,
     ) -> None:
-        source = resolve_source(random_state)
-        self.secure = source.secure
-        self.n_tests = n_tests
-        self._risk, self._loss, self._n, self._target = risk, loss, n, target
-        typical = gradient_sensitivity(loss, 1.0) / n
-        self.calibration = calibrate(
-            "tight",
+        super().__init__(
+            GradientLength(risk, loss, n),
             target=target,
+            room=target,  # the best gradient is zero, so all of the target may go to noise
+            typical=gradient_sensitivity(loss, 1.0) / n,
             failure_probability=failure_probability,
             n_tests=n_tests,
-            sensitivity=typical,
+            random_state=random_state,
         )
-        margin = math.ceil((target - self.calibration.threshold) / typical * _UNITS) + _SLACK
-        on_threshold = geometric(self.calibration.epsilon_threshold, _UNITS, 1, random_state=source)
-        on_queries = geometric(self.calibration.epsilon_query, _UNITS, n_tests, random_state=source)
-        self._offsets = [int(noise) - int(on_threshold[0]) - margin for noise in on_queries]
-        self._next, self._done = 0, False
-
-    def accepts(self, hypothesis: object) -> bool:
-        """Test the next hypothesis."""
-        if self._done or self._next >= self.n_tests:
-            raise RuntimeError("this test is over; start another one for another search")
-        offset = self._offsets[self._next]
-        self._next += 1
-        theta = np.asarray(hypothesis, dtype=np.float64)
-        if offset <= 0 and self._risk.gradient_lower(theta) > self._target:
-            return False  # as the comparison below would say, whatever the unit is
-        error = self._risk.gradient_error_bound(float(np.linalg.norm(theta)) * (1 + 1e-12))
-        delta = gradient_sensitivity(self._loss, float(np.abs(theta).max(initial=0.0))) / self._n
-        unit = (delta + 2 * error) / (_UNITS - 1)  # so that rounding makes the sensitivity _UNITS exactly
-        limit = math.floor(self._target / unit) + offset
-        self._done = limit >= 0 and math.ceil((self._risk.gradient_norm(theta) + error) / unit) <= limit
-        return self._done
-
-    def __reduce__(self) -> str:
-        raise TypeError("a test holds private data and unrevealed noise; it cannot be pickled")

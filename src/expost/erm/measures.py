@@ -1,0 +1,103 @@
+"""What people measure a model by: the share of rows it gets wrong, and its mean squared error. Private.
+
+*Error rate.* A row is predicted positive where xᵀθ > 0, so a tie counts as negative, as ``predict`` does. Rows are
+multiples of 2⁻²⁰ with ‖x‖₁ ≤ 1; let θ be a multiple of a power of two g with ‖θ‖_∞ ≤ 2³³·g (:func:`to_grid`). Then
+every product and every partial sum of xᵀθ is a multiple of 2⁻²⁰g of at most 2⁵³ such units: float64 holds it
+exactly, in any order of summation and with or without fused multiply-add. The count is exact, and replacing a row
+moves it by at most one.
+
+*Mean squared error.* (y − xᵀθ)² lies in [0, (1 + m)²], m = ‖θ‖_∞, because ‖x‖₁ ≤ 1: sensitivity (1 + m)²/n
+(:func:`expost.erm.sensitivity.mean_square_sensitivity`). From sums or from rows, with a bound on the rounding error.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from expost.erm._private import Private
+from expost.erm._rounding import INFLATION, gamma, summation_length
+from expost.erm._types import FloatArray
+from expost.erm.objective import Objective
+from expost.erm.sums import Sums
+
+_STEPS_BITS = 33  # 2²⁰ units of a row times 2³³ steps of θ is 2⁵³
+
+
+def to_grid(theta: FloatArray, radius: float) -> FloatArray:
+    """Round θ with ‖θ‖_∞ ≤ radius to the public grid on which predictions are exact; a finer θ is never needed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(np.abs(to_grid(np.array([0.1, -2.0]), 7.0) - [0.1, -2.0]).max()) < 1e-9
+    True
+    """
+    step = math.ldexp(1.0, math.frexp(radius * (1.0 + 1e-6))[1] - _STEPS_BITS)
+    steps = np.clip(np.rint(np.asarray(theta) / step), -(2.0**_STEPS_BITS), 2.0**_STEPS_BITS)
+    return np.asarray(steps * step)
+
+
+def errors(objective: Objective, theta: FloatArray) -> int:
+    """Return how many rows θ, from :func:`to_grid`, misclassifies: exactly, whatever the order of summation."""
+    return int(np.count_nonzero((objective.predictions(theta) > 0.0) != (objective.y > 0.0)))
+
+
+class MeanSquare(Protocol):
+    """Mean of (y − xᵀθ)², and how far its computation may be off."""
+
+    def value(self, theta: FloatArray) -> float:
+        """Return the mean squared error, to within :meth:`error_bound`."""
+
+    def error_bound(self, largest_coordinate: float) -> float:
+        """Return a bound on the error of :meth:`value` over ‖θ‖_∞ ≤ m; public."""
+
+
+class MeanSquareBySums(Private):
+    """c − 2bᵀθ + θᵀAθ with A = XᵀX/n, b = Xᵀy/n, c = Σy²/n: no pass over the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sums = Sums(1, 1, np.array([[2**40]]), np.array([2**40]), 2**40)  # one row, x = y = 1
+    >>> MeanSquareBySums(sums).value(np.array([0.5]))
+    0.25
+    """
+
+    def __init__(self, sums: Sums) -> None:
+        self.n, self.p = sums.n, sums.p
+        self._gram, self._moment, self._square = sums.as_floats()
+
+    def value(self, theta: FloatArray) -> float:
+        """Return the quadratic, or zero where rounding has made it negative."""
+        return max(0.0, float(self._square - 2.0 * (self._moment @ theta) + theta @ (self._gram @ theta)))
+
+    def error_bound(self, largest_coordinate: float) -> float:
+        """Return γ_{2p+8}·(1 + m)².
+
+        Proof. Entries are rounded once. Σ_ij|A_ij||θ_i||θ_j| ≤ mean (Σ_j|x_j||θ_j|)² ≤ m², likewise Σ_j|b_j||θ_j| ≤ m
+        and c ≤ 1; the two nested products lose γ_{2p+2}·m², the single one γ_{p+2}·2m, the additions γ₃(1 + m)². ∎
+        """
+        return INFLATION * gamma(2 * self.p + 8) * (1.0 + largest_coordinate) ** 2
+
+
+class MeanSquareByRows(Private):
+    """The same by a pass over the rows, for losses that have no sums."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.n, self.p = objective.n, objective.p
+        self._objective = objective
+
+    def value(self, theta: FloatArray) -> float:
+        """Return the mean of squared residuals, summed in blocks."""
+        residual = self._objective.predictions(theta) - self._objective.y
+        return self._objective.mean(residual * residual)
+
+    def error_bound(self, largest_coordinate: float) -> float:
+        """Return γ_{K+2p+8}·(1 + m)², K the length of a blocked sum.
+
+        Proof. A residual is off by γ_{p+1}(1 + m), its square by twice that times (1 + m), the sum by γ_K(1 + m)². ∎
+        """
+        return INFLATION * gamma(summation_length(self.n) + 2 * self.p + 8) * (1.0 + largest_coordinate) ** 2
