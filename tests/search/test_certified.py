@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from expost import (
     AccuracyNotReached,
@@ -177,6 +177,50 @@ class TestCertificate:
             theta, certificate = best_certified(np.eye(3) * 0.1 + noise, vector, lam, 0.01, lever(1.0))
             violated += 0.5 * 0.15 * theta @ theta > certificate  # the optimum is zero
         assert violated > 20
+
+    def test_no_other_theta_has_a_certificate_much_smaller(self):
+        """Against a general minimiser started from several points; the candidates are points of the best curve."""
+        rng, lam = np.random.default_rng(7), 0.05
+        for _ in range(20):
+            p, noise = int(rng.integers(2, 6)), float(rng.choice([1e-3, 0.02, 0.1]))
+            root = rng.normal(size=(p, p)) * 0.2
+            second, first = root @ root.T - 0.04 * np.eye(p), rng.normal(size=p) * 0.1
+
+            def bound(theta, second=second, first=first, noise=noise):
+                gradient = second @ theta + lam * theta - first
+                return np.linalg.norm(gradient) + noise * math.hypot(np.linalg.norm(theta), 1.0)
+
+            starts = [np.zeros(p), np.linalg.solve(second + lam * np.eye(p), first), rng.normal(size=p)]
+            found = min(optimize.minimize(bound, start, method="Powell").fun for start in starts)
+            theta, certificate = best_certified(second, first, lam, noise, lever(1.0))
+            assert certificate == pytest.approx(bound(theta) ** 2 / (2 * lam), rel=1e-6)
+            assert math.sqrt(2 * lam * certificate) <= 1.02 * found
+
+    @pytest.mark.parametrize("parallel", [True, False])
+    def test_certificates_hold_under_fresh_noise(self, parallel):
+        """Where gradients bound risks exactly (no curvature), or θ* is far from Xᵀy; a fourth of β is caught.
+
+        With one strong direction and first moments elsewhere too, θ* is not parallel to them.
+        """
+        p, lam, gamma, split, size, runs = 6, 1.0, 0.1, 0.4, 0.02, 1500
+        beta, m = noise_norm(p, (1.0,), gamma), shrink(p, gamma)
+        second = np.diag([0.0 if parallel else 5.0] + [0.0] * (p - 1))
+        first = np.full(p, 0.8)
+        best = np.linalg.solve(second + lam * np.eye(p), first)
+        rng = np.random.default_rng([10, parallel])
+        violated = {1.0: 0, 0.25: 0}
+        for _ in range(runs):
+            B = np.triu(rng.laplace(size=(p, p)), 1)
+            B = (B + B.T + np.diag(rng.laplace(scale=2, size=p))) * size / (1 - split)
+            b = rng.laplace(scale=2, size=p) * size / split
+            for part in violated:
+                theta, certificate = best_certified(
+                    second + B, first + b, lam, part * size * beta, lambda r: math.hypot(r / (1 - split), m / split)
+                )
+                step = theta - best
+                violated[part] += 0.5 * step @ (second + lam * np.eye(p)) @ step > certificate
+        assert stats.binomtest(violated[1.0], runs, gamma, alternative="greater").pvalue > RARE
+        assert stats.binomtest(violated[0.25], runs, gamma, alternative="greater").pvalue < RARE
 
 
 def joint_norm(matrix, vector):

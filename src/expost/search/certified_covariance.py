@@ -40,7 +40,7 @@ from expost.search.stationarity import gradient_target
 _TYPICAL = 0.4  # ‖θ*‖ as a part of the radius, for which ε is split between XᵀX and Xᵀy
 _RATIO = 1.12  # from one level to the next
 _COUNT_BY = 4  # levels come in such multiples, so that one simulation serves several targets
-_SHIFTS = np.concatenate([[0.0], 2.0 ** np.arange(-5.0, 7.0)])  # ridge added to λ by the candidates, in units of λ
+_DAMPINGS = np.concatenate([[0.0], 2.0 ** np.arange(-16.0, 9.0)])  # μ of the candidates, in units of λ²
 
 
 @dataclass(frozen=True)
@@ -147,16 +147,18 @@ def best_certified(
 ) -> tuple[NDArray[np.float64], float]:
     """Return the candidate with the smallest certificate, and the certificate: noise is at most ``noise·lever(‖θ‖)``.
 
-    Candidates: ridge solutions of the noisy moments with negative eigenvalues clipped and several additional ridges,
-    and θ = 0. The certificate is evaluated for the θ returned, in the noisy moments as they are.
+    The smallest ‖ĝ‖ + noise·h(‖θ‖) is attained on one curve: with Ĥ = Z/n + λI and ĝ = Ĥθ − z/n, the sum is convex in θ
+    and its gradient, Ĥĝ/‖ĝ‖ + noise·h′(‖θ‖)θ/‖θ‖, is zero only for θ = (Ĥ² + μI)⁻¹Ĥz/n with some μ ≥ 0. Candidates are
+    θ = 0 and points of that curve. The certificate is evaluated for the θ returned.
     """
     values, vectors = np.linalg.eigh(second)
-    rotated = vectors.T @ first
-    denominators = np.maximum(values, 0.0)[:, None] + lam * (1 + _SHIFTS[None, :])
-    candidates = np.column_stack([rotated[:, None] / denominators, np.zeros_like(rotated)])
-    gradients = (values + lam)[:, None] * candidates - rotated[:, None]
+    rotated = (vectors.T @ first)[:, None]
+    bent = (values + lam)[:, None]
+    candidates = bent * rotated / np.maximum(bent**2 + lam**2 * _DAMPINGS, 1e-300)
+    candidates = np.column_stack([candidates, np.zeros(len(values))])
     lengths = np.linalg.norm(candidates, axis=0)
-    bounds = np.linalg.norm(gradients, axis=0) + noise * np.array([lever(float(length)) for length in lengths])
+    levers = np.array([lever(length) for length in lengths.tolist()])
+    bounds = np.linalg.norm(bent * candidates - rotated, axis=0) + noise * levers
     theta = vectors @ candidates[:, int(np.argmin(bounds))]
     # evaluated afresh for the θ that leaves, so that rounding in the eigenbasis does not matter
     gradient = second @ theta + lam * theta - first
