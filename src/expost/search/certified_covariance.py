@@ -11,7 +11,8 @@ every θ, ‖Bθ − b‖ ≤ (β/ε_t)·h(‖θ‖), h(r)² = (r/(1 − w))² +
     L(θ) − min L ≤ ‖∇L(θ)‖²/(2λ) ≤ (‖ĝ‖ + β·h(‖θ‖)/(nε_t))²/(2λ).
 
 *Split*: h(r) is smallest at w = 1/(1 + (r/m)^⅔), where the derivative of h² in w, 2r²/(1 − w)³ − 2m²/w³, is zero. r is
-a typical norm of θ*, taken as a part of the radius that θ* is known to lie within.
+a typical norm of the θ that is certified first: a part of the radius that θ* is known to lie within, but no more than
+a constant, because where the radius is large a θ much shorter than θ* will do.
 
 The θ released is the one, among candidates computed from Z and z, whose certificate is smallest; the event above
 covers all of them.
@@ -37,7 +38,7 @@ from expost.search.noise_norms import PART_UNITS, discreteness, noise_norm, shri
 from expost.search.plan import Problem
 from expost.search.stationarity import gradient_target
 
-_TYPICAL = 0.4  # ‖θ*‖ as a part of the radius, for which ε is split between XᵀX and Xᵀy
+_TYPICAL, _AT_MOST = 0.4, 2.5  # the norm for which ε is split between XᵀX and Xᵀy: part of the radius, and a limit
 _RATIO = 1.12  # from one level to the next
 _COUNT_BY = 4  # levels come in such multiples, so that one simulation serves several targets
 _DAMPINGS = np.concatenate([[0.0], 2.0 ** np.arange(-16.0, 9.0)])  # μ of the candidates, in units of λ²
@@ -63,7 +64,7 @@ class CovariancePlan:
         latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most.
         """
         target = gradient_target(problem.excess_risk, problem.regularization)
-        split = best_split(_TYPICAL * problem.radius, shrink(problem.p, failure_probability))
+        split = best_split(min(_TYPICAL * problem.radius, _AT_MOST), shrink(problem.p, failure_probability))
         plan = cls(problem, (), (), split, failure_probability)
         longest = problem.radius + target / problem.regularization
         reach = 1.3 * plan.lever(longest) / plan.lever(0.0)  # a margin, β being only roughly known
