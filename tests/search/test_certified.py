@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from expost import (
     AccuracyNotReached,
@@ -24,10 +24,10 @@ from expost.erm.risk import RidgeRisk
 from expost.erm.sums import Sums
 from expost.exceptions import TargetUnreachable
 from expost.noise.path import NoisePath
-from expost.search.certified_covariance import best_certified
+from expost.search.certified_covariance import best_certified, best_split
 from expost.search.few_statistics import FewPlan
 from expost.search.noise_energy import laplace_energy, spherical_energy
-from expost.search.noise_norms import PART_UNITS, noise_norms
+from expost.search.noise_norms import PART_UNITS, _below, _norm, noise_norm, shrink
 from expost.search.null_model import null_cost
 from expost.search.query import ErrorQuery
 from expost.search.run import make_generator, run
@@ -138,6 +138,10 @@ def test_few_statistics_sensitivities(k):
     assert worst_w <= 1 + 1e-12
 
 
+def lever(kappa):
+    return lambda norm: math.hypot(norm, kappa)
+
+
 class TestCertificate:
     def test_the_certificate_holds_on_its_event(self):
         """For noise of exactly the assumed size in random directions, the certificate bounds the true excess risk."""
@@ -153,7 +157,9 @@ class TestCertificate:
             noise *= size_b / np.linalg.norm(noise, 2)
             vector = rng.normal(size=p)
             vector *= size_v / np.linalg.norm(vector)
-            theta, certificate = best_certified(second + noise, first + vector, lam, size_b, size_v)
+            kappa = float(rng.choice([0.1, 1.0, 10.0]))
+            joint = float(np.linalg.norm(np.column_stack([noise, vector / kappa]), 2))
+            theta, certificate = best_certified(second + noise, first + vector, lam, joint, lever(kappa))
             best = np.linalg.solve(second + lam * np.eye(p), first)
             step = theta - best
             assert 0.5 * step @ (second + lam * np.eye(p)) @ step <= certificate
@@ -168,17 +174,65 @@ class TestCertificate:
             noise *= 0.1 / np.linalg.norm(noise, 2)
             vector = rng.normal(size=3)
             vector *= 0.1 / np.linalg.norm(vector)
-            theta, certificate = best_certified(np.eye(3) * 0.1 + noise, vector, lam, 0.01, 0.01)
+            theta, certificate = best_certified(np.eye(3) * 0.1 + noise, vector, lam, 0.01, lever(1.0))
             violated += 0.5 * 0.15 * theta @ theta > certificate  # the optimum is zero
         assert violated > 20
+
+    def test_no_other_theta_has_a_certificate_much_smaller(self):
+        """Against a general minimiser started from several points; the candidates are points of the best curve."""
+        rng, lam = np.random.default_rng(7), 0.05
+        for _ in range(20):
+            p, noise = int(rng.integers(2, 6)), float(rng.choice([1e-3, 0.02, 0.1]))
+            root = rng.normal(size=(p, p)) * 0.2
+            second, first = root @ root.T - 0.04 * np.eye(p), rng.normal(size=p) * 0.1
+
+            def bound(theta, second=second, first=first, noise=noise):
+                gradient = second @ theta + lam * theta - first
+                return np.linalg.norm(gradient) + noise * math.hypot(np.linalg.norm(theta), 1.0)
+
+            starts = [np.zeros(p), np.linalg.solve(second + lam * np.eye(p), first), rng.normal(size=p)]
+            found = min(optimize.minimize(bound, start, method="Powell").fun for start in starts)
+            theta, certificate = best_certified(second, first, lam, noise, lever(1.0))
+            assert certificate == pytest.approx(bound(theta) ** 2 / (2 * lam), rel=1e-6)
+            assert math.sqrt(2 * lam * certificate) <= 1.02 * found
+
+    @pytest.mark.parametrize("parallel", [True, False])
+    def test_certificates_hold_under_fresh_noise(self, parallel):
+        """Where gradients bound risks exactly (no curvature), or θ* is far from Xᵀy; a fourth of β is caught.
+
+        With one strong direction and first moments elsewhere too, θ* is not parallel to them.
+        """
+        p, lam, gamma, split, size, runs = 6, 1.0, 0.1, 0.4, 0.02, 1500
+        beta, m = noise_norm(p, (1.0,), gamma), shrink(p, gamma)
+        second = np.diag([0.0 if parallel else 5.0] + [0.0] * (p - 1))
+        first = np.full(p, 0.8)
+        best = np.linalg.solve(second + lam * np.eye(p), first)
+        rng = np.random.default_rng([10, parallel])
+        violated = {1.0: 0, 0.25: 0}
+        for _ in range(runs):
+            B = np.triu(rng.laplace(size=(p, p)), 1)
+            B = (B + B.T + np.diag(rng.laplace(scale=2, size=p))) * size / (1 - split)
+            b = rng.laplace(scale=2, size=p) * size / split
+            for part in violated:
+                theta, certificate = best_certified(
+                    second + B, first + b, lam, part * size * beta, lambda r: math.hypot(r / (1 - split), m / split)
+                )
+                step = theta - best
+                violated[part] += 0.5 * step @ (second + lam * np.eye(p)) @ step > certificate
+        assert stats.binomtest(violated[1.0], runs, gamma, alternative="greater").pvalue > RARE
+        assert stats.binomtest(violated[0.25], runs, gamma, alternative="greater").pvalue < RARE
+
+
+def joint_norm(matrix, vector):
+    return float(np.linalg.norm(np.column_stack([matrix, vector]), 2))
 
 
 @pytest.mark.parametrize("p", [1, 4, 15])
 def test_noise_norms_hold_along_real_paths(p):
-    """Fresh exact paths exceed the bounds at most as often as allowed; bounds half as large are exceeded more often."""
-    gamma, split, ratio, count = 0.1, 0.4, 1.3, 6
-    levels = [0.05 * ratio**t for t in range(count)]
-    beta_matrix, beta_vector = noise_norms(p, count, ratio, split, gamma)
+    """Fresh exact paths exceed the bound at most as often as allowed; a bound half as large is exceeded more often."""
+    gamma, split = 0.1, 0.4
+    levels = [0.05 * 1.3**t for t in range(6)]
+    beta, m = noise_norm(p, tuple(levels), gamma), shrink(p, gamma)
     rows, columns = np.triu_indices(p)
     weight = np.where(rows == columns, 1.0, 0.5)
     exceeded = exceeded_small = 0
@@ -187,31 +241,54 @@ def test_noise_norms_hold_along_real_paths(p):
         source = SeededSource([9, p, run_])
         matrix = NoisePath(np.zeros(rows.size, int), PART_UNITS, [(1 - split) * e for e in levels], random_state=source)
         vector = NoisePath(np.zeros(p, int), PART_UNITS, [split * e for e in levels], random_state=source)
-        ratio_seen = 0.0
+        seen = 0.0
         for level, a, b in zip(levels, matrix, vector, strict=True):
             B = np.zeros((p, p))
             B[rows, columns] = B[columns, rows] = a.values / 2.0**40 * weight
-            ratio_seen = max(
-                ratio_seen,
-                np.linalg.norm(B, 2) * level / beta_matrix,
-                np.linalg.norm(b.values / 2.0**40) * level / beta_vector,
-            )
-        exceeded += ratio_seen > 1
-        exceeded_small += ratio_seen > 1 / 2
+            seen = max(seen, joint_norm((1 - split) * B, split / m * b.values / 2.0**40) * level / beta)
+        exceeded += seen > 1
+        exceeded_small += seen > 1 / 2
     assert stats.binomtest(exceeded, runs, gamma, alternative="greater").pvalue > RARE
     assert stats.binomtest(exceeded_small, runs, gamma, alternative="greater").pvalue < RARE
+
+
+@pytest.mark.parametrize("p", [1, 2, 9])
+def test_a_norm_is_compared_without_computing_it(p):
+    rng = np.random.default_rng(p)
+    for _ in range(50):
+        matrix, vector = rng.laplace(size=(p, p)), rng.laplace(size=p) * rng.choice([0, 1, 10])
+        upper, size = np.triu(matrix), joint_norm(np.triu(matrix) + np.triu(matrix, 1).T, vector)
+        assert _norm(upper, vector) == pytest.approx(size, rel=1e-9)
+        assert _below(upper, vector, size * (1 + 1e-6))
+        assert not any(_below(upper, vector, limit) for limit in (size * (1 - 1e-6), size / 2, 0.0))
+
+
+def test_one_more_column_hardly_moves_the_norm():
+    """What makes one norm cheaper than two: β for (B, b/m) is within 7 % of the same quantile for B alone."""
+    p, rng = 40, np.random.default_rng(8)
+    alone = []
+    for _ in range(200):
+        B = np.triu(rng.laplace(size=(p, p)), 1)
+        alone.append(np.linalg.norm(B + B.T + np.diag(rng.laplace(scale=2, size=p)), 2))
+    assert noise_norm(p, (1.0,), 0.1) < 1.07 * np.quantile(alone, 0.9)
 
 
 @pytest.mark.parametrize("p", [120, 200])
 def test_proved_norms_hold(p):
     """Matrix Bernstein is far from tight: a single level stays well below it in 40 draws."""
-    beta_matrix, beta_vector = noise_norms(p, 1, 1.3, 0.4, 0.1)
+    beta, m = noise_norm(p, (1.0,), 0.1), shrink(p, 0.1)
     rng = np.random.default_rng(p)
     for _ in range(40):
-        B = rng.laplace(scale=2 / 0.6, size=(p, p)) / 2
-        B = np.triu(B, 1) + np.triu(B, 1).T + np.diag(rng.laplace(scale=2 / 0.6, size=p))
-        assert np.linalg.norm(B, 2) < beta_matrix
-        assert np.linalg.norm(rng.laplace(scale=2 / 0.4, size=p)) < beta_vector
+        B = rng.laplace(size=(p, p))
+        B = np.triu(B, 1) + np.triu(B, 1).T + np.diag(rng.laplace(scale=2, size=p))
+        assert joint_norm(B, rng.laplace(scale=2 / m, size=p)) < beta
+
+
+def test_the_split_is_the_best_for_its_norm():
+    for norm in (0.1, 1.0, 7.0):
+        split = best_split(norm, 1.3)
+        cost = [math.hypot(norm / (1 - w), 1.3 / w) for w in (split * 0.98, split, split * 1.02)]
+        assert cost[1] == min(cost)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "spherical"])

@@ -16,9 +16,9 @@ from expost import SeededSource
 from expost.erm.losses import SquaredLoss
 from expost.erm.statistics import Layout
 from expost.noise.path import NoisePath
-from expost.search.certified_covariance import _SPLIT, CovariancePlan, best_certified, charge
+from expost.search.certified_covariance import CovariancePlan, best_certified
 from expost.search.noise_energy import _square_sum_cvar, laplace_energy, spherical_energy
-from expost.search.noise_norms import PART_UNITS
+from expost.search.noise_norms import PART_UNITS, shrink
 from expost.search.plan import Problem
 from expost.search.stationarity import gradient_target
 
@@ -35,31 +35,30 @@ def covariance_plan(p: int, lam: float = 0.005, budget: float = math.inf, gamma:
 
 
 def suprema(plan: CovariancePlan, trials: int) -> np.ndarray:
-    """Return, for real paths of noise, the suprema over levels of ‖B‖ and ‖b‖ in units of what is allowed there."""
+    """Return, for real paths of noise, the suprema over levels of ‖(B, b/m)‖ in units of what is allowed there."""
     p = plan.problem.p
     layout = Layout(p)
-    beta_matrix, beta_vector = plan.norms()
-    found = np.zeros((trials, 2))
+    beta, m = plan.norm(), shrink(p, plan.failure_probability)
+    found = np.zeros(trials)
     for trial in range(trials):
         source = SeededSource([77, p, trial])
         matrices = NoisePath(
             np.zeros(layout.size - p, np.int64),
             PART_UNITS,
-            [level * (1 - _SPLIT) for level in plan.levels],
+            [level * (1 - plan.split) for level in plan.levels],
             random_state=source,
         )
         vectors = NoisePath(
-            np.zeros(p, np.int64), PART_UNITS, [level * _SPLIT for level in plan.levels], random_state=source
+            np.zeros(p, np.int64), PART_UNITS, [level * plan.split for level in plan.levels], random_state=source
         )
         for level, a, b in zip(plan.levels, matrices, vectors, strict=True):
             matrix, vector = layout.unpack(np.concatenate([a.values, b.values]))
-            top = float(np.abs(np.linalg.eigvalsh(matrix)).max())
-            sizes = level * np.array([top / beta_matrix, np.linalg.norm(vector) / beta_vector])
-            found[trial] = np.maximum(found[trial], sizes)
-    return found.max(axis=1)
+            joint = np.column_stack([(1 - plan.split) * matrix, plan.split * vector / m])
+            found[trial] = max(found[trial], level * np.linalg.norm(joint, 2) / beta)
+    return found
 
 
-@pytest.mark.parametrize(("p", "budget"), [(1, math.inf), (2, math.inf), (2, 1.0), (5, math.inf), (20, math.inf)])
+@pytest.mark.parametrize(("p", "budget"), [(1, math.inf), (2, math.inf), (2, 2.0), (5, math.inf), (20, math.inf)])
 def test_real_paths_stay_below_the_simulated_norms(p, budget):
     trials = 100
     found = suprema(covariance_plan(p, budget=budget), trials)
@@ -97,7 +96,11 @@ def test_a_certificate_holds_whenever_the_noise_is_as_small_as_stated():
         vector = rng.standard_normal(p)
         vector *= shift / np.linalg.norm(vector)
         gram, moment = x.T @ x / n, x.T @ y / n
-        theta, certificate = best_certified(gram + noise, moment + vector, lam, size, shift)
+        kappa = float(10 ** rng.uniform(-1, 1))
+        joint = float(np.linalg.norm(np.column_stack([noise, vector / kappa]), 2))
+        theta, certificate = best_certified(
+            gram + noise, moment + vector, lam, joint, lambda norm, kappa=kappa: math.hypot(norm, kappa)
+        )
         hessian = gram + lam * np.eye(p)
         step = theta - np.linalg.solve(hessian, moment)
         assert 0.5 * step @ hessian @ step <= certificate
@@ -155,8 +158,7 @@ def test_the_convolution_errs_upwards_and_by_little(gamma):
 def test_the_last_level_can_certify_every_optimum_in_few_dimensions(p, lam):
     plan = covariance_plan(p, lam)
     room = gradient_target(plan.problem.excess_risk, lam) * plan.problem.n * plan.levels[-1]
-    beta_matrix, beta_vector = plan.norms()
-    assert beta_vector + beta_matrix * plan.problem.radius <= room
+    assert plan.norm() * plan.lever(plan.problem.radius) <= room
 
 
 # --- what once did not hold ------------------------------------------------------------------------------------------
@@ -168,11 +170,10 @@ def test_the_last_level_can_certify_every_optimum(p, gamma):
     plan = covariance_plan(p, lam, gamma=gamma)
     problem = plan.problem
     room = gradient_target(problem.excess_risk, lam) * problem.n * plan.levels[-1]
-    beta_matrix, beta_vector = plan.norms()
-    assert beta_vector + beta_matrix * problem.radius <= room
+    assert plan.norm() * plan.lever(problem.radius) <= room
 
 
 def test_the_parts_of_a_level_do_not_exceed_its_charge():
     for k in range(200):
-        level = 0.01 * 1.0123**k
-        assert Fraction(level * (1 - _SPLIT)) + Fraction(level * _SPLIT) <= Fraction(charge(level))
+        plan, level = covariance_plan(2, lam=0.9**k), 0.01 * 1.0123**k
+        assert Fraction(level * (1 - plan.split)) + Fraction(level * plan.split) <= Fraction(plan.charge(level))

@@ -21,14 +21,14 @@ from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
 from expost.search.account import Account
-from expost.search.certified_covariance import CovariancePlan, certified_covariance, charge
+from expost.search.certified_covariance import CovariancePlan, certified_covariance
 from expost.search.covariance import CovarianceGenerator
 from expost.search.few_statistics import FewPlan, few_statistics
 from expost.search.null_model import null_model_qualifies, require_affordable
 from expost.search.plan import Problem
 from expost.search.threads import one_thread
 
-# How the failure probability is shared out.
+# How the failure probability is shared out; without few statistics, the certificate gets their share too.
 _NULL, _FEW, _COVARIANCE = 0.2, 0.35, 0.45
 _CLEARLY_LESS = 0.75  # few statistics are tried if expected to cost at most this part of second moments
 
@@ -61,8 +61,11 @@ def certified_ridge(
         full = CovariancePlan.of(problem, _COVARIANCE * gamma)
         assert full is not None  # without a budget there is always room
         few_plan = FewPlan.of(problem, _FEW * gamma, generator.risk)
-        use_few = few_plan.expected <= _CLEARLY_LESS * full.expected() if few is None else few
-        return _search(generator, problem, few_plan if use_few else None, full, first, budget, source)
+        if few_plan.expected <= _CLEARLY_LESS * full.expected() if few is None else few:
+            return _search(generator, problem, few_plan, full, first, budget, source)
+        alone = CovariancePlan.of(problem, (_FEW + _COVARIANCE) * gamma)
+        assert alone is not None
+        return _search(generator, problem, None, alone, first, budget, source)
 
 
 def _search(
@@ -76,7 +79,7 @@ def _search(
 ) -> Release:
     worst = budget
     if math.isinf(budget):
-        worst = add_losses(first, charge(full.levels[-1]), few_plan.most if few_plan is not None else 0.0)
+        worst = add_losses(first, full.charge(full.levels[-1]), few_plan.most if few_plan is not None else 0.0)
     account = Account("certified", worst, source.secure)
     gamma = problem.failure_probability
     if null_model_qualifies(generator.risk, problem, _NULL * gamma, account, source):
@@ -88,7 +91,7 @@ def _search(
         theta = few_statistics(generator.sums, generator.risk, few_plan, account, budget, source)
         if theta is not None:
             return account.released(theta)
-    rest = full if math.isinf(budget) else CovariancePlan.of(problem, _COVARIANCE * gamma, budget, account.total)
+    rest = full if math.isinf(budget) else CovariancePlan.of(problem, full.failure_probability, budget, account.total)
     if rest is None:
         account.reasons.append("covariance certificate: no room left in the budget")
         raise account.refused()

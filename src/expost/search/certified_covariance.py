@@ -1,14 +1,18 @@
-"""Certified covariance perturbation (theory B6, first form): stop when what is released proves that it is good enough.
+"""Certified covariance perturbation (theory B6): stop when what is released proves that it is good enough.
 
 *Released*: Z = XᵀX + B and z = Xᵀy + b, level by level. *Neighbours*: one row replaced. *Sensitivity*: 2 each in ℓ₁;
 XᵀX gets the part 1 − w of ε_t and Xᵀy the part w. *Theorem (privacy)*: gradual release of both; the rule reads only
 released values, so stopping at t costs ε_t and nothing else.
 
-*Theorem (accuracy)*: suppose ‖B_t‖_op ≤ β_B/ε_t and ‖b_t‖ ≤ β_b/ε_t at every level (probability 1 − γ,
-`expost.search.noise_norms`). For any θ computed from Z and z, ĝ = (Zθ − z)/n + λθ is known and ∇L(θ) = ĝ − (Bθ −
-b)/n, so
+*Theorem (accuracy)*: `expost.search.noise_norms` has β and m such that with probability 1 − γ, at every level and for
+every θ, ‖Bθ − b‖ ≤ (β/ε_t)·h(‖θ‖), h(r)² = (r/(1 − w))² + (m/w)². For any θ computed from Z and z, ĝ = (Zθ − z)/n +
+λθ is known and ∇L(θ) = ĝ − (Bθ − b)/n, so
 
-    L(θ) − min L ≤ ‖∇L(θ)‖²/(2λ) ≤ (‖ĝ‖ + (β_B‖θ‖ + β_b)/(nε_t))²/(2λ).
+    L(θ) − min L ≤ ‖∇L(θ)‖²/(2λ) ≤ (‖ĝ‖ + β·h(‖θ‖)/(nε_t))²/(2λ).
+
+*Split*: h(r) is smallest at w = 1/(1 + (r/m)^⅔), where the derivative of h² in w, 2r²/(1 − w)³ − 2m²/w³, is zero. r is
+a typical norm of the θ that is certified first: a part of the radius that θ* is known to lie within, but no more than
+a constant, because where the radius is large a θ much shorter than θ* will do.
 
 The θ released is the one, among candidates computed from Z and z, whose certificate is smallest; the event above
 covers all of them.
@@ -16,7 +20,9 @@ covers all of them.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,22 +34,24 @@ from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
 from expost.search.account import Account
-from expost.search.noise_norms import PART_UNITS, SIMULATED_UP_TO, discreteness, noise_norms
+from expost.search.noise_norms import PART_UNITS, discreteness, noise_norm, shrink, simulated
 from expost.search.plan import Problem
 from expost.search.stationarity import gradient_target
 
-_SPLIT = 0.4  # the part of ε that Xᵀy gets; more when θ is short, less when it is long
-_RATIO = 1.3
-_SHIFTS = np.concatenate([[0.0], 2.0 ** np.arange(-5.0, 7.0)])  # ridge added to λ by the candidates, in units of λ
+_TYPICAL, _AT_MOST = 0.4, 2.5  # the norm for which ε is split between XᵀX and Xᵀy: part of the radius, and a limit
+_RATIO = 1.12  # from one level to the next
+_COUNT_BY = 4  # levels come in such multiples, so that one simulation serves several targets
+_DAMPINGS = np.concatenate([[0.0], 2.0 ** np.arange(-16.0, 9.0)])  # μ of the candidates, in units of λ²
 
 
 @dataclass(frozen=True)
 class CovariancePlan:
-    """Levels and noise norms; public."""
+    """Levels, their split, and how large noise gets; public."""
 
     problem: Problem
     levels: tuple[float, ...]
-    count: int
+    steps: tuple[float, ...]
+    split: float
     failure_probability: float
 
     @classmethod
@@ -52,55 +60,55 @@ class CovariancePlan:
     ) -> CovariancePlan | None:
         """Settle levels from where nothing could be certified yet to where all is; None if the budget has no room.
 
-        A certificate needs (β_B‖θ‖ + β_b)/(nε) ≤ √(2λα). It cannot be had while that fails for ‖θ‖ = 0, and it is had
-        at the latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most.
+        A certificate needs β·h(‖θ‖)/(nε) ≤ √(2λα). It cannot be had while that fails for ‖θ‖ = 0, and it is had at the
+        latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most.
         """
         target = gradient_target(problem.excess_risk, problem.regularization)
-        rough_matrix, rough_vector = _rough_norms(problem.p)
-        least = rough_vector / (problem.n * target)
+        split = best_split(min(_TYPICAL * problem.radius, _AT_MOST), shrink(problem.p, failure_probability))
+        plan = cls(problem, (), (), split, failure_probability)
         longest = problem.radius + target / problem.regularization
-        most = (
-            1.3 * _tail(problem.p, failure_probability) * (rough_vector + rough_matrix * longest) / (problem.n * target)
-        )
-        count = math.ceil(math.log(most / least) / math.log(_RATIO)) + 1
-        every = (least * _RATIO**t for t in range(count))
-        levels = tuple(level for level in every if add_losses(spent, charge(level)) <= budget)
-        if not levels:
-            return None
-        return cls(problem, levels, count, failure_probability)
+        reach = 1.3 * plan.lever(longest) / plan.lever(0.0)  # a margin, β being only roughly known
+        count = _COUNT_BY * math.ceil((math.log(reach) / math.log(_RATIO) + 1) / _COUNT_BY)
+        steps = tuple(_RATIO**t for t in range(count))
+        least = plan.expected(0.0)
+        levels = tuple(least * step for step in steps if add_losses(spent, plan.charge(least * step)) <= budget)
+        return dataclasses.replace(plan, levels=levels, steps=steps) if levels else None
 
-    def norms(self) -> tuple[float, float]:
-        """Return β_B and β_b; simulated at the first call for a p, so asked for only when a certificate is needed."""
-        problem = self.problem
-        matrix, vector = noise_norms(problem.p, self.count, _RATIO, _SPLIT, self.failure_probability)
-        extra = discreteness(problem.p, self.count, self.levels[-1])
-        return matrix + extra, vector + extra
+    def lever(self, norm: float) -> float:
+        """Return h(‖θ‖)."""
+        return math.hypot(norm / (1 - self.split), shrink(self.problem.p, self.failure_probability) / self.split)
+
+    def charge(self, level: float) -> float:
+        """Return what a level costs: its two parts as they are used, rounded up."""
+        return add_losses(level * (1 - self.split), level * self.split)
+
+    def norm(self) -> float:
+        """Return β; simulated at the first call for a p, so asked for only when a certificate is needed."""
+        beta = noise_norm(self.problem.p, self.steps, self.failure_probability)
+        return beta + discreteness(self.problem.p, len(self.steps), self.levels[-1])
 
     def expected(self, norm: float = 1.0) -> float:
         """Roughly what a certificate costs for an optimum of that norm; used to choose, never to promise."""
+        p, gamma = self.problem.p, self.failure_probability
+        if simulated(p, gamma):
+            rough = 2 * (math.sqrt(2 * p) + math.log(1 / gamma))  # the edge of a semicircle and a tail
+        else:
+            rough = noise_norm(p, (1.0,) * 12, gamma)  # proved, hence cheap
         target = gradient_target(self.problem.excess_risk, self.problem.regularization)
-        matrix, vector = _rough_norms(self.problem.p)
-        return _tail(self.problem.p, self.failure_probability) * (vector + matrix * norm) / (self.problem.n * target)
+        return rough * self.lever(norm) / (self.problem.n * target)
 
 
-def charge(level: float) -> float:
-    """Return what a level costs: its two parts as they are used, rounded up."""
-    return add_losses(level * (1 - _SPLIT), level * _SPLIT)
+def best_split(norm: float, shrunk: float) -> float:
+    """Return the part of ε that Xᵀy should get for an optimum of that norm.
 
-
-def _tail(p: int, gamma: float) -> float:
-    """Return roughly how far above the typical norm the bound lies; only places levels."""
-    if p > SIMULATED_UP_TO:
-        rough_matrix, rough_vector = _rough_norms(p)
-        matrix, vector = noise_norms(p, 24, _RATIO, _SPLIT, gamma)  # proved, hence cheap
-        return max(matrix / rough_matrix, vector / rough_vector)
-    return 1 + 1.5 * math.log(1 / gamma) / math.sqrt(p)
-
-
-def _rough_norms(p: int) -> tuple[float, float]:
-    """Return typical ε‖B‖ and ε‖b‖, only to place the levels: semicircle edge and root mean square."""
-    scale_matrix, scale_vector = 2 / (1 - _SPLIT), 2 / _SPLIT
-    return math.sqrt(2) * scale_matrix * (math.sqrt(p) + 0.5), math.sqrt(2 * p) * scale_vector
+    Examples
+    --------
+    >>> best_split(1.3, 1.3)
+    0.5
+    >>> round(best_split(10.4, 1.3), 6)
+    0.2
+    """
+    return 1 / (1 + math.cbrt(norm / shrunk) ** 2)
 
 
 def certified_covariance(
@@ -111,22 +119,18 @@ def certified_covariance(
     layout = Layout(p)
     packed = layout.pack(sums)
     matrices = NoisePath(
-        packed[: layout.size - p], PART_UNITS, [level * (1 - _SPLIT) for level in plan.levels], random_state=source
+        packed[: layout.size - p], PART_UNITS, [level * (1 - plan.split) for level in plan.levels], random_state=source
     )
     vectors = NoisePath(
-        packed[layout.size - p :], PART_UNITS, [level * _SPLIT for level in plan.levels], random_state=source
+        packed[layout.size - p :], PART_UNITS, [level * plan.split for level in plan.levels], random_state=source
     )
-    beta_matrix, beta_vector = plan.norms()
+    beta = plan.norm()
     before = account.generation
     for level, matrix, vector in zip(plan.levels, matrices, vectors, strict=True):
-        account.generation = add_losses(before, charge(level))
+        account.generation = add_losses(before, plan.charge(level))
         gram, moment = layout.unpack(np.concatenate([matrix.values, vector.values]))
         theta, certificate = best_certified(
-            gram / problem.n,
-            moment / problem.n,
-            problem.regularization,
-            beta_matrix / (problem.n * level),
-            beta_vector / (problem.n * level),
+            gram / problem.n, moment / problem.n, problem.regularization, beta / (problem.n * level), plan.lever
         )
         if certificate <= problem.excess_risk:
             account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {level:.3g}")
@@ -136,24 +140,31 @@ def certified_covariance(
 
 
 def best_certified(
-    second: NDArray[np.float64], first: NDArray[np.float64], lam: float, matrix_error: float, vector_error: float
+    second: NDArray[np.float64],
+    first: NDArray[np.float64],
+    lam: float,
+    noise: float,
+    lever: Callable[[float], float],
 ) -> tuple[NDArray[np.float64], float]:
-    """Return the candidate with the smallest certificate, and the certificate.
+    """Return the candidate with the smallest certificate, and the certificate: noise is at most ``noise·lever(‖θ‖)``.
 
-    Candidates: ridge solutions of the noisy moments with negative eigenvalues clipped and several additional ridges,
-    and θ = 0. The certificate is evaluated for the θ returned, in the noisy moments as they are.
+    The smallest ‖ĝ‖ + noise·h(‖θ‖) is attained on one curve: with Ĥ = Z/n + λI and ĝ = Ĥθ − z/n, the sum is convex in θ
+    and its gradient, Ĥĝ/‖ĝ‖ + noise·h′(‖θ‖)θ/‖θ‖, is zero only for θ = (Ĥ² + μI)⁻¹Ĥz/n with some μ ≥ 0. Candidates are
+    θ = 0 and points of that curve. The certificate is evaluated for the θ returned.
     """
     values, vectors = np.linalg.eigh(second)
-    rotated = vectors.T @ first
-    denominators = np.maximum(values, 0.0)[:, None] + lam * (1 + _SHIFTS[None, :])
-    candidates = np.column_stack([rotated[:, None] / denominators, np.zeros_like(rotated)])
-    gradients = (values + lam)[:, None] * candidates - rotated[:, None]
-    bounds = np.linalg.norm(gradients, axis=0) + matrix_error * np.linalg.norm(candidates, axis=0)
+    rotated = (vectors.T @ first)[:, None]
+    bent = (values + lam)[:, None]
+    candidates = bent * rotated / np.maximum(bent**2 + lam**2 * _DAMPINGS, 1e-300)
+    candidates = np.column_stack([candidates, np.zeros(len(values))])
+    lengths = np.linalg.norm(candidates, axis=0)
+    levers = np.array([lever(length) for length in lengths.tolist()])
+    bounds = np.linalg.norm(bent * candidates - rotated, axis=0) + noise * levers
     theta = vectors @ candidates[:, int(np.argmin(bounds))]
     # evaluated afresh for the θ that leaves, so that rounding in the eigenbasis does not matter
     gradient = second @ theta + lam * theta - first
     length = float(np.linalg.norm(theta))
-    norm = float(np.linalg.norm(gradient)) + matrix_error * length + vector_error
+    norm = float(np.linalg.norm(gradient)) + noise * lever(length)
     # rounding of the products: |second| has Frobenius norm below, hence γ_{2p}·(‖second‖_F + λ)‖θ‖ and the like
     size = (float(np.linalg.norm(second)) + lam) * length + float(np.linalg.norm(first))
     rounding = (4 * len(theta) + 32) * 2.0**-52 * size
