@@ -159,7 +159,7 @@ class TestCertificate:
             vector *= size_v / np.linalg.norm(vector)
             kappa = float(rng.choice([0.1, 1.0, 10.0]))
             joint = float(np.linalg.norm(np.column_stack([noise, vector / kappa]), 2))
-            theta, certificate = best_certified(second + noise, first + vector, lam, joint, lever(kappa))
+            theta, certificate = best_certified(second + noise, first + vector, lam, joint, lever(kappa), size_b)
             best = np.linalg.solve(second + lam * np.eye(p), first)
             step = theta - best
             assert 0.5 * step @ (second + lam * np.eye(p)) @ step <= certificate
@@ -174,7 +174,7 @@ class TestCertificate:
             noise *= 0.1 / np.linalg.norm(noise, 2)
             vector = rng.normal(size=3)
             vector *= 0.1 / np.linalg.norm(vector)
-            theta, certificate = best_certified(np.eye(3) * 0.1 + noise, vector, lam, 0.01, lever(1.0))
+            theta, certificate = best_certified(np.eye(3) * 0.1 + noise, vector, lam, 0.01, lever(1.0), 0.01)
             violated += 0.5 * 0.15 * theta @ theta > certificate  # the optimum is zero
         assert violated > 20
 
@@ -192,9 +192,29 @@ class TestCertificate:
 
             starts = [np.zeros(p), np.linalg.solve(second + lam * np.eye(p), first), rng.normal(size=p)]
             found = min(optimize.minimize(bound, start, method="Powell").fun for start in starts)
-            theta, certificate = best_certified(second, first, lam, noise, lever(1.0))
+            theta, certificate = best_certified(second, first, lam, noise, lever(1.0), math.inf)
             assert certificate == pytest.approx(bound(theta) ** 2 / (2 * lam), rel=1e-6)
             assert math.sqrt(2 * lam * certificate) <= 1.02 * found
+
+    def test_curvature_in_every_direction_makes_it_smaller(self):
+        """By (λ + λ_min − noise)/λ, and it still bounds the risk; counting no noise against the curvature is caught."""
+        rng, lam, violated = np.random.default_rng(8), 0.01, 0
+        for _ in range(300):
+            noise = rng.normal(size=(2, 2))
+            noise = (noise + noise.T) / 2
+            noise *= 0.2 / np.linalg.norm(noise, 2)
+            second, first = np.eye(2) * 0.25, rng.normal(size=2) * 0.01
+            shared = (second + noise, first, lam, 0.2, lambda norm: norm)
+            (theta, plain), (_, sharp) = best_certified(*shared, math.inf), best_certified(*shared, 0.2)
+            lowest = np.linalg.eigvalsh(second + noise)[0]
+            assert sharp == pytest.approx(plain * lam / (lam + max(0.0, lowest - 0.2)), rel=1e-6)
+            hessian = second + lam * np.eye(2)
+            gradient = hessian @ theta - first
+            risk = 0.5 * gradient @ np.linalg.solve(hessian, gradient)
+            assert risk <= sharp
+            exact = np.linalg.norm(gradient) ** 2 / 2  # what a certificate with no slack in ‖∇L(θ)‖ would divide
+            violated += risk > exact / (lam + lowest)
+        assert violated > 20
 
     @pytest.mark.parametrize("parallel", [True, False])
     def test_certificates_hold_under_fresh_noise(self, parallel):
@@ -215,7 +235,12 @@ class TestCertificate:
             b = rng.laplace(scale=2, size=p) * size / split
             for part in violated:
                 theta, certificate = best_certified(
-                    second + B, first + b, lam, part * size * beta, lambda r: math.hypot(r / (1 - split), m / split)
+                    second + B,
+                    first + b,
+                    lam,
+                    part * size * beta,
+                    lambda r: math.hypot(r / (1 - split), m / split),
+                    part * size * beta / (1 - split),
                 )
                 step = theta - best
                 violated[part] += 0.5 * step @ (second + lam * np.eye(p)) @ step > certificate

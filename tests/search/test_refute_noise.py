@@ -99,7 +99,7 @@ def test_a_certificate_holds_whenever_the_noise_is_as_small_as_stated():
         kappa = float(10 ** rng.uniform(-1, 1))
         joint = float(np.linalg.norm(np.column_stack([noise, vector / kappa]), 2))
         theta, certificate = best_certified(
-            gram + noise, moment + vector, lam, joint, lambda norm, kappa=kappa: math.hypot(norm, kappa)
+            gram + noise, moment + vector, lam, joint, lambda norm, kappa=kappa: math.hypot(norm, kappa), size
         )
         hessian = gram + lam * np.eye(p)
         step = theta - np.linalg.solve(hessian, moment)

@@ -8,7 +8,10 @@ released values, so stopping at t costs ε_t and nothing else.
 every θ, ‖Bθ − b‖ ≤ (β/ε_t)·h(‖θ‖), h(r)² = (r/(1 − w))² + (m/w)². For any θ computed from Z and z, ĝ = (Zθ − z)/n +
 λθ is known and ∇L(θ) = ĝ − (Bθ − b)/n, so
 
-    L(θ) − min L ≤ ‖∇L(θ)‖²/(2λ) ≤ (‖ĝ‖ + β·h(‖θ‖)/(nε_t))²/(2λ).
+    L(θ) − min L ≤ ‖∇L(θ)‖²/(2μ) ≤ (‖ĝ‖ + β·h(‖θ‖)/(nε_t))²/(2μ),
+
+where L is μ-strongly convex for μ = λ, and on the same event for μ = λ + λ_min(Z)/n − β/((1 − w)nε_t): its Hessian is
+Z/n + λI − B/n. Few columns of similar scale have such curvature in every direction; the certificate then comes earlier.
 
 *Split*: h(r) is smallest at w = 1/(1 + (r/m)^⅔), where the derivative of h² in w, 2r²/(1 − w)³ − 2m²/w³, is zero. r is
 a typical norm of the θ that is certified first: a part of the radius that θ* is known to lie within, but no more than
@@ -40,6 +43,7 @@ from expost.search.stationarity import gradient_target
 
 _TYPICAL, _AT_MOST = 0.4, 2.5  # the norm for which ε is split between XᵀX and Xᵀy: part of the radius, and a limit
 _RATIO = 1.12  # from one level to the next
+_EARLIER = 2.0  # a certificate with μ = λ first comes this many times above the first level
 _COUNT_BY = 4  # levels come in such multiples, so that one simulation serves several targets
 _DAMPINGS = np.concatenate([[0.0], 2.0 ** np.arange(-16.0, 9.0)])  # μ of the candidates, in units of λ²
 
@@ -60,17 +64,18 @@ class CovariancePlan:
     ) -> CovariancePlan | None:
         """Settle levels from where nothing could be certified yet to where all is; None if the budget has no room.
 
-        A certificate needs β·h(‖θ‖)/(nε) ≤ √(2λα). It cannot be had while that fails for ‖θ‖ = 0, and it is had at the
-        latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most.
+        A certificate needs β·h(‖θ‖)/(nε) ≤ √(2μα). It cannot be had while that fails for ‖θ‖ = 0, and it is had at the
+        latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most, and μ = λ. How much larger μ
+        is depends on the rows; levels begin where μ = 4λ would do.
         """
         target = gradient_target(problem.excess_risk, problem.regularization)
         split = best_split(min(_TYPICAL * problem.radius, _AT_MOST), shrink(problem.p, failure_probability))
         plan = cls(problem, (), (), split, failure_probability)
         longest = problem.radius + target / problem.regularization
-        reach = 1.3 * plan.lever(longest) / plan.lever(0.0)  # a margin, β being only roughly known
+        reach = 1.3 * _EARLIER * plan.lever(longest) / plan.lever(0.0)  # a margin, β being only roughly known
         count = _COUNT_BY * math.ceil((math.log(reach) / math.log(_RATIO) + 1) / _COUNT_BY)
         steps = tuple(_RATIO**t for t in range(count))
-        least = plan.expected(0.0)
+        least = plan.expected(0.0) / _EARLIER
         levels = tuple(least * step for step in steps if add_losses(spent, plan.charge(least * step)) <= budget)
         return dataclasses.replace(plan, levels=levels, steps=steps) if levels else None
 
@@ -130,7 +135,12 @@ def certified_covariance(
         account.generation = add_losses(before, plan.charge(level))
         gram, moment = layout.unpack(np.concatenate([matrix.values, vector.values]))
         theta, certificate = best_certified(
-            gram / problem.n, moment / problem.n, problem.regularization, beta / (problem.n * level), plan.lever
+            gram / problem.n,
+            moment / problem.n,
+            problem.regularization,
+            beta / (problem.n * level),
+            plan.lever,
+            beta / (problem.n * level * (1 - plan.split)),
         )
         if certificate <= problem.excess_risk:
             account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {level:.3g}")
@@ -145,6 +155,7 @@ def best_certified(
     lam: float,
     noise: float,
     lever: Callable[[float], float],
+    matrix_noise: float,
 ) -> tuple[NDArray[np.float64], float]:
     """Return the candidate with the smallest certificate, and the certificate: noise is at most ``noise·lever(‖θ‖)``.
 
@@ -168,4 +179,9 @@ def best_certified(
     # rounding of the products: |second| has Frobenius norm below, hence γ_{2p}·(‖second‖_F + λ)‖θ‖ and the like
     size = (float(np.linalg.norm(second)) + lam) * length + float(np.linalg.norm(first))
     rounding = (4 * len(theta) + 32) * 2.0**-52 * size
-    return np.asarray(theta), (norm * (1 + 1e-9) + rounding) ** 2 / (2 * lam)
+    # an eigenvalue is off by less than that too, relative to the largest
+    lowest = (
+        float(values[0]) - matrix_noise * (1 + 1e-9) - (4 * len(theta) + 32) * 2.0**-52 * float(np.linalg.norm(second))
+    )
+    convexity = lam + max(0.0, lowest) * (1 - 1e-9)
+    return np.asarray(theta), (norm * (1 + 1e-9) + rounding) ** 2 / (2 * convexity)
