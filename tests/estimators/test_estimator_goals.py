@@ -50,6 +50,22 @@ def test_error_rate_is_that_of_predict():
     assert "misclassified rows" in model.release_.exact[-1]
 
 
+def test_ties_are_predicted_as_they_were_counted():
+    """A row in the middle of its bounds has log odds of zero; in the caller's units rounding would give them a sign."""
+    rng = np.random.default_rng(1)
+    cells = rng.integers(0, 11, (5_000, 5)).astype(float)
+    cells[:2_000] = 5.0
+    labels = np.where((cells - 5) @ [1, -1, 0.5, 0.3, -0.2] > 0, "yes", "no")
+    signs = set()
+    for seed in range(8):
+        model = logistic(goal=ErrorRate(0.25, margin=0.6), random_state=seed).fit(cells, labels)
+        signs |= set(np.sign(cells @ model.coef_[0] + model.intercept_[0])[:2_000])
+        assert not model.decision_function(cells[:2_000]).any()
+        assert 1 - model.score(cells, labels) <= 0.25
+    assert 1.0 in signs  # plain arithmetic gets some of them wrong
+    assert model.decision_function(cells[2_000:]).all()
+
+
 @pytest.mark.parametrize(("make", "y"), [(ridge, Y), (logistic, LABELS)])
 def test_relative_excess_risk(make, y):
     model = make(goal=RelativeExcessRisk(0.3), max_epsilon=3.0).fit(X, y)

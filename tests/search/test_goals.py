@@ -31,9 +31,11 @@ from expost import (
 )
 from expost.erm.measures import MeanSquareByRows, MeanSquareBySums, errors, to_grid
 from expost.erm.objective import Objective
+from expost.privacy.composition import add_losses
 from expost.search import own_units
 from expost.search.gap_probe import GapPlan, probe_gap
 from expost.search.own_units import UNITS, OwnUnitsTest
+from expost.search.relative import _left, _with_probe
 from expost.search.run import make_generator
 from expost.search.tested_goal import ErrorShare, SquaredErrorMean
 
@@ -366,8 +368,75 @@ class TestRefusals:
         assert release.epsilon_probe > 0
         assert "what is left of the budget" in release.parameters["reasons"][0]
 
+    def test_a_budget_spent_to_the_last_bit(self):
+        """The probe joins the method's own, and what that rounds up to must not break the budget after the fact."""
+        rng = np.random.default_rng(13)
+        for _ in range(300):
+            budget = 10 ** rng.uniform(-3, 2)
+            spent = budget * rng.uniform(0.001, 0.5)
+            left = _left(budget, spent)
+            probe, test = left * rng.uniform(0, 0.3, 2)
+            generation = left - probe - test
+            while add_losses(generation, test, probe) > left:
+                generation = math.nextafter(generation, 0)
+            found = Release(
+                status="refused",
+                method="certified",
+                epsilon_generation=generation,
+                epsilon_test=test,
+                epsilon_probe=probe,
+                epsilon_worst_case=left,
+            )
+            joined = _with_probe(found, spent, budget, "")
+            assert budget * (1 - 1e-11) < joined.epsilon <= joined.epsilon_worst_case == budget
+
 
 class TestArguments:
+    @pytest.mark.parametrize("number", [np.float16, np.float32])
+    def test_numbers_of_less_precision(self, number):
+        """They become floats: limits are computed from them, and releases are written as JSON."""
+        for goal in (ErrorRate(number(0.25), number(0.5)), MeanSquaredError(number(0.25)), RelativeExcessRisk(0.5)):
+            assert all(type(value) is float for value in dataclasses.astuple(goal))
+        generator, problem, kind, _ = classification()
+        common = {"method": "auto", "perturbation": kind, "random_state": 0}
+        first = outcome(generator, problem, goal=ErrorRate(number(0.25), number(0.5)), **common)
+        assert first == outcome(generator, problem, goal=ErrorRate(0.25, 0.5), **common)
+        assert Release.from_json(first.to_json()) == first
+
+    @pytest.mark.parametrize("max_epsilon", [None, 5.0])
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"method": "above_threshold", "levels": [0.1, 0.2], "n_levels": 2}, "not both"),
+            ({"method": "above_threshold", "levels": [0.2, 0.1]}, "increasing"),
+            ({"method": "above_threshold", "n_levels": 0}, "n_levels"),
+            ({"method": "above_threshold", "calibration": "loose"}, "calibration"),
+            ({"method": "doubling", "calibration": "loose"}, "calibration"),
+            ({"method": "doubling", "factor": 1.0}, "factor"),
+            ({"method": "stationarity", "n_levels": 2.5}, "n_levels"),
+            ({"method": "certified"}, "leave radius out"),
+        ],
+    )
+    def test_mistakes_are_found_before_the_gap_is_measured(self, given, message, max_epsilon):
+        generator, problem, kind, rows = regression(20_000, loss=HuberLoss(0.5))
+        if given["method"] == "certified":
+            problem = dataclasses.replace(problem, radius=1.0, radius_stated=True)
+            generator = make_generator(rows, problem, kind)
+        source = SeededSource(0)
+        common = {"perturbation": kind, "max_epsilon": max_epsilon, "random_state": source}
+        with pytest.raises(ValueError, match=message):
+            run(generator, problem, goal=RelativeExcessRisk(0.5), **common, **given)
+        np.testing.assert_array_equal(source.words(4), SeededSource(0).words(4))
+
+    @pytest.mark.parametrize("method", ["stationarity", "doubling", "above_threshold"])
+    def test_hopeless_budgets_are_found_before_the_gap_is_measured(self, method):
+        generator, problem, kind, _ = regression(20_000)
+        source = SeededSource(0)
+        common = {"perturbation": kind, "max_epsilon": 0.1, "random_state": source}
+        with pytest.raises(TargetUnreachable, match="Nothing was spent"):
+            run(generator, problem, method=method, goal=RelativeExcessRisk(0.003), **common)
+        np.testing.assert_array_equal(source.words(4), SeededSource(0).words(4))
+
     @pytest.mark.parametrize(
         ("make", "message"),
         [

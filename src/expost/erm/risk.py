@@ -223,10 +223,14 @@ class GeneralRisk(Private):
         # γ with p + 4 and not p: the subtraction in θ − θ̂ and the sums the product goes into are rounded as well.
         size = float(np.linalg.norm(minimum.gradient))
         self._gradient_error = minimum.gradient_rounding + gamma(self.p + 4) * size
-        # Bounds the rounding of dᵀCd and of the factor before it, as a part of (c + λ)‖d‖².
-        self._relative_rounding = gamma(summation_length(self.n) + 2 * self.p + loss.EVALUATION_ULPS + 16) + 1e-9
         natural = loss.radius(lam)
         self._norm = natural if minimum.radius is None else min(minimum.radius, natural)
+        # Bounds the rounding of dᵀCd and of the factor before it, as a part of (c + λ)‖d‖². Predictions are off by
+        # γ_p‖θ̂‖, which changes φ″ by a part M of that.
+        moved = (loss.self_concordance or 0.0) * gamma(self.p) * (self._norm + minimum.distance_bound)
+        self._relative_rounding = (
+            gamma(summation_length(self.n) + 2 * self.p + loss.EVALUATION_ULPS + 16) + 1e-9 + 2.0 * moved
+        )
         self._minimum_error = minimum_error_bound(
             loss, lam, self._norm + minimum.distance_bound, minimum.tolerance, minimum.radius_tolerance
         )

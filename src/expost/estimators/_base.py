@@ -195,6 +195,14 @@ class AccuracyFirstEstimator(BaseEstimator):
         result: NDArray[np.float64] = checked @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0]
         return result
 
+    def _linear_rounding(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Bound the rounding in :meth:`_linear`, that of the intercept included, for rows near the middle of bounds."""
+        size = np.abs(self._checked(X, dtype=np.float64, reset=False))
+        part = (size.shape[1] + 8) * np.finfo(np.float64).eps
+        # eps is two roundings, one for the intercept: it is such a sum too, over the middle of the bounds
+        largest = (part * size) @ np.abs(np.ravel(self.coef_)) + part * abs(float(np.ravel(self.intercept_)[0]))
+        return np.asarray(largest)
+
 
 class _NamedColumns:
     """An array whose columns have names."""

@@ -204,7 +204,10 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         return found, (CLASSES_NOT_COVERED,)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the log odds of the positive class, X @ coef_ + intercept_.
+        """Return the log odds of the positive class, X @ coef_ + intercept_; zero where rounding alone gives the sign.
+
+        A row at the middle of all bounds has log odds of zero. Added up in the caller's units they would come out as a
+        rounding error of either sign, and a promised :class:`~expost.ErrorRate` would not be that of ``predict``.
 
         Parameters
         ----------
@@ -214,7 +217,8 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._linear(X)
+        odds, rounding = self._linear(X), self._linear_rounding(X)
+        return np.where(np.abs(odds) <= rounding, 0.0, odds)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict labels.

@@ -30,6 +30,7 @@ from expost.search.null_model import null_cost, null_model_qualifies, require_af
 from expost.search.output import OutputGenerator
 from expost.search.plan import Noise, Problem
 
+NO_RADIUS = "certified output perturbation compares with the unconstrained optimum; leave radius out"
 _TRACE_UNITS = 1 << 40
 _NOMINAL_TRACE = 0.1  # only balances the probe against what it saves; any value is sound
 # How the failure probability is shared out.
@@ -106,7 +107,7 @@ def certified_output(
 ) -> Release:
     """Release the minimiser with the most noise that provably meets the target."""
     if problem.radius_stated:
-        raise ValueError("certified output perturbation compares with the unconstrained optimum; leave radius out")
+        raise ValueError(NO_RADIUS)
     plan = OutputPlan.of(problem, noise, generator)
     budget = math.inf if max_epsilon is None else max_epsilon
     require_affordable(generator.risk, problem, _NULL * problem.failure_probability, budget)

@@ -24,7 +24,8 @@ class ErrorRate:
     Parameters
     ----------
     at_most : float
-        The share, strictly between 0 and 1. A row is predicted positive where xᵀθ > 0, as ``predict`` does.
+        The share, strictly between 0 and 1. A row is predicted positive where xᵀθ > 0, as ``predict`` does; a row
+        with xᵀθ = 0 (every column at the middle of its bounds, say) is predicted negative.
     margin : float, default=0.2
         Part of ``at_most`` that the test's noise may take up: a model within (1 − margin)·at_most is likely to pass.
         The test costs in proportion to 1/margin; a small one is for targets close to what the best model reaches.
@@ -39,8 +40,8 @@ class ErrorRate:
     margin: float = 0.2
 
     def __post_init__(self) -> None:
-        _between("at_most", self.at_most, 1.0)
-        _between("margin", self.margin, 1.0)
+        _settle(self, "at_most", 1.0)
+        _settle(self, "margin", 1.0)
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ class MeanSquaredError:
     margin: float = 0.2
 
     def __post_init__(self) -> None:
-        _between("at_most", self.at_most, math.inf)
-        _between("margin", self.margin, 1.0)
+        _settle(self, "at_most", math.inf)
+        _settle(self, "margin", 1.0)
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class RelativeExcessRisk:
     fraction: float
 
     def __post_init__(self) -> None:
-        _between("fraction", self.fraction, 1.0)
+        _settle(self, "fraction", 1.0)
 
 
 Goal = ErrorRate | MeanSquaredError | RelativeExcessRisk
@@ -116,8 +117,11 @@ def check_goal(goal: object, loss: Loss, method: str, *, calibration: str, on_fa
         raise ValueError(f"on_failure={on_failure!r} cannot keep {name}: the optimum of the risk need not meet it")
 
 
-def _between(name: str, value: object, end: float) -> None:
+def _settle(goal: object, name: str, end: float) -> None:
+    """Check that a field lies strictly between 0 and ``end``, and make it a float of full precision."""
+    value = getattr(goal, name)
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not 0 < value < end:  # type: ignore[operator]
+    if not number or not 0 < float(value) < end:
         what = "a positive finite number" if math.isinf(end) else f"a number strictly between 0 and {end:g}"
         raise ValueError(f"{name} must be {what}, got {value!r}")
+    object.__setattr__(goal, name, float(value))  # in single precision limits would be off by more than their slack

@@ -44,7 +44,7 @@ class OutputGenerator:
 
     exact = ("rows in fixed point", "generation noise", "test noise and comparisons")
     charged = (
-        "minimiser: solver tolerance and rounding to a public grid charged to its sensitivity",
+        "minimiser: solver tolerance and, with Laplace noise, rounding to a public grid charged to its sensitivity",
         *CHARGED,
     )
 

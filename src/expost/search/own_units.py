@@ -91,7 +91,8 @@ class OwnUnitsTest(CalibratedTest):
         offset = self._offsets[self._next]
         self._next += 1
         theta = np.asarray(hypothesis, dtype=np.float64)
-        if offset <= 0 and self._measure.lower(theta) > self._target:
+        # strictly negative, because two quotients by the unit may round to the same integer
+        if offset < 0 and self._measure.lower(theta) > self._target:
             return False  # as the comparison below would say, whatever the unit is
         unit = self._measure.unit(theta)
         limit = math.floor(self._target / unit) + offset

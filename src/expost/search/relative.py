@@ -41,7 +41,8 @@ def search_relative(
     risk, problem, goal
         What is searched; ``problem.excess_risk`` is not looked at.
     check
-        Called with the most hopeful problem and what the cheapest probe would leave, to raise before anything is spent.
+        Called with the most hopeful problem and what the cheapest probe would leave, to raise before anything is spent
+        whatever ``search`` would raise for its arguments; its errors must depend on public numbers only.
     search
         Called with the problem the probe leads to and what is left of the budget.
     max_epsilon
@@ -77,13 +78,11 @@ def search_relative(
 
 
 def _left(max_epsilon: float | None, spent: float) -> float | None:
-    """Return a budget that does not exceed the whole one together with what is spent."""
-    if max_epsilon is None:
-        return None
-    left = max_epsilon - spent
-    while add_losses(left, spent) > max_epsilon:
-        left = math.nextafter(left, 0)
-    return left
+    """Return a budget that does not exceed the whole one together with what is spent.
+
+    With room for a few roundings: the probe's loss joins one of the method's own, and each sum is rounded up.
+    """
+    return None if max_epsilon is None else (max_epsilon - spent) * (1 - 1e-12)
 
 
 def _refused(epsilon: float, worst: float, secure: bool, reason: str) -> Release:

@@ -25,15 +25,16 @@ from expost.noise.spherical_path import SphericalPath
 from expost.privacy.release import Release
 from expost.search.above_threshold import AboveThreshold
 from expost.search.certified import certified_ridge
-from expost.search.certified_output import certified_output
+from expost.search.certified_output import NO_RADIUS, certified_output
 from expost.search.core import search
 from expost.search.covariance import CHARGED, CovarianceGenerator, Solve, into_ball
 from expost.search.doubling import DoublingPlan, doubling_method
 from expost.search.goals import ErrorRate, Goal, RelativeExcessRisk, check_goal
 from expost.search.null_model import require_affordable
 from expost.search.output import OutputGenerator
-from expost.search.plan import Noise, Perturbation, Problem, plan_test, positive, stationary_levels
+from expost.search.plan import Noise, Perturbation, Problem, level_count, plan_test, positive, stationary_levels
 from expost.search.promises import promise_of
+from expost.search.query import ErrorQuery
 from expost.search.relative import search_relative
 from expost.search.stationarity import StationarityRule, gradient_target
 from expost.search.tested_goal import search_tested_goal
@@ -107,7 +108,15 @@ def run(
                         problem,
                         goal,
                         check=partial(
-                            _require_reachable, generator, perturbation, method, calibration, levels, n_levels
+                            _require_possible,
+                            generator,
+                            perturbation,
+                            method,
+                            noise,
+                            calibration,
+                            levels,
+                            n_levels,
+                            factor,
                         ),
                         search=lambda reduced, left: run(
                             generator,
@@ -181,26 +190,35 @@ def can_certify(problem: Problem, perturbation: Perturbation) -> bool:
     return perturbation == "covariance" or not problem.radius_stated
 
 
-def _require_reachable(
+def _require_possible(
     generator: Generator,
     perturbation: Perturbation,
     method: Method,
+    noise: Noise,
     calibration: str,
     levels: Sequence[float] | None,
     n_levels: int | None,
+    factor: float,
     problem: Problem,
     max_epsilon: float | None,
 ) -> None:
-    """Raise if the method's first step would not fit the budget; the other methods say so when they are run."""
-    if max_epsilon is None:
-        return
+    """Settle what the method would settle before it spends anything, so that it says now what it would say then."""
     if method == "certified" or (method == "auto" and can_certify(problem, perturbation)):
-        require_affordable(generator.risk, problem, _NULL_AT_MOST * problem.failure_probability, max_epsilon)
-    elif method in ("above_threshold", "auto"):
+        if not can_certify(problem, perturbation):
+            raise ValueError(NO_RADIUS)
+        budget = math.inf if max_epsilon is None else max_epsilon
+        require_affordable(generator.risk, problem, _NULL_AT_MOST * problem.failure_probability, budget)
+    elif method == "stationarity":
+        rule = _stationarity_rule(generator, problem, n_levels, 0)  # for its cost; the noise is never used
+        stationary_levels(problem, perturbation, rule.epsilon_stop, rule.n_tests, max_epsilon, noise)
+    elif method == "doubling":
+        _doubling_plan(generator.query(), problem, perturbation, noise, calibration, factor, max_epsilon)
+    else:
         plan_test(
             problem,
             perturbation,
             risk_error=generator.query().error_bound,
+            noise=noise,
             calibration=calibration,
             levels=levels,
             n_levels=n_levels,
@@ -229,18 +247,23 @@ def _stationary(
     source: WordSource,
 ) -> Release:
     """Gradual release stopped by the gradient test; levels as for the risk test, the budget kept likewise."""
-    n_tests = 32 if n_levels is None else n_levels
-    rule = StationarityRule(
+    rule = _stationarity_rule(generator, problem, n_levels, source)
+    levels = stationary_levels(problem, perturbation, rule.epsilon_stop, rule.n_tests, max_epsilon, noise)
+    return search(_path(generator, levels, noise, source), generator.hypothesis, rule)
+
+
+def _stationarity_rule(
+    generator: Generator, problem: Problem, n_levels: int | None, random_state: int | WordSource
+) -> StationarityRule:
+    return StationarityRule(
         generator.risk,
         problem.loss,
         problem.n,
         target=gradient_target(problem.excess_risk, problem.regularization),
         failure_probability=problem.failure_probability,
-        n_tests=n_tests,
-        random_state=source,
+        n_tests=level_count("tight", None, n_levels),
+        random_state=random_state,
     )
-    levels = stationary_levels(problem, perturbation, rule.epsilon_stop, n_tests, max_epsilon, noise)
-    return search(_path(generator, levels, noise, source), generator.hypothesis, rule)
 
 
 def _tested(
@@ -280,6 +303,26 @@ def _doubled(
     source: WordSource,
 ) -> Release:
     query = generator.query()
+    release = doubling_method(
+        lambda epsilon: _draw(generator, epsilon, noise, source),
+        query,
+        _doubling_plan(query, problem, perturbation, noise, calibration, factor, max_epsilon),
+        project=lambda theta: into_ball(theta, problem.radius),
+        random_state=source,
+    )
+    return release
+
+
+def _doubling_plan(
+    query: ErrorQuery,
+    problem: Problem,
+    perturbation: Perturbation,
+    noise: Noise,
+    calibration: str,
+    factor: float,
+    max_epsilon: float | None,
+) -> DoublingPlan:
+    """Settle rounds and test, or say that not even one round fits the budget."""
     first, last = 1 / problem.n, 4 * problem.theory_epsilon(perturbation, noise)
 
     def settle(last: float, max_epsilon: float | None) -> DoublingPlan:
@@ -302,15 +345,7 @@ def _doubled(
                 f"{max_epsilon:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, a smaller radius, "
                 f"or about {math.ceil(problem.n * least / max_epsilon * 1.1):,} rows. Nothing was spent."
             )
-    plan = settle(last, max_epsilon)
-    release = doubling_method(
-        lambda epsilon: _draw(generator, epsilon, noise, source),
-        query,
-        plan,
-        project=lambda theta: into_ball(theta, problem.radius),
-        random_state=source,
-    )
-    return release
+    return settle(last, max_epsilon)
 
 
 def _path(
