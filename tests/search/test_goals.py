@@ -392,6 +392,12 @@ class TestRefusals:
 
 
 class TestArguments:
+    @pytest.mark.parametrize("at_most", [1.0, 1e300])
+    def test_a_mean_square_that_any_rows_have(self, at_most):
+        generator, problem, kind, _ = regression()
+        with pytest.raises(ValueError, match="costs nothing"):
+            run(generator, problem, goal=MeanSquaredError(at_most), perturbation=kind, random_state=0)
+
     @pytest.mark.parametrize("number", [np.float16, np.float32])
     def test_numbers_of_less_precision(self, number):
         """They become floats: limits are computed from them, and releases are written as JSON."""
