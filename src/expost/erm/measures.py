@@ -42,7 +42,7 @@ def to_grid(theta: FloatArray, radius: float) -> FloatArray:
 
 def errors(objective: Objective, theta: FloatArray) -> int:
     """Return how many rows θ, from :func:`to_grid`, misclassifies: exactly, whatever the order of summation."""
-    return int(np.count_nonzero((objective.predictions(theta) > 0.0) != (objective.y > 0.0)))
+    return objective.count((objective.predictions(theta) > 0.0) != (objective.y > 0.0))
 
 
 class MeanSquare(Protocol):

@@ -140,6 +140,7 @@ def minimise(
     *,
     tolerance: float | None = None,
     radius: float | None = None,
+    counts: FloatArray | None = None,
 ) -> Minimum:
     """Return the minimiser of L(θ) = mean φ(xᵀθ, y) + (λ/2)‖θ‖², certified.
 
@@ -157,6 +158,8 @@ def minimise(
     radius : float, optional
         Minimise over ‖θ‖₂ ≤ radius. On the sphere the minimiser is that of L + (ν/2)‖θ‖² for some ν ≥ 0,
         and the certificate is about ∇L(θ) + νθ.
+    counts : array of shape (n,), optional
+        How many rows each given one stands for.
 
     Raises
     ------
@@ -171,7 +174,7 @@ def minimise(
     >>> minimum.theta.round(12)
     array([0.5])
     """
-    objective = Objective(loss, X, y, lam)
+    objective = Objective(loss, X, y, lam, counts)
     p = objective.p
     if radius is not None and not 0.0 < radius < math.inf:
         raise ValueError("radius must be positive and finite; leave it out for no ball")

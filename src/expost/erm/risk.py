@@ -196,6 +196,8 @@ class GeneralRisk(Private):
     minimum : Minimum
         From :func:`expost.erm.minimise.minimise` on the same rows; its ball, if any, is the set of
         comparison.
+    counts : array of shape (n,), optional
+        How many rows each given one stands for.
 
     Examples
     --------
@@ -207,8 +209,16 @@ class GeneralRisk(Private):
     1.0
     """
 
-    def __init__(self, loss: Loss, X: FloatArray, y: FloatArray, lam: float, minimum: Minimum) -> None:
-        objective = Objective(loss, X, y, lam)
+    def __init__(
+        self,
+        loss: Loss,
+        X: FloatArray,
+        y: FloatArray,
+        lam: float,
+        minimum: Minimum,
+        counts: FloatArray | None = None,
+    ) -> None:
+        objective = Objective(loss, X, y, lam, counts)
         if minimum.theta.shape != (objective.p,):
             raise ValueError("the minimum belongs to rows with another number of features")
         self.loss, self.lam, self.n, self.p = loss, lam, objective.n, objective.p
@@ -223,6 +233,7 @@ class GeneralRisk(Private):
         # γ with p + 4 and not p: the subtraction in θ − θ̂ and the sums the product goes into are rounded as well.
         size = float(np.linalg.norm(minimum.gradient))
         self._gradient_error = minimum.gradient_rounding + gamma(self.p + 4) * size
+        self._square_rounding = 2.0 * gamma(self.p + 8)
         natural = loss.radius(lam)
         self._norm = natural if minimum.radius is None else min(minimum.radius, natural)
         # Bounds the rounding of dᵀCd and of the factor before it, as a part of (c + λ)‖d‖². Predictions are off by
@@ -275,20 +286,24 @@ class GeneralRisk(Private):
             along += max(0.0, kept * float(step @ (self._curvature @ step)) - slack)
         return along / math.sqrt(square) * (1.0 - gamma(self.p + 16) * math.copysign(1.0, along))
 
-    def lower(self, theta: FloatArray) -> float:
+    def lower_by_distance(self, theta: FloatArray) -> float:
         """Return a rigorous lower bound on the excess risk: about (λ/2)‖θ − θ*‖².
 
         Strong convexity at θ̂, for every θ: L(θ) − L(θ̂) ≥ ∇L(θ̂)ᵀd + (λ/2)‖d‖², d = θ − θ̂. The first term
         is all but zero unless a ball holds θ̂ back. Subtracted: the gradient's error, the inexact minimum,
         rounding.
         """
-        step, square, linear, error = self._expand(theta)
-        quadratic = 0.5 * self.lam * square
-        slack = 2.0 * gamma(self.p + 8) * quadratic
-        if self._curvature is not None:
-            local, local_slack = self._local(step, square, -1.0)
-            quadratic += max(0.0, local - local_slack)
-        return linear + quadratic - error - slack
+        _, square, linear, error = self._expand(theta)
+        return linear + 0.5 * self.lam * square * (1.0 - self._square_rounding) - error
+
+    def lower(self, theta: FloatArray) -> float:
+        """Return a sharper bound than :meth:`lower_by_distance` where the loss's curvature at θ̂ says something."""
+        bound = self.lower_by_distance(theta)
+        if self._curvature is None:
+            return bound
+        step = theta - self.optimum
+        local, slack = self._local(step, float(step @ step), -1.0)
+        return bound + max(0.0, local - slack)
 
     def upper(self, theta: FloatArray) -> float:
         """Return a rigorous upper bound on the excess risk: about ½(θ − θ*)ᵀ(cΣ + λI)(θ − θ*), Σ = XᵀX/n.

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from expost.data.fixed_point import ONE
 from expost.data.rows import Rows
+from expost.erm.distinct import distinct
 from expost.erm.minimise import default_tolerance, minimise
 from expost.erm.risk import GeneralRisk
 from expost.erm.sensitivity import grid_sensitivity
@@ -50,12 +51,13 @@ class OutputGenerator:
 
     def __init__(self, rows: Rows, problem: Problem) -> None:
         self.problem = problem
-        x = rows.x.astype(np.float64) / ONE
-        y = rows.y.astype(np.float64) / ONE
+        kinds, targets, counts = distinct(rows)
+        x, y = kinds.astype(np.float64) / ONE, targets.astype(np.float64) / ONE
         radius = problem.radius if problem.radius_stated else None
         tolerance = default_tolerance(problem.loss, rows.n, rows.p, problem.regularization, radius)
-        found = minimise(problem.loss, x, y, problem.regularization, tolerance=tolerance, radius=radius)
-        self.risk = GeneralRisk(problem.loss, x, y, problem.regularization, found)
+        lam = problem.regularization
+        found = minimise(problem.loss, x, y, lam, tolerance=tolerance, radius=radius, counts=counts)
+        self.risk = GeneralRisk(problem.loss, x, y, lam, found, counts)
         self._distance = found.distance_bound
         delta = problem.output_sensitivity + 2 * math.sqrt(problem.p) * found.distance_bound
         self._grid = public_grid(delta / problem.p)
@@ -113,7 +115,7 @@ class OutputGenerator:
             risk.excess,
             sensitivity=problem.risk_sensitivity,
             error_bound=risk.excess_error_bound(problem.radius),
-            lower=risk.lower,
+            lower=(risk.lower_by_distance, risk.lower),
             upper=risk.upper,
         )
 

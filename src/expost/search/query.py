@@ -8,7 +8,7 @@ neighbouring answers then differ by at most ⌊(Δ + 2η)/g⌋ + 1 units, which 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -81,8 +81,8 @@ class ErrorQuery:
     error_bound
         Bound on the floating-point error of ``error`` and, if not zero, of adding this bound to it; public.
     lower, upper
-        Optional cheaper functions with lower(h) ≤ error(h) ≤ upper(h). They settle most comparisons, and never
-        differently: the noise is fixed before the query is asked.
+        Optional cheaper functions with lower(h) ≤ error(h) ≤ upper(h); of lower ones there may be several, the cheapest
+        first. They settle most comparisons, and never differently: the noise is fixed before the query is asked.
 
     Examples
     --------
@@ -98,14 +98,15 @@ class ErrorQuery:
         *,
         sensitivity: float,
         error_bound: float = 0.0,
-        lower: Callable[[Any], float] | None = None,
+        lower: Callable[[Any], float] | Sequence[Callable[[Any], float]] = (),
         upper: Callable[[Any], float] | None = None,
     ) -> None:
         scale = QueryGrid.of(sensitivity, error_bound=error_bound)
         self.grid, self.sensitivity = scale.grid, scale.units
         self.effective_sensitivity = scale.effective_sensitivity
         self.error_bound = error_bound
-        self._error, self._lower, self._upper = error, lower, upper
+        self._error, self._upper = error, upper
+        self._lower = (lower,) if callable(lower) else tuple(lower)
         self.evaluations = 0
 
     def _units(self, value: float) -> int:
@@ -114,8 +115,9 @@ class ErrorQuery:
     def at_most(self, hypothesis: Any, limit: int) -> bool:
         """Whether the error, rounded up to the grid, is at most ``limit`` units."""
         # The answer is the computed error plus η, hence never below the true error and at most 2η above it.
-        if self._lower is not None and self._units(self._lower(hypothesis)) > limit:
-            return False
+        for lower in self._lower:
+            if self._units(lower(hypothesis)) > limit:
+                return False
         if self._upper is not None and self._units(self._upper(hypothesis) + 2 * self.error_bound) <= limit:
             return True
         self.evaluations += 1
