@@ -41,6 +41,12 @@ SEARCHES: list[tuple[str, Loss, str, dict[str, str]]] = [
     ("logistic, auto", LogisticLoss(), "output", {"method": "auto"}),
     ("logistic, auto, spherical", LogisticLoss(), "output", {"method": "auto", "noise": "spherical"}),
     ("logistic, stationarity", LogisticLoss(), "output", {"method": "stationarity"}),
+    (
+        "logistic, above threshold, spherical",
+        LogisticLoss(),
+        "output",
+        {"method": "above_threshold", "noise": "spherical"},
+    ),
 ]
 
 
