@@ -16,7 +16,8 @@ from scipy import stats
 
 from expost import AccuracyNotReached, LogisticLoss, Problem, SeededSource, SquaredLoss, __version__, sums_of
 from expost.datasets import load_kddcup99, load_twitter_buzz
-from expost.search.run import make_generator, run
+from expost.search.generators import make_generator
+from expost.search.run import run
 
 RESULT = Path(__file__).parent / "results" / "privacy_bought.md"
 N, LAMBDA, GAMMA = 100_000, 0.005, 0.1

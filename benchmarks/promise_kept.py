@@ -27,7 +27,8 @@ from expost import (
     TargetUnreachable,
     __version__,
 )
-from expost.search.run import make_generator, run
+from expost.search.generators import make_generator
+from expost.search.run import run
 
 RESULT = Path(__file__).parent / "results" / "promise_kept.md"
 LAMBDA, GAMMA, ONE = 0.05, 0.1, 1 << 20

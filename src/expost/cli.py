@@ -25,7 +25,7 @@ from expost.progress import Progress
 from expost.search.calibration import CalibrationName
 from expost.search.goals import Goal
 from expost.search.plan import Noise, Perturbation
-from expost.search.run import Method
+from expost.search.settings import Method
 from expost.summary import summary
 
 NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written

@@ -14,7 +14,8 @@ from expost.datasets.paper import Dataset
 from expost.experiments import SIMULATION, Plan, Task, run_experiment
 from expost.experiments.methods import RIDGE
 from expost.experiments.table import COLUMNS, FINAL, read_rows
-from expost.search.run import make_generator, run
+from expost.search.generators import make_generator
+from expost.search.run import run
 
 FILES = {f"{name}.{kind}" for name in ("privacy", "accuracy", "split", "norm", "comparison") for kind in ("png", "svg")}
 FILES |= {FINAL, "settings.json", "summary.md"}

@@ -26,11 +26,12 @@ from expost.exceptions import TargetUnreachable
 from expost.noise.path import NoisePath
 from expost.search.certified_covariance import best_certified, best_split
 from expost.search.few_statistics import FewPlan
+from expost.search.generators import make_generator
 from expost.search.noise_energy import laplace_energy, spherical_energy
 from expost.search.noise_norms import PART_UNITS, _below, _norm, noise_norm, shrink
 from expost.search.null_model import null_cost
 from expost.search.query import ErrorQuery
-from expost.search.run import make_generator, run
+from expost.search.run import run
 from expost.search.stationarity import OneTest, gradient_target
 
 RARE = 1e-6

@@ -22,7 +22,7 @@ from expost import (
 )
 from expost.data.fixed_point import ONE
 from expost.search import QueryGrid, doubling_rounds, geometric_levels, plan_test
-from expost.search.run import make_generator
+from expost.search.generators import make_generator
 from expost.search.theory import (
     covariance_epsilon,
     output_logistic_epsilon,

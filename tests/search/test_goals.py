@@ -34,9 +34,9 @@ from expost.erm.objective import Objective
 from expost.privacy.composition import add_losses
 from expost.search import own_units
 from expost.search.gap_probe import GapPlan, probe_gap
+from expost.search.generators import make_generator
 from expost.search.own_units import UNITS, OwnUnitsTest
 from expost.search.relative import _left, _with_probe
-from expost.search.run import make_generator
 from expost.search.tested_goal import ErrorShare, SquaredErrorMean
 
 GAMMA, RARE, RUNS = 0.1, 1e-3, 200

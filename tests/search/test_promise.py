@@ -25,7 +25,7 @@ from expost import (
     run,
 )
 from expost.search import plan
-from expost.search.run import make_generator
+from expost.search.generators import make_generator
 
 from .tools import N, at_most_by_chance, classification_rows, regression_rows, regression_sums
 

@@ -20,9 +20,10 @@ from expost import AccuracyNotReached, Rows, SeededSource
 from expost.erm.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
 from expost.search import stationarity
 from expost.search.certified_covariance import CovariancePlan
+from expost.search.generators import make_generator
 from expost.search.null_model import null_cost, null_test
 from expost.search.plan import Problem
-from expost.search.run import make_generator, run
+from expost.search.run import run
 from expost.search.stationarity import OneTest, gradient_query
 
 from .tools import RARE, at_most_by_chance

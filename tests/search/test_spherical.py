@@ -30,8 +30,9 @@ from expost.erm import gradient_sensitivity
 from expost.exceptions import TargetUnreachable
 from expost.noise.spherical import spherical_noise
 from expost.search import plan_test
+from expost.search.generators import make_generator
 from expost.search.plan import stationary_levels
-from expost.search.run import make_generator, run
+from expost.search.run import run
 
 ALPHA, GAMMA, LAMBDA = 0.005, 0.1, 0.02
 TESTED = ["above_threshold", "stationarity", "doubling"]

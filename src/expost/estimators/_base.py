@@ -19,8 +19,9 @@ from expost.noise.source import resolve_source
 from expost.privacy.release import Release
 from expost.search.calibration import CalibrationName
 from expost.search.goals import Goal, MeanSquaredError, check_goal
-from expost.search.plan import Noise, Problem
-from expost.search.run import Method, one_of, run
+from expost.search.plan import Noise, Problem, one_of
+from expost.search.run import run
+from expost.search.settings import Method
 
 PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"
 BAD_ROWS_NOT_COVERED = (

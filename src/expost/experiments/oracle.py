@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import SeededSource
+from expost.search.generators import Generator
 from expost.search.plan import Perturbation, Problem
-from expost.search.run import Generator
 
 DRAWS = 100
 _UNIT = 1 << 40  # so fine that the noise is continuous for all purposes

@@ -17,8 +17,9 @@ from expost.experiments.plan import Job, Plan, Task
 from expost.experiments.table import Row
 from expost.noise.source import SeededSource
 from expost.search.covariance import Solve
+from expost.search.generators import Generator, make_generator
 from expost.search.plan import Perturbation, Problem
-from expost.search.run import Generator, make_generator, run
+from expost.search.run import run
 
 
 class Bench:

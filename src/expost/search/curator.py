@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from expost.data.rows import Rows
 from expost.erm.losses import Loss
 from expost.privacy.release import Release
+from expost.search.generators import make_generator
 from expost.search.plan import Perturbation, Problem
-from expost.search.run import make_generator
 
 
 @dataclass(frozen=True, repr=False)

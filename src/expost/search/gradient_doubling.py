@@ -61,7 +61,7 @@ def gradient_doubling(
     --------
     >>> import numpy as np
     >>> from expost import Problem, SeededSource, SquaredLoss, sums_of, Preparation
-    >>> from expost.search.run import make_generator
+    >>> from expost.search.generators import make_generator
     >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(20_000, 2))
     >>> recipe = Preparation(None, 1.0, target=(-1.0, 1.0), intercept_weight=0, n_columns=2)
     >>> rows = recipe.prepare_regression(X, X @ [1.0, -0.8])

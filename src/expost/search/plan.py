@@ -326,3 +326,9 @@ def positive(name: str, value: float) -> None:
     """Raise a helpful error unless ``value`` is a positive finite number."""
     if not (isinstance(value, int | float) and 0 < value < math.inf):
         raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+
+
+def one_of(name: str, value: object, allowed: Sequence[object]) -> None:
+    """Raise a helpful error unless ``value`` is one of ``allowed``."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
