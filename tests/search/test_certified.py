@@ -3,6 +3,7 @@
 Statistical tests are seeded; the false-alarm rate of each is stated where it is not 10⁻⁶.
 """
 
+import dataclasses
 import math
 
 import numpy as np
@@ -24,7 +25,9 @@ from expost.erm.risk import RidgeRisk
 from expost.erm.sums import Sums
 from expost.exceptions import TargetUnreachable
 from expost.noise.path import NoisePath
-from expost.search.certified_covariance import best_certified, best_split
+from expost.privacy.composition import add_losses
+from expost.search.account import Account
+from expost.search.certified_covariance import CovariancePlan, best_certified, best_split
 from expost.search.few_statistics import FewPlan
 from expost.search.generators import make_generator
 from expost.search.noise_energy import laplace_energy, spherical_energy
@@ -455,6 +458,42 @@ class TestCosts:
                 except AccuracyNotReached as refusal:
                     release = refusal.release
                 assert release.epsilon <= release.epsilon_worst_case <= budget
+
+    def test_a_budget_is_kept_to_the_last_bit(self):
+        """Losses are rounded up one after another; what is checked beforehand is rounded as it will be charged."""
+        rows = ridge_rows(200, 1, 17)
+        problem = problem_of(rows, SquaredLoss(), 0.01, lam=1.0)
+        free = CovariancePlan.of(problem, 0.08)
+        rng, apart, top = np.random.default_rng(29), 0, free.charge(free.levels[3])
+        for _ in range(200):
+            account = Account("certified", math.inf, True, *(top * 10 ** rng.uniform(-3, 0, 3)).tolist())
+            for budget in (account.after(top), add_losses(account.total, top)):  # a level that only just fits
+                plan = CovariancePlan.of(problem, 0.08, budget, account.after)
+                after = dataclasses.replace(
+                    account, generation=add_losses(account.generation, plan.charge(plan.levels[-1]))
+                )
+                assert after.total <= budget
+            apart += account.after(top) > add_losses(account.total, top)
+        assert apart > 5  # the check by totals would have let some through
+
+    @pytest.mark.parametrize(("p", "gamma", "lam"), [(1, 0.0045, 1.0), (3, 0.045, 0.01)])
+    def test_levels_reach_where_a_certificate_must_come(self, p, gamma, lam):
+        problem = Problem.of(SquaredLoss(), n=1000, p=p, regularization=lam, excess_risk=0.01)
+        plan = CovariancePlan.of(problem, gamma)
+        target = gradient_target(0.01, lam)
+        needed = plan.norm() * plan.lever(SquaredLoss().radius(lam) + target / lam) / (1000 * target)
+        assert needed <= plan.levels[-1] < 3 * needed
+
+    @pytest.mark.parametrize("method", ["auto", "certified"])
+    def test_a_stated_radius_changes_nothing(self, method):
+        """Gradients vanish at the unconstrained optimum, wherever the stated ball ends."""
+        rows = ridge_rows(20_000, 3, 30)
+        free = problem_of(rows, SquaredLoss(), 0.01)
+        stated = dataclasses.replace(free, radius=0.1, radius_stated=True)
+        one, other = (run(sums_of(rows), problem, method=method, random_state=1) for problem in (free, stated))
+        assert np.linalg.norm(one.hypothesis) > 0.1
+        assert np.array_equal(one.hypothesis, other.hypothesis)
+        assert one.epsilon == other.epsilon
 
     def test_hopeless_budget_spends_nothing(self):
         rows = ridge_rows(200, 3, 18)

@@ -62,8 +62,9 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         the same ε, with any method, but analysed over the reals and so not exact. ``release_.noise`` says which.
     radius : float, default=None
         Largest ‖θ‖₂ considered. By default the ball the optimum is known to lie in: 1/(2√λ), or the paper's 1/√λ with
-        calibrations ``"theorem"`` and ``"published"``. A smaller one costs less privacy, and accuracy is then
-        promised against the best θ within it.
+        calibrations ``"theorem"`` and ``"published"``. With methods that test the risk a smaller one costs less
+        privacy, and accuracy is then promised against the best θ within it. ``"auto"`` and ``"certified"`` prove no
+        less by gradients, which have no use for a smaller ball: θ may lie outside.
     n_levels : int, default=None
         How many privacy levels to search: 1000 for the paper's calibrations, 32 for ``"tight"``.
     max_epsilon : float, default=None

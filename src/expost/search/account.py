@@ -37,6 +37,10 @@ class Account:
         """Everything spent so far."""
         return add_losses(self.probe, self.test, self.generation)
 
+    def after(self, generation: float) -> float:
+        """Return what the total becomes once that much more goes to generation, rounded as it will be then."""
+        return add_losses(self.probe, self.test, add_losses(self.generation, generation))
+
     def released(self, hypothesis: Any, **details: Any) -> Release:
         """Return the release of a hypothesis."""
         return self._release("released", hypothesis=hypothesis, **details)

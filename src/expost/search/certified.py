@@ -91,7 +91,7 @@ def _search(
         theta = few_statistics(generator.sums, generator.risk, few_plan, account, budget, source)
         if theta is not None:
             return account.released(theta)
-    rest = full if math.isinf(budget) else CovariancePlan.of(problem, full.failure_probability, budget, account.total)
+    rest = full if math.isinf(budget) else CovariancePlan.of(problem, full.failure_probability, budget, account.after)
     if rest is None:
         account.reasons.append("covariance certificate: no room left in the budget")
         raise account.refused()

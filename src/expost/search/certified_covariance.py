@@ -60,23 +60,31 @@ class CovariancePlan:
 
     @classmethod
     def of(
-        cls, problem: Problem, failure_probability: float, budget: float = math.inf, spent: float = 0.0
+        cls,
+        problem: Problem,
+        failure_probability: float,
+        budget: float = math.inf,
+        total: Callable[[float], float] = lambda charge: charge,
     ) -> CovariancePlan | None:
         """Settle levels from where nothing could be certified yet to where all is; None if the budget has no room.
 
+        ``total`` says what all will have cost once a level is charged, which may not exceed the budget.
+
         A certificate needs β·h(‖θ‖)/(nε) ≤ √(2μα). It cannot be had while that fails for ‖θ‖ = 0, and it is had at the
-        latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most, and μ = λ. How much larger μ
-        is depends on the rows; levels begin where μ = 4λ would do.
+        latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most, and μ = λ (Lemma 6c). R is
+        that of the unconstrained optimum: a gradient says nothing about the best θ of a smaller ball. How much larger
+        μ is depends on the rows; levels begin where μ = 4λ would do.
         """
         target = gradient_target(problem.excess_risk, problem.regularization)
-        split = best_split(min(_TYPICAL * problem.radius, _AT_MOST), shrink(problem.p, failure_probability))
+        split = best_split(min(_TYPICAL * problem.optimum_radius, _AT_MOST), shrink(problem.p, failure_probability))
         plan = cls(problem, (), (), split, failure_probability)
-        longest = problem.radius + target / problem.regularization
-        reach = 1.3 * _EARLIER * plan.lever(longest) / plan.lever(0.0)  # a margin, β being only roughly known
+        longest = problem.optimum_radius + target / problem.regularization
+        margin = max(1.3, 1.1 + 1 / math.sqrt(problem.p))  # β is only roughly known, and least so for few columns
+        reach = margin * _EARLIER * plan.lever(longest) / plan.lever(0.0)
         count = _COUNT_BY * math.ceil((math.log(reach) / math.log(_RATIO) + 1) / _COUNT_BY)
         steps = tuple(_RATIO**t for t in range(count))
         least = plan.expected(0.0) / _EARLIER
-        levels = tuple(least * step for step in steps if add_losses(spent, plan.charge(least * step)) <= budget)
+        levels = tuple(least * step for step in steps if total(plan.charge(least * step)) <= budget)
         return dataclasses.replace(plan, levels=levels, steps=steps) if levels else None
 
     def lever(self, norm: float) -> float:

@@ -84,7 +84,7 @@ class FewPlan:
             problem,
             tuple(first * _GROWTH**attempt for attempt in range(_ATTEMPTS)),
             OneTest(target, each, share),
-            risk.gradient_error_bound(problem.radius * (1 + 1e-9)),
+            risk.gradient_error_bound(problem.optimum_radius * (1 + 1e-9)),
         )
 
     @property
@@ -107,7 +107,7 @@ class FewPlan:
     def next_attempt(self, attempt: int) -> float:
         """Bound on what an attempt adds: M over k directions has overlap at most √k, ‖θ‖_∞ ≤ ‖θ‖₂ ≤ R."""
         problem, k = self.problem, attempt + 1
-        sensitivity = gradient_sensitivity(problem.loss, problem.radius * (1 + 1e-9)) / problem.n
+        sensitivity = gradient_sensitivity(problem.loss, problem.optimum_radius * (1 + 1e-9)) / problem.n
         charged = QueryGrid.of(sensitivity, error_bound=self.gradient_error).effective_sensitivity
         direction = self.direction_epsilon(1 + 1e-9) if attempt else 0.0
         probe = self.probe_epsilon(math.sqrt(k) * (1 + 1e-9), k)
@@ -145,8 +145,8 @@ def few_statistics(
             further.append(_direction(gram, _basis(z, further)[:, -1], plan, account, source))
         basis = _basis(z, further)
         moments = _projected(gram, basis, plan, account, source)
-        # the optimum lies in the ball, so moving into it never hurts, and it bounds what the test can cost
-        theta = into_ball(_solve(z, basis, moments, plan, step.epsilon), problem.radius)
+        # the optimum lies in this ball, so moving into it never hurts, and it bounds what the test can cost
+        theta = into_ball(_solve(z, basis, moments, plan, step.epsilon), problem.optimum_radius)
         query = gradient_query(risk, problem.loss, problem.n, theta)
         accepted, epsilon = plan.test.ask(query, theta, source)
         account.test = add_losses(account.test, epsilon)

@@ -17,8 +17,9 @@ probability P(Bin(N, γ) ≤ k − 1); k is the largest with that at most γ/100
 that probability, of a seed fixed once and for all, the bound holds. A path only matters if it exceeds the k-th
 largest number f so far, which most are seen not to without eigenvalues: ‖(B, c)‖ < f if and only if f ± B are
 positive definite and cᵀ(f − B)⁻¹(f + B)⁻¹c < 1, because f² − B² = (f − B)(f + B). The simulation draws continuous
-Laplace noise; the path's is discrete with a unit of 2⁻⁴⁰. Coin probabilities differ by rounding (10⁻¹⁵) and jumps can
-be coupled within one unit each, which moves each of ‖B‖ and ‖b‖ by at most p·T·2⁻⁴⁰ (added).
+Laplace noise; the path's is discrete with a unit of 2⁻⁴⁰. Its coins differ by at most (ε/2⁴¹)²/48 in probability, all
+of them together by less than 10⁻⁹ up to ε = 10⁶ (neglected; beyond that no ε means anything), and jumps can be coupled
+within one unit each, which moves each of ‖B‖ and ‖b‖ by at most p·T·2⁻⁴⁰ (added).
 
 *By proof* (larger p, or a γ too small to simulate): matrix Bernstein for Laplace series (Tropp 2012, theorem 6.2).
 (B, b/m) = Σ ξ_k A_k with independent Laplace ξ_k of scale s_k and Eξ^q = q!·s^q for even q, so that P(‖·‖_op ≥ t) ≤

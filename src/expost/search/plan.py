@@ -98,6 +98,11 @@ class Problem:
         chosen = natural if radius is None else min(float(radius), natural)
         return cls(loss, n, p, regularization, excess_risk, failure_probability, chosen, stated, paper)
 
+    @property
+    def optimum_radius(self) -> float:
+        """Bound on ‖θ‖₂ of the unconstrained optimum: where gradients vanish, whatever ball was stated."""
+        return self.loss.radius(self.regularization)
+
     def require_same_rows(self, other: Problem) -> None:
         """Raise unless the two problems differ in nothing but target and failure probability."""
         same = dataclasses.replace(other, excess_risk=self.excess_risk, failure_probability=self.failure_probability)
