@@ -18,7 +18,7 @@ from expost import __version__
 from expost.data.files import Table, read_table
 from expost.erm.exceptions import ConvergenceError
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge
-from expost.exceptions import AccuracyNotReached
+from expost.exceptions import ADVICE, AccuracyNotReached
 from expost.options import WRONG, print_text, stated_bounds, stated_classes, stated_goal
 from expost.privacy.release import Release
 from expost.progress import Progress
@@ -92,6 +92,9 @@ def _add_fit(commands: Any) -> None:
     goals.add_argument("--error-rate", type=float, metavar="E", help="share of rows misclassified at most")
     goals.add_argument(
         "--mean-squared-error", type=float, metavar="M", help="at most, in squared units of the target column"
+    )
+    fit.add_argument(
+        "--margin", type=float, default=0.2, metavar="F", help="part of such a goal for test noise (default: 0.2)"
     )
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
     bounds = fit.add_argument_group("public bounds")
@@ -167,7 +170,10 @@ def _fit(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return NOT_WRITTEN
-    return 0 if release.status == "released" else REFUSED
+    if release.status == "released":
+        return 0
+    print(f"expost: refused. {ADVICE}", file=sys.stderr)
+    return REFUSED
 
 
 def _search(options: argparse.Namespace, progress: Progress) -> Release:
@@ -179,7 +185,14 @@ def _search(options: argparse.Namespace, progress: Progress) -> Release:
         )
     _check_output(options.output)
     progress.stage("reading data")
-    table = read_table(options.data, options.target, columns=options.columns)
+    clip = options.on_invalid == "clip"
+    table = read_table(
+        options.data,
+        options.target,
+        columns=options.columns,
+        text_as_missing=clip,
+        numeric_target=clip and options.task == "regression",
+    )
     if len(table.y) == 0:
         raise ValueError(f"{options.data} has no rows")
     if options.task == "regression" and table.y.dtype.kind not in "biuf":

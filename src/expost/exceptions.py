@@ -8,14 +8,19 @@ if TYPE_CHECKING:
     from expost.privacy.release import Release
 
 
+ADVICE = (
+    "Ask for less accuracy, use more rows, allow a larger max_epsilon if one was set, or, where a goal may be beyond "
+    "the best regularised model itself, a smaller regularization."
+)
+
+
 class AccuracyNotReached(Exception):
     """No level qualified: the search refused, and its :attr:`release` says what the refusal cost."""
 
     def __init__(self, release: Release) -> None:
         super().__init__(
             f"no hypothesis met the accuracy target, so none is returned; the refusal itself cost "
-            f"epsilon = {release.epsilon:.4g} (ex-post, one row replaced). Ask for less accuracy, allow a larger "
-            f"max_epsilon, or use more rows."
+            f"epsilon = {release.epsilon:.4g} (ex-post, one row replaced). {ADVICE}"
         )
         self.release = release
 

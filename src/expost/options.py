@@ -55,8 +55,8 @@ def _label(text: str, kind: str) -> bool | int | float:
 def stated_goal(options: argparse.Namespace) -> Goal | None:
     """Return the goal that was stated instead of an excess risk."""
     kinds: dict[str, Callable[[float], Goal]] = {
-        "error_rate": ErrorRate,
-        "mean_squared_error": MeanSquaredError,
+        "error_rate": lambda value: ErrorRate(value, options.margin),
+        "mean_squared_error": lambda value: MeanSquaredError(value, options.margin),
         "relative_excess_risk": RelativeExcessRisk,
     }
     for name, kind in kinds.items():

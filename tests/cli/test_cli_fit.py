@@ -37,7 +37,7 @@ def test_every_kind_of_file_gives_the_same_release(tmp_path, capsys, kind):
     data = table()
     X = np.column_stack([data["age"], data["income"]])
     model = AccuracyFirstRidge(
-        excess_risk=5.0,
+        excess_risk=0.45,
         regularization=1.0,
         bounds=([0, 0], [100, 2e5]),
         target_bounds=(0, 1000),
@@ -156,7 +156,7 @@ def test_a_file_that_cannot_be_written_after_all_does_not_lose_the_release(tmp_p
 def test_a_refusal_exits_with_3_and_its_cost(tmp_path, capsys):
     said = hopeless(capsys, write(tmp_path))
     assert said.status == 3
-    assert said.err == ""
+    assert said.err.startswith("expost: refused. Ask for less accuracy")
     assert "refused: no level met the target" in said.out
     assert "privacy loss paid  ε = " in said.out
     assert "coefficients" not in said.out
@@ -278,3 +278,24 @@ def test_a_terminal_without_greek_letters_still_gets_the_release(tmp_path, more)
         assert Release.from_json(text).status == "released"
     else:
         assert text.startswith("status             released")
+
+
+def test_clipping_takes_text_as_missing(tmp_path, capsys):
+    """One late cell makes a column of text; with clip nothing may depend on that but its own row."""
+    path = write(tmp_path)
+    lines = path.read_text().splitlines()
+    lines[-1] = ",".join(["oops"] * len(lines[-1].split(",")))
+    path.write_text("\n".join(lines) + "\n")
+    assert call(capsys, "fit", path, *REGRESSION, *QUICK, "--seed", 1).status == 2
+    said = call(capsys, "fit", path, *REGRESSION, *QUICK, "--seed", 1, "--on-invalid", "clip", "--json")
+    assert said.status == 0
+    assert Release.from_json(said.out).status == "released"
+
+
+def test_a_margin_can_be_stated(tmp_path, capsys):
+    goal = ["--mean-squared-error", "200000", "--regularization", "1", "--seed", 1, "--json"]
+    costs = [
+        Release.from_json(call(capsys, "fit", write(tmp_path), *REGRESSION, *goal, "--margin", margin).out).epsilon_test
+        for margin in (0.2, 0.4)
+    ]
+    assert costs[0] == pytest.approx(2 * costs[1], rel=1e-3)

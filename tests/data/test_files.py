@@ -104,3 +104,16 @@ def test_unreadable_files_quote_nothing(tmp_path, name, content):
 
 def test_tables_show_no_value(folder):
     assert repr(read_table(folder / "t.csv", "label")) == "Table(n=2, column_names=['age', 'member', 'income'])"
+
+
+def test_text_cells_are_missing_if_asked(tmp_path):
+    """Each cell by itself: one that is not a number does not touch the others of its column."""
+    file = tmp_path / "late.csv"
+    file.write_text('a,b,y\n1,2,3\noops,4.5,6\n7,"1,234",-\n')
+    with pytest.raises(ValueError, match="not numeric"):
+        read_table(file, "y")
+    table = read_table(file, "y", text_as_missing=True, numeric_target=True)
+    np.testing.assert_array_equal(table.X, [[1, 2], [np.nan, 4.5], [7, np.nan]])
+    np.testing.assert_array_equal(table.y, [3, 6, np.nan])
+    labels = read_table(file, "y", text_as_missing=True).y
+    assert labels.tolist() == ["3", "6", "-"]

@@ -87,7 +87,12 @@ def test_excess_risk_and_penalty_are_stated_in_both_units(intercept):
     X = rng.uniform(low, high, size=(3000, 2))
     y = 3 * X[:, 0] + 0.5 * X[:, 1]
     model = loose_ridge(
-        excess_risk=3.0, regularization=0.2, bounds=(low, high), target_bounds=target, fit_intercept=intercept
+        excess_risk=3.0,
+        regularization=0.2,
+        bounds=(low, high),
+        target_bounds=target,
+        fit_intercept=intercept,
+        method="above_threshold",
     ).fit(X, y)
     release, half = model.release_, 40.0
     assert release.promise.excess_risk == 3.0

@@ -495,6 +495,20 @@ class TestCosts:
         assert np.array_equal(one.hypothesis, other.hypothesis)
         assert one.epsilon == other.epsilon
 
+    @pytest.mark.parametrize(("loss", "perturbation"), [(SquaredLoss(), "covariance"), (LogisticLoss(), "output")])
+    def test_a_target_that_any_rows_meet_costs_nothing(self, loss, perturbation):
+        rows = ridge_rows(200, 3, 1) if loss.labels == "real" else logistic_rows(200, 3, 1)
+        problem = problem_of(rows, loss, loss.null_value)
+        for budget in (None, 1e-9):
+            release = run(rows, problem, method="auto", perturbation=perturbation, max_epsilon=budget, random_state=0)
+            assert release.epsilon == 0
+            assert not np.asarray(release.hypothesis).any()
+            assert "whatever the rows" in release.parameters["reasons"][0]
+        generator = make_generator(rows, problem, perturbation)
+        assert generator.risk.excess(np.zeros(rows.p)) <= problem.excess_risk
+        problem = problem_of(rows, loss, 0.99 * loss.null_value)
+        assert run(rows, problem, method="auto", perturbation=perturbation, random_state=0).epsilon > 0
+
     def test_hopeless_budget_spends_nothing(self):
         rows = ridge_rows(200, 3, 18)
 

@@ -348,7 +348,7 @@ class TestRefusals:
             run(generator, problem, **common)
         release = refusal.value.release
         assert release.epsilon == release.epsilon_probe == 1.0
-        assert "null model may be the optimum" in release.parameters["reasons"][0]
+        assert "null model is the optimum" in release.parameters["reasons"][0]
         assert release.promise.excess_risk is None
 
     def test_what_the_probe_leaves_is_too_little(self):

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from expost.data.cells import to_floats
+
 __all__ = ["Table", "read_table"]
 
 _CSV = (".csv", ".csv.gz")
@@ -45,7 +47,14 @@ class Table:
         return f"Table(n={self.X.shape[0]}, column_names={list(self.column_names)})"
 
 
-def read_table(path: str | Path, target: str, *, columns: Sequence[str] | None = None) -> Table:
+def read_table(
+    path: str | Path,
+    target: str,
+    *,
+    columns: Sequence[str] | None = None,
+    text_as_missing: bool = False,
+    numeric_target: bool = False,
+) -> Table:
     """Read a CSV or Parquet file into features and target.
 
     Parameters
@@ -56,6 +65,11 @@ def read_table(path: str | Path, target: str, *, columns: Sequence[str] | None =
         Name of the target column. Labels keep their type; a missing one is None or NaN.
     columns : sequence of str, optional
         Feature columns, in this order. By default all but the target.
+    text_as_missing : bool, default=False
+        Read cells of feature columns that are not numbers as missing instead of complaining: a single such cell makes
+        a column of text, so the complaint would depend on single rows.
+    numeric_target : bool, default=False
+        The same for the target.
 
     Returns
     -------
@@ -99,16 +113,22 @@ def read_table(path: str | Path, target: str, *, columns: Sequence[str] | None =
     if not names or len(set(names)) != len(names):
         raise ValueError("pass at least one feature column, and each only once")
     text = [name for name in names if not _is_numeric(data.schema.field(name).type)]
-    if text:
+    if text and not text_as_missing:
         raise ValueError(
             f"feature column(s) {', '.join(text)} are not numeric; drop or encode them, "
             f"or pass columns= with the columns to use"
         )
     X = np.empty((data.num_rows, len(names)), dtype=np.float64)
     for j, name in enumerate(names):
+        if name in text:
+            X[:, j] = _loose(data.column(name))
+            continue
         # Unchecked cast: a checked one complains about integers beyond 2⁵³, and quotes them.
         X[:, j] = data.column(name).cast(pa.float64(), safe=False).to_numpy()
-    return Table(X, _labels(data.column(target)), tuple(names))
+    labels = _labels(data.column(target))
+    if numeric_target and labels.dtype.kind not in "biuf":
+        labels = to_floats(labels)
+    return Table(X, labels, tuple(names))
 
 
 def _read(path: Path) -> Any:
@@ -139,6 +159,11 @@ def _is_numeric(kind: Any) -> bool:
         or is_.is_decimal(kind)
         or is_.is_null(kind)  # a column without a single value: all NaN
     )
+
+
+def _loose(column: Any) -> npt.NDArray[np.float64]:
+    """Return numbers where cells are numbers, NaN elsewhere; each cell by itself."""
+    return to_floats(np.array(column.to_pylist(), dtype=object))
 
 
 def _labels(column: Any) -> npt.NDArray[Any]:

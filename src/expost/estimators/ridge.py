@@ -50,7 +50,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         Public bounds of the target: B for (−B, B), or a pair. Exactly one is required.
     perturbation : {"covariance", "output"}, default="covariance"
         Whether noise goes on the second moments or on the minimiser.
-    method : {"auto", "certified", "above_threshold", "doubling", "theory", "fixed"}, default="auto"
+    method : {"auto", "certified", "stationarity", "above_threshold", "doubling", "theory", "fixed"}, default="auto"
         How the privacy level is found. ``"certified"`` stops by a proof computed from what is released anyway;
         ``"auto"`` chooses the cheapest applicable way to a proof without looking at the data, and the release says
         which and why; ``"above_threshold"`` and ``"doubling"`` are the paper's, which pay for testing the risk.

@@ -126,7 +126,10 @@ def certified_output(
         account.reasons.append(f"the trace is at most {trace:.3g}: would need another epsilon = {epsilon:.3g}")
         raise account.refused(**kind)
     account.generation = epsilon
-    account.reasons.append(f"the trace is at most {trace:.3g}: epsilon = {epsilon:.3g} provably suffices")
+    account.reasons.append(
+        f"the trace, measured for epsilon = {plan.epsilon_probe:.3g}, is at most {trace:.3g}: epsilon = {epsilon:.3g} "
+        f"provably suffices"
+    )
     (step,) = generator.path((epsilon,), source, noise)
     return account.released(generator.unrescaled(step.values), **kind)
 

@@ -31,8 +31,15 @@ def null_test(problem: Problem, failure_probability: float) -> OneTest:
     return OneTest(target, failure_probability, _SHARE)
 
 
+def holds_for_any_rows(problem: Problem) -> bool:
+    """Whether θ = 0 meets the target whatever the rows: min L ≥ 0, and L(0) is at most what a row can cost there."""
+    return problem.excess_risk >= problem.loss.null_value
+
+
 def null_cost(risk: Risk, problem: Problem, failure_probability: float) -> float:
     """Return what the question costs, rounding and floating point included; public, though the risk is not."""
+    if holds_for_any_rows(problem):
+        return 0.0
     sensitivity = gradient_sensitivity(problem.loss, 0.0) / problem.n
     charged = QueryGrid.of(sensitivity, error_bound=risk.gradient_error_bound(0.0))
     return null_test(problem, failure_probability).epsilon(charged.effective_sensitivity)
@@ -54,12 +61,16 @@ def require_affordable(risk: Risk, problem: Problem, failure_probability: float,
 def null_model_qualifies(
     risk: Risk, problem: Problem, failure_probability: float, account: Account, source: WordSource
 ) -> bool:
-    """Ask, and charge the account."""
+    """Ask, and charge the account; nothing is asked or charged if the answer does not depend on the rows."""
+    if holds_for_any_rows(problem):
+        account.reasons.append("the null model meets the target whatever the rows: nothing was looked at")
+        return True
     zero = np.zeros(problem.p)
     query = gradient_query(risk, problem.loss, problem.n, zero)
     accepted, epsilon = null_test(problem, failure_probability).ask(query, zero, source)
     account.test = add_losses(account.test, epsilon)
     account.reasons.append(
-        f"null model tested for epsilon = {epsilon:.3g}: " + ("good enough" if accepted else "not good enough")
+        f"null model tested for epsilon = {epsilon:.3g}: "
+        + ("good enough" if accepted else "not shown to be good enough")
     )
     return accepted

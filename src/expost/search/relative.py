@@ -62,7 +62,9 @@ def search_relative(
     if found.lower is None:
         reason = (
             f"gap of the null model probed for epsilon = {found.epsilon:.3g}: about {found.noisy:.3g}, not to be told "
-            f"from nothing with {problem.n:,} rows; the null model may be the optimum, and no fraction is promised"
+            f"from nothing at that epsilon with {problem.n:,} rows"
+            + (", half of max_epsilon; a larger one may do" if max_epsilon is not None else "")
+            + ". Or the null model is the optimum; no fraction is promised"
         )
         raise AccuracyNotReached(_refused(found.epsilon, worst, source.secure, reason))
     reason = f"gap of the null model probed for epsilon = {found.epsilon:.3g}: at least {found.lower:.3g}"

@@ -30,6 +30,8 @@ from expost.search.output import OutputGenerator
 from expost.search.own_units import UNITS, Measure, OwnUnitsTest, unit_of
 from expost.search.plan import Noise, Perturbation, Problem, goal_levels, level_count
 
+# levels end where a single shot typically has an excess risk of this part of the goal: a finer one would change little
+_FINEST = 100
 _TYPICAL_COORDINATE = 2.0  # only settles how the margin of a mean squared error is stated; any value is sound
 
 
@@ -109,7 +111,7 @@ def search_tested_goal(
     # the risk of regression is half the mean square
     risk = goal.at_most if isinstance(goal, ErrorRate) else goal.at_most / 2
     chosen = goal_levels(
-        dataclasses.replace(problem, excess_risk=risk / 10),
+        dataclasses.replace(problem, excess_risk=risk / _FINEST),
         perturbation,
         rule.epsilon_stop,
         n_tests,
