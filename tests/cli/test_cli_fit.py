@@ -299,3 +299,12 @@ def test_a_margin_can_be_stated(tmp_path, capsys):
         for margin in (0.2, 0.4)
     ]
     assert costs[0] == pytest.approx(2 * costs[1], rel=1e-3)
+
+
+def test_a_bounds_file_may_know_more_columns_than_are_used(tmp_path, capsys):
+    file = tmp_path / "bounds.json"
+    file.write_text('{"age": [0, 100], "income": [0, 200000]}')
+    options = ["--bounds-file", file, "--target", "spend", "--task", "regression", "--target-bounds", 0, 1000]
+    said = call(capsys, "fit", write(tmp_path), *options, *QUICK, "--columns", "age", "--seed", 1, "--json")
+    assert said.status == 0
+    assert Release.from_json(said.out).parameters["columns"] == ("age",)

@@ -558,6 +558,12 @@ class TestStationarityRule:
             random_state=SeededSource(seed),
         )
 
+    def test_a_stated_radius_is_refused(self):
+        rows = ridge_rows(200, 2, 1)
+        problem = Problem.of(SquaredLoss(), n=rows.n, p=rows.p, regularization=0.01, excess_risk=0.1, radius=1.0)
+        with pytest.raises(ValueError, match="leave radius out"):
+            run(rows, problem, method="stationarity", random_state=0)
+
     def test_wrong_accepts(self):
         """Hypotheses whose gradient is just too long pass in at most a γ share of runs, whatever their norms."""
         rows = ridge_rows(5_000, 3, 21)

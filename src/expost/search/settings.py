@@ -39,6 +39,11 @@ class Settings:
             raise ValueError("spherical noise is for perturbation='output'; noise on the second moments is Laplace")
         if self.max_epsilon is not None:
             positive("max_epsilon", self.max_epsilon)
+        if self.method == "stationarity" and problem.radius_stated:
+            raise ValueError(
+                "method='stationarity' compares with the unconstrained optimum, whose gradient alone is zero; leave "
+                "radius out"
+            )
         if self.goal is not None:
             check_goal(self.goal, problem.loss, self.method, calibration=self.calibration, on_failure=self.on_failure)
 
