@@ -18,7 +18,7 @@ lint: $(READY)
 	@$(BIN)/mypy
 
 audit: $(READY)
-	@$(BIN)/python -m pytest -n 2 -m slow --override-ini "addopts=-q --strict-markers --strict-config"
+	@$(BIN)/python -m pytest -n 2 -m slow --override-ini "addopts=-q --strict-markers --strict-config" tests
 
 bench: $(READY)
 	@$(BIN)/pip install -q -e ".[bench]"
