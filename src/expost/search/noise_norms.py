@@ -44,7 +44,7 @@ SIMULATED_UP_TO = 100
 PART_UNITS = 2 * SUM_UNIT  # each of XᵀX and Xᵀy moves by at most 2 in ℓ₁
 _DOUBT = 0.01  # part of γ that goes to the simulation itself being unlucky
 _SEED = 20170529
-_TOO_MANY = 60_000  # paths times columns: about two seconds
+_TOO_MANY = 45_000  # paths times columns: about two seconds
 _SHRINK = 1.3  # m; b has entries of scale 2 and B of scale 1, so √2 where p is large, a little less where it is small
 _SHRINK_PROVED = 2.0  # beyond that a longer column raises the bound at once
 
@@ -77,7 +77,7 @@ def noise_norm(p: int, levels: tuple[float, ...], gamma: float) -> float:
     if not simulated(p, gamma):
         return _proved(p, len(levels), kept) * (1 + 1e-9)
     # many paths where they are cheap: the bound then lies closer to the quantile it stands for
-    paths = max(_fewest(gamma), min(1000, 40_000 // p))
+    paths = max(_fewest(gamma), min(1000, 30_000 // p, 720_000 // (p * len(levels))))
     return _simulated(p, levels, paths, _rank(paths, kept, _DOUBT * gamma)) * (1 + 1e-9)
 
 
@@ -120,7 +120,7 @@ def _below(upper: NDArray[np.float64], column: NDArray[np.float64], limit: float
     solved = []
     for sign in (1.0, -1.0):
         shifted = sign * upper
-        shifted.flat[:: len(column) + 1] += limit
+        shifted.reshape(-1)[:: len(column) + 1] += limit  # a view: the flat iterator takes as long as the factorisation
         root, failed = lapack.dpotrf(shifted.T, lower=1, overwrite_a=1, clean=0)
         if failed:
             return False
@@ -138,7 +138,7 @@ def _path(size: int, levels: tuple[float, ...], rng: np.random.Generator) -> lis
     current = rng.laplace(scale=2 / levels[-1], size=size)
     values = [current * levels[-1]]
     for lower, upper in zip(reversed(levels[:-1]), reversed(levels[1:]), strict=True):
-        jumps = np.flatnonzero(rng.random(size) >= (lower / upper) ** 2)
+        (jumps,) = (rng.random(size) >= (lower / upper) ** 2).nonzero()
         current[jumps] += rng.laplace(scale=2 / lower, size=jumps.size)
         values.append(current * lower)
     return values
