@@ -19,7 +19,7 @@ from expost.data.files import Table, read_table
 from expost.erm.exceptions import ConvergenceError
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge
 from expost.exceptions import ADVICE, AccuracyNotReached
-from expost.options import WRONG, print_text, stated_bounds, stated_classes, stated_goal
+from expost.options import WRONG, print_text, stated_bounds, stated_classes, stated_goal, stated_target_type
 from expost.privacy.release import Release
 from expost.progress import Progress
 from expost.search.calibration import CalibrationName
@@ -191,7 +191,7 @@ def _search(options: argparse.Namespace, progress: Progress) -> Release:
         options.target,
         columns=options.columns,
         text_as_missing=clip,
-        numeric_target=clip and options.task == "regression",
+        target_as=stated_target_type(options) if clip else "inferred",
     )
     if len(table.y) == 0:
         raise ValueError(f"{options.data} has no rows")

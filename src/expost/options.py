@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from expost.data.files import Table
 from expost.search.goals import ErrorRate, Goal, MeanSquaredError, RelativeExcessRisk
@@ -48,9 +48,25 @@ def stated_classes(stated: Sequence[str] | None, table: Table) -> Any:
         raise ValueError(f"--classes {' '.join(labels)}: the target column holds {table.y.dtype} values") from None
 
 
+def stated_target_type(options: argparse.Namespace) -> Literal["inferred", "number", "text"]:
+    """Return how cells of the target are to be read where no single row may decide it: as the classes were stated."""
+    if options.task == "regression":
+        return "number"
+    if options.classes is None:
+        return "inferred"  # as the classes are, which the guarantee does not cover
+    try:
+        for text in options.classes:
+            _label(text.strip(), "f")
+    except ValueError:
+        return "text"
+    return "number"
+
+
 def _label(text: str, kind: str) -> bool | int | float:
     if kind == "b":
         return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+    if kind == "f" and text.lower() in ("true", "false"):
+        return float(text.lower() == "true")
     return int(text) if kind in "iu" else float(text)
 
 

@@ -112,8 +112,21 @@ def test_text_cells_are_missing_if_asked(tmp_path):
     file.write_text('a,b,y\n1,2,3\noops,4.5,6\n7,"1,234",-\n')
     with pytest.raises(ValueError, match="not numeric"):
         read_table(file, "y")
-    table = read_table(file, "y", text_as_missing=True, numeric_target=True)
+    table = read_table(file, "y", text_as_missing=True, target_as="number")
     np.testing.assert_array_equal(table.X, [[1, 2], [np.nan, 4.5], [7, np.nan]])
     np.testing.assert_array_equal(table.y, [3, 6, np.nan])
-    labels = read_table(file, "y", text_as_missing=True).y
-    assert labels.tolist() == ["3", "6", "-"]
+    assert read_table(file, "y", text_as_missing=True, target_as="text").y.tolist() == ["3", "6", "-"]
+
+
+def test_no_cell_changes_how_others_are_read(tmp_path):
+    """Types are inferred from a whole column: one cell of text must not turn true into missing, or 0x10 into 16."""
+    column = ["true", "False", "0x10", "1_0", " 2", "NA", "", "1e400", "-inf", "99999999999999999999"]
+    plain, spoilt = tmp_path / "plain.csv", tmp_path / "spoilt.csv"
+    for alone in column:
+        plain.write_text(f"a,y\n{alone},{alone}\n1,1\n")
+        spoilt.write_text(f"a,y\n{alone},{alone}\noops,oops\n")
+        options = {"text_as_missing": True, "target_as": "number"}
+        first, second = read_table(plain, "y", **options), read_table(spoilt, "y", **options)
+        np.testing.assert_array_equal(first.X[0], second.X[0])
+        np.testing.assert_array_equal(first.y[0], second.y[0])
+        assert read_table(plain, "y", text_as_missing=True, target_as="text").y[0] == alone

@@ -6,10 +6,10 @@ what is in the file, and are not covered by any privacy guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ __all__ = ["Table", "read_table"]
 
 _CSV = (".csv", ".csv.gz")
 _PARQUET = (".parquet", ".pq")
+_TRUTH = {"true": 1.0, "false": 0.0}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,7 +54,7 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
     text_as_missing: bool = False,
-    numeric_target: bool = False,
+    target_as: Literal["inferred", "number", "text"] = "inferred",
 ) -> Table:
     """Read a CSV or Parquet file into features and target.
 
@@ -66,10 +67,10 @@ def read_table(
     columns : sequence of str, optional
         Feature columns, in this order. By default all but the target.
     text_as_missing : bool, default=False
-        Read cells of feature columns that are not numbers as missing instead of complaining: a single such cell makes
-        a column of text, so the complaint would depend on single rows.
-    numeric_target : bool, default=False
-        The same for the target.
+        Read cells of feature columns that are not numbers as missing instead of complaining. In a CSV file every cell
+        is then read by itself: the type of a column, which a single cell can change, is not inferred.
+    target_as : {"inferred", "number", "text"}, default="inferred"
+        Read the target with the type the file gives it, or each cell by itself as a number (else missing) or as text.
 
     Returns
     -------
@@ -96,7 +97,11 @@ def read_table(
     array([[31.,  1.],
            [nan,  0.]])
     """
-    data = _read(Path(path))
+
+    def by_cell(name: str) -> bool:
+        return text_as_missing if name != target else target_as != "inferred"
+
+    data = _read(Path(path), by_cell)
     available = data.column_names
     repeated = sorted({name for name in available if available.count(name) > 1})
     if repeated:
@@ -126,12 +131,12 @@ def read_table(
         # Unchecked cast: a checked one complains about integers beyond 2⁵³, and quotes them.
         X[:, j] = data.column(name).cast(pa.float64(), safe=False).to_numpy()
     labels = _labels(data.column(target))
-    if numeric_target and labels.dtype.kind not in "biuf":
-        labels = to_floats(labels)
+    if target_as == "number" and labels.dtype.kind not in "biuf":
+        labels = _loose(data.column(target))
     return Table(X, labels, tuple(names))
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, as_text: Callable[[str], bool]) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     name = path.name.lower()
@@ -142,7 +147,10 @@ def _read(path: Path) -> Any:
             return pa.parquet.ParquetFile(path).read()
         compression = "gzip" if name.endswith(".gz") else None
         with pa.input_stream(str(path), compression=compression) as stream:
-            return pa.csv.read_csv(stream)
+            header = pa.csv.open_csv(stream).schema.names
+        text = pa.csv.ConvertOptions(column_types={column: pa.string() for column in header if as_text(column)})
+        with pa.input_stream(str(path), compression=compression) as stream:
+            return pa.csv.read_csv(stream, convert_options=text)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         pass
     # Raised out here, because the reader's own message may quote cells and would ride along as the context.
@@ -162,8 +170,9 @@ def _is_numeric(kind: Any) -> bool:
 
 
 def _loose(column: Any) -> npt.NDArray[np.float64]:
-    """Return numbers where cells are numbers, NaN elsewhere; each cell by itself."""
-    return to_floats(np.array(column.to_pylist(), dtype=object))
+    """Return numbers where cells are numbers (or true and false), NaN elsewhere; each cell by itself."""
+    cells = [_TRUTH.get(cell.lower(), cell) if isinstance(cell, str) else cell for cell in column.to_pylist()]
+    return to_floats(np.array(cells, dtype=object))
 
 
 def _labels(column: Any) -> npt.NDArray[Any]:
