@@ -16,6 +16,7 @@ from expost.experiments.oracle import oracle
 from expost.experiments.plan import Job, Plan, Task
 from expost.experiments.table import Row
 from expost.noise.source import SeededSource
+from expost.privacy.release import Release
 from expost.search.covariance import Solve
 from expost.search.generators import Generator, make_generator
 from expost.search.plan import Perturbation, Problem
@@ -94,11 +95,29 @@ class Bench:
         if release.hypothesis is not None:
             theta = np.asarray(release.hypothesis, dtype=np.float64)
             excess, norm = float(generator.risk.excess(theta)), float(np.linalg.norm(theta))
+        return self._row(job, seed, release, excess, norm)
+
+    def _oracle(self, job: Job, seed: int) -> Row:
+        """Return the oracle's row: its ε, and as excess risk the quantile that it holds at α."""
+        method, generator = job.method, self.generator(job.method)
+        problem = dataclasses.replace(generator.problem, excess_risk=job.alpha)
+        found = oracle(generator, problem, method.perturbation, seed)
+        shot = Release(
+            status="released",
+            method="oracle",
+            epsilon_generation=found.epsilon,
+            epsilon_worst_case=found.epsilon,
+            level=0,
+            n_levels=1,
+        )
+        return self._row(job, seed, shot, found.quantile, found.norm)
+
+    def _row(self, job: Job, seed: int, release: Release, excess: float | None, norm: float | None) -> Row:
         return Row(
             dataset=self._task.name,
-            method=method.name,
-            calibration=method.calibration,
-            perturbation=method.perturbation,
+            method=job.method.name,
+            calibration=job.method.calibration,
+            perturbation=job.method.perturbation,
             alpha=job.alpha,
             trial=job.trial,
             seed=seed,
@@ -110,31 +129,7 @@ class Bench:
             n_levels=release.n_levels,
             excess_risk=excess,
             norm=norm,
-            null_excess_risk=self.null_excess_risk(method),
-        )
-
-    def _oracle(self, job: Job, seed: int) -> Row:
-        """Return the oracle's row: its ε, and as excess risk the quantile that it holds at α."""
-        method, generator = job.method, self.generator(job.method)
-        problem = dataclasses.replace(generator.problem, excess_risk=job.alpha)
-        found = oracle(generator, problem, method.perturbation, seed)
-        return Row(
-            dataset=self._task.name,
-            method=method.name,
-            calibration=method.calibration,
-            perturbation=method.perturbation,
-            alpha=job.alpha,
-            trial=job.trial,
-            seed=seed,
-            status="released",
-            epsilon=found.epsilon,
-            epsilon_generation=found.epsilon,
-            epsilon_test=0.0,
-            level=0,
-            n_levels=1,
-            excess_risk=found.quantile,
-            norm=found.norm,
-            null_excess_risk=self.null_excess_risk(method),
+            null_excess_risk=self.null_excess_risk(job.method),
         )
 
     def work(self, jobs: Iterable[Job]) -> Iterator[Row]:
