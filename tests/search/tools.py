@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from scipy import stats
 
-from expost import Preparation, Rows, SeededSource, Sums, sums_of
+from expost import Preparation, Problem, Rows, SeededSource, Sums, sums_of
 from expost.search import above_threshold
 from expost.search.above_threshold import AboveThreshold
 from expost.search.calibration import Calibration
@@ -197,3 +197,23 @@ def losses_between(law: NoisyTest, errors: list[int], change: list[int]) -> tupl
     own = law.base + np.array([errors])
     ratio = np.log(law.stopping(own)) - np.log(law.stopping(own + law.sensitivity * np.array(change)))
     return float(ratio[0, -2]), float(ratio[0, -1])
+
+
+def ridge_rows(n, p, seed, scale=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, p)) / p * scale
+    y = np.clip(X @ rng.normal(size=p) * 2 + 0.3 + 0.1 * rng.normal(size=n), -1, 1)
+    recipe = Preparation(bounds=None, feature_bound=1.0, target=(-1.0, 1.0), intercept_weight=0.5, n_columns=p)
+    return recipe.prepare_regression(X, y)
+
+
+def logistic_rows(n, p, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, p)) / p
+    labels = X @ np.arange(1, p + 1) + 0.05 * rng.logistic(size=n) > 0
+    recipe = Preparation(bounds=None, feature_bound=1.0, target=None, intercept_weight=0.0, n_columns=p)
+    return recipe.prepare_classification(X, labels, (False, True))
+
+
+def problem_of(rows, loss, alpha, lam=0.02, gamma=0.1):
+    return Problem.of(loss, n=rows.n, p=rows.p, regularization=lam, excess_risk=alpha, failure_probability=gamma)
