@@ -29,7 +29,6 @@ from expost.search.account import Account
 from expost.search.certified_covariance import CovariancePlan, best_certified, best_split
 from expost.search.few_statistics import FewPlan
 from expost.search.generators import make_generator
-from expost.search.noise_energy import laplace_energy, spherical_energy
 from expost.search.noise_norms import PART_UNITS, _below, _norm, noise_norm, shrink
 from expost.search.null_model import null_cost
 from expost.search.run import run
@@ -240,31 +239,6 @@ def test_the_split_is_the_best_for_its_norm():
         split = best_split(norm, 1.3)
         cost = [math.hypot(norm / (1 - w), 1.3 / w) for w in (split * 0.98, split, split * 1.02)]
         assert cost[1] == min(cost)
-
-
-@pytest.mark.parametrize("noise", ["laplace", "spherical"])
-@pytest.mark.parametrize("p", [1, 2, 5, 20])
-def test_noise_energy_bounds_every_matrix(p, noise):
-    """No matrix of the trace makes the energy exceed q too often; a fifth of q is exceeded too often."""
-    gamma, trace, curvature, lam, draws = 0.1, 0.3, 0.25, 0.01, 20000
-    bound = laplace_energy if noise == "laplace" else spherical_energy
-    q = bound(p, trace, curvature=curvature, regularization=lam, gamma=gamma)
-    rng = np.random.default_rng([p, len(noise)])
-    b = rng.laplace(size=(draws, p))
-    if noise == "spherical":
-        b = rng.normal(size=(draws, p))
-        b *= (rng.gamma(p, size=draws) / np.linalg.norm(b, axis=1))[:, None]
-    one = np.zeros((p, p))
-    one[0, 0] = trace
-    v = rng.normal(size=p)
-    dense = np.outer(v, v) * trace / (v @ v)
-    worst = 0
-    for sigma in (one, dense, np.eye(p) * trace / p):
-        energy = 0.5 * np.einsum("ij,jk,ik->i", b, curvature * sigma + lam * np.eye(p), b)
-        above = int((energy > q).sum())
-        assert stats.binomtest(above, draws, gamma, alternative="greater").pvalue > RARE
-        worst = max(worst, int((energy > q / 5).sum()))
-    assert stats.binomtest(worst, draws, gamma, alternative="greater").pvalue < RARE
 
 
 def achieved(generator, problem, seeds, **options):

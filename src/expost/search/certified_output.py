@@ -5,8 +5,8 @@ trace is a mean of ‖x‖₂² ∈ [0, 1], so 1/n (2⁴⁰ units of 2⁻⁴⁰ 
 R the radius the optimum is known to lie in (`expost.erm.gradient_sensitivity`), √p times that in ℓ₁, plus solver
 tolerance and rounding. *Theorem (privacy)*: adaptive composition of two Laplace (or one Laplace and one spherical)
 mechanisms; ε of the second depends on the released trace alone. *Theorem (accuracy)*: ∇L(θ*) = 0 and φ″ ≤ c give L(θ*
-+ b) − L(θ*) ≤ ½bᵀ(cΣ + λI)b, and ``expost.search.noise_energy`` bounds the right side with probability 1 − γ for
-every Σ of at most the probed trace. The probe's and the bound's failure probabilities add.
++ b) − L(θ*) ≤ ½bᵀ(cΣ + λI)b, and ``expost.search.laplace_energy`` or ``spherical_energy`` bounds the right side with
+probability 1 − γ for every Σ of at most the probed trace. The probe's and the bound's failure probabilities add.
 
 The released θ is not rescaled into any ball: θ* + b is what the bound is about.
 """
@@ -25,10 +25,11 @@ from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
 from expost.search.account import Account
-from expost.search.noise_energy import laplace_energy, spherical_energy
+from expost.search.laplace_energy import laplace_energy
 from expost.search.null_model import null_cost, null_model_qualifies, require_affordable
 from expost.search.output import OutputGenerator
 from expost.search.plan import Noise, Problem
+from expost.search.spherical_energy import spherical_energy
 
 NO_RADIUS = "certified output perturbation compares with the unconstrained optimum; leave radius out"
 _TRACE_UNITS = 1 << 40
