@@ -19,7 +19,8 @@ With r = min(a, running maximum of G′), slopes up to a are charged to what ran
 *Computed* is P(X₁ > q) and what the theorem adds to it. On a grid x_i of step s up to some end ≥ 1.5364, with rises
 ΔG_i = G(x_{i+1}) − G(x_i), r_i non-decreasing numbers and sums for integrals, everything upwards: P(X > q) − P(X₁ > q)
 ≤ Σ ΔG_i·(P(T > x_i) − S₁(x_{i+1})), and Σ ΔG_i·P(T > x_i) ≤ Σ (ΔG_i − r_i)₊·S̄(x_i) + Σ r_i·P(T > x_i), where
-s·P(T > x_i) ≤ ∫ P(T > x) over the cell before (1 for i = 0), and the slopes r_i/s there make a convex function.
+s·P(T > x_i) ≤ ∫ P(T > x) over the cell before (1 for i = 0), and the slopes r_i/s there, the last of which goes on
+for ever, make a convex function.
 
 *Rises*: the increments t_m = P(WΓ_{p/2+m+1} > y) − P(WΓ_{p/2+m} > y) = E e^{−y/W}(y/W)^{p/2+m}/Γ(p/2 + m + 1) are
 2y^{p/2+¼+m/2}·K_{m−½}(2√y)/(Γ((p+1)/2)·Γ(p/2 + m + 1)), which obey a recurrence with positive terms; with y = q/(2λ),
@@ -68,7 +69,7 @@ def _quantile(p: int, along: float, regularization: float, gamma: float) -> floa
     low = 0.5 * regularization * float(special.gammainccinv(p, gamma)) ** 2
     top = 0.5 * (along + regularization) * float(special.gammainccinv(p, gamma * 1e-3)) ** 2
     aim = gamma * (1 - 1e-4)  # less than γ by more than the root can be off
-    return float(optimize.brentq(lambda q: above(q) - aim, low, top, xtol=1e-7 * low, rtol=1e-6))
+    return float(optimize.brentq(lambda q: above(q) - aim, low, top, xtol=1e-8 * low, rtol=1e-7))
 
 
 @lru_cache(maxsize=8)
