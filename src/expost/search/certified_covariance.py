@@ -18,7 +18,8 @@ a typical norm of the θ that is certified first: a part of the radius that θ* 
 a constant, because where the radius is large a θ much shorter than θ* will do.
 
 The θ released is the one, among candidates computed from Z and z, whose certificate is smallest; the event above
-covers all of them.
+covers all of them. Where that does not suffice, `expost.search.ray` may still prove θ = cz good enough, for a part of
+the failure probability.
 """
 
 from __future__ import annotations
@@ -32,31 +33,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.erm.statistics import Layout
-from expost.erm.sums import Sums
+from expost.erm.sums import SUM_UNIT, Sums
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
 from expost.search.account import Account
-from expost.search.noise_norms import PART_UNITS, discreteness, noise_norm, shrink, simulated
+from expost.search.noise_norms import PART_UNITS, SIMULATED_UP_TO, discreteness, noise_norm, shrink, simulated
 from expost.search.plan import Problem
+from expost.search.ray import Released, affordable, best_on_ray
 from expost.search.stationarity import gradient_target
 
 _TYPICAL, _AT_MOST = 0.4, 2.5  # the norm for which ε is split between XᵀX and Xᵀy: part of the radius, and a limit
 _RATIO = 1.12  # from one level to the next
 _EARLIER = 2.0  # a certificate with μ = λ first comes this many times above the first level
+_RAY, _EARLIER_RAY = 0.25, 6.0  # the ray's part of the failure probability, and how much earlier it may come
+_TYPICAL_COUNT = 24  # of levels, to see beforehand whether the ray takes too many draws
 _COUNT_BY = 4  # levels come in such multiples, so that one simulation serves several targets
 _DAMPINGS = np.concatenate([[0.0], 2.0 ** np.arange(-16.0, 9.0)])  # μ of the candidates, in units of λ²
 
 
 @dataclass(frozen=True)
 class CovariancePlan:
-    """Levels, their split, and how large noise gets; public."""
+    """Levels, their split, and how large noise gets; public.
+
+    Attributes
+    ----------
+    levels, steps
+        Privacy levels within the budget, and all of them in units of the first.
+    split
+        The part of ε that Xᵀy gets.
+    failure_probability
+        Of the whole.
+    ray
+        The ray's part of it; zero if it is not tried.
+    """
 
     problem: Problem
     levels: tuple[float, ...]
     steps: tuple[float, ...]
     split: float
     failure_probability: float
+    ray: float = 0.0
 
     @classmethod
     def of(
@@ -76,20 +93,35 @@ class CovariancePlan:
         μ is depends on the rows; levels begin where μ = 4λ would do.
         """
         target = gradient_target(problem.excess_risk, problem.regularization)
-        split = best_split(min(_TYPICAL * problem.optimum_radius, _AT_MOST), shrink(problem.p, failure_probability))
-        plan = cls(problem, (), (), split, failure_probability)
+        # with fewer columns the norm is simulated, hence sharp, and the ray would cost others more than it saves
+        many = problem.p > SIMULATED_UP_TO and affordable(_RAY * failure_probability / _TYPICAL_COUNT)
+        part, earlier = (_RAY, _EARLIER_RAY) if many else (0.0, _EARLIER)
+        split = best_split(
+            min(_TYPICAL * problem.optimum_radius, _AT_MOST), shrink(problem.p, (1 - part) * failure_probability)
+        )
+        plan = cls(problem, (), (), split, failure_probability, part)
         longest = problem.optimum_radius + target / problem.regularization
         margin = max(1.3, 1.1 + 1 / math.sqrt(problem.p))  # β is only roughly known, and least so for few columns
-        reach = margin * _EARLIER * plan.lever(longest) / plan.lever(0.0)
+        reach = margin * earlier * plan.lever(longest) / plan.lever(0.0)
         count = _COUNT_BY * math.ceil((math.log(reach) / math.log(_RATIO) + 1) / _COUNT_BY)
         steps = tuple(_RATIO**t for t in range(count))
-        least = plan.expected(0.0) / _EARLIER
+        least = plan.expected(0.0) / earlier
         levels = tuple(least * step for step in steps if total(plan.charge(least * step)) <= budget)
         return dataclasses.replace(plan, levels=levels, steps=steps) if levels else None
 
+    @property
+    def norm_probability(self) -> float:
+        """Failure probability of the noise norm."""
+        return (1 - self.ray) * self.failure_probability
+
+    @property
+    def ray_probability(self) -> float:
+        """Failure probability of the ray at one level."""
+        return self.ray * self.failure_probability / len(self.steps)
+
     def lever(self, norm: float) -> float:
         """Return h(‖θ‖)."""
-        return math.hypot(norm / (1 - self.split), shrink(self.problem.p, self.failure_probability) / self.split)
+        return math.hypot(norm / (1 - self.split), shrink(self.problem.p, self.norm_probability) / self.split)
 
     def charge(self, level: float) -> float:
         """Return what a level costs: its two parts as they are used, rounded up."""
@@ -97,12 +129,12 @@ class CovariancePlan:
 
     def norm(self) -> float:
         """Return β; simulated at the first call for a p, so asked for only when a certificate is needed."""
-        beta = noise_norm(self.problem.p, self.steps, self.failure_probability)
+        beta = noise_norm(self.problem.p, self.steps, self.norm_probability)
         return beta + discreteness(self.problem.p, len(self.steps), self.levels[-1])
 
     def expected(self, norm: float = 1.0) -> float:
         """Roughly what a certificate costs for an optimum of that norm; used to choose, never to promise."""
-        p, gamma = self.problem.p, self.failure_probability
+        p, gamma = self.problem.p, self.norm_probability
         if simulated(p, gamma):
             rough = 2 * (math.sqrt(2 * p) + math.log(1 / gamma))  # the edge of a semicircle and a tail
         else:
@@ -138,21 +170,26 @@ def certified_covariance(
         packed[layout.size - p :], PART_UNITS, [level * plan.split for level in plan.levels], random_state=source
     )
     beta = plan.norm()
+    target = gradient_target(problem.excess_risk, problem.regularization)
     before = account.generation
     for level, matrix, vector in zip(plan.levels, matrices, vectors, strict=True):
         account.generation = add_losses(before, plan.charge(level))
         gram, moment = layout.unpack(np.concatenate([matrix.values, vector.values]))
-        theta, certificate = best_certified(
-            gram / problem.n,
-            moment / problem.n,
-            problem.regularization,
-            beta / (problem.n * level),
-            plan.lever,
-            beta / (problem.n * level * (1 - plan.split)),
-        )
+        second, first = gram / problem.n, moment / problem.n
+        noise = beta / (problem.n * level)
+        matrix_noise = noise / (1 - plan.split)
+        theta, certificate = best_certified(second, first, problem.regularization, noise, plan.lever, matrix_noise)
         if certificate <= problem.excess_risk:
             account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {level:.3g}")
             return theta
+        if plan.ray:
+            scale = 2 / (problem.n * level)  # each part moves by at most 2
+            grain = len(plan.steps) / (SUM_UNIT * problem.n)  # a unit for every jump of the path
+            released = Released(second, first, scale / (1 - plan.split), scale / plan.split, matrix_noise, grain)
+            along = best_on_ray(released, problem.regularization, target, plan.ray_probability, source)
+            if along is not None:
+                account.reasons.append(f"covariance certificate along the first moments at epsilon = {level:.3g}")
+                return along
     account.reasons.append("covariance certificate: no level sufficed")
     return None
 
