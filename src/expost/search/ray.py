@@ -15,7 +15,7 @@ probabilities add up. On the event of the noise norm ‖A‖ ≤ max(1 − a, c(
 
 (i) *Quadratic terms.* Z is independent of b, so the largest of ‖b̃‖², of b̃ᵀZb̃ and of W(b̃) over N fresh draws of b's
 law bound those of b, but for 1/(N + 1) each. Given b, bᵀBb = sΣ ξ_k w_k with independent Laplace ξ_k and Σ w_k² =
-(‖b‖⁴ + Σ b_i⁴)/2 =: W². The square of such a sum is below (Wξ₁)² in convex order (`expost.search.noise_energy`), and
+(‖b‖⁴ + Σ b_i⁴)/2 =: W². The square of such a sum is below (Wξ₁)² in convex order (`expost.search.laplace_energy`), and
 min_t E(ξ₁² − t)₊/(x² − t) = e^{1−√(x²−1)}, so that P(−bᵀBb > sWx) ≤ ½e^{1−√(x²−1)} by symmetry.
 
 (ii) *The cross term.* v is fixed, so likewise P(v·b ≥ ‖v‖σl) ≤ ½e^{1−√(l²−1)}, and at most ½ for l > 0. Suppose l ≤
