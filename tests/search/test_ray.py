@@ -91,7 +91,9 @@ def test_laplace_transform_of_the_energy(kind):
             assert bound < 0.85 * math.log(values.mean())
 
 
-@pytest.mark.parametrize(("kind", "toward"), [("spread", "same"), ("spread", "axis"), ("even", "same"), ("one", "same")])
+@pytest.mark.parametrize(
+    ("kind", "toward"), [("spread", "same"), ("spread", "axis"), ("even", "same"), ("one", "same")]
+)
 def test_small_energies_are_rare(kind, toward):
     """P(‖G + Bθ‖² ≤ q(g, φ)) ≤ φ for ‖G‖ = g and for longer G; as if G were 1.6 times longer, it is caught."""
     rng = np.random.default_rng(4)
