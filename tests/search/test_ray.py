@@ -13,7 +13,18 @@ from expost.erm.sums import SUM_UNIT, Sums
 from expost.search.account import Account
 from expost.search.certified_covariance import CovariancePlan, certified_covariance
 from expost.search.noise_norms import SIMULATED_UP_TO
-from expost.search.ray import _EXPONENTS, Released, _Cells, _Drawn, _Energy, _log_laplace, best_on_ray, draws_needed
+from expost.search.ray import (
+    _EXPONENTS,
+    Released,
+    _Cells,
+    _Drawn,
+    _Energy,
+    _grid,
+    _log_laplace,
+    affordable,
+    best_on_ray,
+    draws_needed,
+)
 
 RARE = 1e-3  # false-alarm rate of each statistical check; all are seeded
 
@@ -71,9 +82,8 @@ def test_closed_forms(kind):
         weights = 1 - r * cut**2 * sums
         inside = np.eye(7) + 4 * r * (vs * weights[:, None]).T @ vs
         beyond = 7 * 2 * stats.norm.sf(cut)
-        assert _log_laplace(np.abs(d), r, cut) == pytest.approx(
-            math.log(np.linalg.det(inside) ** -0.5 + beyond) if weights.min() >= 0 else 0.0
-        )
+        found = _log_laplace(np.abs(d), np.array([[r]]), np.array([cut]))[0, 0]
+        assert found == pytest.approx(math.log(np.linalg.det(inside) ** -0.5 + beyond) if weights.min() >= 0 else 0.0)
 
 
 @pytest.mark.parametrize("kind", ["spread", "even", "one"])
@@ -128,9 +138,9 @@ def test_tails_of_linear_terms(kind):
     assert stats.binomtest(count, len(values), 0.5 * math.exp(1 - math.sqrt(15)), alternative="greater").pvalue < RARE
 
 
-def test_cells_add_up():
+@pytest.mark.parametrize("gamma", [0.5, 1e-4, 1e-30])
+def test_cells_add_up(gamma):
     """Σ P(v·b in cell j)·φ_j ≤ γ for a Laplace variable, and the cells reach as far as φ < 1."""
-    gamma = 1e-4
     cells = _Cells.of(gamma)
     lower = cells.upper - 0.5
     tail = stats.laplace.sf(np.where(lower == 0, -np.inf, lower))
@@ -274,6 +284,34 @@ class TestSearch:
         released = Released(matrix_noise(rng, 20, 1.0), rng.normal(size=20), 1.0, 1.0, 5.0, 0.0)
         assert best_on_ray(released, 0.1, 0.01, 0.1, Counting([1])) is None
         assert Counting.drawn == 0
+
+    @pytest.mark.parametrize("kind", ["even", "one"])
+    def test_less_noise_never_turns_yes_into_no(self, kind):
+        """Where θ = cz is far better than asked for, from some noise on downwards it is accepted."""
+        p, lam = 110, 0.005
+        first = 0.01 * unit(np.random.default_rng(10), p, kind)
+        target = 0.4 * np.linalg.norm(first)
+        answers = []
+        for part in (10, 40, 100, 400, 1000):
+            unit_noise = target / part  # of Bθ, for θ = z/λ
+            scale = unit_noise * lam / np.linalg.norm(first)
+            noise = matrix_noise(np.random.default_rng(11), p, scale)
+            b = np.random.default_rng(12).laplace(scale=scale, size=p)
+            released = Released(noise, first + b, scale, scale, float(np.linalg.norm(noise, 2)), 0.0)
+            answers.append(best_on_ray(released, lam, target, 1e-3, SeededSource([part])) is not None)
+        assert answers == sorted(answers)
+        assert answers[2]
+
+    def test_a_tiny_target_does_not_take_for_ever(self):
+        for reach in (1e-16, 1e-3, 0.1, 1.0, 100.0):
+            grid = _grid(reach)
+            assert len(grid) <= 49
+            assert (grid[0], grid[-1]) == (1.0, 0.25)
+
+    def test_draws_are_bounded(self):
+        assert affordable(400, 1e-3)
+        assert not affordable(4000, 1e-3)
+        assert not affordable(200, 1e-5)
 
     @pytest.mark.parametrize("grain", [0.0, 1e-3])
     def test_no_direction_or_a_coarse_grid_is_no(self, grain):

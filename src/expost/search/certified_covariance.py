@@ -4,9 +4,9 @@
 XᵀX gets the part 1 − w of ε_t and Xᵀy the part w. *Theorem (privacy)*: gradual release of both; the rule reads only
 released values, so stopping at t costs ε_t and nothing else.
 
-*Theorem (accuracy)*: `expost.search.noise_norms` has β and m such that with probability 1 − γ, at every level and for
-every θ, ‖Bθ − b‖ ≤ (β/ε_t)·h(‖θ‖), h(r)² = (r/(1 − w))² + (m/w)². For any θ computed from Z and z, ĝ = (Zθ − z)/n +
-λθ is known and ∇L(θ) = ĝ − (Bθ − b)/n, so
+*Theorem (accuracy)*: `expost.search.noise_norms` has β and m such that with probability 1 − γ (three quarters of the
+search's share where the ray has the rest), at every level and for every θ, ‖Bθ − b‖ ≤ (β/ε_t)·h(‖θ‖), h(r)² = (r/(1 −
+w))² + (m/w)². For any θ computed from Z and z, ĝ = (Zθ − z)/n + λθ is known and ∇L(θ) = ĝ − (Bθ − b)/n, so
 
     L(θ) − min L ≤ ‖∇L(θ)‖²/(2μ) ≤ (‖ĝ‖ + β·h(‖θ‖)/(nε_t))²/(2μ),
 
@@ -47,7 +47,6 @@ _TYPICAL, _AT_MOST = 0.4, 2.5  # the norm for which ε is split between XᵀX an
 _RATIO = 1.12  # from one level to the next
 _EARLIER = 2.0  # a certificate with μ = λ first comes this many times above the first level
 _RAY, _EARLIER_RAY = 0.25, 6.0  # the ray's part of the failure probability, and how much earlier it may come
-_TYPICAL_COUNT = 24  # of levels, to see beforehand whether the ray takes too many draws
 _COUNT_BY = 4  # levels come in such multiples, so that one simulation serves several targets
 _DAMPINGS = np.concatenate([[0.0], 2.0 ** np.arange(-16.0, 9.0)])  # μ of the candidates, in units of λ²
 
@@ -87,27 +86,33 @@ class CovariancePlan:
 
         ``total`` says what all will have cost once a level is charged, which may not exceed the budget.
 
-        A certificate needs β·h(‖θ‖)/(nε) ≤ √(2μα). It cannot be had while that fails for ‖θ‖ = 0, and it is had at the
-        latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most, and μ = λ (Lemma 6c). R is
-        that of the unconstrained optimum: a gradient says nothing about the best θ of a smaller ball. How much larger
-        μ is depends on the rows; levels begin where μ = 4λ would do.
+        A certificate by the norm needs β·h(‖θ‖)/(nε) ≤ √(2μα). It cannot be had while that fails for ‖θ‖ = 0, and it is
+        had at the latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most, and μ = λ (Lemma
+        6c). R is that of the unconstrained optimum: a gradient says nothing about the best θ of a smaller ball. How
+        much larger μ is depends on the rows; levels begin where μ = 4λ would do, or earlier for the ray.
         """
-        target = gradient_target(problem.excess_risk, problem.regularization)
         # with fewer columns the norm is simulated, hence sharp, and the ray would cost others more than it saves
-        many = problem.p > SIMULATED_UP_TO and affordable(_RAY * failure_probability / _TYPICAL_COUNT)
-        part, earlier = (_RAY, _EARLIER_RAY) if many else (0.0, _EARLIER)
-        split = best_split(
-            min(_TYPICAL * problem.optimum_radius, _AT_MOST), shrink(problem.p, (1 - part) * failure_probability)
-        )
-        plan = cls(problem, (), (), split, failure_probability, part)
+        plan = cls._unbounded(problem, failure_probability, _RAY if problem.p > SIMULATED_UP_TO else 0.0)
+        if plan.ray and not affordable(problem.p, plan.ray_probability):
+            plan = cls._unbounded(problem, failure_probability, 0.0)
+        levels = tuple(level for level in plan.levels if total(plan.charge(level)) <= budget)
+        return dataclasses.replace(plan, levels=levels) if levels else None
+
+    @classmethod
+    def _unbounded(cls, problem: Problem, failure_probability: float, ray: float) -> CovariancePlan:
+        """Settle split and levels for that part of the failure probability, without regard to a budget."""
+        target = gradient_target(problem.excess_risk, problem.regularization)
+        typical = min(_TYPICAL * problem.optimum_radius, _AT_MOST)
+        split = best_split(typical, shrink(problem.p, (1 - ray) * failure_probability))
+        plan = cls(problem, (), (), split, failure_probability, ray)
         longest = problem.optimum_radius + target / problem.regularization
         margin = max(1.3, 1.1 + 1 / math.sqrt(problem.p))  # β is only roughly known, and least so for few columns
+        earlier = _EARLIER_RAY if ray else _EARLIER
         reach = margin * earlier * plan.lever(longest) / plan.lever(0.0)
         count = _COUNT_BY * math.ceil((math.log(reach) / math.log(_RATIO) + 1) / _COUNT_BY)
         steps = tuple(_RATIO**t for t in range(count))
         least = plan.expected(0.0) / earlier
-        levels = tuple(least * step for step in steps if total(plan.charge(least * step)) <= budget)
-        return dataclasses.replace(plan, levels=levels, steps=steps) if levels else None
+        return dataclasses.replace(plan, levels=tuple(least * step for step in steps), steps=steps)
 
     @property
     def norm_probability(self) -> float:
@@ -184,7 +189,7 @@ def certified_covariance(
             return theta
         if plan.ray:
             scale = 2 / (problem.n * level)  # each part moves by at most 2
-            grain = len(plan.steps) / (SUM_UNIT * problem.n)  # a unit for every jump of the path
+            grain = 1 / (SUM_UNIT * problem.n)
             released = Released(second, first, scale / (1 - plan.split), scale / plan.split, matrix_noise, grain)
             along = best_on_ray(released, problem.regularization, target, plan.ray_probability, source)
             if along is not None:

@@ -10,17 +10,18 @@ s/2 beside it and σ for b. Fix c, put a = cλ, H = Σ + λI, A = cH − I, v = 
     ∇L(θ) = G + b,  G = Az = v + Ab;    Q = (Z + λI)θ − z = G + Bθ is known;
     ‖∇L(θ)‖² = ‖G‖² + 2v·b + (2a − 1)‖b‖² + 2c·bᵀZb − 2c·bᵀBb.
 
-*Claim.* With probability at least 1 − γ, no c of a public grid is accepted with ‖∇L(cz)‖ > T. *Proof.* Failure
-probabilities add up. On the event of the noise norm ‖A‖ ≤ max(1 − a, c(λ_max(Z) + ‖B‖) + a − 1).
+*Claim.* But for probability γ, and where ‖B‖ exceeds the bound given, no c of a public grid is accepted with
+‖∇L(cz)‖ > T. *Proof.* Failure probabilities add up. Σ ⪰ 0 and a ≤ 1, so ‖A‖ ≤ max(1 − a, c(λ_max(Z) + ‖B‖) + a − 1).
 
 (i) *Quadratic terms.* Z is independent of b, so the largest of ‖b̃‖², of b̃ᵀZb̃ and of W(b̃) over N fresh draws of b's
 law bound those of b, but for 1/(N + 1) each. Given b, bᵀBb = sΣ ξ_k w_k with independent Laplace ξ_k and Σ w_k² =
-(‖b‖⁴ + Σ b_i⁴)/2 =: W². The square of such a sum is below (Wξ₁)² in convex order (`expost.search.laplace_energy`), and
-min_t E(ξ₁² − t)₊/(x² − t) = e^{1−√(x²−1)}, so that P(−bᵀBb > sWx) ≤ ½e^{1−√(x²−1)} by symmetry.
+(‖b‖⁴ + Σ b_i⁴)/2 =: W². Given variances D_k the square of such a sum is Σ w_k²D_k times that of a normal variable, and
+Σ (w_k/W)²D_k is a convex combination of copies of one law; so the square is below (Wξ₁)² in convex order, and as
+min_t E(ξ₁² − t)₊/(x² − t) = e^{1−√(x²−1)} for x ≥ √2, P(−bᵀBb > sWx) ≤ ½e^{1−√(x²−1)} by symmetry.
 
-(ii) *The cross term.* v is fixed, so likewise P(v·b ≥ ‖v‖σl) ≤ ½e^{1−√(l²−1)}, and at most ½ for l > 0. Suppose l ≤
-v·b/(‖v‖σ) < u and ‖∇L(θ)‖ > T. As ‖v‖ ≤ ‖G‖ + ‖A‖‖b‖, ‖G‖ exceeds the root g of g² + 2(g + ‖A‖‖b‖)σu + (the quadratic
-terms) = T².
+(ii) *The cross term.* v is fixed, so likewise P(v·b ≥ ‖v‖σl) ≤ ½e^{1−√(l²−1)} for l ≥ √2, and ½ for 0 < l < √2.
+Suppose l ≤ v·b/(‖v‖σ) < u (l = −∞ and P = 1 for the first cell) and ‖∇L(θ)‖ > T. As ‖v‖ ≤ ‖G‖ + ‖A‖‖b‖, ‖G‖ exceeds
+the root g of g² + 2(g + ‖A‖‖b‖)σu + (the quadratic terms) = T².
 
 (iii) *Energy.* Given b, θ and G are fixed and Bθ = Σ ξ_k v_k with Laplace ξ_k of scale one. For r > 0
 
@@ -33,9 +34,15 @@ normal ζ, because e^{−r‖x‖²} = E e^{i√(2r)ζ·x}. The law of Bθ is sy
 is lengthened (Anderson): a bound for length g holds for every longer G. With Markov's inequality, P(‖Q‖² ≤ q | b) ≤ φ
 if ‖G‖ ≥ g and q = q(g, φ) as `_Energy` computes it with the best r of a grid.
 
-(iv) Cells of l in steps, the j-th with φ_j = φ₀e^{ωl_j}: accepted is what has ‖Q‖² ≤ q(g_j, φ_j) for every j. A wrong
-accept has probability at most Σ_j P(v·b ≥ ‖v‖σl_j)(φ_j − φ_{j−1}), which sets φ₀. Z enters g_j, but q(·, φ) may be
-replaced by its largest value up to g, which does not fall in g: ‖G‖ > g_j then makes q(g_j, φ_j) ≤ q(‖G‖, φ_j). ∎
+(iv) *Cells.* For each c take cells of l in steps, the j-th with φ_j = φ₀e^{ωl_j}; accepted is a c with ‖Q‖² ≤ q(g_j,
+φ_j) for every j. Which cell it is depends on c and b only. Events {‖Q‖² ≤ q} for one φ_j are nested, so the largest
+q(g, φ_j) over g ≤ ‖G‖ and over r has probability φ_j too, given b; ‖G‖ > g_j puts q(g_j, φ_j) below it, though g_j
+depends on Z and r on g_j. A wrong accept has probability at most Σ_j P(v·b ≥ ‖v‖σl_j)(φ_j − φ_{j−1}), and φ₀ makes
+that the part for energies of γ over the number of c. ∎
+
+*Discreteness.* Noise on the grid is within one grain of continuous noise. θ and G contain b as it is; ‖b‖², bᵀZb,
+v·b, bᵀBb and Bθ are compared with those of continuous noise. With grains far below T and both scales, and T taken
+down by two millionths, that and rounding are covered; otherwise the answer is no.
 """
 
 from __future__ import annotations
@@ -52,9 +59,10 @@ from expost.noise.source import WordSource
 _ENERGY, _DRAWN, _CROSS = 0.6, 0.25, 0.15  # how its failure probability is shared out
 _SMALLEST = 0.25  # of a = cλ: beyond that the curvature along z is more than three times λ
 _STEP, _SLOPE = 0.5, 0.8  # cells of the cross term, and ω
-_EXPONENTS = np.geomspace(0.02, 0.5, 12)[:, None]  # r, in units of 1/(scale·‖θ‖)²
-_CUTS = (4.0, 4.7, 5.5, 6.5, 8.0, 11.0, 16.0)  # |ζ_i| beyond these is counted as probability
-_MOST_DRAWS = 60_000
+_MOST_POINTS = 48  # of the grid of c
+_EXPONENTS = np.geomspace(2e-4, 0.5, 32)[:, None]  # r, in units of 1/(scale·‖θ‖)²
+_CUTS = np.array([4.0, 4.7, 5.5, 6.5, 8.0, 11.0, 16.0])  # |ζ_i| beyond these is counted as probability
+_MOST_DRAWS, _MOST_WORK = 60_000, 2.5e10  # and draws times p²: a few seconds
 _BLOCK = 1 << 22  # numbers drawn at a time
 
 
@@ -69,9 +77,9 @@ def draws_needed(gamma: float) -> int:
     return math.ceil(3 / (_DRAWN * gamma))
 
 
-def affordable(gamma: float) -> bool:
+def affordable(p: int, gamma: float) -> bool:
     """Whether the draws of one level take no longer than is reasonable; public."""
-    return draws_needed(gamma) <= _MOST_DRAWS
+    return draws_needed(gamma) <= min(_MOST_DRAWS, _MOST_WORK / p**2)
 
 
 @dataclass(frozen=True)
@@ -116,8 +124,9 @@ def best_on_ray(
     """
     z, lam = released.first, regularization
     length = float(np.linalg.norm(z))
-    # what noise being discrete, and rounding, move ‖∇L(θ)‖, ‖Q‖ and the bounds on b by is below a millionth of T
-    if length == 0.0 or 1e7 * len(z) * released.grain * (1 + length / lam) > target:
+    grain = max(released.grain, 2.0**-50 * max(length, float(np.linalg.norm(released.second))))
+    coarsest = min(target / (1 + length / lam), released.matrix_scale, released.vector_scale)
+    if length == 0.0 or 1e7 * len(z) * grain > coarsest:
         return None
     target *= 1 - 2e-6
     shrinkages = _grid(target / lam)
@@ -131,10 +140,12 @@ def best_on_ray(
         c = a / lam
         unit = released.matrix_scale * c * length
         operator = max(1 - a, c * (top + released.matrix_norm) + a - 1)
+        size = float(np.linalg.norm(c * image + (a - 1) * z)) / unit
+        if size**2 > (target / unit) ** 2 + (len(z) + 3) / 2:  # q(g, φ) ≤ g² + E‖Bθ‖²
+            return -math.inf
         rest = max(0.0, 2 * a - 1) * drawn.square + 2 * c * (drawn.form + released.matrix_scale * drawn.width * cross)
         least = cells.least_energies(target, rest, operator * math.sqrt(drawn.square), released.vector_scale)
-        size = float(np.linalg.norm(c * image + (a - 1) * z))
-        return energy.largest_accepted(least / unit, cells.logs) - (size / unit) ** 2
+        return energy.largest_accepted(least / unit, cells.logs) - size**2
 
     # draws are dear: first see which c could be accepted if they came out as small as can be expected
     hopeful = [a for a in shrinkages if room(a, _Drawn.typical(released), 0.0) > 0]
@@ -148,8 +159,9 @@ def best_on_ray(
 
 def _grid(reach: float) -> list[float]:
     """Return a = cλ from one downwards, finer where the target √(2α/λ) = ``reach`` is small."""
-    ratio = 1 + min(0.5, 0.15 * reach)
-    return [ratio**-k for k in range(math.ceil(-math.log(_SMALLEST) / math.log(ratio)) + 1)]
+    widest = -math.log(_SMALLEST)
+    steps = math.ceil(widest / max(math.log1p(min(0.5, 0.15 * reach)), widest / _MOST_POINTS))
+    return [_SMALLEST ** (k / steps) for k in range(steps + 1)]
 
 
 @dataclass(frozen=True)
@@ -161,7 +173,7 @@ class _Cells:
 
     @classmethod
     def of(cls, gamma: float) -> _Cells:
-        lower = np.arange(0.0, 60.0, _STEP)
+        lower = np.arange(0.0, (10 - math.log(gamma)) / _SLOPE, _STEP)  # φ reaches one before that
         growth = np.exp(_SLOPE * lower)
         above = 0.5 * np.exp(np.minimum(0.0, 1 - np.sqrt(np.maximum(lower**2 - 1, 0.0))))
         logs = math.log(gamma / (1 + float(above[1:] @ np.diff(growth)))) + _SLOPE * lower
@@ -231,7 +243,7 @@ class _Energy:
         longest, fourth = float(d.max()) ** 2, float((d**4).sum())
         # V = ¼(I + ddᵀ) + ½diag(d²); V′ = (d³dᵀ + dd³ᵀ)/16 + diag((d² + Σd⁴)/16 + ¾d⁴)
         weighted = (fourth + math.sqrt(float((d**6).sum())) + longest + fourth) / 16 + 0.75 * longest**2
-        logs = np.array([[min(_log_laplace(d, r, cut) for cut in _CUTS)] for r in _EXPONENTS[:, 0].tolist()])
+        logs = _log_laplace(d, _EXPONENTS, _CUTS).min(axis=1, keepdims=True)
         return cls(longest, (0.5 + 0.5 * longest) * (1 + 1e-9), weighted * (1 + 1e-9), logs * (1 - 1e-9))
 
     def largest_accepted(self, lengths: NDArray[np.float64], logs: NDArray[np.float64]) -> float:
@@ -246,17 +258,22 @@ class _Energy:
         return float(accepted.max(axis=0).min())
 
 
-def _log_laplace(d: NDArray[np.float64], r: float, cut: float) -> float:
-    """Bound log ψ(r) from above, for |ζ_i| up to ``cut``; zero where that says nothing."""
-    lost = r * cut**2
-    if lost * float(d.max()) ** 2 > 1:  # else V − lost·V″ is a sum of v_k v_kᵀ with weights of at least zero
-        return 0.0
+def _log_laplace(d: NDArray[np.float64], r: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bound log ψ(r) from above for every r, a column, and |ζ_i| up to every cut; zero where that says nothing."""
     squares, cubes, fourths = d**2, d**3, d**4
+    lost = r * cuts**2
+    says = lost * float(squares.max()) <= 1  # V − lost·V″ is then a sum of v_k v_kᵀ with weights of at least zero
+    lost = np.where(says, lost, 0.0)
     # V″ = (d³dᵀ + dd³ᵀ + 2(d²)(d²)ᵀ)/16 + diag((d² + Σd⁴ + 2d·Σd³)/16 + ½d⁴)
     own = (squares + float(fourths.sum()) + 2 * d * float(cubes.sum())) / 16 + 0.5 * fourths
-    diagonal = 1 + 4 * r * (0.25 + 0.5 * squares - lost * own)
+    diagonal = 1 + 4 * r[..., None] * (0.25 + 0.5 * squares - lost[..., None] * own)
     columns = np.column_stack([d, cubes, squares])
-    inner = 4 * r * np.array([[0.25, -lost / 16, 0.0], [-lost / 16, 0.0, 0.0], [0.0, 0.0, -lost / 8]])
-    _, small = np.linalg.slogdet(np.eye(3) + inner @ (columns.T @ (columns / diagonal[:, None])))
-    beyond = math.log(len(d)) + float(special.log_ndtr(-cut)) + math.log(2)
-    return min(0.0, float(np.logaddexp(-0.5 * (float(np.log(diagonal).sum()) + small), beyond)))
+    inner = np.zeros((*lost.shape, 3, 3))
+    inner[..., 0, 0] = 0.25
+    inner[..., 0, 1] = inner[..., 1, 0] = -lost / 16
+    inner[..., 2, 2] = -lost / 8
+    products = np.einsum("ki,rck,kj->rcij", columns, 1 / diagonal, columns, optimize=True)
+    _, small = np.linalg.slogdet(np.eye(3) + 4 * r[..., None, None] * (inner @ products))
+    beyond = math.log(2 * len(d)) + special.log_ndtr(-cuts)
+    logs = np.logaddexp(-0.5 * (np.log(diagonal).sum(axis=-1) + small), beyond)
+    return np.where(says, np.minimum(logs, 0.0), 0.0)
