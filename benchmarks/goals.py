@@ -35,7 +35,7 @@ N, GAMMA, ONE = 100_000, 0.1, 2.0**20
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--runs", type=int, default=60)
     options = parser.parse_args()
     head = ["task", "λ", "goal", "null model", "optimum", "mean ε", "of it measuring", "largest achieved", "refused"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
