@@ -55,7 +55,7 @@ def laplace_energy(p: int, trace: float, *, curvature: float, regularization: fl
 @lru_cache(maxsize=256)
 def _cvar(p: int, along: float, regularization: float, gamma: float) -> float:
     head = along + regularization  # 2X₁ = head·b₁² + λ·rest
-    law, missed, lost = _square_sum(p - 1)
+    law, missed, beyond, rounding = _square_sum(p - 1)
     rest = regularization * _STEP * np.arange(law.size)
 
     def size(t: float) -> NDArray[np.float64]:
@@ -67,13 +67,16 @@ def _cvar(p: int, along: float, regularization: float, gamma: float) -> float:
     t = float(optimize.brentq(lambda t: float(law @ np.exp(-size(t))) - gamma, 0.0, top, xtol=1e-6 * top))
     y = size(t)  # E(b² − y²)₊ = e^{−y}(2y + 2)
     overshoot = float(law @ (head * np.exp(-y) * (2 * y + 2) + np.maximum(rest - t, 0.0)))
-    overshoot += regularization * missed + lost * (2 * head + regularization * p * _CUT**2)
+    overshoot += regularization * missed + beyond * (2 * head + regularization * p * _CUT**2)
+    overshoot += rounding * (2 * head + float(rest[-1]))  # mass in the wrong place is still within the window
     return 0.5 * (t + overshoot / gamma) * (1 + 1e-9)
 
 
 @lru_cache(maxsize=8)
-def _square_sum(count: int) -> tuple[NDArray[np.float64], float, float]:
-    """Return a law on the grid above that of Σ b_i² in convex order, the overshoot cut off, and the mass lost.
+def _square_sum(count: int) -> tuple[NDArray[np.float64], float, float, float]:
+    """Return a law on the grid above that of Σ b_i² in convex order, the overshoot cut off, and two masses.
+
+    The masses: what lies beyond the grid, and what rounding in the transforms may have put in a wrong place.
 
     Each b² is cut at M, which takes at most E(b² − M)₊ off any overshoot, and its mass between two points of the grid
     goes to these two with the mean kept, which is above it in convex order. The overshoots of the new law are those
@@ -86,8 +89,7 @@ def _square_sum(count: int) -> tuple[NDArray[np.float64], float, float]:
     reach = 2.0 * count + 40.0 * math.sqrt(20.0 * count) + 2.0 * _CUT**2
     law = _power(np.diff(slopes), count, math.ceil(reach / _STEP))
     missed = count * math.exp(-_CUT) * 2 * (_CUT + 1)
-    lost = max(0.0, 1.0 - float(law.sum())) + 1e-12 * count  # beyond the window, and the rounding of the transforms
-    return law, missed, lost
+    return law, missed, max(0.0, 1.0 - float(law.sum())), 1e-12 * count
 
 
 def _power(law: NDArray[np.float64], count: int, size: int) -> NDArray[np.float64]:

@@ -52,8 +52,9 @@ def spherical_energy(p: int, trace: float, *, curvature: float, regularization: 
     True
     """
     along = curvature * trace
-    # X grows with λ: a λ too small to matter may be raised, which keeps the Poisson means moderate
-    return _quantile(p, along, max(regularization, along / min(100.0 * p, 8000.0)), gamma)
+    # X grows with λ, so λ may be raised, which keeps the Poisson means moderate; it matters from p = 1000 on only
+    least = along / min(100.0 * p, 8000.0) if p > 1 else 0.0
+    return _quantile(p, along, max(regularization, least), gamma)
 
 
 @lru_cache(maxsize=256)
@@ -69,7 +70,7 @@ def _quantile(p: int, along: float, regularization: float, gamma: float) -> floa
     low = 0.5 * regularization * float(special.gammainccinv(p, gamma)) ** 2
     top = 0.5 * (along + regularization) * float(special.gammainccinv(p, gamma * 1e-3)) ** 2
     aim = gamma * (1 - 1e-4)  # less than γ by more than the root can be off
-    return float(optimize.brentq(lambda q: above(q) - aim, low, top, xtol=1e-8 * low, rtol=1e-7))
+    return float(optimize.brentq(lambda q: above(q) - aim, low, top, xtol=1e-10 * low, rtol=1e-10))
 
 
 @lru_cache(maxsize=8)
