@@ -1,5 +1,6 @@
 """The ray: each step of its proof on its own, then what it saves and that its promise is kept."""
 
+import dataclasses
 import itertools
 import math
 import sys
@@ -231,9 +232,10 @@ class TestSearch:
 
     def test_few_columns_have_no_ray(self):
         problem = Problem.of(
-            SquaredLoss(), n=1000, p=SIMULATED_UP_TO, regularization=0.01, excess_risk=0.01, failure_probability=0.1
+            SquaredLoss(), n=1000, p=39, regularization=0.01, excess_risk=0.01, failure_probability=0.1
         )
         assert CovariancePlan.of(problem, 0.08).ray == 0.0
+        assert CovariancePlan.of(dataclasses.replace(problem, p=40), 0.08).ray > 0
         assert self.plan_probabilities(0.08) == pytest.approx(0.08)
         assert CovariancePlan.of(self.problem(0.01), 1e-5).ray == 0.0  # too many draws
 

@@ -46,7 +46,8 @@ from expost.search.stationarity import gradient_target
 _TYPICAL, _AT_MOST = 0.4, 2.5  # the norm for which ε is split between XᵀX and Xᵀy: part of the radius, and a limit
 _RATIO = 1.12  # from one level to the next
 _EARLIER = 2.0  # a certificate with μ = λ first comes this many times above the first level
-_RAY, _EARLIER_RAY = 0.25, 6.0  # the ray's part of the failure probability, and how much earlier it may come
+_RAY, _RAY_FROM = 0.25, 40  # the ray's part of the failure probability, and the columns it takes for it to pay
+_EARLIER_RAY = 6.0  # for columns so many that their norm is not simulated
 _COUNT_BY = 4  # levels come in such multiples, so that one simulation serves several targets
 _DAMPINGS = np.concatenate([[0.0], 2.0 ** np.arange(-16.0, 9.0)])  # μ of the candidates, in units of λ²
 
@@ -91,8 +92,7 @@ class CovariancePlan:
         6c). R is that of the unconstrained optimum: a gradient says nothing about the best θ of a smaller ball. How
         much larger μ is depends on the rows; levels begin where μ = 4λ would do, or earlier for the ray.
         """
-        # with fewer columns the norm is simulated, hence sharp, and the ray would cost others more than it saves
-        plan = cls._unbounded(problem, failure_probability, _RAY if problem.p > SIMULATED_UP_TO else 0.0)
+        plan = cls._unbounded(problem, failure_probability, _RAY if problem.p >= _RAY_FROM else 0.0)
         if plan.ray and not affordable(problem.p, plan.ray_probability):
             plan = cls._unbounded(problem, failure_probability, 0.0)
         levels = tuple(level for level in plan.levels if total(plan.charge(level)) <= budget)
@@ -107,7 +107,8 @@ class CovariancePlan:
         plan = cls(problem, (), (), split, failure_probability, ray)
         longest = problem.optimum_radius + target / problem.regularization
         margin = max(1.3, 1.1 + 1 / math.sqrt(problem.p))  # β is only roughly known, and least so for few columns
-        earlier = _EARLIER_RAY if ray else _EARLIER
+        # where the norm is only bounded by a proof, the ray comes much earlier
+        earlier = _EARLIER_RAY if ray and problem.p > SIMULATED_UP_TO else _EARLIER
         reach = margin * earlier * plan.lever(longest) / plan.lever(0.0)
         count = _COUNT_BY * math.ceil((math.log(reach) / math.log(_RATIO) + 1) / _COUNT_BY)
         steps = tuple(_RATIO**t for t in range(count))
