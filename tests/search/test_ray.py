@@ -27,6 +27,8 @@ from expost.search.ray import (
     draws_needed,
 )
 
+from .tools import CountingSource
+
 RARE = 1e-3  # false-alarm rate of each statistical check; all are seeded
 
 
@@ -275,17 +277,11 @@ class TestSearch:
         assert stats.binomtest(wrong[25.0], runs, gamma, alternative="greater").pvalue < RARE
 
     def test_nothing_is_drawn_without_hope(self):
-        class Counting(SeededSource):
-            drawn = 0
-
-            def words(self, count):
-                Counting.drawn += count
-                return super().words(count)
-
         rng = np.random.default_rng(9)
         released = Released(matrix_noise(rng, 20, 1.0), rng.normal(size=20), 1.0, 1.0, 5.0, 0.0)
-        assert best_on_ray(released, 0.1, 0.01, 0.1, Counting([1])) is None
-        assert Counting.drawn == 0
+        source = CountingSource(1)
+        assert best_on_ray(released, 0.1, 0.01, 0.1, source) is None
+        assert source.drawn == 0
 
     @pytest.mark.parametrize("kind", ["even", "one"])
     def test_less_noise_never_turns_yes_into_no(self, kind):
