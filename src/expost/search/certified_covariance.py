@@ -38,7 +38,7 @@ from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
 from expost.search.account import Account
-from expost.search.noise_norms import PART_UNITS, SIMULATED_UP_TO, discreteness, noise_norm, shrink, simulated
+from expost.search.noise_norms import PART_UNITS, discreteness, noise_norm, shrink, simulated
 from expost.search.plan import Problem
 from expost.search.ray import Released, affordable, best_on_ray
 from expost.search.stationarity import gradient_target
@@ -108,7 +108,7 @@ class CovariancePlan:
         longest = problem.optimum_radius + target / problem.regularization
         margin = max(1.3, 1.1 + 1 / math.sqrt(problem.p))  # β is only roughly known, and least so for few columns
         # where the norm is only bounded by a proof, the ray comes much earlier
-        earlier = _EARLIER_RAY if ray and problem.p > SIMULATED_UP_TO else _EARLIER
+        earlier = _EARLIER_RAY if ray and not simulated(problem.p, plan.norm_probability) else _EARLIER
         reach = margin * earlier * plan.lever(longest) / plan.lever(0.0)
         count = _COUNT_BY * math.ceil((math.log(reach) / math.log(_RATIO) + 1) / _COUNT_BY)
         steps = tuple(_RATIO**t for t in range(count))

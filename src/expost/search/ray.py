@@ -1,7 +1,7 @@
 """A certificate for θ = cz (theory B6, "ray"): noise that does not depend on θ can be subtracted, not only bounded.
 
 *Where it helps*: many columns. Rows of many columns with ‖x‖₁ ≤ 1 have curvature about λ or less, so that θ* is nearly
-parallel to Xᵀy, and beyond 100 columns ‖B‖ is only bounded by a proof that is far from sharp. Elsewhere θ = cz is never
+parallel to Xᵀy, and beyond 200 columns ‖B‖ is only bounded by a proof that is far from sharp. Elsewhere θ = cz is never
 good, and this says no. It reads released values only, so it costs nothing beside its part of γ.
 
 Everything is divided by n. Z = Σ + B and z = first moments + b are released, Laplace scales s on the diagonal of B,
