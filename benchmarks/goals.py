@@ -1,6 +1,6 @@
 """What targets people have cost on the paper's data, beside what the null model and the best regularised model reach.
 
-    EXPOST_DATA=... python benchmarks/goals.py [--runs 20]
+    EXPOST_DATA=... python benchmarks/goals.py [--runs 60]
 
 n = 100,000, γ = .1, `auto`, everything charged. Achieved values are over releases; a refusal counts with its cost.
 Simulation: the noise is seeded and protects nobody.

@@ -44,7 +44,7 @@ GOOD = {"excess_risk": 0.02, "regularization": 0.05, "calibration": "tight"}
         ({"regularization": math.nan}, "regularization"),
         ({"regularization": 1e100}, "regularization must lie between 1e-15 and 1e[+]15"),
         ({"regularization": 1e-300}, "regularization must lie between"),
-        ({"failure_probability": 1e-308}, "failure_probability must be at least 1e-100"),
+        ({"failure_probability": 1e-308}, "failure_probability must be at least 1e-09"),
         ({"radius": 0.0}, "radius must be a positive finite number"),
         ({"radius": -1.0}, "radius"),
         ({"radius": math.nan}, "radius"),

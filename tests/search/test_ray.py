@@ -16,16 +16,19 @@ from expost.search.certified_covariance import CovariancePlan, certified_covaria
 from expost.search.noise_norms import SIMULATED_UP_TO
 from expost.search.ray import (
     _EXPONENTS,
+    _STEP,
     Released,
     _Cells,
     _Drawn,
     _Energy,
     _grid,
+    _least_energies,
     _log_laplace,
     affordable,
     best_on_ray,
     draws_needed,
 )
+from expost.search.stationarity import gradient_target
 
 from .tools import CountingSource
 
@@ -145,13 +148,48 @@ def test_tails_of_linear_terms(kind):
 def test_cells_add_up(gamma):
     """Σ P(v·b in cell j)·φ_j ≤ γ for a Laplace variable, and the cells reach as far as φ < 1."""
     cells = _Cells.of(gamma)
-    lower = cells.upper - 0.5
+    lower = cells.upper - _STEP
     tail = stats.laplace.sf(np.where(lower == 0, -np.inf, lower))
     chances = tail - np.append(tail[1:], 0.0)
     beyond = stats.laplace.sf(cells.upper[-1])
     assert chances @ np.exp(cells.logs) + beyond <= gamma
     assert cells.logs[-1] > -0.4
     assert (np.diff(cells.logs) > 0).all()
+
+
+@pytest.mark.parametrize("left_out", ["nothing", "square", "form", "width", "shift"])
+def test_long_gradients_have_long_G(left_out):
+    """‖G‖ is at least g of its cell if ‖∇L(cz)‖ = T and bounds are what they stand for; without any of them, it is not.
+
+    Instances are drawn so that each term matters in some: large noise or little, curvature or none, small c or large.
+    """
+    rng, broken = np.random.default_rng(13), 0
+    for _ in range(1500):
+        p, lam = int(rng.integers(1, 5)), 1.0
+        root = rng.normal(size=(p, p)) * rng.choice([0.0, 0.5, 2.0])
+        second, first = root @ root.T / p, rng.normal(size=p) * rng.choice([0.1, 1.0])
+        s, sigma = rng.choice([0.01, 0.3, 2.0], 2)
+        noise, b = matrix_noise(rng, p, s), rng.laplace(scale=sigma, size=p)
+        Z, z, a = second + noise, first + b, float(rng.uniform(0.25, 1))
+        A = a * (second + np.eye(p)) - np.eye(p)
+        G, v = A @ z, A @ first
+        width = math.sqrt(((b @ b) ** 2 + (b**4).sum()) / 2)
+        cross = max(0.0, -b @ noise @ b) / (s * width)  # the smallest x that holds
+        drawn = {"square": b @ b, "form": max(0.0, b @ Z @ b), "width": width}
+        drawn |= {left_out: 0.0} if left_out in drawn else {}
+        norm, top = float(np.linalg.norm(noise, 2)), float(np.linalg.eigvalsh(Z)[-1])
+        cells = _Cells.of(1e-6)
+        place = v @ b / (np.linalg.norm(v) * sigma)
+        cell = int(np.searchsorted(cells.upper, place, side="right"))
+        if cell >= len(cells.upper):
+            continue
+        if left_out == "shift":
+            cells = dataclasses.replace(cells, upper=0 * cells.upper)
+        released = Released(Z, z, s, sigma, norm, 0.0)
+        target = float(np.linalg.norm(G + b)) * (1 - 1e-9)
+        least = _least_energies(released, _Drawn(**drawn), cells, a, lam, target, top, cross)
+        broken += np.linalg.norm(G) < least[cell]
+    assert (broken == 0) == (left_out == "nothing")
 
 
 def test_draws_bound_what_they_stand_for():
@@ -218,11 +256,10 @@ class TestSearch:
         null = excess_risk(np.zeros(self.p), second, first, self.lam)
         problem = self.problem(null / 5)
         theta, account = search(sums, problem, 1)
-        without, plain = search(sums, problem, 1, ray=False)
+        _, plain = search(sums, problem, 1, ray=False)
         assert "along the first moments" in account.reasons[-1]
         assert account.generation < 0.5 * plain.generation
         assert excess_risk(theta, second, first, self.lam) <= problem.excess_risk
-        assert np.linalg.norm(np.outer(theta, without)) > 0
 
     def test_other_rows_are_left_to_the_norm(self):
         """θ* is far from Xᵀy: no c is accepted though the search succeeds."""
@@ -238,12 +275,48 @@ class TestSearch:
         )
         assert CovariancePlan.of(problem, 0.08).ray == 0.0
         assert CovariancePlan.of(dataclasses.replace(problem, p=40), 0.08).ray > 0
-        assert self.plan_probabilities(0.08) == pytest.approx(0.08)
         assert CovariancePlan.of(self.problem(0.01), 1e-5).ray == 0.0  # too many draws
 
-    def plan_probabilities(self, gamma):
-        plan = CovariancePlan.of(self.problem(0.01), gamma)
-        return plan.norm_probability + len(plan.steps) * plan.ray_probability
+    def test_what_the_search_passes_on(self, monkeypatch):
+        """The target, failure probabilities that add up to the share, and scales that noise on the real path has."""
+        sums, second, first = flat_sums(self.p, self.n, 0.018)
+        problem, module = self.problem(1e-4), sys.modules[certified_covariance.__module__]
+        seen, shares, norms = [], [], []
+
+        def recorded(released, regularization, target, gamma, source):
+            assert regularization == self.lam
+            assert target == gradient_target(1e-4, self.lam)
+            seen.append(released)
+            shares.append(gamma)
+
+        def norm(p, levels, gamma):
+            norms.append(gamma)
+            return 100.0
+
+        def unsatisfied(second, first, lam, noise, lever, matrix_noise):
+            assert matrix_noise == pytest.approx(noise / (1 - plan.split))
+            return first, math.inf
+
+        monkeypatch.setattr(module, "best_on_ray", recorded)
+        monkeypatch.setattr(module, "best_certified", unsatisfied)
+        plan = CovariancePlan.of(problem, 0.08)
+        monkeypatch.setattr(module, "noise_norm", norm)
+        assert certified_covariance(sums, plan, Account("certified", math.inf, False), SeededSource([3])) is None
+        assert len(shares) == len(plan.levels)
+        assert sum(shares) + norms[0] == pytest.approx(0.08)
+        upper = np.triu_indices(self.p, 1)
+        for level, released in zip(plan.levels, seen, strict=True):
+            noise = released.second - second
+            # Laplace of scale one has E|·| = 1 and variance 1; p entries: five standard errors
+            for values, scale in (
+                (np.diag(noise), released.matrix_scale),
+                (2 * noise[upper], released.matrix_scale),
+                (released.first - first, released.vector_scale),
+            ):
+                assert np.abs(values / scale).mean() == pytest.approx(1, abs=5 / math.sqrt(len(values)))
+            norm_bound = plan.norm() / (self.n * level * (1 - plan.split))
+            assert released.matrix_norm == pytest.approx(norm_bound)
+            assert released.grain == 1 / (SUM_UNIT * self.n)
 
     def test_wrong_accepts_are_rare(self):
         """Gradients a little above the target at every c pass in at most a γ share, here 0.3.

@@ -77,9 +77,8 @@ def _search(
     budget: float,
     source: WordSource,
 ) -> Release:
-    worst = budget
-    if math.isinf(budget):
-        worst = add_losses(first, full.charge(full.levels[-1]), few_plan.most if few_plan is not None else 0.0)
+    most = add_losses(first, full.charge(full.levels[-1]), few_plan.most if few_plan is not None else 0.0)
+    worst = min(budget, most)
     account = Account("certified", worst, source.secure)
     gamma = problem.failure_probability
     if null_model_qualifies(generator.risk, problem, _NULL * gamma, account, source):

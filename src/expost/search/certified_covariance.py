@@ -4,9 +4,10 @@
 XᵀX gets the part 1 − w of ε_t and Xᵀy the part w. *Theorem (privacy)*: gradual release of both; the rule reads only
 released values, so stopping at t costs ε_t and nothing else.
 
-*Theorem (accuracy)*: `expost.search.noise_norms` has β and m such that with probability 1 − γ (three quarters of the
-search's share where the ray has the rest), at every level and for every θ, ‖Bθ − b‖ ≤ (β/ε_t)·h(‖θ‖), h(r)² = (r/(1 −
-w))² + (m/w)². For any θ computed from Z and z, ĝ = (Zθ − z)/n + λθ is known and ∇L(θ) = ĝ − (Bθ − b)/n, so
+*Theorem (accuracy)*: `expost.search.noise_norms` has β and m such that with probability 1 − γ (γ is the norm's part:
+all of the search's, or three quarters if the ray is tried), at every level and for every θ, ‖Bθ − b‖ ≤
+(β/ε_t)·h(‖θ‖), h(r)² = (r/(1 − w))² + (m/w)². For any θ computed from Z and z, ĝ = (Zθ − z)/n + λθ is known and ∇L(θ)
+= ĝ − (Bθ − b)/n, so
 
     L(θ) − min L ≤ ‖∇L(θ)‖²/(2μ) ≤ (‖ĝ‖ + β·h(‖θ‖)/(nε_t))²/(2μ),
 
@@ -47,7 +48,7 @@ _TYPICAL, _AT_MOST = 0.4, 2.5  # the norm for which ε is split between XᵀX an
 _RATIO = 1.12  # from one level to the next
 _EARLIER = 2.0  # a certificate with μ = λ first comes this many times above the first level
 _RAY, _RAY_FROM = 0.25, 40  # the ray's part of the failure probability, and the columns it takes for it to pay
-_EARLIER_RAY = 6.0  # for columns so many that their norm is not simulated
+_EARLIER_RAY = 6.0  # where the norm is not simulated the ray needs about a quarter of the ε
 _COUNT_BY = 4  # levels come in such multiples, so that one simulation serves several targets
 _DAMPINGS = np.concatenate([[0.0], 2.0 ** np.arange(-16.0, 9.0)])  # μ of the candidates, in units of λ²
 

@@ -89,7 +89,7 @@ def _square_sum(count: int) -> tuple[NDArray[np.float64], float, float, float]:
     reach = 2.0 * count + 40.0 * math.sqrt(20.0 * count) + 2.0 * _CUT**2
     law = _power(np.diff(slopes), count, math.ceil(reach / _STEP))
     missed = count * math.exp(-_CUT) * 2 * (_CUT + 1)
-    return law, missed, max(0.0, 1.0 - float(law.sum())), 1e-12 * count
+    return law, missed, max(0.0, 1.0 - float(law.sum())), 1e-13 * (count + 1)
 
 
 def _power(law: NDArray[np.float64], count: int, size: int) -> NDArray[np.float64]:

@@ -44,7 +44,9 @@ SIMULATED_UP_TO = 200
 PART_UNITS = 2 * SUM_UNIT  # each of XᵀX and Xᵀy moves by at most 2 in ℓ₁
 _DOUBT = 0.01  # part of γ that goes to the simulation itself being unlucky
 _SEED = 20170529
-_TOO_MANY = 50_000  # paths times columns: about two seconds up to 100 columns, four at 200
+_TOO_MANY = (
+    50_000  # paths times columns: two seconds at 100 columns, four at 200; a few more for a few columns and a tiny γ
+)
 _SHRINK = 1.3  # m; b has entries of scale 2 and B of scale 1, so √2 where p is large, a little less where it is small
 _SHRINK_PROVED = 2.0  # beyond that a longer column raises the bound at once
 

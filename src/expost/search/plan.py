@@ -37,7 +37,7 @@ Noise = Literal["laplace", "spherical"]
 
 _PAPER = ("theorem", "published")
 _DEFAULT_LEVELS = {"theorem": 1000, "published": 1000, "tight": 32}
-_LEAST_REGULARIZATION, _LEAST_PROBABILITY = 1e-15, 1e-100
+_REGULARIZATIONS, _LEAST_PROBABILITY = (1e-15, 1e15), 1e-9
 _ROUNDING = 1 + 1e-9  # a hypothesis may exceed the ball by rounding; sensitivities are charged for this much more
 
 
@@ -90,12 +90,10 @@ class Problem:
         positive("excess_risk", excess_risk)
         if not 0 < failure_probability < 1:
             raise ValueError(f"failure_probability must lie strictly between 0 and 1, got {failure_probability}")
-        # beyond these, constants such as 1/(nλ) or ln 1/γ leave what floating point can hold
-        if not _LEAST_REGULARIZATION <= regularization <= 1 / _LEAST_REGULARIZATION:
-            raise ValueError(
-                f"regularization must lie between {_LEAST_REGULARIZATION:g} and {1 / _LEAST_REGULARIZATION:g}, "
-                f"got {regularization}"
-            )
+        # beyond these, constants such as 1/(nλ) leave what floating point can hold, and tails drown in its rounding
+        least, most = _REGULARIZATIONS
+        if not least <= regularization <= most:
+            raise ValueError(f"regularization must lie between {least:g} and {most:g}, got {regularization}")
         if failure_probability < _LEAST_PROBABILITY:
             raise ValueError(f"failure_probability must be at least {_LEAST_PROBABILITY:g}, got {failure_probability}")
         paper = calibration in _PAPER

@@ -1,8 +1,8 @@
 """A certificate for θ = cz (theory B6, "ray"): noise that does not depend on θ can be subtracted, not only bounded.
 
-*Where it helps*: many columns. Rows of many columns with ‖x‖₁ ≤ 1 have curvature about λ or less, so that θ* is nearly
-parallel to Xᵀy, and beyond 200 columns ‖B‖ is only bounded by a proof that is far from sharp. Elsewhere θ = cz is never
-good, and this says no. It reads released values only, so it costs nothing beside its part of γ.
+*Where it helps*: many columns. Rows of many columns with ‖x‖₁ ≤ 1 often have curvature of λ or less, so that θ* is
+nearly parallel to Xᵀy, and beyond 200 columns ‖B‖ is only bounded by a proof that is far from sharp. Elsewhere θ = cz
+is rarely good, and this says no. It reads released values only, so it costs nothing beside its part of γ.
 
 Everything is divided by n. Z = Σ + B and z = first moments + b are released, Laplace scales s on the diagonal of B,
 s/2 beside it and σ for b. Fix c, put a = cλ, H = Σ + λI, A = cH − I, v = A·(first moments). For θ = cz
@@ -62,7 +62,7 @@ _STEP, _SLOPE = 0.5, 0.8  # cells of the cross term, and ω
 _MOST_POINTS = 48  # of the grid of c
 _EXPONENTS = np.geomspace(2e-4, 0.5, 32)[:, None]  # r, in units of 1/(scale·‖θ‖)²
 _CUTS = np.array([4.0, 4.7, 5.5, 6.5, 8.0, 11.0, 16.0])  # |ζ_i| beyond these is counted as probability
-_MOST_DRAWS, _MOST_WORK = 60_000, 2.5e10  # and draws times p²: a few seconds
+_MOST_DRAWS, _MOST_WORK = 300_000, 2.5e10  # and draws times p²: a few seconds
 _BLOCK = 1 << 22  # numbers drawn at a time
 
 
@@ -124,8 +124,9 @@ def best_on_ray(
     """
     z, lam = released.first, regularization
     length = float(np.linalg.norm(z))
-    grain = max(released.grain, 2.0**-50 * max(length, float(np.linalg.norm(released.second))))
-    coarsest = min(target / (1 + length / lam), released.matrix_scale, released.vector_scale)
+    largest = max(length, float(np.linalg.norm(released.second)))
+    grain = max(released.grain, 2.0**-50 * largest)
+    coarsest = min(target / (1 + largest / lam), released.matrix_scale, released.vector_scale)
     if length == 0.0 or 1e7 * len(z) * grain > coarsest:
         return None
     target *= 1 - 2e-6
@@ -139,12 +140,10 @@ def best_on_ray(
         """Return by how much ‖Q‖² stays below what is accepted for θ = (a/λ)z."""
         c = a / lam
         unit = released.matrix_scale * c * length
-        operator = max(1 - a, c * (top + released.matrix_norm) + a - 1)
         size = float(np.linalg.norm(c * image + (a - 1) * z)) / unit
         if size**2 > (target / unit) ** 2 + (len(z) + 3) / 2:  # q(g, φ) ≤ g² + E‖Bθ‖²
             return -math.inf
-        rest = max(0.0, 2 * a - 1) * drawn.square + 2 * c * (drawn.form + released.matrix_scale * drawn.width * cross)
-        least = cells.least_energies(target, rest, operator * math.sqrt(drawn.square), released.vector_scale)
+        least = _least_energies(released, drawn, cells, a, lam, target, top, cross)
         return energy.largest_accepted(least / unit, cells.logs) - size**2
 
     # draws are dear: first see which c could be accepted if they came out as small as can be expected
@@ -153,8 +152,8 @@ def best_on_ray(
         return None
     drawn = _Drawn.of(released, draws_needed(gamma), source)
     top = float(np.linalg.eigvalsh(released.second)[-1])
-    best = max(hopeful, key=lambda a: room(a, drawn, top))
-    return best / lam * z if room(best, drawn, top) > 0 else None
+    rooms = [room(a, drawn, top) for a in hopeful]
+    return hopeful[int(np.argmax(rooms))] / lam * z if max(rooms) > 0 else None
 
 
 def _grid(reach: float) -> list[float]:
@@ -179,12 +178,6 @@ class _Cells:
         logs = math.log(gamma / (1 + float(above[1:] @ np.diff(growth)))) + _SLOPE * lower
         needed = logs < 0  # where φ would be one nothing is asked
         return cls(lower[needed] + _STEP, logs[needed])
-
-    def least_energies(self, target: float, rest: float, beside: float, scale: float) -> NDArray[np.float64]:
-        """Return g of (ii) for every cell, zero if every G could be too long."""
-        shift = scale * self.upper
-        inner = shift**2 + target**2 - rest - 2 * beside * shift
-        return np.maximum(np.sqrt(np.maximum(inner, 0.0)) - shift, 0.0)
 
 
 @dataclass(frozen=True)
@@ -216,6 +209,18 @@ class _Drawn:
             form = max(form, float(((b @ released.second) * b).sum(axis=1).max()))
             fourth = max(fourth, 0.5 * float((totals**2 + (squares**2).sum(axis=1)).max()))
         return cls(square, form, math.sqrt(fourth))
+
+
+def _least_energies(
+    released: Released, drawn: _Drawn, cells: _Cells, a: float, lam: float, target: float, top: float, cross: float
+) -> NDArray[np.float64]:
+    """Return g of (ii) for every cell, zero where every G could be too long; ``top`` is λ_max(Z), ``cross`` is x."""
+    c = a / lam
+    operator = max(1 - a, c * (top + released.matrix_norm) + a - 1)
+    rest = max(0.0, 2 * a - 1) * drawn.square + 2 * c * (drawn.form + released.matrix_scale * drawn.width * cross)
+    shift = released.vector_scale * cells.upper
+    inner = shift**2 + target**2 - rest - 2 * operator * math.sqrt(drawn.square) * shift
+    return np.maximum(np.sqrt(np.maximum(inner, 0.0)) - shift, 0.0)
 
 
 @dataclass(frozen=True)
