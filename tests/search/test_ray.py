@@ -192,6 +192,40 @@ def test_long_gradients_have_long_G(left_out):
     assert (broken == 0) == (left_out == "nothing")
 
 
+@pytest.mark.parametrize(("a", "top", "operator"), [(0.4, 0.0, 0.6), (0.9, 3.0, 0.9 * 3.5 - 0.1)])
+def test_least_energies_solve_their_equation(a, top, operator):
+    """g² + 2(g + ‖A‖‖b‖)σu + the quadratic terms = T², with ‖A‖ from either end of its spectrum; λ = 1, ‖B‖ ≤ ½."""
+    released, drawn = Released(np.eye(2), np.ones(2), 0.1, 0.2, 0.5, 0.0), _Drawn(0.3, 0.4, 0.5)
+    cells = _Cells.of(1e-3)
+    g = _least_energies(released, drawn, cells, a, 1.0, 20.0, top, 7.0)
+    quadratic = max(0.0, 2 * a - 1) * 0.3 + 2 * a * 0.4 + 2 * a * 0.1 * 0.5 * 7.0
+    assert g**2 + 2 * (g + operator * math.sqrt(0.3)) * 0.2 * cells.upper + quadratic == pytest.approx(400.0)
+
+
+def test_shares_of_one_level(monkeypatch):
+    """Energies get 0.6γ over the number of c; −bᵀBb exceeds its bound with probability 0.15γ; draws get 0.25γ."""
+    module, gamma, seen = sys.modules[best_on_ray.__module__], 0.01, {}
+    original = _Cells.of
+
+    class Recorded:
+        @staticmethod
+        def of(share):
+            seen["cells"] = share
+            return original(share)
+
+    def least(released, drawn, cells, a, lam, target, top, cross):
+        seen["cross"] = cross
+        return np.zeros(len(cells.upper))
+
+    monkeypatch.setattr(module, "_Cells", Recorded)
+    monkeypatch.setattr(module, "_least_energies", least)
+    released = Released(np.eye(50) * 1e-3, np.full(50, 0.1), 1e-3, 1e-3, 1e-2, 0.0)
+    best_on_ray(released, 1.0, 0.5, gamma, SeededSource([1]))
+    assert seen["cells"] == pytest.approx(0.6 * gamma / len(_grid(0.5)))
+    assert 0.5 * math.exp(1 - math.sqrt(seen["cross"] ** 2 - 1)) == pytest.approx(0.15 * gamma)
+    assert 3 / (draws_needed(gamma) + 1) <= 0.25 * gamma
+
+
 def test_draws_bound_what_they_stand_for():
     """‖b‖², bᵀZb and W of fresh b exceed the largest of N draws in a share 1/(N + 1) of cases each."""
     rng = np.random.default_rng(6)
