@@ -17,8 +17,10 @@ from expost import (
 )
 from expost.exceptions import TargetUnreachable
 from expost.search.generators import make_generator
+from expost.search.methods import _stationarity_rule
 from expost.search.query import ErrorQuery
 from expost.search.run import run
+from expost.search.settings import Settings
 from expost.search.stationarity import OneTest, gradient_target
 
 from .tools import RARE, logistic_rows, problem_of, ridge_rows
@@ -82,17 +84,7 @@ def test_one_test():
 
 class TestStationarityRule:
     def rule(self, generator, problem, seed, n_tests=16):
-        from expost.search.stationarity import StationarityRule
-
-        return StationarityRule(
-            generator.risk,
-            problem.loss,
-            problem.n,
-            target=gradient_target(problem.excess_risk, problem.regularization),
-            failure_probability=problem.failure_probability,
-            n_tests=n_tests,
-            random_state=SeededSource(seed),
-        )
+        return _stationarity_rule(generator, problem, Settings(n_levels=n_tests), SeededSource(seed))
 
     def test_a_stated_radius_is_refused(self):
         rows = ridge_rows(200, 2, 1)
