@@ -1,0 +1,55 @@
+"""The same seeds give the same releases as when ``releases.json`` was written, in every field."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+TOOL = HERE.parents[1] / "tools" / "releases.py"
+KEPT = json.loads((HERE / "releases.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def tool():
+    spec = importlib.util.spec_from_file_location("releases_tool", TOOL)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def differences(kept, made, where=""):
+    """Yield where two nested values differ; floats may differ in the ninth digit, as between two kinds of CPU."""
+    if isinstance(kept, dict) and isinstance(made, dict):
+        for key in kept.keys() | made.keys():
+            yield from differences(kept.get(key), made.get(key), f"{where}.{key}")
+    elif isinstance(kept, list) and isinstance(made, list) and len(kept) == len(made):
+        for index, pair in enumerate(zip(kept, made, strict=True)):
+            yield from differences(*pair, f"{where}[{index}]")
+    elif isinstance(kept, float) and isinstance(made, float):
+        if not math.isclose(kept, made, rel_tol=1e-9, abs_tol=1e-12):
+            yield where
+    elif kept != made:
+        yield where
+
+
+@pytest.mark.parametrize("name", sorted(KEPT))
+def test_release_is_the_one_kept(tool, name):
+    (made,) = json.loads(json.dumps(list(tool.releases(name).values())))
+    assert list(differences(KEPT[name], made)) == []
+
+
+def test_all_kinds_are_kept(tool):
+    assert set(tool.cases()) == set(KEPT)
+
+
+def test_a_small_change_is_noticed():
+    name = "ridge auto covariance"
+    changed = json.loads(json.dumps(KEPT[name]))
+    changed["epsilon_test"] *= 1 + 1e-6
+    changed["promise"]["statement"] += "."
+    assert sorted(differences(KEPT[name], changed)) == [".epsilon_test", ".promise.statement"]

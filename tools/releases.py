@@ -1,0 +1,149 @@
+"""Make one release of every kind from fixed seeds, to see whether a change of the code changed a result.
+
+``python tools/releases.py FILE`` writes them; ``tests/search/test_same_releases.py`` compares the code with the file
+that is kept beside it. Write that file anew only where a result is meant to change, and say so in the changelog.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import expost
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, ErrorRate, MeanSquaredError, RelativeExcessRisk
+
+METHODS = ("auto", "certified", "stationarity", "above_threshold", "doubling", "theory")
+UNSTABLE = ("versions",)  # fields that differ between machines
+
+
+def _columns(n: int, p: int) -> np.ndarray:
+    return np.random.default_rng(p).uniform(-1, 1, size=(n, p))
+
+
+def ridge(n: int = 20_000, p: int = 4, seed: int = 1, **options: Any) -> Any:
+    """Return a ridge release, or the refusal."""
+    X = _columns(n, p)
+    y = X @ np.linspace(1, -0.5, p) + 0.1 * np.random.default_rng(7).normal(size=n)
+    settings = {"bounds": 1.0, "target_bound": 2.0, "regularization": 0.02, "random_state": seed, **options}
+    return _outcome(AccuracyFirstRidge(**settings), X, y)
+
+
+def logistic(n: int = 20_000, p: int = 4, seed: int = 1, **options: Any) -> Any:
+    """Return a logistic release, or the refusal."""
+    X = _columns(n, p)
+    y = X @ np.linspace(4, -2, p) + np.random.default_rng(7).logistic(size=n) / 2 > 0
+    settings = {
+        "bounds": 1.0, "classes": (False, True), "regularization": 0.01, "random_state": seed, **options
+    }  # fmt: skip
+    return _outcome(AccuracyFirstLogisticRegression(**settings), X, y)
+
+
+def other_loss(loss: expost.Loss, seed: int = 1, **options: Any) -> Any:
+    """Return a release of output perturbation for another loss."""
+    X = _columns(10_000, 3)
+    signal = X @ [1.0, -0.5, 0.25]
+    target = None if loss.labels == "binary" else (-1.0, 1.0)
+    recipe = expost.Preparation(None, 3.0, target=target, intercept_weight=0, n_columns=3)
+    rows = (
+        recipe.prepare_classification(X, signal > 0, (False, True))
+        if loss.labels == "binary"
+        else recipe.prepare_regression(X, 0.5 * signal)
+    )
+    settings: dict[str, Any] = {"excess_risk": 0.02, "regularization": 0.05, "random_state": seed, **options}
+    try:
+        return expost.output_nr(rows, loss=loss, **settings)
+    except expost.AccuracyNotReached as refusal:
+        return refusal.release
+
+
+def _outcome(model: Any, X: np.ndarray, y: np.ndarray) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return model.fit(X, y).release_
+        except expost.AccuracyNotReached as refusal:
+            return refusal.release
+
+
+def cases() -> dict[str, Callable[[], Any]]:
+    """Return what is made, by name."""
+    made: dict[str, Callable[[], Any]] = {}
+    for method in METHODS:
+        for perturbation in ("covariance", "output"):
+            made[f"ridge {method} {perturbation}"] = partial(
+                ridge, excess_risk=0.02, method=method, perturbation=perturbation
+            )
+        for noise in ("laplace", "spherical"):
+            made[f"logistic {method} {noise}"] = partial(logistic, excess_risk=0.05, method=method, noise=noise)
+    for calibration in ("theorem", "published"):
+        for method in ("above_threshold", "doubling"):
+            made[f"ridge {method} {calibration}"] = partial(
+                ridge, excess_risk=0.2, method=method, calibration=calibration
+            )
+            made[f"logistic {method} {calibration}"] = partial(
+                logistic, excess_risk=0.2, method=method, calibration=calibration
+            )
+    made |= {
+        "ridge fixed": partial(ridge, method="fixed", max_epsilon=1.0),
+        "ridge output fixed": partial(ridge, method="fixed", max_epsilon=1.0, perturbation="output", noise="spherical"),
+        "logistic fixed": partial(logistic, method="fixed", max_epsilon=1.0),
+        "ridge null model": partial(ridge, excess_risk=0.45),
+        "ridge full matrix": partial(ridge, excess_risk=0.05, method="above_threshold", full_matrix=True),
+        "ridge stated radius": partial(ridge, excess_risk=0.05, method="above_threshold", radius=1.0),
+        "ridge auto radius": partial(ridge, excess_risk=0.05, radius=1.0),
+        "logistic auto radius": partial(logistic, excess_risk=0.1, radius=2.0),
+        "ridge many columns": partial(ridge, n=20_000, p=50, excess_risk=0.002, regularization=0.1),
+        "ridge refused": partial(ridge, n=500, excess_risk=0.01, max_epsilon=1.5),
+        "ridge tested, refused": partial(ridge, n=3000, excess_risk=0.05, max_epsilon=3.0, seed=2, method="above_threshold"),
+        "ridge doubling, refused": partial(ridge, n=3000, excess_risk=0.05, max_epsilon=4.0, method="doubling"),
+        "ridge tested, unreachable": partial(ridge, n=3000, excess_risk=0.05, max_epsilon=2.0, method="above_threshold"),
+        "ridge doubling, unreachable": partial(ridge, n=900, excess_risk=0.05, max_epsilon=1.0, method="doubling"),
+        "ridge theory, unreachable": partial(ridge, excess_risk=0.05, max_epsilon=0.1, method="theory"),
+        "ridge auto, unreachable": partial(ridge, n=200, excess_risk=0.01, max_epsilon=0.1),
+        "relative, unreachable": partial(ridge, n=200, goal=RelativeExcessRisk(0.1), max_epsilon=0.1),
+        "error rate, unreachable": partial(logistic, n=500, goal=ErrorRate(0.1), max_epsilon=0.1),
+        "logistic refused": partial(logistic, n=1000, excess_risk=0.02, max_epsilon=1.0),
+        "ridge intercept": partial(ridge, excess_risk=0.02, fit_intercept=True),
+        "ridge optimum": partial(
+            ridge, n=500, excess_risk=0.01, max_epsilon=1.5, on_failure="release_optimum"
+        ),
+        "error rate": partial(logistic, goal=ErrorRate(0.2)),
+        "error rate spherical": partial(logistic, goal=ErrorRate(0.2), noise="spherical"),
+        "error rate refused": partial(logistic, goal=ErrorRate(0.06), max_epsilon=1.0),
+        "error rate levels": partial(logistic, goal=ErrorRate(0.25, margin=0.1), n_levels=8, method="above_threshold"),
+        "mean squared error": partial(ridge, goal=MeanSquaredError(0.5)),
+        "mean squared error output": partial(ridge, goal=MeanSquaredError(0.5), perturbation="output"),
+        "relative": partial(ridge, goal=RelativeExcessRisk(0.3)),
+        "relative logistic": partial(logistic, goal=RelativeExcessRisk(0.3), max_epsilon=5.0),
+        "relative tested": partial(logistic, goal=RelativeExcessRisk(0.5), method="above_threshold", max_epsilon=20.0),
+        "relative refused": partial(ridge, n=2000, goal=RelativeExcessRisk(0.05), max_epsilon=1.0),
+        "huber": partial(other_loss, expost.HuberLoss(0.5), calibration="tight"),
+        "huber theorem": partial(other_loss, expost.HuberLoss(0.5), excess_risk=0.3),
+        "smoothed hinge": partial(other_loss, expost.SmoothedHingeLoss(0.5), calibration="tight", excess_risk=0.1),
+    }  # fmt: skip
+    return made
+
+
+def releases(*names: str) -> dict[str, Any]:
+    """Return the releases named, or all, as plain values, without what differs between machines."""
+    made = {}
+    for name, make in cases().items():
+        if names and name not in names:
+            continue
+        try:
+            plain = make().to_dict()
+        except expost.TargetUnreachable as error:  # settled before a row is looked at: the message is the outcome
+            plain = {"unreachable": str(error)}
+        made[name] = {key: value for key, value in plain.items() if key not in UNSTABLE}
+    return made
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(json.dumps(releases(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
