@@ -39,9 +39,7 @@ def logistic(n: int = 20_000, p: int = 4, seed: int = 1, **options: Any) -> Any:
     """Return a logistic release, or the refusal."""
     X = _columns(n, p)
     y = X @ np.linspace(4, -2, p) + np.random.default_rng(7).logistic(size=n) / 2 > 0
-    settings = {
-        "bounds": 1.0, "classes": (False, True), "regularization": 0.01, "random_state": seed, **options
-    }  # fmt: skip
+    settings = {"bounds": 1.0, "classes": (False, True), "regularization": 0.01, "random_state": seed, **options}
     return _outcome(AccuracyFirstLogisticRegression(**settings), X, y)
 
 
@@ -101,9 +99,13 @@ def cases() -> dict[str, Callable[[], Any]]:
         "logistic auto radius": partial(logistic, excess_risk=0.1, radius=2.0),
         "ridge many columns": partial(ridge, n=20_000, p=50, excess_risk=0.002, regularization=0.1),
         "ridge refused": partial(ridge, n=500, excess_risk=0.01, max_epsilon=1.5),
-        "ridge tested, refused": partial(ridge, n=3000, excess_risk=0.05, max_epsilon=3.0, seed=2, method="above_threshold"),
+        "ridge tested, refused": partial(
+            ridge, n=3000, excess_risk=0.05, max_epsilon=3.0, seed=2, method="above_threshold"
+        ),
         "ridge doubling, refused": partial(ridge, n=3000, excess_risk=0.05, max_epsilon=4.0, method="doubling"),
-        "ridge tested, unreachable": partial(ridge, n=3000, excess_risk=0.05, max_epsilon=2.0, method="above_threshold"),
+        "ridge tested, unreachable": partial(
+            ridge, n=3000, excess_risk=0.05, max_epsilon=2.0, method="above_threshold"
+        ),
         "ridge doubling, unreachable": partial(ridge, n=900, excess_risk=0.05, max_epsilon=1.0, method="doubling"),
         "ridge theory, unreachable": partial(ridge, excess_risk=0.05, max_epsilon=0.1, method="theory"),
         "ridge auto, unreachable": partial(ridge, n=200, excess_risk=0.01, max_epsilon=0.1),
@@ -111,9 +113,7 @@ def cases() -> dict[str, Callable[[], Any]]:
         "error rate, unreachable": partial(logistic, n=500, goal=ErrorRate(0.1), max_epsilon=0.1),
         "logistic refused": partial(logistic, n=1000, excess_risk=0.02, max_epsilon=1.0),
         "ridge intercept": partial(ridge, excess_risk=0.02, fit_intercept=True),
-        "ridge optimum": partial(
-            ridge, n=500, excess_risk=0.01, max_epsilon=1.5, on_failure="release_optimum"
-        ),
+        "ridge optimum": partial(ridge, n=500, excess_risk=0.01, max_epsilon=1.5, on_failure="release_optimum"),
         "error rate": partial(logistic, goal=ErrorRate(0.2)),
         "error rate spherical": partial(logistic, goal=ErrorRate(0.2), noise="spherical"),
         "error rate refused": partial(logistic, goal=ErrorRate(0.06), max_epsilon=1.0),
@@ -127,7 +127,7 @@ def cases() -> dict[str, Callable[[], Any]]:
         "huber": partial(other_loss, expost.HuberLoss(0.5), calibration="tight"),
         "huber theorem": partial(other_loss, expost.HuberLoss(0.5), excess_risk=0.3),
         "smoothed hinge": partial(other_loss, expost.SmoothedHingeLoss(0.5), calibration="tight", excess_risk=0.1),
-    }  # fmt: skip
+    }
     return made
 
 
