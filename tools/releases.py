@@ -18,6 +18,7 @@ import numpy as np
 
 import expost
 from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, ErrorRate, MeanSquaredError, RelativeExcessRisk
+from expost.erm import HuberLoss, Loss, SmoothedHingeLoss
 
 METHODS = ("auto", "certified", "stationarity", "above_threshold", "doubling", "theory")
 UNSTABLE = ("versions",)  # fields that differ between machines
@@ -43,7 +44,7 @@ def logistic(n: int = 20_000, p: int = 4, seed: int = 1, **options: Any) -> Any:
     return _outcome(AccuracyFirstLogisticRegression(**settings), X, y)
 
 
-def other_loss(loss: expost.Loss, seed: int = 1, **options: Any) -> Any:
+def other_loss(loss: Loss, seed: int = 1, **options: Any) -> Any:
     """Return a release of output perturbation for another loss."""
     X = _columns(10_000, 3)
     signal = X @ [1.0, -0.5, 0.25]
@@ -124,9 +125,9 @@ def cases() -> dict[str, Callable[[], Any]]:
         "relative logistic": partial(logistic, goal=RelativeExcessRisk(0.3), max_epsilon=5.0),
         "relative tested": partial(logistic, goal=RelativeExcessRisk(0.5), method="above_threshold", max_epsilon=20.0),
         "relative refused": partial(ridge, n=2000, goal=RelativeExcessRisk(0.05), max_epsilon=1.0),
-        "huber": partial(other_loss, expost.HuberLoss(0.5), calibration="tight"),
-        "huber theorem": partial(other_loss, expost.HuberLoss(0.5), excess_risk=0.3),
-        "smoothed hinge": partial(other_loss, expost.SmoothedHingeLoss(0.5), calibration="tight", excess_risk=0.1),
+        "huber": partial(other_loss, HuberLoss(0.5), calibration="tight"),
+        "huber theorem": partial(other_loss, HuberLoss(0.5), excess_risk=0.3),
+        "smoothed hinge": partial(other_loss, SmoothedHingeLoss(0.5), calibration="tight", excess_risk=0.1),
     }
     return made
 

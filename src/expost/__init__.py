@@ -2,98 +2,94 @@
 
 You state how accurate a model must be; expost finds the most private ridge or logistic regression that meets it and
 reports the ex-post privacy loss actually paid.
+
+What most people need is here. The pieces, each usable alone, are in `expost.noise` (exact noise, gradual release),
+`expost.stopping` (measures, tests), `expost.search` (searches over any gradual release), `expost.mechanisms` and
+`expost.erm` (losses, sums, sensitivities).
 """
 
-from importlib import metadata
+from __future__ import annotations
 
-from expost.data import Bounds, Preparation, PublicBoundsScaler, Rows, read_table
-from expost.erm import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss, Sums, sums_of
-from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge
-from expost.exceptions import (
-    AccuracyNotReached,
-    InferredClassesWarning,
-    NotPrivateWarning,
-    TargetUnreachable,
-)
-from expost.noise import (
-    NoisePath,
-    SecureSource,
-    SeededSource,
-    SphericalPath,
-    bernoulli,
-    discrete_laplace,
-    geometric,
-)
-from expost.privacy import Composition, Promise, Release, compose
-from expost.search import (
-    AboveThreshold,
-    Calibration,
-    DoublingPlan,
-    ErrorQuery,
-    ErrorRate,
-    MeanSquaredError,
-    Problem,
-    RelativeExcessRisk,
-    above_threshold_accuracy,
-    calibrate,
-    cov_nr,
-    curator_view,
-    doubling_method,
-    geometric_levels,
-    gradient_doubling,
-    output_nr,
-    run,
-    search,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__version__ = metadata.version("expost")
+if TYPE_CHECKING:
+    from expost.data import Bounds, Preparation, PublicBoundsScaler, read_table
+    from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge, curator_view
+    from expost.exceptions import (
+        AccuracyNotReached,
+        InferredClassesWarning,
+        NotPrivateWarning,
+        SearchInterrupted,
+        TargetUnreachable,
+    )
+    from expost.goals import ErrorRate, ExcessRisk, MeanSquaredError, RelativeExcessRisk
+    from expost.privacy import Composition, Promise, Release, compose
+    from expost.search import cov_nr, output_nr
+
+# Where each public name lives. Imported when asked for: the command line starts without NumPy and scikit-learn.
+_HOMES = {
+    "AccuracyFirstLogisticRegression": "estimators",
+    "AccuracyFirstRidge": "estimators",
+    "AccuracyNotReached": "exceptions",
+    "Bounds": "data",
+    "Composition": "privacy",
+    "ErrorRate": "goals",
+    "ExcessRisk": "goals",
+    "InferredClassesWarning": "exceptions",
+    "MeanSquaredError": "goals",
+    "NotPrivateWarning": "exceptions",
+    "Preparation": "data",
+    "Promise": "privacy",
+    "PublicBoundsScaler": "data",
+    "RelativeExcessRisk": "goals",
+    "Release": "privacy",
+    "SearchInterrupted": "exceptions",
+    "TargetUnreachable": "exceptions",
+    "compose": "privacy",
+    "cov_nr": "search",
+    "curator_view": "estimators",
+    "output_nr": "search",
+    "read_table": "data",
+}
 
 __all__ = [
-    "AboveThreshold",
     "AccuracyFirstLogisticRegression",
     "AccuracyFirstRidge",
     "AccuracyNotReached",
     "Bounds",
-    "Calibration",
     "Composition",
-    "DoublingPlan",
-    "ErrorQuery",
     "ErrorRate",
-    "HuberLoss",
+    "ExcessRisk",
     "InferredClassesWarning",
-    "LogisticLoss",
-    "Loss",
     "MeanSquaredError",
-    "NoisePath",
     "NotPrivateWarning",
     "Preparation",
-    "Problem",
     "Promise",
     "PublicBoundsScaler",
     "RelativeExcessRisk",
     "Release",
-    "Rows",
-    "SecureSource",
-    "SeededSource",
-    "SmoothedHingeLoss",
-    "SphericalPath",
-    "SquaredLoss",
-    "Sums",
+    "SearchInterrupted",
     "TargetUnreachable",
-    "above_threshold_accuracy",
-    "bernoulli",
-    "calibrate",
     "compose",
     "cov_nr",
     "curator_view",
-    "discrete_laplace",
-    "doubling_method",
-    "geometric",
-    "geometric_levels",
-    "gradient_doubling",
     "output_nr",
     "read_table",
-    "run",
-    "search",
-    "sums_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib import metadata
+
+        return metadata.version("expost")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'expost' has no attribute {name!r}")
+    value = getattr(import_module(f"expost.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -28,6 +28,20 @@ class AccuracyNotReached(Exception):
         return (type(self), (self.release,))
 
 
+class SearchInterrupted(Exception):
+    """Something went wrong after noise had been drawn; :attr:`release` says what has to be charged for it."""
+
+    def __init__(self, release: Release, by: str) -> None:
+        super().__init__(
+            f"the search was interrupted ({by}) after it had begun; epsilon = {release.epsilon:.4g} has to be counted "
+            f"as spent (one row replaced). Keep the release that this exception carries"
+        )
+        self.release, self.by = release, by
+
+    def __reduce__(self) -> tuple[type[SearchInterrupted], tuple[Release, str]]:
+        return (type(self), (self.release, self.by))
+
+
 class TargetUnreachable(ValueError):
     """No data set of this size could meet the target within the budget; nothing was spent."""
 

@@ -8,15 +8,19 @@ from expost.erm.ball import minimise_in_ball
 from expost.erm.exceptions import ConvergenceError
 from expost.erm.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
 from expost.erm.minimise import Minimum, default_tolerance, distance_bound, minimise, radius_tolerance
+from expost.erm.problem import Problem
 from expost.erm.risk import GeneralRisk, RidgeRisk, Risk
 from expost.erm.sensitivity import (
+    STATISTICS_SENSITIVITY,
     excess_risk_sensitivity,
+    gradient_sensitivity,
     grid_sensitivity,
+    mean_square_sensitivity,
     minimiser_l1_sensitivity,
     minimiser_l2_sensitivity,
     paper_ridge_output_sensitivity,
 )
-from expost.erm.statistics import STATISTICS_SENSITIVITY, Layout, from_vector, to_vector
+from expost.erm.statistics import Layout, from_vector, to_vector
 from expost.erm.sums import MAX_CHUNK, ROW_UNIT, SUM_UNIT, FixedPointRows, Sums, sums_of
 
 __all__ = [
@@ -32,6 +36,7 @@ __all__ = [
     "LogisticLoss",
     "Loss",
     "Minimum",
+    "Problem",
     "RidgeRisk",
     "Risk",
     "SmoothedHingeLoss",
@@ -41,7 +46,9 @@ __all__ = [
     "distance_bound",
     "excess_risk_sensitivity",
     "from_vector",
+    "gradient_sensitivity",
     "grid_sensitivity",
+    "mean_square_sensitivity",
     "minimise",
     "minimise_in_ball",
     "minimiser_l1_sensitivity",

@@ -62,6 +62,19 @@ def minimise_in_ball(H: FloatArray, g: FloatArray, radius: float) -> FloatArray:
     return np.asarray(vectors @ _minimise_diagonal(values, vectors.T @ g, radius))
 
 
+def into_ball(theta: FloatArray, radius: float) -> FloatArray:
+    """Rescale θ to the ball's surface if it lies outside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> into_ball(np.array([3.0, 4.0]), 1.0)
+    array([0.6, 0.8])
+    """
+    norm = math.sqrt(float(theta @ theta))  # a function call less than NumPy's norm: it is asked at every level
+    return theta if norm <= radius else theta * (radius / norm)
+
+
 def _solve_positive_definite(H: FloatArray, g: FloatArray) -> FloatArray | None:
     """Return H⁻¹g, or None if the Cholesky factorisation finds H not positive definite."""
     _, solution, info = lapack.dposv(H, g)

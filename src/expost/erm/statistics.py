@@ -8,21 +8,12 @@ averaged.
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import cast
 
 import numpy as np
 
 from expost.erm._types import AnyArray, FloatArray, IntegerArray
 from expost.erm.sums import SUM_UNIT, Sums
-
-STATISTICS_SENSITIVITY: Final = 2**42
-"""ℓ₁-sensitivity of either layout to the replacement of one row, in units of 2⁻⁴⁰.
-
-Proof. One row adds the vector (x_i²; 2x_i x_j, i < j; y·x_i), whose ℓ₁ norm is Σ x_i² + Σ_{i<j} 2|x_i||x_j|
-+ |y|Σ|x_i| = ‖x‖₁² + |y|·‖x‖₁ ≤ 2. In the full layout the off-diagonal entries x_i x_j and x_j x_i appear
-once each instead of doubled, with the same total. Replacing a row subtracts one such vector and adds
-another: at most 4, which is 4·2⁴⁰ units. The rows (e₁, 1) and (e₂, 1) attain it. ∎
-"""
 
 
 class Layout:

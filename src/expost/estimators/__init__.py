@@ -1,6 +1,7 @@
 """The scikit-learn face of the library."""
 
+from expost.estimators.curator import curator_view
 from expost.estimators.logistic import AccuracyFirstLogisticRegression
 from expost.estimators.ridge import AccuracyFirstRidge
 
-__all__ = ["AccuracyFirstLogisticRegression", "AccuracyFirstRidge"]
+__all__ = ["AccuracyFirstLogisticRegression", "AccuracyFirstRidge", "curator_view"]

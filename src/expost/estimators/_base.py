@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from typing import Any, get_args
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
+from expost import validation
 from expost.data import Preparation, Rows, resolve_bounds, resolve_feature_bound
 from expost.data.fixed_point import ONE
 from expost.erm.losses import Loss
+from expost.erm.problem import Problem
 from expost.exceptions import AccuracyNotReached
+from expost.goals import ExcessRisk, Goal
+from expost.mechanisms import mechanism_of
 from expost.noise.source import resolve_source
+from expost.privacy.account import Spending
 from expost.privacy.release import Release
-from expost.search.calibration import CalibrationName
-from expost.search.goals import Goal, MeanSquaredError, check_goal
-from expost.search.plan import Noise, Problem, one_of
-from expost.search.run import run
-from expost.search.settings import Method
+from expost.search.methods import METHODS
+from expost.search.request import Request, paper_constants
+from expost.search.run import carry_out
 
 PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"
 BAD_ROWS_NOT_COVERED = (
@@ -54,15 +55,15 @@ class AccuracyFirstEstimator(BaseEstimator):
     on_invalid: str
     random_state: Any
     release_: Release
+    preparation_: Preparation
     coef_: NDArray[np.float64]
     intercept_: Any
 
     def _validate_xy(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         """Check shapes and types; values are left to the preparation, which knows what to do with bad rows."""
-        self._forget()
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        one_of("on_invalid", self.on_invalid, ("error", "clip"))
+        validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
         # NaN and infinities pass here: whether they are an error is on_invalid's business. With "clip" so do cells
         # that are not numbers, because converting the whole array would let a single row raise.
         kind = np.float64 if self.on_invalid == "error" else None
@@ -89,7 +90,7 @@ class AccuracyFirstEstimator(BaseEstimator):
 
     def _forget(self) -> None:
         """Drop an earlier fit, so that a refused one does not leave its predecessor's model behind."""
-        for name in ("coef_", "intercept_", "classes_", "release_"):
+        for name in ("coef_", "intercept_", "classes_", "release_", "preparation_"):
             if hasattr(self, name):
                 delattr(self, name)
 
@@ -98,9 +99,9 @@ class AccuracyFirstEstimator(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return checked if names is None else _NamedColumns(checked, list(names))
 
-    def _preparation(self, n_columns: int, target: tuple[float, float] | None) -> Preparation:
-        one_of("fit_intercept", self.fit_intercept, (True, False))
-        weight = _number("intercept_weight", self.intercept_weight) if self.fit_intercept else 0.0
+    def _preparation(self, n_columns: int) -> Preparation:
+        validation.one_of("fit_intercept", self.fit_intercept, (True, False))
+        weight = validation.number("intercept_weight", self.intercept_weight) if self.fit_intercept else 0.0
         if self.fit_intercept and weight == 0:
             raise ValueError("intercept_weight must be positive with fit_intercept=True; 0 would mean no intercept")
         if self.bounds is None and self.feature_bound is None:
@@ -111,84 +112,113 @@ class AccuracyFirstEstimator(BaseEstimator):
             )
         names = getattr(self, "feature_names_in_", None)
         bounds = resolve_bounds(self.bounds, n_columns, None if names is None else list(names))
-        bound = None if self.feature_bound is None else _number("feature_bound", self.feature_bound)
+        bound = None if self.feature_bound is None else validation.number("feature_bound", self.feature_bound)
         return Preparation(
             bounds,
             resolve_feature_bound(bound, bounds, n_columns),
-            target,
+            self._target_bounds(),
             intercept_weight=weight,
             n_columns=n_columns,
         )
 
-    def _problem(self, n: int, p: int) -> Problem:
-        """Check everything that can be checked without the rows."""
-        excess_risk = self.excess_risk
-        if excess_risk is not None and self.goal is not None:
-            raise ValueError("excess_risk and goal both state the accuracy; pass one of them")
-        if excess_risk is None:
-            if self.goal is None and self.method != "fixed":
-                raise ValueError(
-                    "excess_risk must be given: how much worse than the best model may the released one be? It is in "
-                    "scaled units, where targets lie in [-1, 1]. Or pass goal=RelativeExcessRisk(...), ErrorRate(...) "
-                    "or MeanSquaredError(...)"
-                )
-            excess_risk = 1.0  # not looked at: a goal takes its place, or a fixed budget promises no accuracy
-        one_of("noise", self.noise, get_args(Noise))
-        one_of("calibration", self.calibration, get_args(CalibrationName))
-        one_of("method", self.method, get_args(Method))
-        if self.goal is not None:
-            check_goal(
-                self.goal,
+    def _request(self, n: int, p: int) -> Request:
+        """Check everything that can be checked without the rows, the goal in the caller's units."""
+        calibration = validation.calibration(self.calibration)
+        validation.one_of("method", self.method, list(METHODS))
+        return Request(
+            Problem.of(
                 self._estimator_loss,
-                self.method,
-                calibration=self.calibration,
-                on_failure=self.on_failure,
-            )
-        if self.n_levels is not None and not _whole(self.n_levels):
-            raise ValueError(f"n_levels must be a positive integer, got {self.n_levels!r}")
-        if self.max_epsilon is not None and not 0 < _number("max_epsilon", self.max_epsilon) < math.inf:
-            raise ValueError(f"max_epsilon must be positive and finite, got {self.max_epsilon!r}")
-        return Problem.of(
-            self._estimator_loss,
-            n=n,
-            p=p,
-            regularization=_number("regularization", self.regularization),
-            excess_risk=_number("excess_risk", excess_risk),
-            failure_probability=_number("failure_probability", self.failure_probability),
-            calibration=self.calibration,
-            radius=None if self.radius is None else _number("radius", self.radius),
+                n=n,
+                p=p,
+                regularization=validation.number("regularization", self.regularization),
+                radius=None if self.radius is None else validation.number("radius", self.radius),
+                paper_constants=paper_constants(calibration),
+            ),
+            self._goal(),
+            METHODS[self.method],
+            mechanism_of(self.perturbation, noise=self.noise, full_matrix=getattr(self, "full_matrix", False)),
+            self.failure_probability,
+            calibration,
+            n_levels=self.n_levels,
+            max_epsilon=self.max_epsilon,
+            on_failure=self.on_failure,  # type: ignore[arg-type]  # checked by the request
         )
 
-    def _search(
-        self, rows: Rows, problem: Problem, preparation: Preparation, not_covered: tuple[str, ...], **options: Any
-    ) -> Release:
-        """Run the method and describe the release in the caller's units."""
-        if self.on_invalid == "error":
-            not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
-        try:
-            release = run(
-                rows,
-                problem,
-                perturbation=self.perturbation,  # type: ignore[arg-type]  # checked by run
-                method=self.method,  # type: ignore[arg-type]
-                goal=_in_scaled_units(self.goal, preparation),
-                noise=self.noise,  # type: ignore[arg-type]
-                calibration=self.calibration,
-                n_levels=self.n_levels,
-                max_epsilon=None if self.max_epsilon is None else float(self.max_epsilon),
-                on_failure=self.on_failure,  # type: ignore[arg-type]
-                random_state=resolve_source(self.random_state),
-                **options,
+    def _goal(self) -> Goal | None:
+        if self.excess_risk is not None and self.goal is not None:
+            raise ValueError("excess_risk and goal both state the accuracy; pass one of them")
+        if self.excess_risk is not None:
+            return ExcessRisk(validation.number("excess_risk", self.excess_risk))
+        if self.goal is not None and not isinstance(self.goal, Goal):
+            raise ValueError(
+                f"goal must be ErrorRate(...), MeanSquaredError(...) or RelativeExcessRisk(...), got {self.goal!r}; a "
+                f"plain number is an excess_risk"
             )
-        except AccuracyNotReached as refusal:
-            raise AccuracyNotReached(_describe(refusal.release, preparation, problem, not_covered)) from None
-        return _describe(release, preparation, problem, not_covered)
+        if self.goal is None and self.method != "fixed":
+            raise ValueError(
+                "excess_risk must be given: how much worse than the best model may the released one be? It is in "
+                "scaled units, where targets lie in [-1, 1]. Or pass goal=RelativeExcessRisk(...), ErrorRate(...) "
+                "or MeanSquaredError(...)"
+            )
+        return self.goal
 
-    def _keep_model(self, coef: NDArray[np.float64], intercept: float, **more: Any) -> None:
-        """Write the model in the caller's units into the release, so that its JSON is complete by itself."""
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(coef))])
-        model = {"columns": list(names), "coef": coef, "intercept": intercept, **more}
-        self.release_ = self.release_.with_details(parameters={**self.release_.parameters, **model})
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Settle what is public, look at the rows, search, and keep the release and nothing else."""
+        self._forget()
+        with Spending() as spending:
+            checked, wanted = self._validate_xy(X, y)
+            self.preparation_ = preparation = self._preparation(checked.shape[1])
+            stated = self._request(len(checked), preparation.n_parameters)
+            request = (
+                stated
+                if stated.goal is None
+                else stated.with_goal(stated.goal.in_scaled_units(_square_unit(preparation)))
+            )
+            plan = request.plan()
+            rows, not_covered = self._rows(checked, wanted)
+            release = carry_out(request, plan, rows, resolve_source(self.random_state), spending)
+            if self.on_invalid == "error":
+                not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
+            spending.release = release = _describe(release, preparation, request, not_covered)
+            if release.status == "refused":
+                raise AccuracyNotReached(release)
+            coef, intercept = preparation.to_caller_units(np.asarray(release.hypothesis))
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(coef))])
+            model = {"columns": list(names), "coef": coef, "intercept": intercept, **self._labels()}
+            # the model in the caller's units is written into the release, so that its JSON is complete by itself
+            self.release_ = release.with_details(parameters={**release.parameters, **model})
+            self._keep_model(coef, intercept)
+        return self
+
+    def prepared(self, X: ArrayLike, y: ArrayLike) -> Rows:
+        """Return rows as ``fit`` made them, for the curator: private, bounded, in fixed point.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        Rows
+        """
+        check_is_fitted(self, "preparation_")
+        return self._rows(*self._validate_xy(X, y))[0]
+
+    def _rows(self, checked: NDArray[Any], target: NDArray[Any]) -> tuple[Rows, tuple[str, ...]]:
+        """Prepare the rows; returns what the guarantee does not cover about that as well."""
+        raise NotImplementedError
+
+    def _target_bounds(self) -> tuple[float, float] | None:
+        """Return the bounds of a regression target."""
+        return None
+
+    def _labels(self) -> dict[str, Any]:
+        """Return what the release says about class labels."""
+        return {}
+
+    def _keep_model(self, coef: NDArray[np.float64], intercept: float) -> None:
+        self.coef_, self.intercept_ = coef, intercept
 
     def _linear(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self, "coef_")  # n_features_in_ alone, left by a fit that failed, is no model
@@ -223,48 +253,22 @@ def _square_unit(preparation: Preparation) -> float:
     return ((high - low) / 2) ** 2
 
 
-def _in_scaled_units(goal: Goal | None, preparation: Preparation) -> Goal | None:
-    if not isinstance(goal, MeanSquaredError):
-        return goal
-    return dataclasses.replace(goal, at_most=goal.at_most / _square_unit(preparation))
-
-
-def _describe(release: Release, preparation: Preparation, problem: Problem, not_covered: tuple[str, ...]) -> Release:
-    scale = _square_unit(preparation)
+def _describe(release: Release, preparation: Preparation, request: Request, not_covered: tuple[str, ...]) -> Release:
     promise = release.promise
-    if promise.excess_risk is not None:
-        promise = dataclasses.replace(promise, excess_risk_caller_units=promise.excess_risk * scale)
-    if promise.goal == "mean squared error" and promise.at_most is not None:
-        stated = promise.at_most * scale
-        promise = dataclasses.replace(
-            promise,
-            statement=f"{promise.statement}; that is {stated:g} in squared units of the target",
-            at_most_caller_units=stated,
-        )
+    if request.goal is not None:
+        promise = request.goal.in_caller_units(promise, _square_unit(preparation))
     factor = preparation.feature_bound / (1 - preparation.intercept_weight)
     half = np.ones(preparation.n_columns) if preparation.bounds is None else preparation.bounds.half_range
     # The penalty (λ/2)‖θ‖² in the caller's units is ½·Σ wⱼ·coefⱼ² + ½·w₀·d², where d is the prediction at the middle
     # of the bounds less the middle of the target bounds; these are the wⱼ and w₀.
-    weights: dict[str, Any] = {"regularization_per_column": problem.regularization * (factor * half) ** 2}
+    weights: dict[str, Any] = {"regularization_per_column": request.problem.regularization * (factor * half) ** 2}
     if preparation.has_intercept:
-        weights["regularization_constant"] = problem.regularization / (preparation.constant / ONE) ** 2
+        weights["regularization_constant"] = request.problem.regularization / (preparation.constant / ONE) ** 2
     return release.with_details(
         promise=promise,
         preparation={**preparation.describe(), **weights, "scope": PROMISE_SCOPE},
         not_covered=(*release.not_covered, *not_covered),
     )
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ValueError(f"{name} must be a number, got {value!r}")
-    if math.isnan(value):
-        raise ValueError(f"{name} must be a number, got NaN")
-    return float(value)
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
 
 
 def reject_fit_parameters(name: str, given: dict[str, Any]) -> None:

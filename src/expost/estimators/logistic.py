@@ -13,10 +13,11 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from expost.data import Rows
 from expost.erm.losses import LogisticLoss
 from expost.estimators._base import AccuracyFirstEstimator, reject_fit_parameters
 from expost.exceptions import InferredClassesWarning
-from expost.search.goals import Goal
+from expost.goals import Goal
 
 CLASSES_NOT_COVERED = "the two class labels were read off the data; pass classes=(negative, positive)"
 
@@ -151,22 +152,24 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
             No data set of this size could meet the target within ``max_epsilon``; nothing was spent.
         """
         reject_fit_parameters(type(self).__name__, unsupported)
-        checked, labels = self._validate_xy(X, y)
-        preparation = self._preparation(checked.shape[1], None)
-        problem = self._problem(len(checked), preparation.n_parameters)
-        classes, not_covered = self._settle_classes(labels)
-        rows = preparation.prepare_classification(
+        return self._fit(X, y)
+
+    def _rows(self, checked: NDArray[Any], target: NDArray[Any]) -> tuple[Rows, tuple[str, ...]]:
+        classes, not_covered = self._settle_classes(target)
+        rows = self.preparation_.prepare_classification(
             self._named(checked),
-            labels,
+            target,
             classes,
             on_invalid=self.on_invalid,  # type: ignore[arg-type]  # checked there
         )
-        self.release_ = self._search(rows, problem, preparation, not_covered)
         self.classes_ = classes
-        coef, intercept = preparation.to_caller_units(np.asarray(self.release_.hypothesis))
+        return rows, not_covered
+
+    def _labels(self) -> dict[str, Any]:
+        return {"classes": self.classes_}
+
+    def _keep_model(self, coef: NDArray[np.float64], intercept: float) -> None:
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
-        self._keep_model(coef, intercept, classes=classes)
-        return self
 
     def _settle_classes(self, labels: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
         if self.classes is not None:

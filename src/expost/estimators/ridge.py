@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from expost.data import resolve_target_bounds
+from expost.data import Rows, resolve_target_bounds
 from expost.erm.losses import SquaredLoss
 from expost.estimators._base import AccuracyFirstEstimator, reject_fit_parameters
-from expost.search.goals import Goal
+from expost.goals import Goal
 
 
 class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
@@ -189,20 +189,18 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
             No data set of this size could meet the target within ``max_epsilon``; nothing was spent.
         """
         reject_fit_parameters(type(self).__name__, unsupported)
-        target = resolve_target_bounds(self.target_bound, self.target_bounds)
-        checked, wanted = self._validate_xy(X, y)
-        preparation = self._preparation(checked.shape[1], target)
-        problem = self._problem(len(checked), preparation.n_parameters)
-        rows = preparation.prepare_regression(
+        return self._fit(X, y)
+
+    def _target_bounds(self) -> tuple[float, float]:
+        return resolve_target_bounds(self.target_bound, self.target_bounds)
+
+    def _rows(self, checked: NDArray[Any], target: NDArray[Any]) -> tuple[Rows, tuple[str, ...]]:
+        rows = self.preparation_.prepare_regression(
             self._named(checked),
-            wanted,
+            target,
             on_invalid=self.on_invalid,  # type: ignore[arg-type]  # checked above
         )
-        self.release_ = self._search(rows, problem, preparation, (), full_matrix=self.full_matrix)
-        coef, intercept = preparation.to_caller_units(np.asarray(self.release_.hypothesis))
-        self.coef_, self.intercept_ = coef, intercept
-        self._keep_model(coef, intercept)
-        return self
+        return rows, ()
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict the target in the caller's units.

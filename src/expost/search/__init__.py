@@ -1,43 +1,26 @@
-"""From hypotheses to a release: levels, tests, and the methods that join them."""
+"""From a request to a release: levels, methods, and the search that joins them."""
 
-from expost.search.above_threshold import AboveThreshold
-from expost.search.calibration import Calibration, above_threshold_accuracy, calibrate
-from expost.search.core import PrefixPrivate, StoppingRule, search
-from expost.search.curator import CuratorView, curator_view
-from expost.search.doubling import DoublingPlan, doubling_method
-from expost.search.goals import ErrorRate, Goal, MeanSquaredError, RelativeExcessRisk
-from expost.search.gradient_doubling import gradient_doubling
-from expost.search.levels import doubling_rounds, geometric_levels
-from expost.search.plan import Problem, TestPlan, plan_test
-from expost.search.query import ErrorQuery, Query, QueryGrid
-from expost.search.run import cov_nr, output_nr, run
+from expost.noise.levels import doubling_rounds, geometric_levels
+from expost.search.curator import CuratorView, compare_with_optimum
+from expost.search.gradual_release import PrefixPrivate, search_path
+from expost.search.methods import METHODS, DoublingPlan, Method, doubling_search
+from expost.search.request import Plan, Request
+from expost.search.run import cov_nr, output_nr, run_search
 
 __all__ = [
-    "AboveThreshold",
-    "Calibration",
+    "METHODS",
     "CuratorView",
     "DoublingPlan",
-    "ErrorQuery",
-    "ErrorRate",
-    "Goal",
-    "MeanSquaredError",
+    "Method",
+    "Plan",
     "PrefixPrivate",
-    "Problem",
-    "Query",
-    "QueryGrid",
-    "RelativeExcessRisk",
-    "StoppingRule",
-    "TestPlan",
-    "above_threshold_accuracy",
-    "calibrate",
+    "Request",
+    "compare_with_optimum",
     "cov_nr",
-    "curator_view",
-    "doubling_method",
     "doubling_rounds",
+    "doubling_search",
     "geometric_levels",
-    "gradient_doubling",
     "output_nr",
-    "plan_test",
-    "run",
-    "search",
+    "run_search",
+    "search_path",
 ]

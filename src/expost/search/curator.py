@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from expost.data.rows import Rows
 from expost.erm.losses import Loss
+from expost.erm.problem import Problem
+from expost.mechanisms import mechanism_of
 from expost.privacy.release import Release
-from expost.search.generators import make_generator
-from expost.search.plan import Perturbation, Problem
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,13 +29,12 @@ class CuratorView:
         raise TypeError("a curator's view is private and cannot be pickled")
 
 
-def curator_view(
+def compare_with_optimum(
     rows: Rows, release: Release | None, loss: Loss, *, regularization: float, radius: float | None = None
 ) -> CuratorView:
-    """Compare a release with the true optimum; ``null_excess_risk`` is what θ = 0 would have missed it by."""
-    problem = Problem.of(loss, n=rows.n, p=rows.p, regularization=regularization, excess_risk=1.0, radius=radius)
-    perturbation: Perturbation = "covariance" if loss.name == "squared" else "output"
-    risk = make_generator(rows, problem, perturbation).risk
+    """Compare a release with the true optimum of prepared rows; :func:`expost.curator_view` takes a fitted model."""
+    problem = Problem.of(loss, n=rows.n, p=rows.p, regularization=regularization, radius=radius)
+    risk = mechanism_of("covariance" if loss.name == "squared" else "output").on(rows, problem).risk
     released = None if release is None or release.hypothesis is None else np.asarray(release.hypothesis)
     return CuratorView(
         optimum=risk.optimum,

@@ -1,7 +1,7 @@
-"""From rows to a release: `run` joins settings, a generator, a method and a description.
+"""From rows to a release: a request is settled, a generator made of the rows, the plan carried out and described.
 
-`cov_nr` and `output_nr`, the paper's algorithms by name, are thin: each settles a problem and calls `run`, which is
-what the estimators call; its ``method`` also names doubling, theory inversion and a fixed ε.
+`run_search` is what the estimators do, for rows prepared by hand. `cov_nr` and `output_nr`, the paper's algorithms by
+name, are thin: each settles a problem and calls it.
 """
 
 from __future__ import annotations
@@ -12,115 +12,135 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from expost import validation
 from expost.data.rows import Rows
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
+from expost.erm.problem import Problem
 from expost.erm.sums import Sums
 from expost.exceptions import AccuracyNotReached, NotPrivateWarning
+from expost.goals.excess_risk import ExcessRisk
+from expost.goals.goal import Goal
+from expost.mechanisms import Generator, mechanism_of
 from expost.noise.source import WordSource, resolve_source
+from expost.privacy.account import Account, Spending
 from expost.privacy.release import Release
-from expost.search.covariance import CovarianceGenerator, Solve
-from expost.search.description import details_of
-from expost.search.generators import Generator, gradual, make_generator
-from expost.search.goals import Goal, RelativeExcessRisk
-from expost.search.methods import require_possible, search_by
-from expost.search.plan import Noise, Perturbation, Problem
-from expost.search.relative import search_relative
-from expost.search.settings import Method, OnFailure, Settings
-from expost.search.tested_goal import search_tested_goal
+from expost.search.methods import METHODS
+from expost.search.request import OnFailure, Plan, Request, paper_constants
 from expost.search.threads import one_thread
-
-RandomState = None | int | WordSource
 
 OPTIMUM_NOT_COVERED = "the non-private optimum was returned because nothing else qualified; it has no privacy"
 
 
-def run(
+def run_search(
     rows: Rows | Sums | Generator,
     problem: Problem,
-    *,
-    perturbation: Perturbation = "covariance",
-    method: Method = "above_threshold",
     goal: Goal | None = None,
+    *,
+    method: str = "auto",
+    perturbation: str | None = None,
+    noise: str = "laplace",
+    full_matrix: bool = False,
+    failure_probability: float = 0.1,
     calibration: str = "tight",
     levels: Sequence[float] | None = None,
     n_levels: int | None = None,
     max_epsilon: float | None = None,
-    full_matrix: bool = False,
-    solve: Solve = "ball",
-    noise: Noise = "laplace",
     factor: float = 2.0,
     on_failure: OnFailure = "refuse",
-    random_state: RandomState = None,
+    random_state: int | WordSource | None = None,
 ) -> Release:
-    """Run one method on rows for a problem settled beforehand; see :func:`cov_nr` and its siblings.
+    """Search for the most private model that meets a goal.
 
-    With a ``goal`` the problem's ``excess_risk`` is not looked at. A generator from
-    :func:`~expost.search.generators.make_generator` may stand in for the rows: many runs then share one minimisation.
+    Parameters
+    ----------
+    rows
+        Private rows, or their exact sums; or a generator made by a mechanism's ``on``, so that many runs share one
+        minimisation. ``perturbation``, ``noise`` and ``full_matrix`` are then its own.
+    problem, goal
+        What is minimised, and how good the model must be, in scaled units; no goal only for ``method="fixed"``.
+    method, perturbation, noise, full_matrix, failure_probability, calibration, n_levels, max_epsilon, on_failure
+        As in :class:`~expost.AccuracyFirstRidge`. ``perturbation`` is by default ``"covariance"`` for the squared loss
+        and ``"output"`` for others.
+    levels
+        Privacy levels of your own.
+    factor
+        From one round of doubling to the next.
+    random_state
+        ``None`` for the secure source.
+
+    Raises
+    ------
+    AccuracyNotReached
+        No level qualified; carries the refusal and its cost.
+    TargetUnreachable
+        No data set of this size could meet the goal within ``max_epsilon``; nothing was spent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost import ExcessRisk, Preparation
+    >>> from expost.erm import Problem, SquaredLoss
+    >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(20_000, 2))
+    >>> recipe = Preparation(None, 1.0, target=(-1.0, 1.0), intercept_weight=0, n_columns=2)
+    >>> rows = recipe.prepare_regression(X, X @ [1.0, -0.8])
+    >>> problem = Problem.of(SquaredLoss(), n=rows.n, p=rows.p, regularization=0.1)
+    >>> run_search(rows, problem, ExcessRisk(0.02), random_state=0).status
+    'released'
     """
-    settings = Settings(
-        method, perturbation, noise, calibration, levels, n_levels, max_epsilon, factor, goal, on_failure
+    if isinstance(rows, Rows | Sums):
+        chosen = perturbation or ("covariance" if problem.loss.name == "squared" else "output")
+        mechanism = mechanism_of(chosen, noise=noise, full_matrix=full_matrix)
+    else:
+        mechanism = rows.mechanism
+    validation.one_of("method", method, list(METHODS))
+    request = Request(
+        problem,
+        goal,
+        METHODS[method],
+        mechanism,
+        failure_probability,
+        calibration,
+        levels,
+        n_levels,
+        max_epsilon,
+        factor,
+        on_failure,
     )
-    settings.check(problem)
-    source = resolve_source(random_state)
-    # thousands of small products: on a shared machine BLAS threads cost far more than they bring
-    with one_thread():
-        generator = (
-            make_generator(rows, problem, perturbation, full_matrix, solve) if isinstance(rows, Rows | Sums) else rows
-        )
-        if isinstance(generator, CovarianceGenerator) != (perturbation == "covariance"):
-            raise ValueError(f"the generator was made for another perturbation than {perturbation!r}")
-        generator.problem.require_same_rows(problem)
-        try:
-            release = _described(generator, problem, settings, source)
-        except AccuracyNotReached as refusal:
-            if on_failure == "refuse":
-                raise
-            return _optimum(generator, refusal.release)
-    if on_failure == "release_optimum" and method not in ("fixed", "theory"):
-        release = release.with_details(epsilon_worst_case=math.inf)  # an outcome had no bound, so the search has none
+    with Spending() as spending:
+        release = carry_out(request, request.plan(), rows, resolve_source(random_state), spending)
+    if release.status == "refused":
+        raise AccuracyNotReached(release)
     return release
 
 
-def _described(generator: Generator, problem: Problem, settings: Settings, source: WordSource) -> Release:
-    """Search, and let the release or the refusal say what it is."""
-    try:
-        release = _search(generator, problem, settings, source)
-    except AccuracyNotReached as refusal:
-        release = refusal.release
-        raise AccuracyNotReached(release.with_details(**details_of(release, generator, problem, settings))) from None
-    return release.with_details(**details_of(release, generator, problem, settings))
+def carry_out(
+    request: Request, plan: Plan, rows: Rows | Sums | Generator, source: WordSource, spending: Spending
+) -> Release:
+    """Make the generator, carry out the plan and let the release, or the refusal, say what it is.
+
+    ``spending`` holds what has to be charged from the moment noise is drawn.
+    """
+    # thousands of small products: on a shared machine BLAS threads cost far more than they bring
+    with one_thread():
+        generator = request.mechanism.on(rows, request.problem) if isinstance(rows, Rows | Sums) else rows
+        if generator.problem != request.problem:
+            raise ValueError("the generator was made for another problem; only the goal may differ")
+        account = Account(request.method.name, plan.worst_case, source.secure)
+        held = account.interrupted()
+        spending.release = held.with_details(**request.details(held))
+        outcome = plan.search(generator, account, source)
+        release = outcome.with_details(**request.details(outcome))
+        if request.on_failure == "release_optimum":
+            release = _or_optimum(release, generator)
+        spending.release = release
+    return release
 
 
-def _search(generator: Generator, problem: Problem, settings: Settings, source: WordSource) -> Release:
-    """Search for the goal, or for the excess risk that stands in for it."""
-    goal = settings.goal
-    if goal is None:
-        return search_by(generator, problem, settings, source)
-    if isinstance(goal, RelativeExcessRisk):
-        return search_relative(
-            generator.risk,
-            problem,
-            goal,
-            check=lambda reduced, left: require_possible(generator, reduced, settings.within(left)),
-            search=lambda reduced, left: _described(generator, reduced, settings.within(left), source),
-            max_epsilon=settings.max_epsilon,
-            source=source,
-        )
-    return search_tested_goal(
-        generator,
-        problem,
-        settings.perturbation,
-        goal,
-        path=lambda chosen: gradual(generator, chosen, settings.noise, source),
-        noise=settings.noise,
-        levels=settings.levels,
-        n_levels=settings.n_levels,
-        max_epsilon=settings.max_epsilon,
-        source=source,
-    )
-
-
-def _optimum(generator: Generator, refusal: Release) -> Release:
+def _or_optimum(release: Release, generator: Generator) -> Release:
+    """Return the non-private optimum for a refusal; an outcome then had no bound, so the search has none."""
+    if release.status == "released":
+        searched = release.method not in ("fixed", "theory")
+        return release.with_details(epsilon_worst_case=math.inf) if searched else release
     warnings.warn(
         "no private hypothesis met the target and on_failure='release_optimum': the non-private optimum is returned, "
         "at an infinite privacy loss",
@@ -128,13 +148,13 @@ def _optimum(generator: Generator, refusal: Release) -> Release:
         stacklevel=4,
     )
     return dataclasses.replace(
-        refusal,
+        release,
         status="released",
         hypothesis=generator.risk.optimum,
         epsilon_generation=math.inf,
         epsilon_worst_case=math.inf,
         not_covered=(OPTIMUM_NOT_COVERED,),
-        promise=dataclasses.replace(refusal.promise, failure_probability=0.0),
+        promise=dataclasses.replace(release.promise, failure_probability=0.0),
     )
 
 
@@ -143,7 +163,6 @@ def cov_nr(
     *,
     excess_risk: float,
     regularization: float,
-    failure_probability: float = 0.1,
     calibration: str = "theorem",
     radius: float | None = None,
     **options: Any,
@@ -154,14 +173,15 @@ def cov_nr(
     ----------
     rows
         Private rows, or their exact sums.
-    excess_risk, regularization, failure_probability
-        α, λ and γ.
+    excess_risk, regularization
+        α and λ.
     calibration
         ``"theorem"`` (the paper's statement), ``"published"`` (its figures) or ``"tight"``.
     radius
         Radius of the ball; by default the paper's 1/√λ, or 1/(2√λ) with ``"tight"``.
     **options
-        ``levels``, ``n_levels``, ``max_epsilon``, ``full_matrix``, ``on_failure``, ``random_state``; see :func:`run`.
+        ``failure_probability``, ``levels``, ``n_levels``, ``max_epsilon``, ``full_matrix``, ``on_failure``,
+        ``random_state``; see :func:`run_search`.
 
     Examples
     --------
@@ -175,17 +195,13 @@ def cov_nr(
     >>> release.status, round(release.epsilon_test, 3)
     ('released', 6.863)
     """
-    problem = Problem.of(
-        SquaredLoss(),
-        n=rows.n,
-        p=rows.p,
-        regularization=regularization,
-        excess_risk=excess_risk,
-        failure_probability=failure_probability,
-        calibration=calibration,
-        radius=radius,
+    problem = _problem(rows, SquaredLoss(), regularization, calibration, radius)
+    return run_search(
+        rows,
+        problem,
+        ExcessRisk(excess_risk),
+        **{"method": "above_threshold", "perturbation": "covariance", "calibration": calibration, **options},
     )
-    return run(rows, problem, perturbation="covariance", calibration=calibration, **options)
 
 
 def output_nr(
@@ -194,7 +210,6 @@ def output_nr(
     excess_risk: float,
     regularization: float,
     loss: Loss | None = None,
-    failure_probability: float = 0.1,
     calibration: str = "theorem",
     radius: float | None = None,
     **options: Any,
@@ -214,14 +229,15 @@ def output_nr(
     >>> output_nr(rows, excess_risk=0.05, regularization=0.05, calibration="tight", random_state=0).status
     'released'
     """
-    problem = Problem.of(
-        loss if loss is not None else LogisticLoss(),
-        n=rows.n,
-        p=rows.p,
-        regularization=regularization,
-        excess_risk=excess_risk,
-        failure_probability=failure_probability,
-        calibration=calibration,
-        radius=radius,
+    problem = _problem(rows, loss if loss is not None else LogisticLoss(), regularization, calibration, radius)
+    return run_search(
+        rows,
+        problem,
+        ExcessRisk(excess_risk),
+        **{"method": "above_threshold", "perturbation": "output", "calibration": calibration, **options},
     )
-    return run(rows, problem, perturbation="output", calibration=calibration, **options)
+
+
+def _problem(rows: Rows | Sums, loss: Loss, lam: float, calibration: str, radius: float | None) -> Problem:
+    paper = paper_constants(validation.calibration(calibration))
+    return Problem.of(loss, n=rows.n, p=rows.p, regularization=lam, radius=radius, paper_constants=paper)

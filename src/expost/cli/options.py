@@ -1,0 +1,99 @@
+"""What the sub-commands share: targets, bounds and labels as the command line states them, and safe printing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from expost.search.goals import ErrorRate, Goal, MeanSquaredError, RelativeExcessRisk
+
+from expost.data.files import Table
+
+WRONG = 2  # exit status of a mistake in the arguments or the data; nothing was spent
+
+
+def stated_bounds(options: argparse.Namespace, table: Table) -> Any:
+    """Join the three ways of stating bounds; the most specific wins."""
+    stated: dict[str, tuple[float, float]] = {}
+    if options.bounds is not None:
+        stated = dict.fromkeys(table.column_names, (options.bounds[0], options.bounds[1]))
+    if options.bounds_file is not None:
+        try:
+            read = json.loads(options.bounds_file.read_text(encoding="utf-8"))
+            # one file may serve several choices of columns
+            wanted = {name: pair for name, pair in read.items() if options.columns is None or name in options.columns}
+            stated.update({name: (float(low), float(high)) for name, (low, high) in wanted.items()})
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(f'{options.bounds_file} must hold {{"column": [lower, upper], …}}: {error}') from None
+    for name, low, high in options.column_bounds:
+        try:
+            stated[name] = (float(low), float(high))
+        except ValueError:
+            raise ValueError(f"--column-bounds {name} {low} {high}: the bounds must be two numbers") from None
+    return stated or None
+
+
+def stated_classes(stated: Sequence[str] | None, table: Table) -> Any:
+    """Return the labels in the type the column has: the command line only knows strings."""
+    if stated is None:
+        return None
+    labels = [text.removeprefix(" ") for text in stated]  # the space that main puts before a negative number
+    if table.y.dtype.kind in "OUST":
+        return labels
+    try:
+        return [_label(text, table.y.dtype.kind) for text in labels]
+    except (ValueError, KeyError):
+        raise ValueError(f"--classes {' '.join(labels)}: the target column holds {table.y.dtype} values") from None
+
+
+def stated_target_type(options: argparse.Namespace) -> Literal["inferred", "number", "text"]:
+    """Return how cells of the target are to be read where no single row may decide it: as the classes were stated."""
+    if options.task == "regression":
+        return "number"
+    if options.classes is None:
+        return "inferred"  # as the classes are, which the guarantee does not cover
+    try:
+        for text in options.classes:
+            _label(text.strip(), "f")
+    except ValueError:
+        return "text"
+    return "number"
+
+
+def _label(text: str, kind: str) -> bool | int | float:
+    if kind == "b":
+        return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+    if kind == "f" and text.lower() in ("true", "false"):
+        return float(text.lower() == "true")
+    return int(text) if kind in "iu" else float(text)
+
+
+def stated_goal(options: argparse.Namespace) -> Goal | None:
+    """Return the goal that was stated instead of an excess risk."""
+    kinds: dict[str, Callable[[float], Goal]] = {
+        "error_rate": lambda value: ErrorRate(value, options.margin),
+        "mean_squared_error": lambda value: MeanSquaredError(value, options.margin),
+        "relative_excess_risk": RelativeExcessRisk,
+    }
+    for name, kind in kinds.items():
+        value = getattr(options, name)
+        if value is not None:
+            try:
+                return kind(value)
+            except ValueError as error:
+                raise ValueError(f"--{name.replace('_', '-')}: {error}") from None
+    return None
+
+
+def print_text(text: str) -> None:
+    """Print, also where the terminal does not know every letter: an error here would lose what was paid for."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        if text.startswith("{"):
+            text = json.dumps(json.loads(text), indent=2)
+        text = text.encode("ascii", "replace").decode()
+    print(text)

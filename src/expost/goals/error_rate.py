@@ -1,0 +1,101 @@
+"""An error rate: at most this share of the rows is misclassified.
+
+*Sensitivity*: the number of misclassified rows is an exact integer for θ on a public grid (`expost.erm.measures`) and
+moves by at most one. Rounding θ to the grid is post-processing, and the rounded θ is what is tested and released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from expost import validation
+from expost.erm.measures import errors, to_grid
+from expost.erm.objective import Objective
+from expost.erm.problem import Problem
+from expost.goals.goal import Flag, TestedGoal
+from expost.privacy.release import Promise
+from expost.stopping.measure import UNITS, Grid, Measure
+
+
+@dataclass(frozen=True)
+class ErrorRate(TestedGoal):
+    """At most this share of the rows is misclassified.
+
+    Parameters
+    ----------
+    at_most : float
+        The share, strictly between 0 and 1. A row is predicted positive where xᵀθ > 0, as ``predict`` does; a row
+        with xᵀθ = 0 (every column at the middle of its bounds, say) is predicted negative.
+    margin : float, default=0.2
+        Part of ``at_most`` that the test's noise may take up: a model within (1 − margin)·at_most is likely to pass.
+        The test costs in proportion to 1/margin; a small one is for targets close to what the best model reaches.
+
+    Examples
+    --------
+    >>> ErrorRate(0.05)
+    ErrorRate(at_most=0.05, margin=0.2)
+    """
+
+    at_most: float
+    margin: float = 0.2
+
+    name = "error rate"
+    flag = Flag("--error-rate", "E", "share of rows misclassified at most")
+    labels = "binary"
+    instead = "ErrorRate is for classification; for regression pass MeanSquaredError(...)"
+
+    def __post_init__(self) -> None:
+        for field in ("at_most", "margin"):
+            object.__setattr__(self, field, validation.share(field, getattr(self, field)))
+
+    def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
+        """Return the promise about the share."""
+        statement = (
+            f"the share of clipped, rounded rows misclassified is at most {self.at_most:g} (xᵀθ = 0 is predicted "
+            f"negative)"
+        )
+        return Promise(statement, goal=self.name, at_most=self.at_most)
+
+    def typical(self, problem: Problem) -> float:
+        """Return 1/n."""
+        return 1.0 / problem.n
+
+    def measure(self, generator: Any) -> Measure:
+        """Return the share of misclassified rows."""
+        return ErrorShare(generator.risk.objective)
+
+    def hypothesis(self, generator: Any) -> Callable[[Any], Any]:
+        """Round hypotheses to the grid on which predictions are exact."""
+        radius = generator.problem.radius
+        return lambda values: to_grid(np.asarray(generator.hypothesis(values)), radius)
+
+    def exact(self) -> tuple[str, ...]:
+        """Say that counts are exact."""
+        return ("misclassified rows, θ being on a public grid",)
+
+
+class ErrorShare(Measure):
+    """Share of misclassified rows: an exact count, so the sensitivity is 1/n and nothing is added to it."""
+
+    def __init__(self, objective: Objective) -> None:
+        self._objective = objective
+
+    def value(self, hypothesis: Any) -> float:
+        """Return the share."""
+        return errors(self._objective, np.asarray(hypothesis)) / self._objective.n
+
+    def sensitivity(self, hypothesis: Any = None) -> float:
+        """Return 1/n."""
+        return 1.0 / self._objective.n
+
+    def grid(self, hypothesis: Any) -> Grid:
+        """Return 1/n in UNITS parts: counts need no rounding, so none is charged."""
+        return Grid(1.0 / (self._objective.n * UNITS), UNITS)
+
+    def at_most(self, hypothesis: Any, limit: int, unit: float) -> bool:
+        """Compare counts, each UNITS units."""
+        return limit >= 0 and errors(self._objective, np.asarray(hypothesis)) * UNITS <= limit

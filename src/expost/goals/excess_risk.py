@@ -1,0 +1,50 @@
+"""Excess risk, the paper's target: how much worse than the best model the released one may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from expost import validation
+from expost.erm.problem import Problem
+from expost.goals.goal import ABOUT_RISK, Flag, Goal
+from expost.privacy.release import Promise
+
+if TYPE_CHECKING:
+    from expost.search.request import Plan, Request
+
+
+@dataclass(frozen=True)
+class ExcessRisk(Goal):
+    """L(θ) − min L is at most this.
+
+    Parameters
+    ----------
+    at_most : float
+        α, in scaled units: rows in the unit ball, targets in [−1, 1].
+
+    Examples
+    --------
+    >>> ExcessRisk(0.05)
+    ExcessRisk(at_most=0.05)
+    """
+
+    at_most: float
+
+    name = None
+    flag = Flag("--excess-risk", "A", "how much worse than the best model, in scaled units")
+    methods = ("auto", "certified", "stationarity", "above_threshold", "doubling", "theory", "fixed")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at_most", validation.positive("excess_risk", self.at_most))
+
+    def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
+        """Return the promise about the risk."""
+        return Promise(
+            f"the excess {ABOUT_RISK} is at most {self.at_most:g}, against {problem.compared_with}",
+            excess_risk=self.at_most,
+        )
+
+    def plan(self, request: Request) -> Plan:
+        """Leave it to the method."""
+        return request.method.settle(request, self.at_most)

@@ -1,0 +1,96 @@
+"""A private lower bound on G = L(0) − min L, what the null model leaves on the table.
+
+*Released*: h(G) plus noise at levels ε₁ < … < ε_t, h a public scale. *Neighbours*: one row replaced. *Sensitivity*:
+about 1/n on that scale (`expost.erm.sensitivity.gap`), floating point and rounding to a grid included. *Theorem
+(privacy)*: gradual release; the decision to stop reads only what was released, so stopping at t costs ε_t. *Theorem
+(accuracy)*: at level t the noise exceeds (Δ/ε_t)·ln(T/(2δ)) with probability at most δ/T, so with probability 1 − δ all
+T lower bounds hold, the one stopped at included.
+
+The search stops as soon as the lower bound is at least 0.7 of the noisy value. A fraction r of the lower bound is then
+an excess risk below r·G, and any method may go on from there with what is left of the budget and of γ; losses and
+failure probabilities add. If the null model is the optimum, G is 0 and no level stops: a refusal, which costs ε_T.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from expost.erm.errors import Errors
+from expost.erm.problem import Problem
+from expost.erm.risk import Risk
+from expost.erm.sensitivity.gap import GapScale
+from expost.exceptions import TargetUnreachable
+from expost.noise.levels import geometric_levels
+from expost.noise.path import NoisePath
+from expost.noise.source import WordSource
+from expost.stopping.measure import Grid
+
+PROBE_SHARE = 0.1  # of the failure probability
+_ENOUGH = 0.7
+_LEVELS = 16
+_MOST = 1.0  # without a budget; a gap that ε = 1 cannot tell from nothing is little to build on
+_OF_BUDGET = 0.5  # with one
+
+
+@dataclass(frozen=True, eq=False)
+class GapPlan:
+    """Scale and levels of the probe; public."""
+
+    scale: GapScale
+    grid: Grid
+    levels: tuple[float, ...]
+    failure_probability: float
+    error_bound: float
+
+    @classmethod
+    def of(cls, problem: Problem, failure_probability: float, errors: Errors, max_epsilon: float | None) -> GapPlan:
+        """Settle them, or say that no data set of this size has a gap large enough to be seen."""
+        error = errors.excess(0.0)
+        scale = GapScale.of(problem.loss, problem.n, problem.regularization, radius=problem.radius, error_bound=error)
+        grid = Grid.of(scale.sensitivity)
+        failure = PROBE_SHARE * failure_probability
+        last = _MOST if max_epsilon is None else _OF_BUDGET * max_epsilon
+        largest = problem.loss.null_value
+        room = scale.height(largest) - scale.height(_ENOUGH * largest)
+        first = grid.effective_sensitivity * math.log(_LEVELS / (2 * failure)) / room
+        if first > last:
+            rows = math.ceil(problem.n * first / last * 1.1)
+            raise TargetUnreachable(
+                f"at n = {problem.n} measuring what the null model leaves on the table would cost at least epsilon = "
+                f"{first:.4g}, and {last:.4g} may be spent on it. Pass a larger max_epsilon, a larger regularization, "
+                f"about {rows:,} rows, or an excess_risk instead. Nothing was spent."
+            )
+        return cls(scale, grid, geometric_levels(first, last, _LEVELS), failure, error)
+
+    def lower(self, height: float, epsilon: float) -> float:
+        """Return the lower bound on the gap from a noisy height."""
+        tail = math.log(len(self.levels) / (2 * self.failure_probability))
+        # one unit for rounding down, one for the discrete tail against the continuous one
+        margin = self.grid.effective_sensitivity / epsilon * tail * (1 + 1e-9) + 2 * self.grid.unit
+        return (self.scale.gap(height - margin) - self.error_bound) * (1 - 1e-9)
+
+
+@dataclass(frozen=True)
+class GapBound:
+    """What the probe released."""
+
+    lower: float | None
+    noisy: float
+    epsilon: float
+
+
+def probe_gap(risk: Risk, p: int, plan: GapPlan, source: WordSource) -> GapBound:
+    """Release noisy gaps until one proves a lower bound worth having; ``lower`` is None if none does."""
+    height = plan.scale.height(risk.excess(np.zeros(p)))
+    value = np.array([math.floor(height / plan.grid.unit)], dtype=np.int64)
+    bound = GapBound(None, 0.0, 0.0)
+    for step in NoisePath(value, plan.grid.units, plan.levels, random_state=source):
+        noisy_height = int(step.values[0]) * plan.grid.unit
+        noisy, lower = plan.scale.gap(noisy_height), plan.lower(noisy_height, step.epsilon)
+        if lower > 0 and lower >= _ENOUGH * noisy:
+            return GapBound(lower, noisy, step.epsilon)
+        bound = GapBound(None, noisy, step.epsilon)
+    return bound

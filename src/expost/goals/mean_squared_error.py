@@ -1,0 +1,128 @@
+"""A mean squared error: the mean of (y − prediction)² is at most this.
+
+*Sensitivity*: for a released θ it moves by at most (1 + ‖θ‖_∞)²/n (`expost.erm.sensitivity.mean_square`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from expost import validation
+from expost.erm.measures import MeanSquare
+from expost.erm.problem import Problem
+from expost.erm.sensitivity.mean_square import mean_square_sensitivity
+from expost.goals.goal import Flag, Goal, TestedGoal
+from expost.privacy.release import Promise
+from expost.stopping.measure import Measure
+
+if TYPE_CHECKING:
+    from expost.search.request import Plan, Request
+
+_TYPICAL_COORDINATE = 2.0  # only settles how the margin is stated; any value is sound
+
+
+@dataclass(frozen=True)
+class MeanSquaredError(TestedGoal):
+    """The mean of (y − prediction)² is at most this.
+
+    Parameters
+    ----------
+    at_most : float
+        For estimators and the command line in squared units of the target passed to them; for
+        :func:`expost.search.run_search`, whose rows are scaled, in units where targets lie in [−1, 1].
+    margin : float, default=0.2
+        As in :class:`ErrorRate`, for a θ whose largest coordinate is 2; in proportion to (1 + ‖θ‖_∞)² for others.
+
+    Examples
+    --------
+    >>> MeanSquaredError(4.0)
+    MeanSquaredError(at_most=4.0, margin=0.2)
+    """
+
+    at_most: float
+    margin: float = 0.2
+
+    name = "mean squared error"
+    flag = Flag("--mean-squared-error", "M", "at most, in squared units of the target column")
+    labels = "real"
+    instead = "MeanSquaredError is for regression; for classification pass ErrorRate(...)"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at_most", validation.share("at_most", self.at_most, end=math.inf))
+        object.__setattr__(self, "margin", validation.share("margin", self.margin))
+
+    def in_scaled_units(self, square_unit: float) -> Goal:
+        """Return the goal in units where targets lie in [−1, 1]."""
+        return dataclasses.replace(self, at_most=self.at_most / square_unit)
+
+    def in_caller_units(self, promise: Promise, square_unit: float) -> Promise:
+        """Say the promise in squared units of the target as well."""
+        if promise.at_most is None:
+            return promise
+        stated = promise.at_most * square_unit
+        return dataclasses.replace(
+            promise,
+            statement=f"{promise.statement}; that is {stated:g} in squared units of the target",
+            at_most_caller_units=stated,
+        )
+
+    def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
+        """Return the promise about the mean square."""
+        statement = (
+            f"the mean squared error of the clipped, rounded rows is at most {self.at_most:g}, targets in [-1, 1]"
+        )
+        return Promise(statement, goal=self.name, at_most=self.at_most)
+
+    def plan(self, request: Request) -> Plan:
+        """Refuse what costs nothing to meet; else test."""
+        if self.at_most >= 1:
+            raise ValueError(
+                "always predicting the middle of the target bounds has a mean squared error of at most one half-width "
+                "of those bounds squared, whatever the rows: ask for less, or use that model, which costs nothing"
+            )
+        return super().plan(request)
+
+    def typical(self, problem: Problem) -> float:
+        """Return the sensitivity for a largest coordinate of 2."""
+        return mean_square_sensitivity(min(problem.radius, _TYPICAL_COORDINATE), problem.n)
+
+    def measure(self, generator: Any) -> Measure:
+        """Return the mean squared error, by sums or by rows."""
+        return SquaredErrorMean(generator.mean_square(), generator.problem.n)
+
+    @property
+    def as_risk(self) -> float:
+        """The risk of regression is half the mean square."""
+        return self.at_most / 2
+
+    def charged(self, by_method: tuple[str, ...]) -> tuple[str, ...]:
+        """Say what was charged."""
+        return ("mean squared error: rounded to a public grid, floating-point error bounded and charged",)
+
+
+class SquaredErrorMean(Measure):
+    """Mean squared error; sensitivity (1 + ‖θ‖_∞)²/n."""
+
+    def __init__(self, mean_square: MeanSquare, n: int) -> None:
+        self._mean_square, self._n = mean_square, n
+
+    def value(self, hypothesis: Any) -> float:
+        """Return the mean squared error."""
+        return self._mean_square.value(np.asarray(hypothesis, dtype=np.float64))
+
+    def sensitivity(self, hypothesis: Any) -> float:
+        """Return (1 + ‖θ‖_∞)²/n."""
+        return mean_square_sensitivity(_largest(hypothesis), self._n)
+
+    def error_bound(self, hypothesis: Any) -> float:
+        """Return the bound for ‖θ‖_∞."""
+        return self._mean_square.error_bound(_largest(hypothesis))
+
+
+def _largest(theta: Any) -> float:
+    return float(np.abs(np.asarray(theta, dtype=np.float64)).max(initial=0.0))

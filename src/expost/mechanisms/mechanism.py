@@ -1,0 +1,122 @@
+"""What a mechanism is: a way to make hypotheses of private rows, with a stated privacy at every level.
+
+The public side, :class:`Mechanism`, answers for everything that is settled before a row is looked at. The private side,
+a :class:`Generator`, holds what hypotheses are made of. A new mechanism is one file here and an entry in
+``mechanisms/__init__.py``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.data.rows import Rows
+from expost.erm.errors import Errors
+from expost.erm.measures import MeanSquare
+from expost.erm.problem import Problem
+from expost.erm.risk import Risk
+from expost.erm.sums import Sums
+from expost.noise.path import NoisePath
+from expost.noise.source import WordSource
+from expost.noise.spherical_path import SphericalPath
+from expost.stopping.measure import Measure
+
+if TYPE_CHECKING:
+    from expost.search.request import Plan, Request
+
+Noise = Literal["laplace", "spherical"]
+NoiseKind = Literal["exact", "over the reals"]
+
+
+class Generator(Protocol):
+    """Hypotheses from private rows: the private side of a mechanism."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What it was made by."""
+        ...
+
+    @property
+    def problem(self) -> Problem:
+        """What it was made for."""
+        ...
+
+    @property
+    def risk(self) -> Risk:
+        """True risks and gradients; private."""
+        ...
+
+    def path(self, levels: tuple[float, ...], source: WordSource) -> NoisePath | SphericalPath:
+        """Draw the gradual release of what hypotheses are made of."""
+        ...
+
+    def hypothesis(self, values: Any) -> Any:
+        """Return the hypothesis that revealed values make."""
+        ...
+
+    def unrescaled(self, values: Any) -> Any:
+        """Return the hypothesis as the utility theorem means it."""
+        ...
+
+    def excess_risk(self) -> Measure:
+        """Return the excess risk as a measure; private."""
+        ...
+
+    def mean_square(self) -> MeanSquare:
+        """Return the mean squared error; private."""
+        ...
+
+
+class Mechanism(ABC):
+    """A way to make hypotheses; public."""
+
+    name: ClassVar[str]
+    #: What of it is exact arithmetic, and what is floating point that was bounded and charged.
+    exact: ClassVar[tuple[str, ...]]
+    charged: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    @abstractmethod
+    def of(cls, *, noise: str, full_matrix: bool) -> Mechanism:
+        """Return the mechanism with the caller's options, or say which of them it does not have."""
+
+    @property
+    def noise_kind(self) -> NoiseKind:
+        """Whether its noise is exact, or analysed over the reals."""
+        return "exact"
+
+    def require(self, problem: Problem) -> None:
+        """Raise a helpful error unless the problem is one it can solve."""
+        return
+
+    @abstractmethod
+    def errors(self, problem: Problem) -> Errors:
+        """Return how far computed risks, gradients and minimisers may be off."""
+
+    @abstractmethod
+    def theory_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return the ε at which its utility theorem promises that expected excess risk (theory A7)."""
+
+    @abstractmethod
+    def gradient_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return the ε at which noise typically makes a gradient of √(2λα), hence an excess risk of at most α."""
+
+    def can_certify(self, problem: Problem) -> bool:
+        """Whether a certificate applies."""
+        return True
+
+    @abstractmethod
+    def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
+        """Settle the certified search; ``automatic`` if it may also try ways that are cheaper only sometimes."""
+
+    @abstractmethod
+    def on(self, rows: Rows | Sums, problem: Problem) -> Generator:
+        """Return the generator for private rows."""
+
+    def single(self, generator: Generator, epsilon: float, source: WordSource) -> NDArray[np.float64]:
+        """Run the single-shot mechanism at one ε: a path with one level."""
+        (step,) = generator.path((epsilon,), source)
+        return np.asarray(generator.hypothesis(step.values))

@@ -1,0 +1,138 @@
+"""What a search has spent so far, and the one way it becomes a release.
+
+A search books each step on an account and ends with :meth:`Account.released` or :meth:`Account.refused`. A search that
+does not come to its end, for whatever reason, has still spent something: :class:`Spending` makes sure that whatever is
+raised carries a release that charges for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from expost.exceptions import AccuracyNotReached, SearchInterrupted
+from expost.privacy.composition import add_losses
+from expost.privacy.release import FrozenMapping, Release
+
+
+@dataclass
+class Account:
+    """Losses of the steps taken, in the three parts a release reports, and the reasons for them.
+
+    Parameters
+    ----------
+    method
+        What the release calls the search.
+    worst_case
+        Bound on every outcome, settled beforehand.
+    secure
+        Whether the noise may protect anyone.
+
+    Examples
+    --------
+    >>> account = Account("by hand", worst_case=1.0, secure=False)
+    >>> account.probe = 0.25
+    >>> account.generation = 0.5
+    >>> account.released([1.0]).epsilon, account.refused().status
+    (0.75, 'refused')
+    """
+
+    method: str
+    worst_case: float
+    secure: bool
+    probe: float = 0.0
+    test: float = 0.0
+    generation: float = 0.0
+    reasons: list[str] = field(default_factory=list)
+
+    @property
+    def total(self) -> float:
+        """Everything spent so far."""
+        return add_losses(self.probe, self.test, self.generation)
+
+    def after(self, generation: float) -> float:
+        """Return what the total becomes once that much more goes to generation, rounded as it will be then."""
+        return add_losses(self.probe, self.test, add_losses(self.generation, generation))
+
+    def released(self, hypothesis: Any, **details: Any) -> Release:
+        """Return the release of a hypothesis."""
+        return self._release("released", hypothesis=hypothesis, **details)
+
+    def refused(self, **details: Any) -> Release:
+        """Return the refusal."""
+        return self._release("refused", **details)
+
+    def conclude(self, inner: Release, **details: Any) -> Release:
+        """Return the outcome of a search inside this one, its losses and reasons added to what was booked before."""
+        self.probe = add_losses(inner.epsilon_probe, self.probe)
+        self.test = add_losses(inner.epsilon_test, self.test)
+        self.generation = add_losses(inner.epsilon_generation, self.generation)
+        self.reasons.extend(inner.parameters.get("reasons", ()))
+        kept = ("level", "n_levels", "noise", "calibration", "claims", "hypothesis")
+        return self._release(inner.status, **{name: getattr(inner, name) for name in kept}, **details)
+
+    def interrupted(self) -> Release:
+        """Return what is charged if the search does not come to its end: as much as any outcome could have cost.
+
+        Where it stopped may depend on the rows in ways that no theorem covers, so what was booked so far would not do.
+        """
+        reason = "the search did not come to its end: what the dearest outcome could have cost is charged"
+        return self._part("refused", [*self.reasons, reason], generation=self.worst_case)
+
+    def _release(self, status: Any, **details: Any) -> Release:
+        return self._part(status, self.reasons, probe=self.probe, test=self.test, generation=self.generation, **details)
+
+    def _part(
+        self,
+        status: Any,
+        reasons: list[str],
+        *,
+        generation: float,
+        probe: float = 0.0,
+        test: float = 0.0,
+        **details: Any,
+    ) -> Release:
+        parameters = {**details.pop("parameters", {}), **({"reasons": tuple(reasons)} if reasons else {})}
+        return Release(
+            status=status,
+            method=self.method,
+            epsilon_generation=generation,
+            epsilon_test=test,
+            epsilon_probe=probe,
+            epsilon_worst_case=self.worst_case,  # Release refuses an outcome above it
+            secure=self.secure,
+            parameters=FrozenMapping(parameters),
+            **details,
+        )
+
+
+class Spending:
+    """Makes sure that once a search has drawn noise, whatever is raised carries a release.
+
+    ``release`` is None until the search is about to draw, then what an interruption costs, and in the end the outcome.
+    An exception that leaves the ``with`` block is passed on as it is if nothing was drawn or if it carries a release
+    already; otherwise :class:`~expost.exceptions.SearchInterrupted` takes its place and names its type, no more: its
+    text might quote a row.
+
+    Examples
+    --------
+    >>> with Spending() as spending:
+    ...     spending.release = Account("by hand", worst_case=0.5, secure=False).interrupted()
+    ...     raise KeyError("a private value")
+    Traceback (most recent call last):
+    ...
+    expost.exceptions.SearchInterrupted: the search was interrupted (KeyError) after it had begun; ...
+    """
+
+    release: Release | None = None
+
+    def __enter__(self) -> Spending:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None or self.release is None or isinstance(error, AccuracyNotReached | SearchInterrupted):
+            return
+        raise SearchInterrupted(self.release, kind.__name__) from None

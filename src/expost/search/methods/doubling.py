@@ -1,0 +1,270 @@
+"""The doubling method (theory A6): run a black box at ε, test, and start again with twice the ε.
+
+*Released*: every hypothesis tried, and whether each passed. *Neighbours*: one row replaced. *Sensitivity*: the
+error query's. *Theorem*: round i costs its ε_i (the black box's claim) plus the test's 2Δ·ln(T/γ)/α; rounds add up,
+so stopping at round k costs k tests and ε₁(f^k − 1)/(f − 1) for a factor f. With the test noise as chosen, a wrong
+accept needs one of T one-sided Laplace tails beyond α/2, which has probability at most γ/2; ``published`` uses up
+that half.
+
+The error tested may be the excess risk or any other :class:`~expost.stopping.Measure`: a gradient (theory B12) needs no
+optimum and no radius. Hypotheses are then projected only to bound the worst case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from expost import validation
+from expost.erm.ball import into_ball
+from expost.exceptions import AccuracyNotReached, TargetUnreachable
+from expost.mechanisms.mechanism import Generator
+from expost.noise.laplace import discrete_laplace
+from expost.noise.levels import doubling_rounds
+from expost.noise.source import WordSource, resolve_source
+from expost.privacy.account import Account, Spending
+from expost.privacy.composition import add_losses
+from expost.privacy.release import Release
+from expost.search.request import Method, Request
+from expost.stopping.measure import Grid, Measure, check_sensitivity
+from expost.stopping.one_test import OneTest
+
+CALLER_CLAIM = "the black box is ε-private at every ε it was called with, in the neighbouring relation stated here"
+
+
+@dataclass(frozen=True)
+class DoublingPlan:
+    """Rounds and test budget of a doubling search; public.
+
+    Attributes
+    ----------
+    test
+        The question asked after each round.
+    sensitivity
+        The largest sensitivity a hypothesis may have, rounding charged.
+    first, factor, rounds
+        ε of the first round, the step between rounds, and how many.
+
+    Examples
+    --------
+    >>> plan = DoublingPlan.of(target=0.05, failure_probability=0.1, sensitivity=0.0023, first=1e-5, last=70.8)
+    >>> plan.rounds, round(plan.epsilon_test, 3)
+    (23, 0.5)
+    """
+
+    test: OneTest
+    sensitivity: float
+    first: float
+    factor: float
+    rounds: int
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        target: float,
+        failure_probability: float,
+        sensitivity: float,
+        first: float,
+        last: float,
+        factor: float = 2.0,
+        calibration: str = "theorem",
+        max_epsilon: float | None = None,
+    ) -> DoublingPlan:
+        """Settle T and the test's ε; with ``max_epsilon``, T is cut so that no outcome costs more."""
+        validation.positive("the target", target)
+        validation.share("failure_probability", failure_probability)
+        # one tail suffices: ln(T/2γ); the theorem as it stands has ln(T/γ)
+        tails = 1 if validation.calibration(calibration) == "theorem" else 2
+        for rounds in range(doubling_rounds(first, last, factor), 0, -1):
+            each = min(failure_probability * tails / rounds, 1 / math.e) / 2
+            plan = cls(OneTest(target, each, 0.5), sensitivity, first, factor, rounds)
+            if max_epsilon is None or plan.epsilon_after(rounds) <= max_epsilon:
+                return plan
+        raise TargetUnreachable(
+            f"a single round of doubling would already cost more than max_epsilon = {max_epsilon:.4g}; pass a larger "
+            f"excess_risk or max_epsilon, or more rows. Nothing was spent."
+        )
+
+    @property
+    def epsilon_test(self) -> float:
+        """What a test costs at most."""
+        return self.test.epsilon(self.sensitivity)
+
+    @property
+    def worst_case(self) -> float:
+        """No outcome costs more."""
+        return self.epsilon_after(self.rounds)
+
+    def level(self, index: int) -> float:
+        """Return the ε of round ``index`` (from 0)."""
+        return self.first * self.factor**index
+
+    def generation_after(self, rounds: int) -> float:
+        """Return what the hypotheses of that many rounds cost."""
+        return add_losses(*(self.level(i) for i in range(rounds)))
+
+    def tests_after(self, rounds: int) -> float:
+        """Return what the tests of that many rounds cost at most."""
+        return add_losses(*(self.epsilon_test for _ in range(rounds)))
+
+    def epsilon_after(self, rounds: int) -> float:
+        """Return the total cost of stopping after that many rounds."""
+        return add_losses(self.generation_after(rounds), self.tests_after(rounds))
+
+
+def doubling_search(
+    mechanism: Callable[[float], Any],
+    measure: Measure,
+    plan: DoublingPlan,
+    *,
+    project: Callable[[Any], Any] | None = None,
+    random_state: int | WordSource | None = None,
+) -> Release:
+    """Search by doubling ε around any private mechanism.
+
+    Parameters
+    ----------
+    mechanism
+        ``epsilon -> hypothesis``. That it is ε-private is the caller's claim, and the release records it as such.
+    measure
+        The error to be tested; must have its stated sensitivity for every projected hypothesis.
+    plan
+        From :meth:`DoublingPlan.of`, made with the largest sensitivity of the measure.
+    project
+        Applied to each hypothesis before it is tested, for instance into the ball the sensitivity was computed for.
+    random_state
+        Source of the test noise; ``None`` is secure.
+
+    Raises
+    ------
+    AccuracyNotReached
+        When no round passes; carries the refusal and its cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost.noise import SeededSource, discrete_laplace
+    >>> from expost.stopping import ErrorMeasure
+    >>> noise = SeededSource(4)
+    >>> def private_count(epsilon):
+    ...     return 5000 + int(discrete_laplace(epsilon, 1, 1, random_state=noise)[0])
+    >>> measure = ErrorMeasure(lambda count: abs(count - 5000.0), sensitivity=1.0)
+    >>> plan = DoublingPlan.of(
+    ...     target=100.0,
+    ...     failure_probability=0.1,
+    ...     sensitivity=measure.effective_sensitivity,
+    ...     first=0.001,
+    ...     last=1.0,
+    ... )
+    >>> doubling_search(private_count, measure, plan, random_state=noise).status
+    'released'
+    """
+    source = resolve_source(random_state)
+    with Spending() as spending:
+        if measure.uniform is not None:
+            check_sensitivity(plan.sensitivity, measure.uniform)
+        account = Account("doubling", plan.worst_case, source.secure)
+        spending.release = account.interrupted()
+        spending.release = release = doubled(mechanism, measure, plan, project, account, source, claims=(CALLER_CLAIM,))
+    if release.status == "refused":
+        raise AccuracyNotReached(release)
+    return release
+
+
+def doubled(
+    mechanism: Callable[[float], Any],
+    measure: Measure,
+    plan: DoublingPlan,
+    project: Callable[[Any], Any] | None,
+    account: Account,
+    source: WordSource,
+    **details: Any,
+) -> Release:
+    """Take the rounds, booking each, and return the release or the refusal."""
+    grid = measure.uniform
+    noise: list[int] = []
+    if grid is not None:
+        drawn = discrete_laplace(plan.epsilon_test, grid.units, plan.rounds, random_state=source)
+        noise = [int(value) for value in drawn]
+    generation, test, costs = account.generation, account.test, []
+    for index in range(plan.rounds):
+        hypothesis = mechanism(plan.level(index))
+        if project is not None:
+            hypothesis = project(hypothesis)
+        # added up as the worst case is, so that it is not exceeded by a rounding
+        account.generation = add_losses(generation, plan.generation_after(index + 1))
+        if grid is not None:
+            accepted, cost = plan.test.passes(measure, hypothesis, noise[index], grid), plan.epsilon_test
+        else:
+            accepted, cost = plan.test.ask(measure, hypothesis, source)
+        costs.append(cost)
+        account.test = add_losses(test, add_losses(*costs))
+        if accepted:
+            return account.released(hypothesis, level=index, n_levels=plan.rounds, **details)
+    return account.refused(n_levels=plan.rounds, **details)
+
+
+@dataclass(frozen=True)
+class MechanismDoubling:
+    """Doubling around one of the library's own mechanisms."""
+
+    request: Request
+    rounds: DoublingPlan
+
+    @property
+    def worst_case(self) -> float:
+        """No outcome costs more."""
+        return self.rounds.worst_case
+
+    def search(self, generator: Generator, account: Account, source: WordSource) -> Release:
+        """Take the rounds."""
+        mechanism = generator.mechanism
+        return doubled(
+            lambda epsilon: mechanism.single(generator, epsilon, source),
+            generator.excess_risk(),
+            self.rounds,
+            lambda theta: into_ball(theta, generator.problem.radius),
+            account,
+            source,
+            noise=mechanism.noise_kind,
+            calibration=self.request.calibration,
+        )
+
+
+class Doubling(Method):
+    """Fresh noise at ε, 2ε, 4ε, …, each tested."""
+
+    name = "doubling"
+
+    def settle(self, request: Request, excess_risk: float) -> MechanismDoubling:
+        """Settle rounds and test, or say that not even one round fits the budget."""
+        problem, budget = request.problem, request.max_epsilon
+        charged = Grid.of(problem.risk_sensitivity, error_bound=request.errors.excess(problem.radius))
+        first = 1 / problem.n
+        last = 4 * request.mechanism.theory_epsilon(problem, excess_risk)
+
+        def settle(last: float, max_epsilon: float | None) -> DoublingPlan:
+            return DoublingPlan.of(
+                target=excess_risk,
+                failure_probability=request.failure_probability,
+                sensitivity=charged.effective_sensitivity,
+                first=first,
+                last=last,
+                factor=request.factor,
+                calibration=request.calibration,
+                max_epsilon=max_epsilon,
+            )
+
+        if budget is not None:
+            least = settle(first, None).epsilon_after(1)
+            if least > budget:  # the first level and the test both shrink as 1/n
+                raise TargetUnreachable(
+                    f"one round of doubling would cost epsilon = {least:.4g} at n = {problem.n}, more than "
+                    f"max_epsilon = {budget:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, a "
+                    f"smaller radius, or about {math.ceil(problem.n * least / budget * 1.1):,} rows. Nothing was "
+                    f"spent."
+                )
+        return MechanismDoubling(request, settle(last, budget))

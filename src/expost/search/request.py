@@ -1,0 +1,189 @@
+"""What the caller asked for, as one public value: problem, goal, mechanism, method, failure probability and budget.
+
+A request is settled into a :class:`Plan` before a row is looked at: its goal answers for what is asked, its method for
+how it is searched, its mechanism for how hypotheses are made. Whatever cannot be met is refused there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+from expost import validation
+from expost.erm.errors import Errors
+from expost.erm.problem import Problem
+from expost.goals.goal import RISK_CHARGED, Goal, TestedGoal
+from expost.mechanisms.mechanism import Generator, Mechanism
+from expost.noise.source import WordSource
+from expost.privacy.account import Account
+from expost.privacy.release import Promise, Release
+
+OnFailure = Literal["refuse", "release_optimum"]
+
+
+class Plan(Protocol):
+    """A search that is settled; public."""
+
+    @property
+    def worst_case(self) -> float:
+        """No outcome costs more."""
+        ...
+
+    def search(self, generator: Generator, account: Account, source: WordSource) -> Release:
+        """Search, booking every step; a refusal is returned like any other release."""
+        ...
+
+
+class Method(ABC):
+    """How the privacy level is found. A new method is one file and an entry in ``search/methods/__init__.py``."""
+
+    name: ClassVar[str]
+    #: What is floating point beside the risk, and was charged.
+    charged: ClassVar[tuple[str, ...]] = ()
+
+    def check(self, request: Request) -> None:
+        """Raise a helpful error for what this method cannot do."""
+        return
+
+    @abstractmethod
+    def settle(self, request: Request, excess_risk: float) -> Plan:
+        """Settle the search for an excess risk, or say why it cannot be met."""
+
+    def promise(self, request: Request, reduced: Promise | None) -> Promise:
+        """Return what is promised, in words and numbers."""
+        assert request.goal is not None
+        gamma = request.failure_probability
+        kept = request.goal.promise(request.problem, reduced)
+        chance = f"with probability at least {1 - gamma:g} over the noise, either nothing is released or "
+        return dataclasses.replace(kept, statement=chance + kept.statement, failure_probability=gamma)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the caller asked for; public.
+
+    Attributes
+    ----------
+    problem, goal
+        What is minimised, and how good a model must be; no goal only where the method promises none.
+    method, mechanism
+        How the level is found, and how hypotheses are made.
+    failure_probability
+        γ.
+    calibration
+        Of the test: ``"tight"``, or the paper's ``"theorem"`` or ``"published"``, which go with its constants.
+    levels, n_levels
+        Privacy levels of the caller's own, or how many.
+    max_epsilon
+        No outcome may cost more.
+    factor
+        From one round of doubling to the next.
+    on_failure
+        What a refusal becomes.
+    """
+
+    problem: Problem
+    goal: Goal | None
+    method: Method
+    mechanism: Mechanism
+    failure_probability: float = 0.1
+    calibration: str = "tight"
+    levels: Sequence[float] | None = None
+    n_levels: int | None = None
+    max_epsilon: float | None = None
+    factor: float = 2.0
+    on_failure: OnFailure = "refuse"
+
+    def __post_init__(self) -> None:
+        checked = {
+            "failure_probability": validation.failure_probability(self.failure_probability),
+            "calibration": validation.calibration(self.calibration),
+            "n_levels": validation.level_count(self.n_levels),
+            "max_epsilon": validation.budget(self.max_epsilon),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        validation.one_of("on_failure", self.on_failure, ("refuse", "release_optimum"))
+        if self.problem.paper_constants != paper_constants(self.calibration):
+            raise ValueError(
+                f"calibration={self.calibration!r} goes with Problem.of(..., "
+                f"paper_constants={paper_constants(self.calibration)})"
+            )
+        self.mechanism.require(self.problem)
+        self.method.check(self)
+        if self.goal is not None:
+            self.goal.check(
+                self.problem.loss,
+                method=self.method.name,
+                calibration=self.calibration,
+                on_failure=self.on_failure,
+            )
+
+    @property
+    def errors(self) -> Errors:
+        """How far computed risks and gradients may be off."""
+        return self.mechanism.errors(self.problem)
+
+    @property
+    def budget(self) -> float:
+        """``max_epsilon`` as a number."""
+        return math.inf if self.max_epsilon is None else self.max_epsilon
+
+    def plan(self) -> Plan:
+        """Settle everything that is public."""
+        if self.goal is None:
+            return self.method.settle(self, math.nan)
+        return self.goal.plan(self)
+
+    def tested(self, goal: TestedGoal) -> Plan:
+        """Settle the search for a goal that is tested as it stands."""
+        from expost.search.methods.tested import settle_goal
+
+        return settle_goal(self, goal)
+
+    def with_goal(self, goal: Goal) -> Request:
+        """Return the request for the same goal in other units."""
+        return dataclasses.replace(self, goal=goal)
+
+    def reduced_to(self, goal: Goal, *, failure_probability: float, max_epsilon: float | None) -> Request:
+        """Return the request for another goal with what is left of γ and of the budget."""
+        return dataclasses.replace(
+            self, goal=goal, failure_probability=failure_probability, max_epsilon=max_epsilon, on_failure="refuse"
+        )
+
+    def details(self, release: Release) -> dict[str, Any]:
+        """Return what a release says about itself beside its numbers: method, promise, what is exact or charged."""
+        problem, mechanism = self.problem, self.mechanism
+        by_goal = self.goal.exact() if self.goal is not None else ()
+        charged = self.goal.charged(self.method.charged) if self.goal is not None else RISK_CHARGED
+        return {
+            "method": self.method.name,
+            "perturbation": mechanism.name,
+            "promise": dataclasses.replace(
+                self.method.promise(self, release.promise),
+                radius=problem.radius,
+                regularization=problem.regularization,
+            ),
+            "exact": (
+                *(part for part in mechanism.exact if release.noise == "exact" or part != "generation noise"),
+                *by_goal,
+            ),
+            "charged": (*mechanism.charged, *charged),
+            "claims": (),  # doubling records its black box as a claim; here it is our own, and proved
+            "parameters": {
+                **release.parameters,
+                "loss": problem.loss.name,
+                "n": problem.n,
+                "p": problem.p,
+                "paper_constants": problem.paper_constants,
+            },
+        }
+
+
+def paper_constants(calibration: str) -> bool:
+    """Whether a calibration goes with the paper's radius and sensitivities."""
+    return calibration in ("theorem", "published")

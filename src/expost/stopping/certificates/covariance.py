@@ -1,0 +1,241 @@
+"""Certified covariance perturbation (theory B6): stop when what is released proves that it is good enough.
+
+*Released*: Z = XᵀX + B and z = Xᵀy + b, level by level. *Neighbours*: one row replaced. *Sensitivity*: 2 each in ℓ₁;
+XᵀX gets the part 1 − w of ε_t and Xᵀy the part w. *Theorem (privacy)*: gradual release of both; the rule reads only
+released values, so stopping at t costs ε_t and nothing else.
+
+*Theorem (accuracy)*: `expost.tails.operator_norm` has β and m such that with probability 1 − γ (γ is the norm's part:
+all of the search's, or three quarters if the ray is tried), at every level and for every θ, ‖Bθ − b‖ ≤
+(β/ε_t)·h(‖θ‖), h(r)² = (r/(1 − w))² + (m/w)². For any θ computed from Z and z, ĝ = (Zθ − z)/n + λθ is known and ∇L(θ)
+= ĝ − (Bθ − b)/n, so
+
+    L(θ) − min L ≤ ‖∇L(θ)‖²/(2μ) ≤ (‖ĝ‖ + β·h(‖θ‖)/(nε_t))²/(2μ),
+
+where L is μ-strongly convex for μ = λ, and on the same event for μ = λ + λ_min(Z)/n − β/((1 − w)nε_t): its Hessian is
+Z/n + λI − B/n. Few columns of similar scale have such curvature in every direction; the certificate then comes earlier.
+
+*Split*: h(r) is smallest at w = 1/(1 + (r/m)^⅔), where the derivative of h² in w, 2r²/(1 − w)³ − 2m²/w³, is zero. r is
+a typical norm of the θ that is certified first: a part of the radius that θ* is known to lie within, but no more than
+a constant, because where the radius is large a θ much shorter than θ* will do.
+
+The θ released is the one, among candidates computed from Z and z, whose certificate is smallest; the event above
+covers all of them. Where that does not suffice, `expost.tails.ray` may still prove θ = cz good enough, for a part of
+the failure probability.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.erm.problem import Problem
+from expost.erm.sensitivity.statistics import PART_SENSITIVITY
+from expost.erm.statistics import Layout
+from expost.erm.sums import SUM_UNIT, Sums
+from expost.noise.path import NoisePath
+from expost.noise.source import WordSource
+from expost.privacy.account import Account
+from expost.privacy.composition import add_losses
+from expost.stopping.gradient import gradient_target
+from expost.tails.operator_norm import discreteness, noise_norm, shrink, simulated
+from expost.tails.ray import Released, affordable, best_on_ray
+
+_TYPICAL, _AT_MOST = 0.4, 2.5  # the norm for which ε is split between XᵀX and Xᵀy: part of the radius, and a limit
+_RATIO = 1.12  # from one level to the next
+_EARLIER = 2.0  # a certificate with μ = λ first comes this many times above the first level
+_RAY, _RAY_FROM = 0.25, 40  # the ray's part of the failure probability, and the columns it takes for it to pay
+_EARLIER_RAY = 6.0  # where the norm is not simulated the ray needs about a quarter of the ε
+_COUNT_BY = 4  # levels come in such multiples, so that one simulation serves several targets
+_DAMPINGS = np.concatenate([[0.0], 2.0 ** np.arange(-16.0, 9.0)])  # μ of the candidates, in units of λ²
+
+
+@dataclass(frozen=True)
+class CovariancePlan:
+    """Levels, their split, and how large noise gets; public.
+
+    Attributes
+    ----------
+    problem, excess_risk
+        What is to be proved.
+    levels, steps
+        Privacy levels within the budget, and all of them in units of the first.
+    split
+        The part of ε that Xᵀy gets.
+    failure_probability
+        Of the whole.
+    ray
+        The ray's part of it; zero if it is not tried.
+    """
+
+    problem: Problem
+    excess_risk: float
+    levels: tuple[float, ...]
+    steps: tuple[float, ...]
+    split: float
+    failure_probability: float
+    ray: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        excess_risk: float,
+        failure_probability: float,
+        budget: float = math.inf,
+        total: Callable[[float], float] = lambda charge: charge,
+    ) -> CovariancePlan | None:
+        """Settle levels from where nothing could be certified yet to where all is; None if the budget has no room.
+
+        ``total`` says what all will have cost once a level is charged, which may not exceed the budget.
+
+        A certificate by the norm needs β·h(‖θ‖)/(nε) ≤ √(2μα). It cannot be had while that fails for ‖θ‖ = 0, and it is
+        had at the latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most, and μ = λ (Lemma
+        6c). R is that of the unconstrained optimum: a gradient says nothing about the best θ of a smaller ball. How
+        much larger μ is depends on the rows; levels begin where μ = 4λ would do, or earlier for the ray.
+        """
+        plan = cls._unbounded(problem, excess_risk, failure_probability, _RAY if problem.p >= _RAY_FROM else 0.0)
+        if plan.ray and not affordable(problem.p, plan.ray_probability):
+            plan = cls._unbounded(problem, excess_risk, failure_probability, 0.0)
+        levels = tuple(level for level in plan.levels if total(plan.charge(level)) <= budget)
+        return dataclasses.replace(plan, levels=levels) if levels else None
+
+    @classmethod
+    def _unbounded(cls, problem: Problem, excess_risk: float, failure_probability: float, ray: float) -> CovariancePlan:
+        """Settle split and levels for that part of the failure probability, without regard to a budget."""
+        target = gradient_target(excess_risk, problem.regularization)
+        typical = min(_TYPICAL * problem.optimum_radius, _AT_MOST)
+        split = best_split(typical, shrink(problem.p, (1 - ray) * failure_probability))
+        plan = cls(problem, excess_risk, (), (), split, failure_probability, ray)
+        longest = problem.optimum_radius + target / problem.regularization
+        margin = max(1.3, 1.1 + 1 / math.sqrt(problem.p))  # β is only roughly known, and least so for few columns
+        # where the norm is only bounded by a proof, the ray comes much earlier
+        earlier = _EARLIER_RAY if ray and not simulated(problem.p, plan.norm_probability) else _EARLIER
+        reach = margin * earlier * plan.lever(longest) / plan.lever(0.0)
+        count = _COUNT_BY * math.ceil((math.log(reach) / math.log(_RATIO) + 1) / _COUNT_BY)
+        steps = tuple(_RATIO**t for t in range(count))
+        least = plan.expected(0.0) / earlier
+        return dataclasses.replace(plan, levels=tuple(least * step for step in steps), steps=steps)
+
+    @property
+    def norm_probability(self) -> float:
+        """Failure probability of the noise norm."""
+        return (1 - self.ray) * self.failure_probability
+
+    @property
+    def ray_probability(self) -> float:
+        """Failure probability of the ray at one level."""
+        return self.ray * self.failure_probability / len(self.steps)
+
+    def lever(self, norm: float) -> float:
+        """Return h(‖θ‖)."""
+        return math.hypot(norm / (1 - self.split), shrink(self.problem.p, self.norm_probability) / self.split)
+
+    def charge(self, level: float) -> float:
+        """Return what a level costs: its two parts as they are used, rounded up."""
+        return add_losses(level * (1 - self.split), level * self.split)
+
+    def norm(self) -> float:
+        """Return β; simulated at the first call for a p, so asked for only when a certificate is needed."""
+        beta = noise_norm(self.problem.p, self.steps, self.norm_probability)
+        return beta + discreteness(self.problem.p, len(self.steps), self.levels[-1])
+
+    def expected(self, norm: float = 1.0) -> float:
+        """Roughly what a certificate costs for an optimum of that norm; used to choose, never to promise."""
+        p, gamma = self.problem.p, self.norm_probability
+        if simulated(p, gamma):
+            rough = 2 * (math.sqrt(2 * p) + math.log(1 / gamma))  # the edge of a semicircle and a tail
+        else:
+            rough = noise_norm(p, (1.0,) * 12, gamma)  # proved, hence cheap
+        target = gradient_target(self.excess_risk, self.problem.regularization)
+        return rough * self.lever(norm) / (self.problem.n * target)
+
+
+def best_split(norm: float, shrunk: float) -> float:
+    """Return the part of ε that Xᵀy should get for an optimum of that norm.
+
+    Examples
+    --------
+    >>> best_split(1.3, 1.3)
+    0.5
+    >>> round(best_split(10.4, 1.3), 6)
+    0.2
+    """
+    return 1 / (1 + math.cbrt(norm / shrunk) ** 2)
+
+
+def certified_covariance(
+    sums: Sums, plan: CovariancePlan, account: Account, source: WordSource
+) -> NDArray[np.float64] | None:
+    """Reveal levels until a certificate meets the target; return θ, or None. The account is charged either way."""
+    problem, p = plan.problem, plan.problem.p
+    layout = Layout(p)
+    packed = layout.pack(sums)
+    of_matrix, of_vector = ([level * part for level in plan.levels] for part in (1 - plan.split, plan.split))
+    matrices = NoisePath(packed[: layout.size - p], PART_SENSITIVITY, of_matrix, random_state=source)
+    vectors = NoisePath(packed[layout.size - p :], PART_SENSITIVITY, of_vector, random_state=source)
+    beta = plan.norm()
+    target = gradient_target(plan.excess_risk, problem.regularization)
+    before = account.generation
+    for level, matrix, vector in zip(plan.levels, matrices, vectors, strict=True):
+        account.generation = add_losses(before, plan.charge(level))
+        gram, moment = layout.unpack(np.concatenate([matrix.values, vector.values]))
+        second, first = gram / problem.n, moment / problem.n
+        noise = beta / (problem.n * level)
+        matrix_noise = noise / (1 - plan.split)
+        theta, certificate = best_certified(second, first, problem.regularization, noise, plan.lever, matrix_noise)
+        if certificate <= plan.excess_risk:
+            account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {level:.3g}")
+            return theta
+        if plan.ray:
+            scale = 2 / (problem.n * level)  # each part moves by at most 2
+            grain = 1 / (SUM_UNIT * problem.n)
+            released = Released(second, first, scale / (1 - plan.split), scale / plan.split, matrix_noise, grain)
+            along = best_on_ray(released, problem.regularization, target, plan.ray_probability, source)
+            if along is not None:
+                account.reasons.append(f"covariance certificate along the first moments at epsilon = {level:.3g}")
+                return along
+    account.reasons.append("covariance certificate: no level sufficed")
+    return None
+
+
+def best_certified(
+    second: NDArray[np.float64],
+    first: NDArray[np.float64],
+    lam: float,
+    noise: float,
+    lever: Callable[[float], float],
+    matrix_noise: float,
+) -> tuple[NDArray[np.float64], float]:
+    """Return the candidate with the smallest certificate, and the certificate: noise is at most ``noise·lever(‖θ‖)``.
+
+    The smallest ‖ĝ‖ + noise·h(‖θ‖) is attained on one curve: with Ĥ = Z/n + λI and ĝ = Ĥθ − z/n, the sum is convex in θ
+    and its gradient, Ĥĝ/‖ĝ‖ + noise·h′(‖θ‖)θ/‖θ‖, is zero only for θ = (Ĥ² + μI)⁻¹Ĥz/n with some μ ≥ 0. Candidates are
+    θ = 0 and points of that curve. The certificate is evaluated for the θ returned.
+    """
+    values, vectors = np.linalg.eigh(second)
+    rotated = (vectors.T @ first)[:, None]
+    bent = (values + lam)[:, None]
+    candidates = bent * rotated / np.maximum(bent**2 + lam**2 * _DAMPINGS, 1e-300)
+    candidates = np.column_stack([candidates, np.zeros(len(values))])
+    lengths = np.linalg.norm(candidates, axis=0)
+    levers = np.array([lever(length) for length in lengths.tolist()])
+    bounds = np.linalg.norm(bent * candidates - rotated, axis=0) + noise * levers
+    theta = vectors @ candidates[:, int(np.argmin(bounds))]
+    # evaluated afresh for the θ that leaves, so that rounding in the eigenbasis does not matter
+    gradient = second @ theta + lam * theta - first
+    length = float(np.linalg.norm(theta))
+    norm = float(np.linalg.norm(gradient)) + noise * lever(length)
+    # rounding of the products: |second| has Frobenius norm below, hence γ_{2p}·(‖second‖_F + λ)‖θ‖ and the like
+    size = (float(np.linalg.norm(second)) + lam) * length + float(np.linalg.norm(first))
+    rounding = (4 * len(theta) + 32) * 2.0**-52 * size
+    # an eigenvalue is off by less than that too, relative to the largest
+    lowest = (
+        float(values[0]) - matrix_noise * (1 + 1e-9) - (4 * len(theta) + 32) * 2.0**-52 * float(np.linalg.norm(second))
+    )
+    convexity = lam + max(0.0, lowest) * (1 - 1e-9)
+    return np.asarray(theta), (norm * (1 + 1e-9) + rounding) ** 2 / (2 * convexity)

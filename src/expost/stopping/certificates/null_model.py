@@ -1,0 +1,85 @@
+"""The null model as the zeroth candidate (theory B6): is θ = 0 good enough already?
+
+*Released*: whether ‖∇L(0)‖ + noise stays below a limit. *Sensitivity*: S(0)/n (2/n for the squared loss, 1/n for the
+logistic). *Theorem*: `expost.stopping.one_test`, on the measure of `expost.stopping.gradient`. The question is cheap
+because a gradient is: a few thousandths at n = 100,000. L(0) itself certifies nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from expost.erm.errors import Errors
+from expost.erm.problem import Problem
+from expost.erm.risk import Risk
+from expost.erm.sensitivity.gradient import gradient_sensitivity
+from expost.exceptions import TargetUnreachable
+from expost.noise.source import WordSource
+from expost.privacy.account import Account
+from expost.privacy.composition import add_losses
+from expost.stopping.gradient import GradientLength, gradient_target
+from expost.stopping.one_test import OneTest
+
+# A null model that meets the target usually meets it by far, so most of the target may go to noise.
+_SHARE = 0.6
+
+
+@dataclass(frozen=True)
+class NullQuestion:
+    """The question, settled; public.
+
+    Attributes
+    ----------
+    problem, excess_risk
+        What is asked about, and how good is good enough.
+    test
+        The test of θ = 0.
+    cost
+        What it costs, rounding and floating point included; known before it is asked.
+    """
+
+    problem: Problem
+    excess_risk: float
+    test: OneTest
+    cost: float
+
+    @classmethod
+    def of(cls, problem: Problem, excess_risk: float, failure_probability: float, errors: Errors) -> NullQuestion:
+        """Settle the test."""
+        test = OneTest(gradient_target(excess_risk, problem.regularization), failure_probability, _SHARE)
+        sensitivity = gradient_sensitivity(problem.loss, 0.0) / problem.n
+        free = excess_risk >= problem.loss.null_value
+        return cls(problem, excess_risk, test, 0.0 if free else test.cost(sensitivity, errors.gradient(0.0)))
+
+    @property
+    def holds_for_any_rows(self) -> bool:
+        """Whether θ = 0 meets the target whatever the rows: min L ≥ 0, and L(0) is at most what a row costs there."""
+        return self.excess_risk >= self.problem.loss.null_value
+
+    def require_affordable(self, budget: float) -> None:
+        """Say so if not even this question fits the budget; nothing is spent by that."""
+        if self.cost > budget:
+            n = self.problem.n
+            rows = math.ceil(n * self.cost / budget * 1.01)
+            raise TargetUnreachable(
+                f"at n = {n} the first question alone (is the null model good enough?) costs epsilon = "
+                f"{self.cost:.4g}, more than max_epsilon = {budget:.4g}. Pass a larger excess_risk or max_epsilon, or "
+                f"at least {rows:,} rows. Nothing was spent."
+            )
+
+    def ask(self, risk: Risk, account: Account, source: WordSource) -> bool:
+        """Ask, and charge the account; nothing is asked or charged if the answer does not depend on the rows."""
+        if self.holds_for_any_rows:
+            account.reasons.append("the null model meets the target whatever the rows: nothing was looked at")
+            return True
+        measure = GradientLength(risk, self.problem.loss, self.problem.n)
+        accepted, epsilon = self.test.ask(measure, np.zeros(self.problem.p), source)
+        account.test = add_losses(account.test, epsilon)
+        account.reasons.append(
+            f"null model tested for epsilon = {epsilon:.3g}: "
+            + ("good enough" if accepted else "not shown to be good enough")
+        )
+        return accepted

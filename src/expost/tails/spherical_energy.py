@@ -1,0 +1,136 @@
+"""How large ½bᵀ(cΣ + λI)b can be for spherical noise b on a minimiser, when only the trace of Σ is known.
+
+*Wanted*: as in ``expost.tails.laplace_energy``, whose notation and Lemma 2 are used, for noise of density ∝ e^{−‖b‖₂}:
+b = √(2W)·g with g standard normal and W ~ Gamma((p+1)/2). Public numbers only.
+
+*Lemma 1 (one number of S matters).* Let T = ‖h‖², h ~ N(0, S). Then P(X > q) = E G(T), where G(x) = P(2λWΓ > q) with
+Γ ~ Gamma(p/2 + N), N Poisson of mean κx, κ = k/(2λ); G increases. Proof: all D_i are 2W, so labels do not matter: Q and
+Y are 2λW times gammas of shapes p/2 and N. ∎ For rank one T is χ²₁, and X is X₁ = ½‖b‖²(ku² + λ) with u² ~
+Beta(½, (p−1)/2) independent of ‖b‖ ~ Gamma(p).
+
+*Lemma 2 (tails and overshoots of T).* P(T > x) ≤ S̄(x) := max_n P(χ²_n/n > x) for x > 1, which is P(χ²₁ > x) =: S₁(x)
+from x = 1.5364 on (Székely and Bakirov, "Extremal probabilities for Gaussian quadratic forms", Probab. Theory Relat.
+Fields 126 (2003) 184–202, as E T = 1). And Eφ(T) ≤ Eφ(χ²₁) for convex φ, as T is a convex combination of such. ∎
+
+*Theorem.* For every non-decreasing r ≥ 0, P(X > q) ≤ G(0) + ∫ r·S₁ + ∫ (G′ − r)₊·S̄ over x > 0 (S̄ = 1 for x ≤ 1).
+Proof: E G(T) = G(0) + ∫ G′(x)P(T > x)dx and G′ ≤ r + (G′ − r)₊; ∫ r·P(T > x) is Eφ(T) for φ convex with slope r. ∎
+With r = min(a, running maximum of G′), slopes up to a are charged to what rank one costs and only the rest to S̄.
+
+*Computed* is P(X₁ > q) and what the theorem adds to it. On a grid x_i of step s up to some end ≥ 1.5364, with rises
+ΔG_i = G(x_{i+1}) − G(x_i), r_i non-decreasing numbers and sums for integrals, everything upwards: P(X > q) − P(X₁ > q)
+≤ Σ ΔG_i·(P(T > x_i) − S₁(x_{i+1})), and Σ ΔG_i·P(T > x_i) ≤ Σ (ΔG_i − r_i)₊·S̄(x_i) + Σ r_i·P(T > x_i), where
+s·P(T > x_i) ≤ ∫ P(T > x) over the cell before (1 for i = 0), and the slopes r_i/s there, the last of which goes on
+for ever, make a convex function.
+
+*Rises*: the increments t_m = P(WΓ_{p/2+m+1} > y) − P(WΓ_{p/2+m} > y) = E e^{−y/W}(y/W)^{p/2+m}/Γ(p/2 + m + 1) are
+2y^{p/2+¼+m/2}·K_{m−½}(2√y)/(Γ((p+1)/2)·Γ(p/2 + m + 1)), which obey a recurrence with positive terms; with y = q/(2λ),
+ΔG_i = Σ_m t_m·(P(N > m at x_{i+1}) − P(N > m at x_i)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+_STEP = 0.01
+_KNOWN = 1.54  # from here on no tail of T is above that of χ²₁
+_MOST_DEGREES = 100  # the worst n is about 0.67/(x − 1): 67 at 1 + _STEP, and fewer beyond
+_LEVELS = np.linspace(0.0, 1.0, 25)
+
+
+def spherical_energy(p: int, trace: float, *, curvature: float, regularization: float, gamma: float) -> float:
+    """Return q for noise of density ∝ e^{−‖b‖₂}: norm Gamma(p), direction uniform (theory B8).
+
+    Examples
+    --------
+    >>> 6.0 < spherical_energy(38, 0.1, curvature=0.25, regularization=0.005, gamma=0.1) < 6.3
+    True
+    """
+    along = curvature * trace
+    # X grows with λ, so λ may be raised, which keeps the Poisson means moderate; it matters from p = 1000 on only
+    least = along / min(100.0 * p, 8000.0) if p > 1 else 0.0
+    return _quantile(p, along, max(regularization, least), gamma)
+
+
+@lru_cache(maxsize=256)
+def _quantile(p: int, along: float, regularization: float, gamma: float) -> float:
+    shares, masses = _shares(p)
+    half = 0.5 * (along * shares + regularization)  # X₁ = half·‖b‖² within a cell
+    beyond_rank_one = _beyond_rank_one(p, along / (2 * regularization))
+
+    def above(q: float) -> float:
+        """Return a bound on P(X > q)."""
+        return float(masses @ special.gammaincc(p, np.sqrt(q / half))) + beyond_rank_one(q / (2 * regularization))
+
+    low = 0.5 * regularization * float(special.gammainccinv(p, gamma)) ** 2
+    top = 0.5 * (along + regularization) * float(special.gammainccinv(p, gamma * 1e-3)) ** 2
+    aim = gamma * (1 - 1e-4)  # less than γ by more than the root can be off
+    return float(optimize.brentq(lambda q: above(q) - aim, low, top, xtol=1e-10 * low, rtol=1e-10))
+
+
+@lru_cache(maxsize=8)
+def _shares(p: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return upper ends of cells of u², finer towards the tail, and their masses."""
+    if p == 1:
+        return np.ones(1), np.ones(1)
+    survival = np.exp(-np.concatenate([0.005 * np.arange(1, 2000), 10 + 0.05 * np.arange(400)]))
+    masses = -np.diff(survival, prepend=1.0)
+    masses[-1] += survival[-1]  # the mass beyond, of order 1e-13
+    return np.append(special.betainccinv(0.5, (p - 1) / 2, survival[:-1]), 1.0), masses
+
+
+def _beyond_rank_one(p: int, kappa: float) -> Callable[[float], float]:
+    """Return y ↦ a bound on P(X > 2λy) − P(X₁ > 2λy)."""
+    if p == 1 or kappa == 0.0:
+        return lambda y: 0.0  # there is no other S, or none that matters
+    end = min(max(1000.0 / kappa, _KNOWN), 8.0)
+    x = _STEP * np.arange(math.ceil(end / _STEP) + 1)
+    mean = kappa * x[-1]
+    m = np.arange(math.ceil(mean + 12 * math.sqrt(mean) + 40))  # what is left out is below 1e-15
+    counts = np.exp(special.xlogy(m, kappa * x[:, None]) - kappa * x[:, None] - special.gammaln(m + 1))
+    passed = -np.diff(np.cumsum(counts, axis=1), axis=0)  # P(N > m) rises by that within a cell
+    ends = _chi_square(x)
+    tails = ends.copy()
+    tails[: _worst_tails().size] = _worst_tails()
+    overshoots = special.gammaincc(1.5, x / 2) - x * ends  # E(χ²₁ − x)₊
+    charged = np.concatenate([[1.0], -np.diff(overshoots[:-1]) / _STEP])  # what r_i costs
+    charged[-1] += overshoots[-2] / _STEP  # the convex function goes on beyond the grid
+
+    def bound(y: float) -> float:
+        rises = passed @ _increments(p, y, m.size)
+        highest = np.maximum.accumulate(rises)
+        r = np.minimum(_LEVELS[:, None] * highest[-1], highest)
+        return float(np.min(np.maximum(rises - r, 0.0) @ tails[:-1] + r @ charged) - rises @ ends[1:])
+
+    return bound
+
+
+def _chi_square(x: NDArray[np.floating], n: int = 1) -> NDArray[np.float64]:
+    """Return P(χ²_n/n > x)."""
+    return np.asarray(special.gammaincc(n / 2, n * x / 2))
+
+
+@lru_cache(maxsize=1)
+def _worst_tails() -> NDArray[np.float64]:
+    """Return S̄ on the grid, up to where one degree of freedom is the worst."""
+    x = _STEP * np.arange(math.ceil(_KNOWN / _STEP))
+    worst = np.max([_chi_square(x, n) for n in range(1, _MOST_DEGREES)], axis=0)
+    return np.where(x < 1 + 0.5 * _STEP, 1.0, worst)
+
+
+def _increments(p: int, y: float, count: int) -> NDArray[np.float64]:
+    """Return t_0, t_1, … by the recurrence of the ratios K_{m+½}/K_{m−½}."""
+    z, ratio = 2 * math.sqrt(y), 1.0
+    ratios = [ratio]
+    for odd in range(1, 2 * count - 3, 2):
+        ratio = 1 / ratio + odd / z
+        ratios.append(ratio)
+    steps = np.log(np.array(ratios)) + math.log(z / 2) - np.log(p / 2 + np.arange(1, count))
+    first = (p / 2 + 0.25) * math.log(y) + 0.5 * math.log(math.pi / z) - z  # with 2·K_½(z) = √(2π/z)·e^{−z}
+    first += 0.5 * math.log(2) - math.lgamma((p + 1) / 2) - math.lgamma(p / 2 + 1)
+    return np.asarray(np.exp(first + np.concatenate([[0.0], np.cumsum(steps)])))
