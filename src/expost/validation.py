@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any
 
 CALIBRATIONS = ("theorem", "published", "tight")
+PAPER_CALIBRATIONS = ("theorem", "published")  # these go with the paper's radius and sensitivities
 #: Beyond these, constants such as 1/(nλ) leave what floating point can hold, and tails drown in its rounding.
 REGULARIZATIONS, LEAST_PROBABILITY = (1e-15, 1e15), 1e-9
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+import argparse
+
 import pyarrow as pa
-from expost.summary import summary
 
-from expost.data import Preparation, resolve_bounds
+from expost.cli.options import print_text
+from expost.cli.progress import Progress
+from expost.cli.summary import summary
 from expost.datasets.household import HOUSEHOLD_BOUNDS, TARGET_BOUNDS, make_household_energy
-from expost.erm.losses import SquaredLoss
-from expost.estimators import AccuracyFirstRidge
+from expost.estimators import AccuracyFirstRidge, curator_view
 from expost.exceptions import AccuracyNotReached
-from expost.search import curator_view
 
+REFUSED = 3
 EXCESS_RISK = 0.005
 REGULARIZATION = 0.01
 FEATURE_BOUND = 3.0
@@ -52,14 +53,7 @@ def run_demo(n: int = 200_000, *, random_state: int | None = None) -> tuple[str,
         chance = "The noise decided against every level, as it does in at most about one run of twenty. Run it again."
         return "refused", f"{asked}\n\n{summary(refusal.release)}\n\n{chance}"
 
-    rows = Preparation(
-        resolve_bounds(HOUSEHOLD_BOUNDS, len(columns), list(columns)),
-        FEATURE_BOUND,
-        TARGET_BOUNDS,
-        intercept_weight=model.intercept_weight,
-        n_columns=len(columns),
-    ).prepare_regression(np.column_stack(list(columns.values())), y)
-    truth = curator_view(rows, release, SquaredLoss(), regularization=REGULARIZATION)
+    truth = curator_view(model, pa.table(columns), y)
     looked = (
         f"The data are generated, so we may look at the truth (with real data only the curator may):\n"
         f"  excess risk achieved     {truth.excess_risk:.2g}, asked for {EXCESS_RISK:g}\n"
@@ -67,3 +61,21 @@ def run_demo(n: int = 200_000, *, random_state: int | None = None) -> tuple[str,
         f"{truth.null_excess_risk / EXCESS_RISK:.1f} times the target"
     )
     return release.status, f"{asked}\n\n{summary(release)}\n\n{looked}"
+
+
+DESCRIPTION = "Fit a model to a generated survey, show what it cost, and compare it with the truth."
+
+
+def add_arguments(demo: argparse.ArgumentParser) -> None:
+    """Add nothing: there is nothing to choose."""
+    del demo
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the demonstration; returns the exit status."""
+    del options
+    with Progress() as progress:
+        progress.stage("generating and fitting a survey")
+        status, text = run_demo()
+    print_text(text)
+    return 0 if status == "released" else REFUSED

@@ -5,14 +5,33 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from expost.search.goals import ErrorRate, Goal, MeanSquaredError, RelativeExcessRisk
+from expost.goals import GOALS, Goal
 
-from expost.data.files import Table
+if TYPE_CHECKING:
+    from expost.data.files import Table
 
-WRONG = 2  # exit status of a mistake in the arguments or the data; nothing was spent
+
+def add_bounds(parser: argparse.ArgumentParser) -> Any:
+    """Add the options that state public bounds; returns their group."""
+    bounds = parser.add_argument_group("public bounds")
+    bounds.add_argument("--bounds", nargs=2, type=float, metavar=("LO", "HI"), help="for every column")
+    bounds.add_argument(
+        "--column-bounds", nargs=3, action="append", default=[], metavar=("COL", "LO", "HI"), help="for one column"
+    )
+    bounds.add_argument("--bounds-file", type=Path, metavar="JSON", help='{"column": [lower, upper], …}')
+    bounds.add_argument(
+        "--feature-bound", type=float, metavar="F", help="ℓ₁ norm that rows are clipped to, after bounds"
+    )
+    bounds.add_argument("--target-bound", type=float, metavar="B", help="the target lies in [-B, B]")
+    bounds.add_argument(
+        "--target-bounds", nargs=2, type=float, metavar=("LO", "HI"), help="the target lies in [LO, HI]"
+    )
+    bounds.add_argument("--classes", nargs=2, metavar=("NEG", "POS"), help="the two class labels")
+    return bounds
 
 
 def stated_bounds(options: argparse.Namespace, table: Table) -> Any:
@@ -72,19 +91,14 @@ def _label(text: str, kind: str) -> bool | int | float:
 
 
 def stated_goal(options: argparse.Namespace) -> Goal | None:
-    """Return the goal that was stated instead of an excess risk."""
-    kinds: dict[str, Callable[[float], Goal]] = {
-        "error_rate": lambda value: ErrorRate(value, options.margin),
-        "mean_squared_error": lambda value: MeanSquaredError(value, options.margin),
-        "relative_excess_risk": RelativeExcessRisk,
-    }
-    for name, kind in kinds.items():
-        value = getattr(options, name)
+    """Return the goal that was stated."""
+    for kind in GOALS:
+        value = getattr(options, kind.flag.attribute)
         if value is not None:
             try:
-                return kind(value)
+                return kind.stated(value, options.margin)
             except ValueError as error:
-                raise ValueError(f"--{name.replace('_', '-')}: {error}") from None
+                raise ValueError(f"{kind.flag.name}: {error}") from None
     return None
 
 

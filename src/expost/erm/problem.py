@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from expost import validation
+from expost.erm.errors import GeneralErrors
 from expost.erm.losses import Loss
 from expost.erm.sensitivity.excess_risk import excess_risk_sensitivity
 from expost.erm.sensitivity.gradient import gradient_sensitivity
+from expost.erm.sensitivity.grid import Grid
 from expost.erm.sensitivity.minimiser import minimiser_l1_sensitivity, paper_ridge_output_sensitivity
 
 _ROUNDING = 1 + 1e-9  # a hypothesis may exceed the ball by rounding; sensitivities are charged for this much more
@@ -67,7 +69,33 @@ class Problem:
         # a ball larger than the one the optimum is known to lie in would only cost more
         chosen = natural if stated is None else min(stated, natural)
         smaller = stated is not None and stated < loss.radius(lam)
-        return cls(loss, n, p, lam, chosen, smaller, paper_constants)
+        problem = cls(loss, n, p, lam, chosen, smaller, paper_constants)
+        problem._require_finite()
+        return problem
+
+    def _require_finite(self) -> None:
+        """Refuse what floating point cannot carry, here and not half-way through a search."""
+        constants = (
+            self.risk_grid.effective_sensitivity,
+            self.output_sensitivity,
+            self.null_gradient_sensitivity,
+            GeneralErrors(self.loss, self.n, self.p, self.regularization).distance,
+        )
+        if not all(0 < constant < math.inf for constant in constants):
+            raise ValueError(
+                f"at n = {self.n} and regularization = {self.regularization:g} sensitivities leave what floating "
+                f"point can hold; pass another regularization"
+            )
+
+    @property
+    def risk_grid(self) -> Grid:
+        """The grid that excess risks are counted on, floating point not yet charged."""
+        return Grid.of(self.risk_sensitivity)
+
+    @property
+    def null_gradient_sensitivity(self) -> float:
+        """Sensitivity of ‖∇L(0)‖."""
+        return gradient_sensitivity(self.loss, 0.0) / self.n
 
     @property
     def optimum_radius(self) -> float:

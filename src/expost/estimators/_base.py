@@ -17,12 +17,11 @@ from expost.erm.problem import Problem
 from expost.exceptions import AccuracyNotReached
 from expost.goals import ExcessRisk, Goal
 from expost.mechanisms import mechanism_of
-from expost.noise.source import resolve_source
 from expost.privacy.account import Spending
 from expost.privacy.release import Release
 from expost.search.methods import METHODS
-from expost.search.request import Request, paper_constants
-from expost.search.run import carry_out
+from expost.search.request import Request
+from expost.search.run import carry_out, settle
 
 PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"
 BAD_ROWS_NOT_COVERED = (
@@ -121,20 +120,21 @@ class AccuracyFirstEstimator(BaseEstimator):
             n_columns=n_columns,
         )
 
-    def _request(self, n: int, p: int) -> Request:
-        """Check everything that can be checked without the rows, the goal in the caller's units."""
+    def _request(self, n: int, preparation: Preparation) -> Request:
+        """Check everything that can be checked without the rows."""
         calibration = validation.calibration(self.calibration)
         validation.one_of("method", self.method, list(METHODS))
+        goal = self._goal(preparation)
         return Request(
             Problem.of(
                 self._estimator_loss,
                 n=n,
-                p=p,
+                p=preparation.n_parameters,
                 regularization=validation.number("regularization", self.regularization),
                 radius=None if self.radius is None else validation.number("radius", self.radius),
-                paper_constants=paper_constants(calibration),
+                paper_constants=calibration in validation.PAPER_CALIBRATIONS,
             ),
-            self._goal(),
+            goal,
             METHODS[self.method],
             mechanism_of(self.perturbation, noise=self.noise, full_matrix=getattr(self, "full_matrix", False)),
             self.failure_probability,
@@ -144,7 +144,8 @@ class AccuracyFirstEstimator(BaseEstimator):
             on_failure=self.on_failure,  # type: ignore[arg-type]  # checked by the request
         )
 
-    def _goal(self) -> Goal | None:
+    def _goal(self, preparation: Preparation) -> Goal | None:
+        """Return the goal in scaled units."""
         if self.excess_risk is not None and self.goal is not None:
             raise ValueError("excess_risk and goal both state the accuracy; pass one of them")
         if self.excess_risk is not None:
@@ -160,7 +161,10 @@ class AccuracyFirstEstimator(BaseEstimator):
                 "scaled units, where targets lie in [-1, 1]. Or pass goal=RelativeExcessRisk(...), ErrorRate(...) "
                 "or MeanSquaredError(...)"
             )
-        return self.goal
+        if self.goal is None:
+            return None
+        self.goal.require(self._estimator_loss)
+        return self.goal.in_scaled_units(_square_unit(preparation))
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Settle what is public, look at the rows, search, and keep the release and nothing else."""
@@ -168,15 +172,10 @@ class AccuracyFirstEstimator(BaseEstimator):
         with Spending() as spending:
             checked, wanted = self._validate_xy(X, y)
             self.preparation_ = preparation = self._preparation(checked.shape[1])
-            stated = self._request(len(checked), preparation.n_parameters)
-            request = (
-                stated
-                if stated.goal is None
-                else stated.with_goal(stated.goal.in_scaled_units(_square_unit(preparation)))
-            )
-            plan = request.plan()
+            request = self._request(len(checked), preparation)
+            plan = settle(request)
             rows, not_covered = self._rows(checked, wanted)
-            release = carry_out(request, plan, rows, resolve_source(self.random_state), spending)
+            release = carry_out(request, plan, rows, self.random_state, spending)
             if self.on_invalid == "error":
                 not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
             spending.release = release = _describe(release, preparation, request, not_covered)

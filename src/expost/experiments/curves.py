@@ -13,12 +13,12 @@ from expost.erm.losses import Loss
 from expost.experiments.oracle import floor
 from expost.experiments.plan import Plan, Task, loss_of
 from expost.experiments.table import Row
-from expost.experiments.trial import Bench
-from expost.search.theory import (
+from expost.experiments.theorems import (
     output_ridge_as_printed_epsilon,
     private_sgd_epsilon,
     private_sgd_rows_needed,
 )
+from expost.experiments.trial import Bench
 
 BAND = (0.1, 0.9)
 TITLES = {"twitter": "Twitter buzz", "twitter-q95": "Twitter buzz, clipped at 95 %", "kdd99": "KDD-99"}

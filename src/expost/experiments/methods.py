@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from expost.search.covariance import Solve
-from expost.search.plan import Noise, Perturbation
+from expost.experiments.rescaled import RescaledCovariance
+from expost.mechanisms import Mechanism, Noise, mechanism_of
 
 Kind = Literal["reduction", "doubling", "theory", "auto", "certified", "stationarity", "oracle"]
 RunMethod = Literal["above_threshold", "doubling", "theory", "auto", "certified", "stationarity", "fixed"]
@@ -32,8 +32,9 @@ class Method:
         As in the CSV file.
     label
         As in legends and tables.
-    full_matrix, solve
-        How the noisy normal equations are drawn and solved; see :class:`~expost.search.covariance.CovarianceGenerator`.
+    full_matrix, rescaled
+        Whether noise goes on all p² moments, and whether their normal equations are solved as the authors' code does
+        (:class:`~expost.experiments.rescaled.RescaledCovariance`).
     noise
         What output perturbation adds to the minimiser.
     share
@@ -46,18 +47,25 @@ class Method:
     name: str
     label: str
     kind: Kind
-    perturbation: Perturbation
+    perturbation: str
     calibration: str = "published"
     full_matrix: bool = False
-    solve: Solve = "ball"
+    rescaled: bool = False
     noise: Noise = "laplace"
     share: float = 1.0
     weight: float = 1.0
 
     @property
     def run_method(self) -> RunMethod:
-        """What :func:`expost.run` calls it."""
+        """What :func:`expost.search.run_search` calls it."""
         return _RUN[self.kind]
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """How its hypotheses are made."""
+        if self.rescaled:
+            return RescaledCovariance(self.full_matrix)
+        return mechanism_of(self.perturbation, noise=self.noise, full_matrix=self.full_matrix)
 
     def trials(self, asked: int) -> int:
         """Return how many of the trials asked for this method runs."""
@@ -73,7 +81,7 @@ RIDGE = (
         "reduction",
         "covariance",
         full_matrix=True,
-        solve="rescaled",
+        rescaled=True,
         weight=40,
     ),
     Method(
@@ -82,7 +90,7 @@ RIDGE = (
         "doubling",
         "covariance",
         full_matrix=True,
-        solve="rescaled",
+        rescaled=True,
         weight=4,
     ),
     Method(

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.mechanisms import CovarianceGenerator, Mechanism, OutputGenerator
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import SeededSource
-from expost.search.generators import Generator
-from expost.search.plan import Perturbation, Problem
+
+Generator = CovarianceGenerator | OutputGenerator  # these can be shot with noise drawn by hand
 
 DRAWS = 100
 _UNIT = 1 << 40  # so fine that the noise is continuous for all purposes
@@ -43,17 +44,20 @@ class Shooter:
 
     Parameters
     ----------
-    generator, problem
-        What is released, and the target it is judged by.
+    generator, excess_risk, failure_probability
+        What is released, the target it is judged by, and how often it may miss it.
     seed
         Draw k has the noise of ``SeededSource(seed + k)``.
     """
 
-    def __init__(self, generator: Generator, problem: Problem, seed: int, draws: int = DRAWS) -> None:
-        self._generator, self._query = generator, generator.query()
-        self._limit = math.floor(problem.excess_risk / self._query.grid)
+    def __init__(
+        self, generator: Generator, excess_risk: float, failure_probability: float, seed: int, draws: int = DRAWS
+    ) -> None:
+        self._generator, self._measure = generator, generator.excess_risk()
+        self._unit = self._measure.grid(None).unit
+        self._limit = math.floor(excess_risk / self._unit)
         # the quantile is one of the values drawn, never below the interpolated one
-        self._rank = math.ceil((1 - problem.failure_probability) * (draws - 1))
+        self._rank = math.ceil((1 - failure_probability) * (draws - 1))
         self._noise = [
             discrete_laplace(1.0, _UNIT, generator.size, random_state=SeededSource(seed + k)) / _UNIT
             for k in range(draws)
@@ -67,7 +71,7 @@ class Shooter:
         """Whether the quantile is at most α; most draws are settled by cheap bounds, and no more than needed."""
         allowed = len(self._noise) - 1 - self._rank
         for noise in self._noise:
-            allowed -= not self._query.at_most(self._generator.shot(noise / epsilon), self._limit)
+            allowed -= not self._measure.at_most(self._generator.shot(noise / epsilon), self._limit, self._unit)
             if allowed < 0:
                 return False
         return True
@@ -100,10 +104,12 @@ def kth_smallest(lower: Sequence[float], upper: Sequence[float], value: Callable
     return sorted(value(k) for k in near)[rank - below]
 
 
-def oracle(generator: Generator, problem: Problem, perturbation: Perturbation, seed: int) -> Shots:
+def oracle(
+    generator: Generator, mechanism: Mechanism, excess_risk: float, failure_probability: float, seed: int
+) -> Shots:
     """Return the shots at the smallest ε, to half a per cent, whose quantile of the excess risk is at most α."""
-    shooter = Shooter(generator, problem, seed)
-    epsilon = smallest(shooter.meets, problem.theory_epsilon(perturbation), floor(problem.n))
+    shooter, problem = Shooter(generator, excess_risk, failure_probability, seed), generator.problem
+    epsilon = smallest(shooter.meets, mechanism.theory_epsilon(problem, excess_risk), floor(problem.n))
     return shooter.at(epsilon)
 
 

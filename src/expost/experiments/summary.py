@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from expost.erm.problem import Problem
 from expost.experiments.curves import MORE_ROWS, Facts, compared, main_perturbation
 from expost.experiments.methods import Method
 from expost.experiments.oracle import DRAWS, floor
 from expost.experiments.plan import SIMULATION
 from expost.experiments.published import CLIPPED_REASONS, LOGISTIC_REASONS, RIDGE_REASONS, RISK_FACTORS, bullets
 from expost.experiments.table import Row
-from expost.search.calibration import calibrate
-from expost.search.plan import Problem
+from expost.stopping import calibrate
+from expost.validation import PAPER_CALIBRATIONS
 
 _HEADLINE = (0.05, 0.075)
 _REASONS = {"twitter": RIDGE_REASONS, "twitter-q95": CLIPPED_REASONS, "kdd99": LOGISTIC_REASONS}
@@ -124,7 +125,7 @@ def headline_table(rows: Sequence[Row], facts: Facts, methods: Sequence[Method])
 
 
 def _name(method: Method) -> str:
-    as_published = " (as published)" if method.solve == "rescaled" else ""
+    as_published = " (as published)" if method.rescaled else ""
     return f"{method.label}{as_published}{' †' if 0 < method.share < 1 else ''}"
 
 
@@ -177,7 +178,13 @@ def _differences(rows: Sequence[Row], facts: Facts) -> list[str]:
 
 def _test_epsilon(facts: Facts, calibration: str, alpha: float) -> float:
     """Return what testing costs, whatever the data."""
-    problem = _problem(facts, calibration, alpha)
+    problem = Problem.of(
+        facts.loss,
+        n=facts.n,
+        p=facts.p,
+        regularization=facts.regularization,
+        paper_constants=calibration in PAPER_CALIBRATIONS,
+    )
     return calibrate(
         calibration,
         target=alpha,
@@ -185,18 +192,6 @@ def _test_epsilon(facts: Facts, calibration: str, alpha: float) -> float:
         n_tests=facts.n_levels,
         sensitivity=problem.risk_sensitivity,
     ).epsilon
-
-
-def _problem(facts: Facts, calibration: str, alpha: float) -> Problem:
-    return Problem.of(
-        facts.loss,
-        n=facts.n,
-        p=facts.p,
-        regularization=facts.regularization,
-        excess_risk=alpha,
-        failure_probability=facts.failure_probability,
-        calibration=calibration,
-    )
 
 
 def _zero_model(facts: Facts) -> str:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from expost.erm.problem import Problem
 from expost.erm.sums import Sums, sums_of
 from expost.exceptions import AccuracyNotReached
 from expost.experiments.methods import Method
-from expost.experiments.oracle import oracle
+from expost.experiments.oracle import Generator, oracle
 from expost.experiments.plan import Job, Plan, Task
 from expost.experiments.table import Row
+from expost.goals import ExcessRisk
+from expost.mechanisms import Mechanism
 from expost.noise.source import SeededSource
-from expost.privacy.release import Release
-from expost.search.covariance import Solve
-from expost.search.generators import Generator, make_generator
-from expost.search.plan import Perturbation, Problem
-from expost.search.run import run
+from expost.search import run_search
+from expost.validation import PAPER_CALIBRATIONS
 
 
 class Bench:
@@ -30,33 +30,31 @@ class Bench:
         self._task, self._plan = task, plan
         self._rows = task.rows()
         self._sums: Sums | None = None
-        self._generators: dict[tuple[bool, Perturbation, bool, Solve], Generator] = {}
+        self._generators: dict[tuple[Problem, Mechanism], Generator] = {}
         self._null: dict[int, float] = {}
 
-    def problem(self, calibration: str, alpha: float) -> Problem:
-        """Return the public side of a target."""
+    def problem(self, calibration: str) -> Problem:
+        """Return the public side of a method's searches."""
         return Problem.of(
             self._task.loss,
             n=self._rows.n,
             p=self._rows.p,
             regularization=self._plan.regularization,
-            excess_risk=alpha,
-            failure_probability=self._plan.failure_probability,
-            calibration=calibration,
+            paper_constants=calibration in PAPER_CALIBRATIONS,
         )
 
     def generator(self, method: Method) -> Generator:
         """Return the hypotheses a method searches, made once for all targets."""
-        problem = self.problem(method.calibration, 1.0)
-        key = (problem.paper_constants, method.perturbation, method.full_matrix, method.solve)
+        problem, mechanism = self.problem(method.calibration), method.mechanism
+        key = (problem, mechanism)
         if key not in self._generators:
-            if method.perturbation == "covariance" and self._sums is None:
+            if mechanism.name == "covariance" and self._sums is None:
                 self._sums = sums_of(self._rows)
-            rows = self._sums if method.perturbation == "covariance" and self._sums is not None else self._rows
+            rows = self._sums if mechanism.name == "covariance" and self._sums is not None else self._rows
             with threadpool_limits(1, "blas"):  # the order of additions, hence the last bit, depends on threads
-                self._generators[key] = make_generator(
-                    rows, problem, method.perturbation, method.full_matrix, method.solve
-                )
+                made = mechanism.on(rows, problem)
+            assert isinstance(made, Generator)
+            self._generators[key] = made
         return self._generators[key]
 
     def optimum(self, method: Method) -> NDArray[np.float64]:
@@ -79,14 +77,14 @@ class Bench:
             return self._oracle(job, seed)
         searched = method.kind == "reduction" and method.calibration != "tight"
         try:
-            release = run(
+            release = run_search(
                 generator,
-                dataclasses.replace(generator.problem, excess_risk=job.alpha),
-                perturbation=method.perturbation,
+                generator.problem,
+                ExcessRisk(job.alpha),
                 method=method.run_method,
+                failure_probability=plan.failure_probability,
                 calibration=method.calibration,
                 n_levels=plan.n_levels if searched else None,
-                noise=method.noise,
                 random_state=SeededSource(seed),
             )
         except AccuracyNotReached as refusal:
@@ -95,32 +93,9 @@ class Bench:
         if release.hypothesis is not None:
             theta = np.asarray(release.hypothesis, dtype=np.float64)
             excess, norm = float(generator.risk.excess(theta)), float(np.linalg.norm(theta))
-        return self._row(job, seed, release, excess, norm)
-
-    def _oracle(self, job: Job, seed: int) -> Row:
-        """Return the oracle's row: its ε, and as excess risk the quantile that it holds at α."""
-        method, generator = job.method, self.generator(job.method)
-        problem = dataclasses.replace(generator.problem, excess_risk=job.alpha)
-        found = oracle(generator, problem, method.perturbation, seed)
-        shot = Release(
-            status="released",
-            method="oracle",
-            epsilon_generation=found.epsilon,
-            epsilon_worst_case=found.epsilon,
-            level=0,
-            n_levels=1,
-        )
-        return self._row(job, seed, shot, found.quantile, found.norm)
-
-    def _row(self, job: Job, seed: int, release: Release, excess: float | None, norm: float | None) -> Row:
-        return Row(
-            dataset=self._task.name,
-            method=job.method.name,
-            calibration=job.method.calibration,
-            perturbation=job.method.perturbation,
-            alpha=job.alpha,
-            trial=job.trial,
-            seed=seed,
+        return self._row(
+            job,
+            seed,
             status=release.status,
             epsilon=release.epsilon,
             epsilon_generation=release.epsilon_generation,
@@ -129,7 +104,36 @@ class Bench:
             n_levels=release.n_levels,
             excess_risk=excess,
             norm=norm,
+        )
+
+    def _oracle(self, job: Job, seed: int) -> Row:
+        """Return the oracle's row: its ε, and as excess risk the quantile that it holds at α."""
+        method, generator = job.method, self.generator(job.method)
+        found = oracle(generator, method.mechanism, job.alpha, self._plan.failure_probability, seed)
+        return self._row(
+            job,
+            seed,
+            status="released",
+            epsilon=found.epsilon,
+            epsilon_generation=found.epsilon,
+            epsilon_test=0.0,
+            level=0,
+            n_levels=1,
+            excess_risk=found.quantile,
+            norm=found.norm,
+        )
+
+    def _row(self, job: Job, seed: int, **found: Any) -> Row:
+        return Row(
+            dataset=self._task.name,
+            method=job.method.name,
+            calibration=job.method.calibration,
+            perturbation=job.method.perturbation,
+            alpha=job.alpha,
+            trial=job.trial,
+            seed=seed,
             null_excess_risk=self.null_excess_risk(job.method),
+            **found,
         )
 
     def work(self, jobs: Iterable[Job]) -> Iterator[Row]:

@@ -1,7 +1,7 @@
 """Targets people have, each in a file of its own: what it promises, what it is tested on, its units and its flag.
 
 :class:`ExcessRisk` is the paper's. An error rate or a mean squared error is tested as it stands. A fraction of what the
-null model leaves on the table becomes an excess risk by a private measurement (`gap_probe`).
+null model leaves on the table becomes an excess risk by a private measurement (`expost.search.gap_probe`).
 """
 
 from expost.goals.error_rate import ErrorRate

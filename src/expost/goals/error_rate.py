@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from expost import validation
+from expost.erm.losses import Loss
 from expost.erm.measures import errors, to_grid
 from expost.erm.objective import Objective
 from expost.erm.problem import Problem
+from expost.erm.sensitivity.grid import UNITS, Grid
 from expost.goals.goal import Flag, TestedGoal
 from expost.privacy.release import Promise
-from expost.stopping.measure import UNITS, Grid, Measure
+from expost.stopping.measure import Measure
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,15 @@ class ErrorRate(TestedGoal):
 
     name = "error rate"
     flag = Flag("--error-rate", "E", "share of rows misclassified at most")
-    labels = "binary"
-    instead = "ErrorRate is for classification; for regression pass MeanSquaredError(...)"
 
     def __post_init__(self) -> None:
-        for field in ("at_most", "margin"):
-            object.__setattr__(self, field, validation.share(field, getattr(self, field)))
+        self.settle("at_most")
+        self.settle("margin")
+
+    def require(self, loss: Loss) -> None:
+        """Raise unless the loss is one of labels."""
+        if loss.labels != "binary":
+            raise ValueError("ErrorRate is for classification; for regression pass MeanSquaredError(...)")
 
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the share."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from expost import validation
 from expost.erm.losses import Loss
 from expost.erm.problem import Problem
 from expost.privacy.release import Promise
@@ -46,18 +47,23 @@ class Goal(ABC):
     flag: ClassVar[Flag]
     #: Methods that can meet it.
     methods: ClassVar[tuple[str, ...]]
-    #: Which losses it is about, and what to pass for the others; None for all.
-    labels: ClassVar[str | None] = None
-    instead: ClassVar[str] = ""
+
+    def settle(self, name: str, end: float = 1.0) -> None:
+        """Check that a field lies strictly between 0 and ``end``, and make it a float of full precision."""
+        # in single precision limits would be off by more than their slack
+        object.__setattr__(self, name, validation.share(name, getattr(self, name), end=end))
 
     def check(self, loss: Loss, *, method: str, calibration: str, on_failure: str) -> None:
         """Raise a helpful error unless the goal, the loss and the method go together."""
-        if self.labels is not None and loss.labels != self.labels:
-            raise ValueError(self.instead)
+        self.require(loss)
         if method not in self.methods:
             raise ValueError(
                 f"goal={type(self).__name__}(...) cannot be met by method={method!r}; pass one of {list(self.methods)}"
             )
+
+    def require(self, loss: Loss) -> None:
+        """Raise a helpful error unless the goal is one for this loss."""
+        return
 
     @classmethod
     def stated(cls, value: float, margin: float) -> Goal:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from expost import validation
+from expost.erm.losses import Loss
 from expost.erm.measures import MeanSquare
 from expost.erm.problem import Problem
 from expost.erm.sensitivity.mean_square import mean_square_sensitivity
@@ -49,12 +49,15 @@ class MeanSquaredError(TestedGoal):
 
     name = "mean squared error"
     flag = Flag("--mean-squared-error", "M", "at most, in squared units of the target column")
-    labels = "real"
-    instead = "MeanSquaredError is for regression; for classification pass ErrorRate(...)"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "at_most", validation.share("at_most", self.at_most, end=math.inf))
-        object.__setattr__(self, "margin", validation.share("margin", self.margin))
+        self.settle("at_most", math.inf)
+        self.settle("margin")
+
+    def require(self, loss: Loss) -> None:
+        """Raise unless the loss is one of real targets."""
+        if loss.labels != "real":
+            raise ValueError("MeanSquaredError is for regression; for classification pass ErrorRate(...)")
 
     def in_scaled_units(self, square_unit: float) -> Goal:
         """Return the goal in units where targets lie in [−1, 1]."""

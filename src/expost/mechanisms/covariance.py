@@ -55,7 +55,7 @@ class Covariance(Mechanism):
     @classmethod
     def of(cls, *, noise: str = "laplace", full_matrix: bool = False) -> Covariance:
         """Return the mechanism; there is no other noise than Laplace."""
-        if noise != "laplace":
+        if cls.checked(noise) != "laplace":
             raise ValueError("spherical noise is for perturbation='output'; noise on the second moments is Laplace")
         return cls(full_matrix)
 

@@ -8,11 +8,12 @@ a :class:`Generator`, holds what hypotheses are made of. A new mechanism is one 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from expost import validation
 from expost.data.rows import Rows
 from expost.erm.errors import Errors
 from expost.erm.measures import MeanSquare
@@ -82,6 +83,12 @@ class Mechanism(ABC):
     @abstractmethod
     def of(cls, *, noise: str, full_matrix: bool) -> Mechanism:
         """Return the mechanism with the caller's options, or say which of them it does not have."""
+
+    @staticmethod
+    def checked(noise: str) -> Noise:
+        """Return the name of a kind of noise."""
+        validation.one_of("noise", noise, get_args(Noise))
+        return noise  # type: ignore[return-value]  # checked above
 
     @property
     def noise_kind(self) -> NoiseKind:

@@ -15,12 +15,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost import validation
 from expost.data.fixed_point import ONE
 from expost.data.rows import Rows
 from expost.erm.ball import into_ball
@@ -30,7 +29,7 @@ from expost.erm.measures import MeanSquareByRows
 from expost.erm.minimise import minimise
 from expost.erm.problem import Problem
 from expost.erm.risk import GeneralRisk
-from expost.erm.sensitivity.grid import grid_sensitivity
+from expost.erm.sensitivity.grid import Grid, grid_sensitivity, public_grid
 from expost.erm.sums import Sums
 from expost.mechanisms.mechanism import Mechanism, Noise, NoiseKind
 from expost.noise.laplace import Integers
@@ -39,7 +38,7 @@ from expost.noise.source import WordSource
 from expost.noise.spherical_path import SphericalPath
 from expost.stopping.certificates.output import OutputCertificate
 from expost.stopping.gradient import gradient_target
-from expost.stopping.measure import ErrorMeasure, Grid, public_grid
+from expost.stopping.measure import ErrorMeasure
 
 if TYPE_CHECKING:
     from expost.search.request import Plan, Request
@@ -66,8 +65,7 @@ class Output(Mechanism):
     @classmethod
     def of(cls, *, noise: str = "laplace", full_matrix: bool = False) -> Output:
         """Return the mechanism; it has no matrix."""
-        validation.one_of("noise", noise, get_args(Noise))
-        return cls(noise)  # type: ignore[arg-type]  # checked above
+        return cls(cls.checked(noise))
 
     @property
     def noise_kind(self) -> NoiseKind:

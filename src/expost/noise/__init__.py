@@ -7,7 +7,6 @@ and says so. Nothing here knows about regression.
 
 from expost.noise.coins import bernoulli
 from expost.noise.laplace import discrete_laplace, geometric
-from expost.noise.levels import doubling_rounds, geometric_levels
 from expost.noise.path import LevelValue, NoisePath
 from expost.noise.source import SecureSource, SeededSource, WordSource, resolve_source
 from expost.noise.spherical_path import SphericalPath
@@ -21,8 +20,6 @@ __all__ = [
     "WordSource",
     "bernoulli",
     "discrete_laplace",
-    "doubling_rounds",
     "geometric",
-    "geometric_levels",
     "resolve_source",
 ]

@@ -110,10 +110,10 @@ class Account:
 class Spending:
     """Makes sure that once a search has drawn noise, whatever is raised carries a release.
 
-    ``release`` is None until the search is about to draw, then what an interruption costs, and in the end the outcome.
-    An exception that leaves the ``with`` block is passed on as it is if nothing was drawn or if it carries a release
-    already; otherwise :class:`~expost.exceptions.SearchInterrupted` takes its place and names its type, no more: its
-    text might quote a row.
+    ``release`` is first an empty one, then, when the search is about to draw, what an interruption costs, and in the
+    end the outcome. An exception that leaves the ``with`` block is passed on as it is if nothing was spent or if it
+    carries a release already; otherwise :class:`~expost.exceptions.SearchInterrupted` takes its place and names its
+    type, no more: its text might quote a row.
 
     Examples
     --------
@@ -125,7 +125,8 @@ class Spending:
     expost.exceptions.SearchInterrupted: the search was interrupted (KeyError) after it had begun; ...
     """
 
-    release: Release | None = None
+    def __init__(self) -> None:
+        self.release = Account("none", worst_case=0.0, secure=True).refused()
 
     def __enter__(self) -> Spending:
         return self
@@ -133,6 +134,7 @@ class Spending:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None or self.release is None or isinstance(error, AccuracyNotReached | SearchInterrupted):
+        carried = isinstance(error, AccuracyNotReached | SearchInterrupted)
+        if kind is None or carried or self.release.epsilon == 0:
             return
         raise SearchInterrupted(self.release, kind.__name__) from None

@@ -10,15 +10,58 @@ the decision costs ε_t + e. What the rule reads only through the revealed value
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from expost.exceptions import AccuracyNotReached
+from expost.mechanisms.mechanism import Generator
 from expost.noise.path import LevelValue
+from expost.noise.source import WordSource
 from expost.privacy.account import Account, Spending
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
+from expost.stopping.above_threshold import ThresholdTest
+from expost.stopping.measure import Measure
 from expost.stopping.rule import StoppingRule
+
+
+@dataclass(frozen=True)
+class GradualPlan:
+    """Levels, and the test that stops at one of them; public.
+
+    Attributes
+    ----------
+    levels, test
+        The privacy levels, and the test.
+    measure, hypothesis
+        What is tested and how values become hypotheses, for a generator.
+    details, reasons
+        What the release says.
+    """
+
+    levels: tuple[float, ...]
+    test: ThresholdTest
+    measure: Callable[[Generator], Measure]
+    hypothesis: Callable[[Generator], Callable[[Any], Any]] = lambda generator: generator.hypothesis
+    details: Mapping[str, Any] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.levels) > self.test.n_tests:
+            raise ValueError(f"{len(self.levels)} levels are more than the {self.test.n_tests} hypotheses of the test")
+
+    @property
+    def worst_case(self) -> float:
+        """No outcome costs more."""
+        return add_losses(self.levels[-1], self.test.epsilon)
+
+    def search(self, generator: Generator, account: Account, source: WordSource) -> Release:
+        """Draw the test's noise, then the path, and stop at the first level that passes."""
+        rule = self.test.on(self.measure(generator), source)
+        account.reasons.extend(self.reasons)
+        path = generator.path(self.levels, source)
+        return first_accepted(path, rule, self.hypothesis(generator), account, **self.details)
 
 
 class PrefixPrivate(Protocol):
@@ -67,7 +110,8 @@ def search_path(path: PrefixPrivate, rule: StoppingRule, postprocess: Callable[[
     counts by one each; the error itself moves by at most one):
 
     >>> import numpy as np
-    >>> from expost.noise import NoisePath, geometric_levels
+    >>> from expost.noise import NoisePath
+    >>> from expost.search import geometric_levels
     >>> from expost.stopping import AboveThreshold, ErrorMeasure, calibrate
     >>> counts = np.array([523, 1012, 77, 0, 3141])
     >>> levels = geometric_levels(0.001, 10.0, 40)

@@ -4,13 +4,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from expost.exceptions import TargetUnreachable
-from expost.noise.levels import geometric_levels
 from expost.noise.path import check_levels
 from expost.privacy.composition import add_losses
 
 _DEFAULT_COUNT = {"theorem": 1000, "published": 1000, "tight": 32}
+
+
+def geometric_levels(first: float, last: float, count: int) -> tuple[float, ...]:
+    """Return ``count`` levels from ``first`` to ``last``, each the same factor above the one before.
+
+    Examples
+    --------
+    >>> geometric_levels(0.25, 4.0, 3)
+    (0.25, 1.0, 4.0)
+    """
+    if count < 1:
+        raise ValueError(f"n_levels must be at least 1, got {count}")
+    if not 0 < first <= last < math.inf:
+        raise ValueError(f"levels need 0 < first <= last < inf, got {first} and {last}")
+    if count == 1 or first == last:
+        return (float(last),)
+    step = math.log(last / first) / (count - 1)
+    inner = [first * math.exp(step * t) for t in range(1, count - 1)]
+    levels = (float(first), *inner, float(last))
+    if any(lower >= upper for lower, upper in pairwise(levels)):
+        raise ValueError(f"{count} levels between {first} and {last} are more than floating point can tell apart")
+    return levels
+
+
+def doubling_rounds(first: float, last: float, factor: float = 2.0) -> int:
+    """Return how many rounds reach ``last`` from ``first``: T = ⌈log_factor(last/first)⌉ (theory A6).
+
+    Examples
+    --------
+    >>> doubling_rounds(1e-5, 70.8)
+    23
+    """
+    if not factor > 1:
+        raise ValueError(f"factor must exceed 1, got {factor}")
+    if not 0 < first < math.inf or not 0 < last < math.inf:
+        raise ValueError("first and last must be positive and finite")
+    # log(2²⁹)/log 2 comes out as 29.000000000000004, which is 29 rounds and not 30
+    return max(1, math.ceil(math.log(last / first) / math.log(factor) - 1e-12))
 
 
 def level_count(calibration: str, levels: Sequence[float] | None, n_levels: int | None) -> int:

@@ -17,6 +17,7 @@ from expost import validation
 from expost.erm.errors import Errors
 from expost.erm.problem import Problem
 from expost.goals.goal import RISK_CHARGED, Goal, TestedGoal
+from expost.goals.relative import RelativeExcessRisk
 from expost.mechanisms.mechanism import Generator, Mechanism
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
@@ -108,11 +109,9 @@ class Request:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         validation.one_of("on_failure", self.on_failure, ("refuse", "release_optimum"))
-        if self.problem.paper_constants != paper_constants(self.calibration):
-            raise ValueError(
-                f"calibration={self.calibration!r} goes with Problem.of(..., "
-                f"paper_constants={paper_constants(self.calibration)})"
-            )
+        paper = self.calibration in validation.PAPER_CALIBRATIONS
+        if self.problem.paper_constants != paper:
+            raise ValueError(f"calibration={self.calibration!r} goes with Problem.of(..., paper_constants={paper})")
         self.mechanism.require(self.problem)
         self.method.check(self)
         if self.goal is not None:
@@ -145,9 +144,11 @@ class Request:
 
         return settle_goal(self, goal)
 
-    def with_goal(self, goal: Goal) -> Request:
-        """Return the request for the same goal in other units."""
-        return dataclasses.replace(self, goal=goal)
+    def relative(self, goal: RelativeExcessRisk) -> Plan:
+        """Settle the search for a fraction of what the null model leaves on the table."""
+        from expost.search.relative import RelativePlan
+
+        return RelativePlan.of(goal, self)
 
     def reduced_to(self, goal: Goal, *, failure_probability: float, max_epsilon: float | None) -> Request:
         """Return the request for another goal with what is left of γ and of the budget."""
@@ -182,8 +183,3 @@ class Request:
                 "paper_constants": problem.paper_constants,
             },
         }
-
-
-def paper_constants(calibration: str) -> bool:
-    """Whether a calibration goes with the paper's radius and sensitivities."""
-    return calibration in ("theorem", "published")

@@ -25,7 +25,7 @@ from expost.noise.source import WordSource, resolve_source
 from expost.privacy.account import Account, Spending
 from expost.privacy.release import Release
 from expost.search.methods import METHODS
-from expost.search.request import OnFailure, Plan, Request, paper_constants
+from expost.search.request import OnFailure, Plan, Request
 from expost.search.threads import one_thread
 
 OPTIMUM_NOT_COVERED = "the non-private optimum was returned because nothing else qualified; it has no privacy"
@@ -107,14 +107,20 @@ def run_search(
         on_failure,
     )
     with Spending() as spending:
-        release = carry_out(request, request.plan(), rows, resolve_source(random_state), spending)
+        release = carry_out(request, settle(request), rows, random_state, spending)
     if release.status == "refused":
         raise AccuracyNotReached(release)
     return release
 
 
+def settle(request: Request) -> Plan:
+    """Settle everything that is public, or say why the goal cannot be met; nothing is looked at."""
+    with one_thread():
+        return request.plan()
+
+
 def carry_out(
-    request: Request, plan: Plan, rows: Rows | Sums | Generator, source: WordSource, spending: Spending
+    request: Request, plan: Plan, rows: Rows | Sums | Generator, random_state: Any, spending: Spending
 ) -> Release:
     """Make the generator, carry out the plan and let the release, or the refusal, say what it is.
 
@@ -125,6 +131,7 @@ def carry_out(
         generator = request.mechanism.on(rows, request.problem) if isinstance(rows, Rows | Sums) else rows
         if generator.problem != request.problem:
             raise ValueError("the generator was made for another problem; only the goal may differ")
+        source = resolve_source(random_state)
         account = Account(request.method.name, plan.worst_case, source.secure)
         held = account.interrupted()
         spending.release = held.with_details(**request.details(held))
@@ -239,5 +246,5 @@ def output_nr(
 
 
 def _problem(rows: Rows | Sums, loss: Loss, lam: float, calibration: str, radius: float | None) -> Problem:
-    paper = paper_constants(validation.calibration(calibration))
+    paper = validation.calibration(calibration) in validation.PAPER_CALIBRATIONS
     return Problem.of(loss, n=rows.n, p=rows.p, regularization=lam, radius=radius, paper_constants=paper)

@@ -19,12 +19,14 @@ turned, and are what every caller here has.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from expost.erm.sensitivity.grid import UNITS
 from expost.noise.laplace import discrete_laplace, geometric
 from expost.noise.source import WordSource, resolve_source
 from expost.stopping.calibration import Calibration, calibrate
-from expost.stopping.measure import UNITS, Measure, check_sensitivity
+from expost.stopping.measure import Measure, check_sensitivity
 
 # The calibrations are computed for continuous noise. One-sided noise on the grid is its floor, so the difference of
 # the two noises is less than one unit above the continuous one. Two-sided noise on the grid is stochastically below
@@ -46,7 +48,7 @@ class AboveThreshold:
         At most how many hypotheses may be tested; the accuracy promise was made for that many.
     target, room
         Where hypotheses have sensitivities of their own: what must not be exceeded, and the target that the calibration
-        was made for, its sensitivity being a typical one. See :meth:`within`.
+        was made for, its sensitivity being a typical one. See :class:`ThresholdTest`.
     name
         What the release calls the method.
     random_state
@@ -108,41 +110,6 @@ class AboveThreshold:
         given = Calibration("given", "laplace", threshold, epsilon / 2, epsilon / 4, delta)
         return cls(measure, given, n_tests, random_state=random_state)
 
-    @classmethod
-    def within(
-        cls,
-        measure: Measure,
-        *,
-        target: float,
-        room: float,
-        typical: float,
-        failure_probability: float,
-        n_tests: int,
-        name: str = "above_threshold",
-        random_state: int | WordSource | None = None,
-    ) -> AboveThreshold:
-        """Return a test in which every hypothesis is measured in units of its own sensitivity.
-
-        Parameters
-        ----------
-        measure, target
-            What is tested, and what must not be exceeded, in real units.
-        room
-            How much of the target the test's noise may take up at the typical sensitivity; costs grow as its inverse.
-        typical
-            That sensitivity; any value is sound.
-        failure_probability, n_tests
-            γ and T.
-        name
-            What the release calls the method.
-        random_state
-            ``None`` for the secure source.
-        """
-        chosen = calibrate(
-            "tight", target=room, failure_probability=failure_probability, n_tests=n_tests, sensitivity=typical
-        )
-        return cls(measure, chosen, n_tests, target=target, room=room, name=name, random_state=random_state)
-
     @property
     def epsilon_stop(self) -> float:
         """Test loss if the rule has accepted."""
@@ -187,3 +154,60 @@ class AboveThreshold:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a test holds private data and unrevealed noise; it cannot be pickled")
+
+
+@dataclass(frozen=True)
+class ThresholdTest:
+    """A test in which every hypothesis is measured in units of its own sensitivity, settled; public.
+
+    Attributes
+    ----------
+    calibration, n_tests
+        Threshold and noise budgets, and at most how many hypotheses may be tested.
+    target
+        What must not be exceeded, in real units; None: the calibration's own.
+    room
+        How much of the target the test's noise may take up at the typical sensitivity; costs grow as its inverse.
+    name
+        What the release calls the method.
+    """
+
+    calibration: Calibration
+    n_tests: int
+    target: float | None = None
+    room: float = 0.0
+    name: str = "above_threshold"
+
+    @classmethod
+    def within(
+        cls,
+        target: float,
+        *,
+        room: float,
+        typical: float,
+        failure_probability: float,
+        n_tests: int,
+        name: str = "above_threshold",
+    ) -> ThresholdTest:
+        """Settle a test for a typical sensitivity; any value is sound."""
+        chosen = calibrate(
+            "tight", target=room, failure_probability=failure_probability, n_tests=n_tests, sensitivity=typical
+        )
+        return cls(chosen, n_tests, target, room, name)
+
+    @property
+    def epsilon(self) -> float:
+        """What stopping costs."""
+        return self.calibration.epsilon
+
+    def on(self, measure: Measure, random_state: int | WordSource | None = None) -> AboveThreshold:
+        """Return the rule for a measure; this draws its noise."""
+        return AboveThreshold(
+            measure,
+            self.calibration,
+            self.n_tests,
+            target=self.target,
+            room=self.room,
+            name=self.name,
+            random_state=random_state,
+        )

@@ -10,52 +10,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from expost.erm.sensitivity.grid import grid_sensitivity
-
-UNITS = 1 << 20  # grid units in one sensitivity, where every hypothesis is measured by its own
-
-
-def public_grid(delta: float, *, bits: int = 20) -> float:
-    """Return a power of two between Δ·2^−bits−1 and Δ·2^−bits: fine enough to cost a millionth."""
-    if not 0 < delta < math.inf:
-        raise ValueError(f"sensitivity must be positive and finite, got {delta}")
-    return math.ldexp(1.0, math.frexp(delta)[1] - 1 - bits)
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The public side of a value: the size of one unit, and the sensitivity in units.
-
-    Examples
-    --------
-    >>> grid = Grid.of(0.001, error_bound=1e-9)
-    >>> 0.001 < grid.effective_sensitivity < 0.00101
-    True
-    """
-
-    unit: float
-    units: int
-
-    @classmethod
-    def of(cls, sensitivity: float, *, error_bound: float = 0.0) -> Grid:
-        """Return the grid, a power of two, for a value of the given sensitivity computed to within ``error_bound``."""
-        if not error_bound >= 0:
-            raise ValueError(f"error_bound must be non-negative, got {error_bound}")
-        unit = public_grid(sensitivity)
-        return cls(unit, grid_sensitivity(sensitivity + 2 * error_bound, unit, 1))
-
-    @classmethod
-    def by_sensitivity(cls, sensitivity: float, *, error_bound: float) -> Grid:
-        """Return the grid on which that value has a sensitivity of UNITS units, rounding included."""
-        return cls((sensitivity + 2 * error_bound) / (UNITS - 1), UNITS)
-
-    @property
-    def effective_sensitivity(self) -> float:
-        """The sensitivity actually charged, rounding and floating point included, in real units."""
-        return self.units * self.unit
+from expost.erm.sensitivity.grid import Grid
 
 
 class Measure(ABC):
@@ -64,6 +21,9 @@ class Measure(ABC):
     A new measure says what it is, how far one row can move it and how far its computation may be off. Cheap bounds are
     optional: they settle most comparisons, and never differently.
     """
+
+    #: The one grid for all hypotheses, or None where each has a sensitivity of its own.
+    uniform: Grid | None = None
 
     @abstractmethod
     def value(self, hypothesis: Any) -> float:
@@ -85,16 +45,15 @@ class Measure(ABC):
         """Return an upper bound on the true value; private."""
         return math.inf
 
-    @property
-    def uniform(self) -> Grid | None:
-        """The one grid for all hypotheses, or None where each has a sensitivity of its own."""
-        return None
-
     def grid(self, hypothesis: Any) -> Grid:
         """Return the grid a rule counts on: the one for all, or the one of this hypothesis's own sensitivity."""
         return self.uniform or Grid.by_sensitivity(
             self.sensitivity(hypothesis), error_bound=self.error_bound(hypothesis)
         )
+
+    def fine_grid(self, hypothesis: Any) -> Grid:
+        """Return the grid of a question asked about this hypothesis alone."""
+        return charged_grid(self.sensitivity(hypothesis), self.error_bound(hypothesis))
 
     def at_most(self, hypothesis: Any, limit: int, unit: float) -> bool:
         """Whether the value, rounded up to the grid, is at most ``limit`` units."""
@@ -111,6 +70,11 @@ class Measure(ABC):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a measure holds private data and cannot be pickled")
+
+
+def charged_grid(sensitivity: float, error_bound: float) -> Grid:
+    """Return the grid for a value of that sensitivity computed to within that error."""
+    return Grid.of(sensitivity, error_bound=error_bound)
 
 
 class ErrorMeasure(Measure):
@@ -146,21 +110,16 @@ class ErrorMeasure(Measure):
         lower: Callable[[Any], float] | Sequence[Callable[[Any], float]] = (),
         upper: Callable[[Any], float] | None = None,
     ) -> None:
-        self._grid = Grid.of(sensitivity, error_bound=error_bound)
+        self.uniform: Grid = Grid.of(sensitivity, error_bound=error_bound)
         self._sensitivity, self._error_bound = sensitivity, error_bound
         self._error, self._upper = error, upper
         self._lower = (lower,) if callable(lower) else tuple(lower)
         self.evaluations = 0
 
     @property
-    def uniform(self) -> Grid:
-        """The grid, the same for every hypothesis."""
-        return self._grid
-
-    @property
     def effective_sensitivity(self) -> float:
         """The sensitivity actually charged, which a test has to be calibrated for."""
-        return self._grid.effective_sensitivity
+        return self.uniform.effective_sensitivity
 
     def value(self, hypothesis: Any) -> float:
         """Return the error."""

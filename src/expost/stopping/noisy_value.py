@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from expost.erm.sensitivity.grid import Grid
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
-from expost.stopping.measure import Grid
 
 
 def noisy_values(

@@ -12,9 +12,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from expost.erm.sensitivity.grid import Grid
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
-from expost.stopping.measure import Grid, Measure
+from expost.stopping.measure import Measure, charged_grid
 
 _SLACK = 2  # grid units: rounding of the limit, and discrete against continuous tails
 
@@ -52,11 +53,11 @@ class OneTest:
 
     def cost(self, sensitivity: float, error_bound: float) -> float:
         """Return what the answer costs, rounding to a grid and floating point included."""
-        return self.epsilon(Grid.of(sensitivity, error_bound=error_bound).effective_sensitivity)
+        return self.epsilon(charged_grid(sensitivity, error_bound).effective_sensitivity)
 
     def ask(self, measure: Measure, hypothesis: Any, source: WordSource) -> tuple[bool, float]:
         """Return the answer and what it cost."""
-        grid = Grid.of(measure.sensitivity(hypothesis), error_bound=measure.error_bound(hypothesis))
+        grid = measure.fine_grid(hypothesis)
         epsilon = self.epsilon(grid.effective_sensitivity)
         noise = int(discrete_laplace(epsilon, grid.units, 1, random_state=source)[0])
         return self.passes(measure, hypothesis, noise, grid), epsilon

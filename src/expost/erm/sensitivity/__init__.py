@@ -7,7 +7,7 @@ says what rounding adds to any of them.
 from expost.erm.sensitivity.excess_risk import excess_risk_sensitivity
 from expost.erm.sensitivity.gap import GapScale
 from expost.erm.sensitivity.gradient import gradient_sensitivity
-from expost.erm.sensitivity.grid import grid_sensitivity
+from expost.erm.sensitivity.grid import Grid, grid_sensitivity
 from expost.erm.sensitivity.mean_square import mean_square_sensitivity
 from expost.erm.sensitivity.minimiser import (
     minimiser_l1_sensitivity,
@@ -21,6 +21,7 @@ __all__ = [
     "STATISTICS_SENSITIVITY",
     "TRACE_SENSITIVITY",
     "GapScale",
+    "Grid",
     "excess_risk_sensitivity",
     "gradient_sensitivity",
     "grid_sensitivity",

@@ -22,13 +22,13 @@ from expost.erm.ball import into_ball
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.mechanisms.mechanism import Generator
 from expost.noise.laplace import discrete_laplace
-from expost.noise.levels import doubling_rounds
 from expost.noise.source import WordSource, resolve_source
 from expost.privacy.account import Account, Spending
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
+from expost.search.levels import doubling_rounds
 from expost.search.request import Method, Request
-from expost.stopping.measure import Grid, Measure, check_sensitivity
+from expost.stopping.measure import Measure, charged_grid, check_sensitivity
 from expost.stopping.one_test import OneTest
 
 CALLER_CLAIM = "the black box is ε-private at every ε it was called with, in the neighbouring relation stated here"
@@ -242,7 +242,7 @@ class Doubling(Method):
     def settle(self, request: Request, excess_risk: float) -> MechanismDoubling:
         """Settle rounds and test, or say that not even one round fits the budget."""
         problem, budget = request.problem, request.max_epsilon
-        charged = Grid.of(problem.risk_sensitivity, error_bound=request.errors.excess(problem.radius))
+        charged = charged_grid(problem.risk_sensitivity, request.errors.excess(problem.radius))
         first = 1 / problem.n
         last = 4 * request.mechanism.theory_epsilon(problem, excess_risk)
 

@@ -15,7 +15,6 @@ import numpy as np
 from expost.erm.errors import Errors
 from expost.erm.problem import Problem
 from expost.erm.risk import Risk
-from expost.erm.sensitivity.gradient import gradient_sensitivity
 from expost.exceptions import TargetUnreachable
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
@@ -50,9 +49,13 @@ class NullQuestion:
     def of(cls, problem: Problem, excess_risk: float, failure_probability: float, errors: Errors) -> NullQuestion:
         """Settle the test."""
         test = OneTest(gradient_target(excess_risk, problem.regularization), failure_probability, _SHARE)
-        sensitivity = gradient_sensitivity(problem.loss, 0.0) / problem.n
         free = excess_risk >= problem.loss.null_value
-        return cls(problem, excess_risk, test, 0.0 if free else test.cost(sensitivity, errors.gradient(0.0)))
+        return cls(
+            problem,
+            excess_risk,
+            test,
+            0.0 if free else test.cost(problem.null_gradient_sensitivity, errors.gradient(0.0)),
+        )
 
     @property
     def holds_for_any_rows(self) -> bool:

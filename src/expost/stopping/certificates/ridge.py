@@ -69,9 +69,9 @@ class RidgeCertificate:
         gamma = failure_probability
         null = NullQuestion.of(problem, excess_risk, _NULL * gamma, errors)
         null.require_affordable(budget)
+        attempts = FewPlan.of(problem, excess_risk, _FEW * gamma, errors)
         full = CovariancePlan.of(problem, excess_risk, _COVARIANCE * gamma)
         assert full is not None  # without a budget there is always room
-        attempts = FewPlan.of(problem, excess_risk, _FEW * gamma, errors)
         if attempts.expected <= _CLEARLY_LESS * full.expected() if few is None else few:
             return cls(null, attempts, full, budget)
         alone = CovariancePlan.of(problem, excess_risk, (_FEW + _COVARIANCE) * gamma)

@@ -22,11 +22,11 @@ from expost.erm.errors import Errors
 from expost.erm.problem import Problem
 from expost.erm.risk import Risk
 from expost.erm.sensitivity.gap import GapScale
+from expost.erm.sensitivity.grid import Grid
 from expost.exceptions import TargetUnreachable
-from expost.noise.levels import geometric_levels
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
-from expost.stopping.measure import Grid
+from expost.search.levels import geometric_levels
 
 PROBE_SHARE = 0.1  # of the failure probability
 _ENOUGH = 0.7

@@ -1,0 +1,5 @@
+"""The command line: a module for each command, imported when it is called."""
+
+from expost.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,87 @@
+"""What ``expost reproduce`` and ``expost compare`` share: both are simulations on data that may be looked at."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+from expost.cli.main import WRONG
+from expost.cli.options import print_text
+
+FAILED = 1
+INTERRUPTED = 130
+
+
+def add_grid(parser: argparse.ArgumentParser) -> None:
+    """Add the options that state targets, trials and output."""
+    grid = parser.add_argument_group("grid and output")
+    grid.add_argument("--quick", action="store_true", help="8 targets and 3 trials: less than a minute")
+    grid.add_argument("--alphas", nargs="+", type=float, metavar="A", help="targets of your own")
+    grid.add_argument("--trials", type=int, metavar="K", help="trials a target")
+    grid.add_argument("--seed", type=int, default=0, metavar="S", help="of the drawing of rows and of all noise")
+    grid.add_argument("--processes", type=int, metavar="P", help="how many to use (default: all processors)")
+    grid.add_argument("--output", type=Path, metavar="DIR", help="folder to write to, and to resume from")
+    grid.add_argument("--no-figures", action="store_true", help="tables only; needs no matplotlib")
+
+
+def run_experiment_command(options: argparse.Namespace, load: Any, command: str, default_folder: Path) -> int:
+    """Run, print and report failures in a line; returns the exit status."""
+    from expost.experiments.plan import SIMULATION
+    from expost.experiments.workers import WorkerLost
+
+    print(SIMULATION, file=sys.stderr)
+    folder = options.output or default_folder.with_name(default_folder.name + ("-quick" if options.quick else ""))
+    try:
+        print_text(_experiment(options, load, command, folder))
+    except KeyboardInterrupt:
+        kept = f"finished trials are kept in {folder}, the same command goes on from there"
+        print(f"expost: interrupted; {kept}", file=sys.stderr)
+        return INTERRUPTED
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
+        return WRONG
+    except WorkerLost as error:
+        print(f"expost: {error}", file=sys.stderr)
+        return FAILED
+    return 0
+
+
+def _experiment(options: argparse.Namespace, load: Any, command: str, folder: Path) -> str:
+    """Run, draw and write; returns what to print."""
+    from expost.cli.progress import Progress
+    from expost.experiments.bar import Bar
+    from expost.experiments.curves import Facts
+    from expost.experiments.figures import draw_all, require_matplotlib
+    from expost.experiments.plan import SIMULATION
+    from expost.experiments.runner import run_experiment
+    from expost.experiments.summary import headline_table, write_summary
+    from expost.experiments.table import write_whole
+
+    if not options.no_figures:
+        require_matplotlib()  # before hours of work, not after
+    with Progress() as progress:
+        progress.stage("reading data")
+        task, plan = load()
+        plan = dataclasses.replace(
+            plan, alphas=tuple(sorted(options.alphas or plan.alphas)), trials=options.trials or plan.trials
+        )
+        facts = Facts.of(task, plan)
+    bar = Bar()
+    try:
+        rows = run_experiment(task, plan, folder, processes=options.processes, progress=bar)
+    finally:
+        bar.close()
+    for name in ("quick", "seed", "trials"):  # what changes the numbers, never a path
+        value = getattr(options, name)
+        if value:
+            command += f" --{name}" + ("" if value is True else f" {value}")
+    if options.alphas:
+        command += " --alphas " + " ".join(f"{alpha:g}" for alpha in plan.alphas)
+    write_whole(folder / "summary.md", write_summary(rows, facts, plan.methods, command).encode())
+    if not options.no_figures:
+        labels = {method.name: method.label for method in plan.methods}
+        draw_all(folder, rows, facts, labels)
+    return f"{headline_table(rows, facts, plan.methods)}\n\n{SIMULATION} More in {folder / 'summary.md'}."

@@ -1,0 +1,235 @@
+"""``expost fit``: a private model from a file, and what it cost."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from expost.cli.main import WRONG
+from expost.cli.options import print_text, stated_bounds, stated_classes, stated_goal, stated_target_type
+from expost.cli.progress import Progress
+from expost.exceptions import ADVICE, AccuracyNotReached, SearchInterrupted
+from expost.goals import GOALS, Goal
+from expost.mechanisms import MECHANISMS, Noise
+from expost.search.methods import METHODS
+from expost.validation import CALIBRATIONS
+
+if TYPE_CHECKING:  # imported once the arguments are known to be right
+    from expost.data.files import Table
+    from expost.privacy.release import Release
+
+NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written
+REFUSED = 3  # the search refused: not a mistake of the caller's, but no model either
+
+DESCRIPTION = (
+    "Find the most private model that meets an accuracy target. Bounds are public knowledge you state; "
+    "none is read off the data. Exit status: 0 released, 3 refused (with its cost), 2 an error and nothing spent, "
+    "1 released or refused, but --output could not be written."
+)
+
+
+def add_arguments(fit: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    fit.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file")
+    fit.add_argument("--target", required=True, metavar="COL", help="column to predict")
+    fit.add_argument("--task", required=True, choices=("regression", "classification"))
+    goals = fit.add_argument_group(
+        "accuracy target (exactly one, but for --method fixed)"
+    ).add_mutually_exclusive_group()
+    for goal in GOALS:
+        goals.add_argument(goal.flag.name, type=float, metavar=goal.flag.metavar, help=goal.flag.help)
+    fit.add_argument(
+        "--margin", type=float, default=0.2, metavar="F", help="part of such a goal for test noise (default: 0.2)"
+    )
+    fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
+    bounds = fit.add_argument_group("public bounds")
+    bounds.add_argument("--bounds", nargs=2, type=float, metavar=("LO", "HI"), help="for every column")
+    bounds.add_argument(
+        "--column-bounds", nargs=3, action="append", default=[], metavar=("COL", "LO", "HI"), help="for one column"
+    )
+    bounds.add_argument("--bounds-file", type=Path, metavar="JSON", help='{"column": [lower, upper], …}')
+    bounds.add_argument(
+        "--feature-bound", type=float, metavar="F", help="ℓ₁ norm that rows are clipped to, after bounds"
+    )
+    bounds.add_argument("--target-bound", type=float, metavar="B", help="the target lies in [-B, B]")
+    bounds.add_argument(
+        "--target-bounds", nargs=2, type=float, metavar=("LO", "HI"), help="the target lies in [LO, HI]"
+    )
+    bounds.add_argument("--classes", nargs=2, metavar=("NEG", "POS"), help="the two class labels")
+    search = fit.add_argument_group("search")
+    search.add_argument("--regularization", type=float, default=0.01, metavar="L", help="ridge weight (default: 0.01)")
+    search.add_argument(
+        "--failure-probability", type=float, default=0.1, metavar="G", help="of the accuracy promise (default: 0.1)"
+    )
+    search.add_argument("--max-epsilon", type=float, metavar="E", help="no outcome may cost more")
+    search.add_argument("--method", default="auto", choices=list(METHODS), help="(default: %(default)s)")
+    search.add_argument(
+        "--calibration", default="tight", choices=CALIBRATIONS, help="of the test (default: %(default)s)"
+    )
+    search.add_argument(
+        "--perturbation",
+        choices=list(MECHANISMS),
+        help="where the noise goes (default for regression: covariance)",
+    )
+    search.add_argument(
+        "--noise",
+        default="laplace",
+        choices=get_args(Noise),
+        help="exact Laplace, or with --perturbation output spherical, analysed over the reals (default: %(default)s)",
+    )
+    search.add_argument("--radius", type=float, metavar="R", help="largest norm of the parameters considered")
+    search.add_argument("--n-levels", type=int, metavar="T", help="how many privacy levels to search")
+    search.add_argument("--fit-intercept", action="store_true", help="add a constant column")
+    search.add_argument(
+        "--intercept-weight", type=float, default=0.25, metavar="C", help="its share of a row's norm (default: 0.25)"
+    )
+    search.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what NaN and infinities do")
+    search.add_argument("--seed", type=int, metavar="S", help="simulate with seeded noise, which protects nobody")
+    out = fit.add_argument_group("output")
+    out.add_argument("--json", action="store_true", help="print the release as JSON")
+    out.add_argument("--output", type=Path, metavar="FILE", help="also write the release as JSON to FILE")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fit, show and write the release; returns the exit status."""
+    try:
+        with warnings.catch_warnings(record=True) as noted, Progress() as progress:
+            warnings.simplefilter("always")
+            release = _search(options, progress)
+    except (ValueError, TypeError, OSError) as error:
+        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
+        return WRONG
+    # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
+    for warning in noted:
+        print(f"expost: warning: {warning.message}", file=sys.stderr)
+    failure = None
+    if options.output is not None:
+        try:
+            _write_whole(options.output, release.to_json() + "\n")
+        except OSError as error:
+            failure = error
+    print_text(release.to_json() if options.json else _summary(release))
+    if failure is not None:
+        print(
+            f"expost: {options.output} could not be written ({failure}); keep the release above, it was paid for",
+            file=sys.stderr,
+        )
+        return NOT_WRITTEN
+    if release.status == "released":
+        return 0
+    print(f"expost: refused. {ADVICE}", file=sys.stderr)
+    return REFUSED
+
+
+def _search(options: argparse.Namespace, progress: Progress) -> Release:
+    goal = stated_goal(options)
+    if goal is None and options.method != "fixed":
+        raise ValueError(
+            "--excess-risk is required: how much worse than the best model may the released one be? Or state "
+            "--relative-excess-risk, --error-rate or --mean-squared-error"
+        )
+    _check_output(options.output)
+    from expost.data.files import read_table
+
+    progress.stage("reading data")
+    clip = options.on_invalid == "clip"
+    table = read_table(
+        options.data,
+        options.target,
+        columns=options.columns,
+        text_as_missing=clip,
+        target_as=stated_target_type(options) if clip else "inferred",
+    )
+    if len(table.y) == 0:
+        raise ValueError(f"{options.data} has no rows")
+    if options.task == "regression" and table.y.dtype.kind not in "biuf":
+        raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
+    model = _model(options, table, goal)
+    progress.stage("searching")
+    try:
+        release: Release = model.fit(_frame(table), table.y).release_
+    except (AccuracyNotReached, SearchInterrupted) as outcome:
+        release = outcome.release
+    return release
+
+
+def _summary(release: Release) -> str:
+    from expost.cli.summary import summary
+
+    return summary(release)
+
+
+def _check_output(path: Path | None) -> None:
+    """Complain before anything is spent about a file that could not be written afterwards."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ValueError(f"the folder of {path} does not exist")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; --output must name a file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"the folder of {path} cannot be written to")
+
+
+def _model(options: argparse.Namespace, table: Table, goal: Goal | None) -> Any:
+    from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge
+
+    common: dict[str, Any] = {
+        "goal": goal,
+        "regularization": options.regularization,
+        "failure_probability": options.failure_probability,
+        "bounds": stated_bounds(options, table),
+        "feature_bound": options.feature_bound,
+        "method": options.method,
+        "calibration": options.calibration,
+        "noise": options.noise,
+        "radius": options.radius,
+        "n_levels": options.n_levels,
+        "max_epsilon": options.max_epsilon,
+        "fit_intercept": options.fit_intercept,
+        "intercept_weight": options.intercept_weight,
+        "on_invalid": options.on_invalid,
+        "random_state": options.seed,
+    }
+    if options.perturbation is not None:
+        common["perturbation"] = options.perturbation
+    if options.task == "regression":
+        if options.classes is not None:
+            raise ValueError("--classes is for --task classification")
+        pair = None if options.target_bounds is None else tuple(options.target_bounds)
+        return AccuracyFirstRidge(target_bound=options.target_bound, target_bounds=pair, **common)
+    if options.target_bound is not None or options.target_bounds is not None:
+        raise ValueError("--target-bound and --target-bounds are for --task regression")
+    return AccuracyFirstLogisticRegression(classes=stated_classes(options.classes, table), **common)
+
+
+def _frame(table: Table) -> Any:
+    """Give the estimator column names without asking for pandas."""
+    import numpy as np
+    import pyarrow as pa
+
+    columns = [pa.array(np.ascontiguousarray(column)) for column in table.X.T]
+    return pa.table(columns, names=list(table.column_names))
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file completely or not at all."""
+    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)  # a temporary file is its owner's alone; a release is for others to read
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
