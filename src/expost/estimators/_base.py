@@ -14,11 +14,11 @@ from expost.data import Preparation, Rows, resolve_bounds, resolve_feature_bound
 from expost.data.fixed_point import ONE
 from expost.erm.losses import Loss
 from expost.erm.problem import Problem
-from expost.exceptions import AccuracyNotReached
 from expost.goals import ExcessRisk, Goal
 from expost.mechanisms import mechanism_of
 from expost.privacy.account import Spending
 from expost.privacy.release import Release
+from expost.search.gradual_release import released
 from expost.search.methods import METHODS
 from expost.search.request import Request
 from expost.search.run import carry_out, settle
@@ -167,26 +167,27 @@ class AccuracyFirstEstimator(BaseEstimator):
         return self.goal.in_scaled_units(_square_unit(preparation))
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Settle what is public, look at the rows, search, and keep the release and nothing else."""
+        """Forget an earlier fit, and make sure that whatever is raised after a draw carries a release."""
         self._forget()
-        with Spending() as spending:
-            checked, wanted = self._validate_xy(X, y)
-            self.preparation_ = preparation = self._preparation(checked.shape[1])
-            request = self._request(len(checked), preparation)
-            plan = settle(request)
-            rows, not_covered = self._rows(checked, wanted)
-            release = carry_out(request, plan, rows, self.random_state, spending)
-            if self.on_invalid == "error":
-                not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
-            spending.release = release = _describe(release, preparation, request, not_covered)
-            if release.status == "refused":
-                raise AccuracyNotReached(release)
-            coef, intercept = preparation.to_caller_units(np.asarray(release.hypothesis))
-            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(coef))])
-            model = {"columns": list(names), "coef": coef, "intercept": intercept, **self._labels()}
-            # the model in the caller's units is written into the release, so that its JSON is complete by itself
-            self.release_ = release.with_details(parameters={**release.parameters, **model})
-            self._keep_model(coef, intercept)
+        return Spending().guard(lambda spending: self._search(X, y, spending))
+
+    def _search(self, X: ArrayLike, y: ArrayLike, spending: Spending) -> Self:
+        """Settle what is public, look at the rows, search, and keep the release and nothing else."""
+        checked, wanted = self._validate_xy(X, y)
+        self.preparation_ = preparation = self._preparation(checked.shape[1])
+        request = self._request(len(checked), preparation)
+        plan = settle(request)
+        rows, not_covered = self._rows(checked, wanted)
+        release = carry_out(request, plan, rows, self.random_state, spending)
+        if self.on_invalid == "error":
+            not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
+        spending.release = release = released(_describe(release, preparation, request, not_covered))
+        coef, intercept = preparation.to_caller_units(np.asarray(release.hypothesis))
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(coef))])
+        model = {"columns": list(names), "coef": coef, "intercept": intercept, **self._labels()}
+        self._keep_model(coef, intercept)
+        # the model in the caller's units is written into the release, so that its JSON is complete by itself
+        self.release_ = release.with_details(parameters={**release.parameters, **model})
         return self
 
     def prepared(self, X: ArrayLike, y: ArrayLike) -> Rows:

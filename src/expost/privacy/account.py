@@ -7,13 +7,15 @@ raised carries a release that charges for it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.privacy.composition import add_losses
 from expost.privacy.release import FrozenMapping, Release
+
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -111,15 +113,16 @@ class Spending:
     """Makes sure that once a search has drawn noise, whatever is raised carries a release.
 
     ``release`` is first an empty one, then, when the search is about to draw, what an interruption costs, and in the
-    end the outcome. An exception that leaves the ``with`` block is passed on as it is if nothing was spent or if it
-    carries a release already; otherwise :class:`~expost.exceptions.SearchInterrupted` takes its place and names its
-    type, no more: its text might quote a row.
+    end the outcome. An exception is passed on as it is if nothing was spent or if it carries a release already;
+    otherwise :class:`~expost.exceptions.SearchInterrupted` takes its place and names its type, no more: its text might
+    quote a row.
 
     Examples
     --------
-    >>> with Spending() as spending:
+    >>> def search(spending):
     ...     spending.release = Account("by hand", worst_case=0.5, secure=False).interrupted()
     ...     raise KeyError("a private value")
+    >>> Spending().guard(search)
     Traceback (most recent call last):
     ...
     expost.exceptions.SearchInterrupted: the search was interrupted (KeyError) after it had begun; ...
@@ -128,13 +131,17 @@ class Spending:
     def __init__(self) -> None:
         self.release = Account("none", worst_case=0.0, secure=True).refused()
 
-    def __enter__(self) -> Spending:
-        return self
+    def guard(self, work: Callable[[Spending], Result], *, twice: bool = True) -> Result:
+        """Return what the work returns, or raise what carries a release.
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        carried = isinstance(error, AccuracyNotReached | SearchInterrupted)
-        if kind is None or carried or self.release.epsilon == 0:
-            return
-        raise SearchInterrupted(self.release, kind.__name__) from None
+        Guarded twice, so that an interruption while an exception is being passed on finds a guard as well.
+        """
+        try:
+            return self.guard(work, twice=False) if twice else work(self)
+        except BaseException as error:
+            raise self._carrying(error) from None
+
+    def _carrying(self, error: BaseException) -> BaseException:
+        if isinstance(error, AccuracyNotReached | SearchInterrupted) or self.release.epsilon == 0:
+            return error
+        return SearchInterrupted(self.release, type(error).__name__)

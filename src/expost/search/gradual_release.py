@@ -123,10 +123,18 @@ def search_path(path: PrefixPrivate, rule: StoppingRule, postprocess: Callable[[
     >>> release.status, release.epsilon < 1.5
     ('released', True)
     """
-    with Spending() as spending:
+
+    def work(spending: Spending) -> Release:
         account = Account(rule.name, worst_case(path, rule), path.secure and rule.secure)
         spending.release = account.interrupted()
         spending.release = release = first_accepted(path, rule, postprocess, account)
+        return released(release)
+
+    return Spending().guard(work)
+
+
+def released(release: Release) -> Release:
+    """Return a release, or raise a refusal: where the caller is, and nowhere else."""
     if release.status == "refused":
         raise AccuracyNotReached(release)
     return release

@@ -17,13 +17,14 @@ from expost.data.rows import Rows
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
 from expost.erm.problem import Problem
 from expost.erm.sums import Sums
-from expost.exceptions import AccuracyNotReached, NotPrivateWarning
+from expost.exceptions import NotPrivateWarning
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal
 from expost.mechanisms import Generator, mechanism_of
 from expost.noise.source import WordSource, resolve_source
 from expost.privacy.account import Account, Spending
 from expost.privacy.release import Release
+from expost.search.gradual_release import released
 from expost.search.methods import METHODS
 from expost.search.request import OnFailure, Plan, Request
 from expost.search.threads import one_thread
@@ -106,11 +107,8 @@ def run_search(
         factor,
         on_failure,
     )
-    with Spending() as spending:
-        release = carry_out(request, settle(request), rows, random_state, spending)
-    if release.status == "refused":
-        raise AccuracyNotReached(release)
-    return release
+    plan = settle(request)
+    return Spending().guard(lambda spending: released(carry_out(request, plan, rows, random_state, spending)))
 
 
 def settle(request: Request) -> Plan:

@@ -19,13 +19,14 @@ from typing import Any
 
 from expost import validation
 from expost.erm.ball import into_ball
-from expost.exceptions import AccuracyNotReached, TargetUnreachable
+from expost.exceptions import TargetUnreachable
 from expost.mechanisms.mechanism import Generator
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource, resolve_source
 from expost.privacy.account import Account, Spending
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
+from expost.search.gradual_release import released
 from expost.search.levels import doubling_rounds
 from expost.search.request import Method, Request
 from expost.stopping.measure import Measure, charged_grid, check_sensitivity
@@ -163,15 +164,16 @@ def doubling_search(
     'released'
     """
     source = resolve_source(random_state)
-    with Spending() as spending:
-        if measure.uniform is not None:
-            check_sensitivity(plan.sensitivity, measure.uniform)
+    if measure.uniform is not None:
+        check_sensitivity(plan.sensitivity, measure.uniform)
+
+    def work(spending: Spending) -> Release:
         account = Account("doubling", plan.worst_case, source.secure)
         spending.release = account.interrupted()
         spending.release = release = doubled(mechanism, measure, plan, project, account, source, claims=(CALLER_CLAIM,))
-    if release.status == "refused":
-        raise AccuracyNotReached(release)
-    return release
+        return released(release)
+
+    return Spending().guard(work)
 
 
 def doubled(
