@@ -16,9 +16,8 @@ from expost.erm.losses import Loss
 from expost.erm.problem import Problem
 from expost.goals import ExcessRisk, Goal
 from expost.mechanisms import mechanism_of
-from expost.privacy.account import Spending
+from expost.privacy.account import Spending, released
 from expost.privacy.release import Release
-from expost.search.gradual_release import released
 from expost.search.methods import METHODS
 from expost.search.request import Request
 from expost.search.run import carry_out, settle

@@ -145,3 +145,10 @@ class Spending:
         if isinstance(error, AccuracyNotReached | SearchInterrupted) or self.release.epsilon == 0:
             return error
         return SearchInterrupted(self.release, type(error).__name__)
+
+
+def released(release: Release) -> Release:
+    """Return a release, or raise a refusal: where the caller is, and nowhere else."""
+    if release.status == "refused":
+        raise AccuracyNotReached(release)
+    return release

@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from expost.exceptions import AccuracyNotReached
 from expost.mechanisms.mechanism import Generator
 from expost.noise.path import LevelValue
 from expost.noise.source import WordSource
-from expost.privacy.account import Account, Spending
+from expost.privacy.account import Account, Spending, released
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
 from expost.stopping.above_threshold import ThresholdTest
@@ -131,13 +130,6 @@ def search_path(path: PrefixPrivate, rule: StoppingRule, postprocess: Callable[[
         return released(release)
 
     return Spending().guard(work)
-
-
-def released(release: Release) -> Release:
-    """Return a release, or raise a refusal: where the caller is, and nowhere else."""
-    if release.status == "refused":
-        raise AccuracyNotReached(release)
-    return release
 
 
 def worst_case(path: PrefixPrivate, rule: StoppingRule) -> float:

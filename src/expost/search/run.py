@@ -22,9 +22,8 @@ from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal
 from expost.mechanisms import Generator, mechanism_of
 from expost.noise.source import WordSource, resolve_source
-from expost.privacy.account import Account, Spending
+from expost.privacy.account import Account, Spending, released
 from expost.privacy.release import Release
-from expost.search.gradual_release import released
 from expost.search.methods import METHODS
 from expost.search.request import OnFailure, Plan, Request
 from expost.search.threads import one_thread

@@ -23,10 +23,9 @@ from expost.exceptions import TargetUnreachable
 from expost.mechanisms.mechanism import Generator
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource, resolve_source
-from expost.privacy.account import Account, Spending
+from expost.privacy.account import Account, Spending, released
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
-from expost.search.gradual_release import released
 from expost.search.levels import doubling_rounds
 from expost.search.request import Method, Request
 from expost.stopping.measure import Measure, charged_grid, check_sensitivity
