@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FRACTION_BITS", "MAX_COLUMNS", "ONE", "clip_l1", "clip_unit", "to_fixed_point"]
+__all__ = ["FRACTION_BITS", "MAX_COLUMNS", "ONE", "clip_l1", "clip_l2", "clip_unit", "to_fixed_point"]
 
 FRACTION_BITS = 20
 """Binary digits after the point."""
@@ -83,17 +83,8 @@ def clip_l1(x: npt.NDArray[np.int64], bound: int = ONE) -> npt.NDArray[np.int64]
     array([[ 3,  0],
            [ 7, -2]])
     """
-    if not 0 <= bound <= ONE:
-        raise ValueError(f"bound must lie between 0 and {ONE} units")
     x = np.asarray(x)
-    if x.ndim != 2 or x.dtype != np.int64:
-        raise ValueError("x must be an int64 array with two dimensions, rows and columns")
-    if x.shape[1] > MAX_COLUMNS:
-        raise ValueError(
-            f"{x.shape[1]} columns are too many: row norms are exact in 64 bits up to {MAX_COLUMNS} columns"
-        )
-    if x.size and (x.max() > _MAX_UNITS or x.min() < -_MAX_UNITS):
-        raise ValueError("x has entries beyond 2**42 units; make it with to_fixed_point")
+    _check_units(x, bound)
     norm = np.abs(x).sum(axis=1)
     over = norm > bound
     clipped = x.copy()
@@ -102,6 +93,66 @@ def clip_l1(x: npt.NDArray[np.int64], bound: int = ONE) -> npt.NDArray[np.int64]
         # Floors of non-negative parts: Σⱼ ⌊|xⱼ|·bound/norm⌋ ≤ bound. Products stay below 2⁴² · 2²⁰ = 2⁶².
         clipped[over] = np.sign(wide) * (np.abs(wide) * bound // norm[over, np.newaxis])
     return clipped
+
+
+def clip_l2(x: npt.NDArray[np.int64], bound: int = ONE) -> npt.NDArray[np.int64]:
+    """Shrink rows whose ℓ₂ norm exceeds a bound, in integers, so that the bound holds exactly.
+
+    Parameters
+    ----------
+    x : ndarray of int64, shape (n, p)
+        Fixed-point units, at most 2⁴² in size.
+    bound : int, default=ONE
+        Largest ℓ₂ norm allowed, in the same units, between 0 and ONE.
+
+    Returns
+    -------
+    ndarray of int64, shape (n, p)
+        Rows within the bound as they were; other rows times bound / ⌈norm⌉, truncated toward zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clip_l2(np.array([[3, 4], [30, -40]]), bound=10)
+    array([[ 3,  4],
+           [ 6, -8]])
+    """
+    _check_units(x, bound)
+    clipped = x.copy()
+    largest = np.abs(x).max(axis=1, initial=0)
+    huge = largest > ONE
+    if huge.any():
+        # Longer than any bound by one entry alone. Brought down to it first, so that squares fit in 64 bits.
+        wide = x[huge]
+        clipped[huge] = np.sign(wide) * (np.abs(wide) * ONE // largest[huge, np.newaxis])
+    square = (clipped * clipped).sum(axis=1)  # at most p · 2⁴⁰
+    over = (square > bound * bound) | huge
+    if over.any():
+        wide = clipped[over]
+        # Σⱼ ⌊|xⱼ|·bound/⌈norm⌉⌋² ≤ bound² · Σⱼ xⱼ² / ⌈norm⌉² ≤ bound².
+        clipped[over] = np.sign(wide) * (np.abs(wide) * bound // _ceil_root(square[over])[:, np.newaxis])
+    return clipped
+
+
+def _ceil_root(square: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return ⌈√s⌉ of positive integers, exactly: the float root is off by one at most, which integers settle."""
+    root = np.sqrt(square.astype(np.float64)).astype(np.int64)
+    root -= root * root > square
+    root += (root + 1) * (root + 1) <= square
+    return root + (root * root < square)
+
+
+def _check_units(x: npt.NDArray[np.int64], bound: int) -> None:
+    if not 0 <= bound <= ONE:
+        raise ValueError(f"bound must lie between 0 and {ONE} units")
+    if x.ndim != 2 or x.dtype != np.int64:
+        raise ValueError("x must be an int64 array with two dimensions, rows and columns")
+    if x.shape[1] > MAX_COLUMNS:
+        raise ValueError(
+            f"{x.shape[1]} columns are too many: row norms are exact in 64 bits up to {MAX_COLUMNS} columns"
+        )
+    if x.size and (x.max() > _MAX_UNITS or x.min() < -_MAX_UNITS):
+        raise ValueError("x has entries beyond 2**42 units; make it with to_fixed_point")
 
 
 def clip_unit(y: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

@@ -1,21 +1,23 @@
 """Rows as the rest of the library sees them: bounded, in fixed point, and private.
 
-Whoever holds a :class:`Rows` may rely on ‖x‖₁ ≤ 1 and |y| ≤ 1 holding exactly for each row; every
-sensitivity in the library starts from that. The object refuses the usual ways private values escape: it
+Whoever holds a :class:`Rows` may rely on ‖x‖ ≤ 1, in the norm it names, and |y| ≤ 1 holding exactly for each row;
+every sensitivity in the library starts from that. The object refuses the usual ways private values escape: it
 prints no value and cannot be pickled.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from expost.data.fixed_point import ONE
 
-__all__ = ["Rows"]
+__all__ = ["Norm", "Rows"]
+
+Norm = Literal["l1", "l2"]
 
 _CHECK_ROWS = 65_536  # the check works on slices, so that it needs no second copy of the data
 
@@ -27,9 +29,11 @@ class Rows:
     Parameters
     ----------
     x : ndarray of int32, shape (n, p)
-        Features; the ℓ₁ norm of every row is at most ONE.
+        Features; the norm of every row is at most ONE.
     y : ndarray of int32, shape (n,)
         Targets, or labels as −ONE and +ONE; at most ONE in size.
+    norm : {"l1", "l2"}, default="l1"
+        Which norm that is. ‖x‖₁ ≤ 1 says more than ‖x‖₂ ≤ 1: what needs only the latter takes either.
 
     Notes
     -----
@@ -44,6 +48,7 @@ class Rows:
 
     x: npt.NDArray[np.int32]
     y: npt.NDArray[np.int32]
+    norm: Norm = "l1"
 
     def __post_init__(self) -> None:
         for name, ndim in (("x", 2), ("y", 1)):
@@ -58,10 +63,11 @@ class Rows:
         wide = 0
         for start in range(0, self.n, _CHECK_ROWS):
             # 64 bits: |−2³¹| is not an int32, and p entries may add up to more than 2³¹.
-            norm = np.abs(self.x[start : start + _CHECK_ROWS].astype(np.int64)).sum(axis=1)
-            wide += int(np.count_nonzero(norm > ONE))
+            part = self.x[start : start + _CHECK_ROWS].astype(np.int64)
+            wide += int(np.count_nonzero(_too_long(part, self.norm)))
         if wide:
-            raise ValueError(f"{wide} row(s) have an ℓ₁ norm above 1; clip them with clip_l1 first")
+            name = {"l1": "ℓ₁", "l2": "ℓ₂"}[self.norm]
+            raise ValueError(f"{wide} row(s) have an {name} norm above 1; clip them with clip_{self.norm} first")
         beyond = int(np.count_nonzero((self.y > ONE) | (self.y < -ONE)))
         if beyond:
             raise ValueError(f"{beyond} target(s) lie outside [-1, 1]; clip them with clip_unit first")
@@ -84,3 +90,11 @@ class Rows:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         self.__reduce__()
+
+
+def _too_long(part: npt.NDArray[np.int64], norm: Norm) -> npt.NDArray[np.bool_]:
+    if norm == "l1":
+        return np.asarray(np.abs(part).sum(axis=1) > ONE)
+    beyond = np.asarray(np.abs(part) > ONE).any(axis=1)  # whose squares might not add up in 64 bits
+    square = np.where(np.asarray(beyond)[:, None], 0, part)
+    return np.asarray(beyond | ((square * square).sum(axis=1) > ONE * ONE))
