@@ -1,0 +1,141 @@
+"""Objective perturbation (Chaudhuri, Monteleoni, Sarwate 2011; Kifer, Smith, Thakurta 2012): noise on the gradient.
+
+*Released*: θ̂ = argmin mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n over all of ℝᵖ, θ₀ public or released before, plus a
+little noise that covers the solver. *Neighbours*: one row replaced. *Sensitivity*: φ is convex in the prediction with
+|φ′| ≤ κ and φ′ c-Lipschitz; a row's gradient is φ′·x.
+
+*Theorem.* If b has density ∝ exp(−Σ w_j‖b_j‖) in the norms of the rows' shape (`expost.erm.geometry`) with Σ w_j·2κr_j
+≤ ε′, releasing θ̂ is (ε′ + J)-private, J = ln(1 + cX²/(nλ)), ‖x‖₂ ≤ X.
+*Proof.* At the minimum −b = n·∇(mean φ + (λ/2)‖θ − θ₀‖²)(θ̂) =: G(θ̂), so b and θ̂ determine each other: G is strongly
+monotone and Lipschitz, hence a bijection of ℝᵖ with Lipschitz inverse, and the change of variables holds almost
+everywhere, kinks of φ′ included. The density of θ̂ is that of b = −G(θ̂) times |det ∂G(θ̂)|. For a neighbour, b moves by
+v = φ′(xᵀθ̂, y)x − φ′(x′ᵀθ̂, y′)x′, which costs ε′. For the determinant let K = nλI + Σ φ″xxᵀ over the n − 1 common rows;
+det(K + c₁xxᵀ)/det(K + c₂x′x′ᵀ) ≤ 1 + c₁xᵀK⁻¹x ≤ 1 + cX²/(nλ), as 0 ≤ c₁ ≤ c and K ⪰ nλI: one factor, not two. ∎
+
+*Solver.* The point found lies within d of θ̂, d public given θ₀ (`expost.erm.perturbed`). Discrete Laplace noise on a
+grid for an ℓ₁-sensitivity of 2√p·d makes up for it: with f its law, E f(o − θ_found) ≤ e^{s}E f(o − θ̂) on one data set
+and E f(o − θ̂) ≤ e^{s}E f(o − θ_found) on the other, s = ½ of its ε, around the theorem's factor.
+
+Never is the realised ‖b‖ reported, branched on or redrawn by: it is n‖∇L(θ̂)‖, a private number. The noise on the
+gradient is continuous; releases say "over the reals".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.data.fixed_point import ONE
+from expost.data.rows import Rows
+from expost.erm.distinct import distinct
+from expost.erm.geometry import Geometry
+from expost.erm.losses import Loss
+from expost.erm.objective import Objective
+from expost.erm.perturbed import PerturbedErrors, PerturbedObjective
+from expost.erm.sensitivity.grid import Grid, grid_sensitivity, public_grid
+from expost.noise.blocks import block_noise, largest_noise
+from expost.noise.laplace import discrete_laplace
+from expost.noise.source import WordSource
+from expost.privacy.composition import add_losses
+
+_SOLVER_PART = 1e-4  # what covers the solver may cost at most this part of the noise's own ε
+_SOLVER_NOISE = 1e-3  # and move θ by at most about this part of what the noise on the gradient does
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One release at given noise and λ; public.
+
+    Attributes
+    ----------
+    loss, geometry, n
+        What is minimised, the rows' shape and number.
+    epsilon_noise
+        ε′, for the noise on the gradient.
+    lam
+        λ.
+    center_norm
+        ‖θ₀‖₂.
+    """
+
+    loss: Loss
+    geometry: Geometry
+    n: int
+    epsilon_noise: float
+    lam: float
+    center_norm: float = 0.0
+
+    @property
+    def slope(self) -> float:
+        """κ."""
+        return self.loss.lipschitz(math.inf)
+
+    @property
+    def typical(self) -> float:
+        """Root mean square of ‖b‖₂/n."""
+        return 2.0 * self.slope * self.geometry.noise / (self.epsilon_noise * self.n)
+
+    @property
+    def jacobian(self) -> float:
+        """J, rounded up."""
+        size = self.loss.curvature * self.geometry.radius**2 / (self.n * self.lam)
+        return math.log1p(size) * (1.0 + 1e-12)
+
+    @cached_property
+    def errors(self) -> PerturbedErrors:
+        """How exact the solver is."""
+        blocks = [(block.size, block.norm) for block in self.geometry.blocks]
+        most = largest_noise(blocks, self.geometry.weights(self.epsilon_noise, self.slope)) / self.n
+        return PerturbedErrors(self.loss, self.n, self.geometry.columns, self.lam, self.center_norm, most)
+
+    @cached_property
+    def _solver(self) -> tuple[Grid, float]:
+        """The grid that θ is rounded to and the ε of the noise there, which covers the solver."""
+        p = self.geometry.columns
+        moved = 2.0 * math.sqrt(p) * self.errors.distance
+        unit = public_grid(max(moved / p, _SOLVER_NOISE * self.typical / self.lam / p * 2.0**-20))
+        grid = Grid(unit, grid_sensitivity(moved, unit, p))
+        scale = _SOLVER_NOISE * self.typical / self.lam / math.sqrt(2.0 * p)
+        return grid, max(grid.effective_sensitivity / scale, _SOLVER_PART * 1e-4 * self.epsilon_noise)
+
+    @property
+    def epsilon_solver(self) -> float:
+        """What the noise that covers the solver costs."""
+        return self._solver[1]
+
+    @property
+    def epsilon(self) -> float:
+        """What the release costs."""
+        return add_losses(self.epsilon_noise, self.jacobian, self.epsilon_solver)
+
+    @property
+    def release_error(self) -> float:
+        """Bound on ‖θ_released − θ̂‖₂ but for the solver's noise: the solver and rounding."""
+        return self.errors.distance + self._solver[0].unit * math.sqrt(self.geometry.columns)
+
+    def draw(
+        self, objective: PerturbedObjective, center: NDArray[np.float64], source: WordSource
+    ) -> NDArray[np.float64]:
+        """Draw the noise, minimise, and return the hypothesis, a multiple of a public power of two."""
+        blocks = [(block.size, block.norm) for block in self.geometry.blocks]
+        noise = block_noise(blocks, self.geometry.weights(self.epsilon_noise, self.slope), source)
+        found = objective.minimiser(self.errors, center, noise / self.n)
+        grid, epsilon = self._solver
+        extra = discrete_laplace(epsilon, grid.units, self.geometry.columns, random_state=source)
+        steps = [round(float(value) / grid.unit) + int(more) for value, more in zip(found, extra, strict=True)]
+        return np.array([step * grid.unit for step in steps], dtype=np.float64)
+
+
+class ObjectiveRows:
+    """Private rows, ready for perturbed objectives."""
+
+    def __init__(self, rows: Rows, loss: Loss) -> None:
+        kinds, targets, counts = distinct(rows)
+        x, y = kinds.astype(np.float64) / ONE, targets.astype(np.float64) / ONE
+        self.n, self.p = rows.n, rows.p
+        self.objective = Objective(loss, x, y, 1.0, counts)
+        self.perturbed = PerturbedObjective(self.objective)
