@@ -16,11 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from expost import AccuracyNotReached, Problem, SeededSource, SquaredLoss, __version__, sums_of
+from expost import __version__
 from expost.data import Preparation, Rows
 from expost.datasets import load_kddcup99, load_twitter_buzz
-from expost.search.certified import certified_ridge
-from expost.search.covariance import CovarianceGenerator
+from expost.erm import Problem, SquaredLoss, sums_of
+from expost.mechanisms import Covariance, CovarianceGenerator
+from expost.noise import SeededSource
+from expost.privacy.account import Account
+from expost.stopping.certificates.ridge import RidgeCertificate
 
 RESULT = Path(__file__).parent / "results" / "few_statistics.md"
 N, GAMMA = 100_000, 0.1
@@ -54,13 +57,14 @@ def tasks() -> Iterator[tuple[str, Rows, tuple[float, ...]]]:
     yield "Twitter, 95 % clipped", load_twitter_buzz(normalisation="q95").sample(N).rows(), (0.0005, 0.05, 0.005)
 
 
-def mean_loss(generator: CovarianceGenerator, problem: Problem, runs: int, few: bool | None) -> tuple[float, int]:
+def mean_loss(generator: CovarianceGenerator, alpha: float, runs: int, few: bool | None) -> tuple[float, int]:
+    problem = generator.problem
+    plan = RidgeCertificate.of(problem, alpha, GAMMA, generator.mechanism.errors(problem), few=few)
     spent, refused = [], 0
     for seed in range(runs):
-        try:
-            release = certified_ridge(generator, problem, few=few, source=SeededSource([7, seed]))
-        except AccuracyNotReached as refusal:
-            release, refused = refusal.release, refused + 1
+        account = Account("certified", plan.worst_case, secure=False)
+        release = plan.search(generator, account, SeededSource([7, seed]))
+        refused += release.status == "refused"
         spent.append(release.epsilon)
     return float(np.mean(spent)), refused
 
@@ -74,13 +78,11 @@ def main() -> None:
     for name, rows, lambdas in tasks():
         sums = sums_of(rows)
         for lam in lambdas:
-            settled = {"n": N, "p": rows.p, "regularization": lam, "failure_probability": GAMMA}
-            generator = CovarianceGenerator(sums, Problem.of(SquaredLoss(), excess_risk=1.0, **settled))
+            generator = Covariance().on(sums, Problem.of(SquaredLoss(), n=N, p=rows.p, regularization=lam))
             null = generator.risk.excess(np.zeros(rows.p))
             trace = float(np.trace(sums.as_floats()[0]))
             for misses in (3, 20):  # targets that the null model misses by this much
-                problem = Problem.of(SquaredLoss(), excess_risk=null / misses, **settled)
-                losses = [mean_loss(generator, problem, options.runs, few) for few in (None, True, False)]
+                losses = [mean_loss(generator, null / misses, options.runs, few) for few in (None, True, False)]
                 auto, always, never = (loss for loss, _ in losses)
                 marks = ["" if refused == 0 else f" ({refused} refused)" for _, refused in losses]
                 line = (

@@ -14,20 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from expost import (
-    AccuracyNotReached,
-    ErrorRate,
-    LogisticLoss,
-    MeanSquaredError,
-    Problem,
-    RelativeExcessRisk,
-    SeededSource,
-    SquaredLoss,
-    __version__,
-)
+from expost import AccuracyNotReached, ErrorRate, MeanSquaredError, RelativeExcessRisk, __version__
 from expost.datasets import load_kddcup99, load_twitter_buzz
-from expost.search.generators import make_generator
-from expost.search.run import run
+from expost.erm import LogisticLoss, Problem, SquaredLoss
+from expost.goals import Goal
+from expost.mechanisms import mechanism_of
+from expost.noise import SeededSource
+from expost.search import run_search
 
 RESULT = Path(__file__).parent / "results" / "goals.md"
 N, GAMMA, ONE = 100_000, 0.1, 2.0**20
@@ -46,8 +39,8 @@ def main() -> None:
         ("KDD-99, logistic", kdd, LogisticLoss(), "output", 0.0005),
         ("Twitter q95, ridge", twitter, SquaredLoss(), "covariance", 0.005),
     ):
-        problem = Problem.of(loss, n=N, p=rows.p, regularization=lam, excess_risk=1.0, failure_probability=GAMMA)
-        generator = make_generator(rows, problem, perturbation)  # type: ignore[arg-type]
+        problem = Problem.of(loss, n=N, p=rows.p, regularization=lam)
+        generator = mechanism_of(perturbation).on(rows, problem)
         x, y = rows.x / ONE, rows.y / ONE
         gap = generator.risk.excess(np.zeros(rows.p))
         optimum, zero = generator.risk.optimum, np.zeros(rows.p)
@@ -61,7 +54,7 @@ def main() -> None:
         def relative(theta: np.ndarray, risk=generator.risk, gap: float = gap) -> float:  # type: ignore[no-untyped-def]
             return float(risk.excess(theta) / gap)
 
-        goals: list[tuple[object, Callable[[np.ndarray], float], float]] = [
+        goals: list[tuple[Goal, Callable[[np.ndarray], float], float]] = [
             (RelativeExcessRisk(fraction), relative, fraction) for fraction in (0.3, 0.1)
         ]
         if loss.labels == "binary":
@@ -74,13 +67,8 @@ def main() -> None:
             spent, probes, achieved, refused = [], [], [], 0
             for seed in range(options.runs):
                 try:
-                    release = run(
-                        generator,
-                        problem,
-                        goal=goal,  # type: ignore[arg-type]
-                        method="auto",
-                        perturbation=perturbation,  # type: ignore[arg-type]
-                        random_state=SeededSource([11, seed]),
+                    release = run_search(
+                        generator, problem, goal, failure_probability=GAMMA, random_state=SeededSource([11, seed])
                     )
                     achieved.append(measure(np.asarray(release.hypothesis)))
                 except AccuracyNotReached as refusal:

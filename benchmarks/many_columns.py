@@ -21,13 +21,15 @@ from pathlib import Path
 
 import numpy as np
 
-from expost import Problem, SeededSource, SquaredLoss, Sums, __version__, sums_of
+from expost import ExcessRisk, __version__
 from expost.data import Preparation
 from expost.datasets import load_kddcup99, load_twitter_buzz
-from expost.search.account import Account
-from expost.search.certified_covariance import CovariancePlan, certified_covariance
-from expost.search.generators import make_generator
-from expost.search.run import run
+from expost.erm import Problem, SquaredLoss, Sums, sums_of
+from expost.mechanisms import Covariance
+from expost.noise import SeededSource
+from expost.privacy.account import Account
+from expost.search import run_search
+from expost.stopping.certificates.covariance import CovariancePlan, certified_covariance
 
 RESULT = Path(__file__).parent / "results" / "many_columns.md"
 LAMBDA, GAMMA = 0.005, 0.1
@@ -57,12 +59,10 @@ def fewer_columns(runs: int) -> Iterator[str]:
     samples = {"Twitter, 95 % clipped": load_twitter_buzz(normalisation="q95"), "KDD-99, its label": load_kddcup99()}
     for name, data in samples.items():
         sums = sums_of(data.sample(100_000).rows())
+        problem = Problem.of(SquaredLoss(), n=sums.n, p=sums.p, regularization=LAMBDA)
         ratios = []
         for alpha in np.geomspace(0.05, 0.001, 6).tolist():
-            problem = Problem.of(
-                SquaredLoss(), n=sums.n, p=sums.p, regularization=LAMBDA, excess_risk=alpha, failure_probability=GAMMA
-            )
-            plan = CovariancePlan.of(problem, SHARE * GAMMA)
+            plan = CovariancePlan.of(problem, alpha, SHARE * GAMMA)
             assert plan is not None
             without, with_ray = (dataclasses.replace(plan, ray=part) for part in (0.0, 0.25))
             for seed in range(runs):
@@ -90,25 +90,22 @@ def main() -> None:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, sums in tasks():
-        loss = SquaredLoss()
+        problem = Problem.of(SquaredLoss(), n=sums.n, p=sums.p, regularization=LAMBDA)
+        generator = Covariance().on(sums, problem)
+        risk = generator.risk
         for part in (5, 20):
-            wide = Problem.of(
-                loss, n=sums.n, p=sums.p, regularization=LAMBDA, excess_risk=0.1, failure_probability=GAMMA
-            )
-            risk = make_generator(sums, wide, "covariance").risk
             alpha = risk.excess(np.zeros(sums.p)) / part
-            problem = dataclasses.replace(wide, excess_risk=alpha)
-            generator = make_generator(sums, problem, "covariance")
-            plan = CovariancePlan.of(problem, SHARE * GAMMA)
+            plan = CovariancePlan.of(problem, alpha, SHARE * GAMMA)
             assert plan is not None
             assert plan.ray > 0
             alone = np.mean([certificate(sums, dataclasses.replace(plan, ray=0.0), k)[0] for k in range(options.runs)])
             results = [certificate(sums, plan, seed) for seed in range(max(options.runs, options.violations))]
             mean = np.mean([spent for spent, _ in results[: options.runs]])
             excess = np.array([risk.excess(theta) for _, theta in results if theta is not None])
+            asked = {"goal": ExcessRisk(alpha), "failure_probability": GAMMA}
             auto = np.mean(
                 [
-                    run(generator, problem, random_state=SeededSource([5, seed]), method="auto").epsilon
+                    run_search(generator, problem, random_state=SeededSource([5, seed]), **asked).epsilon
                     for seed in range(options.runs)
                 ]
             )

@@ -14,10 +14,12 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from expost import AccuracyNotReached, LogisticLoss, Problem, SeededSource, SquaredLoss, __version__, sums_of
+from expost import AccuracyNotReached, ExcessRisk, __version__
 from expost.datasets import load_kddcup99, load_twitter_buzz
-from expost.search.generators import make_generator
-from expost.search.run import run
+from expost.erm import LogisticLoss, Problem, SquaredLoss, sums_of
+from expost.mechanisms import mechanism_of
+from expost.noise import SeededSource
+from expost.search import run_search
 
 RESULT = Path(__file__).parent / "results" / "privacy_bought.md"
 N, LAMBDA, GAMMA = 100_000, 0.005, 0.1
@@ -37,12 +39,19 @@ def load(name: str) -> tuple[object, object]:
     return sums_of(load_twitter_buzz(normalisation=name).sample(N).rows()), SquaredLoss()  # type: ignore[arg-type]
 
 
-def runs(generator, problem, count, **options) -> tuple[np.ndarray, np.ndarray, int]:  # type: ignore[no-untyped-def]
+def runs(generator, alpha, count, **options) -> tuple[np.ndarray, np.ndarray, int]:  # type: ignore[no-untyped-def]
     """Return losses, achieved excess risks and the number of refusals over seeded runs."""
     spent, excess, refused = [], [], 0
     for seed in range(count):
         try:
-            release = run(generator, problem, random_state=SeededSource([5, seed]), **options)
+            release = run_search(
+                generator,
+                generator.problem,
+                ExcessRisk(alpha),
+                failure_probability=GAMMA,
+                random_state=SeededSource([5, seed]),
+                **options,
+            )
             excess.append(generator.risk.excess(np.asarray(release.hypothesis)))
         except AccuracyNotReached as refusal:
             release, refused = refusal.release, refused + 1
@@ -67,19 +76,15 @@ def main() -> None:
     cache: dict[str, tuple[object, object]] = {}
     for name, data, perturbation, noise, targets in TASKS:
         rows, loss = cache.setdefault(data, load(data) if data not in cache else cache[data])
-        settled = {"n": N, "p": rows.p, "regularization": LAMBDA, "failure_probability": GAMMA}  # type: ignore[attr-defined]
-        generator = None
+        settled = {"n": N, "p": rows.p, "regularization": LAMBDA}  # type: ignore[attr-defined]
+        problem = Problem.of(loss, **settled)  # type: ignore[arg-type]
+        published = Problem.of(loss, paper_constants=True, **settled)  # type: ignore[arg-type]
+        generator = mechanism_of(perturbation, noise=noise).on(rows, problem)  # type: ignore[arg-type]
+        paper = mechanism_of(perturbation).on(rows, published)  # type: ignore[arg-type]
         for alpha, most in targets.items():
-            problem = Problem.of(loss, excess_risk=alpha, **settled)  # type: ignore[arg-type]
-            published = Problem.of(loss, excess_risk=alpha, calibration="published", **settled)  # type: ignore[arg-type]
-            generator = generator or make_generator(rows, problem, perturbation)  # type: ignore[arg-type]
-            paper = make_generator(rows, published, perturbation)  # type: ignore[arg-type]
-            shared = {"perturbation": perturbation, "noise": noise}
-            auto, excess, refused = runs(generator, problem, options.runs, method="auto", **shared)
-            certified, _, _ = runs(generator, problem, options.runs, method="certified", **shared)
-            before, _, _ = runs(
-                paper, published, 5, method="above_threshold", calibration="published", perturbation=perturbation
-            )
+            auto, excess, refused = runs(generator, alpha, options.runs, method="auto")
+            certified, _, _ = runs(generator, alpha, options.runs, method="certified")
+            before, _, _ = runs(paper, alpha, 5, method="above_threshold", calibration="published")
             null = generator.risk.excess(np.zeros(generator.problem.p))
             failed |= bool(auto.mean() > most)
             line = (
@@ -87,7 +92,7 @@ def main() -> None:
                 f"| {certified.mean():.3g} | {excess.mean():.2g} | {refused} |"
             )
             for method in ("auto", "certified") if options.violations else ():
-                _, many, _ = runs(generator, problem, options.violations, method=method, **shared)
+                _, many, _ = runs(generator, alpha, options.violations, method=method)
                 above = int((many > alpha).sum())
                 p_value = stats.binomtest(above, options.violations, GAMMA, alternative="greater").pvalue
                 failed |= bool(p_value < 1e-3)

@@ -16,38 +16,26 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from expost import (
-    AccuracyNotReached,
-    LogisticLoss,
-    Loss,
-    Problem,
-    Rows,
-    SeededSource,
-    SquaredLoss,
-    TargetUnreachable,
-    __version__,
-)
-from expost.search.generators import make_generator
-from expost.search.run import run
+from expost import AccuracyNotReached, ExcessRisk, TargetUnreachable, __version__
+from expost.data import Rows
+from expost.erm import LogisticLoss, Loss, Problem, SquaredLoss
+from expost.mechanisms import Covariance, Mechanism, Output
+from expost.noise import SeededSource
+from expost.search import run_search
 
 RESULT = Path(__file__).parent / "results" / "promise_kept.md"
 LAMBDA, GAMMA, ONE = 0.05, 0.1, 1 << 20
 
-# label, loss, perturbation, options
-SEARCHES: list[tuple[str, Loss, str, dict[str, str]]] = [
-    ("ridge, auto", SquaredLoss(), "covariance", {"method": "auto"}),
-    ("ridge, certified", SquaredLoss(), "covariance", {"method": "certified"}),
-    ("ridge, stationarity", SquaredLoss(), "covariance", {"method": "stationarity"}),
-    ("ridge, above threshold", SquaredLoss(), "covariance", {"method": "above_threshold"}),
-    ("logistic, auto", LogisticLoss(), "output", {"method": "auto"}),
-    ("logistic, auto, spherical", LogisticLoss(), "output", {"method": "auto", "noise": "spherical"}),
-    ("logistic, stationarity", LogisticLoss(), "output", {"method": "stationarity"}),
-    (
-        "logistic, above threshold, spherical",
-        LogisticLoss(),
-        "output",
-        {"method": "above_threshold", "noise": "spherical"},
-    ),
+# label, loss, mechanism, method
+SEARCHES: list[tuple[str, Loss, Mechanism, str]] = [
+    ("ridge, auto", SquaredLoss(), Covariance(), "auto"),
+    ("ridge, certified", SquaredLoss(), Covariance(), "certified"),
+    ("ridge, stationarity", SquaredLoss(), Covariance(), "stationarity"),
+    ("ridge, above threshold", SquaredLoss(), Covariance(), "above_threshold"),
+    ("logistic, auto", LogisticLoss(), Output(), "auto"),
+    ("logistic, auto, spherical", LogisticLoss(), Output("spherical"), "auto"),
+    ("logistic, stationarity", LogisticLoss(), Output(), "stationarity"),
+    ("logistic, above threshold, spherical", LogisticLoss(), Output("spherical"), "above_threshold"),
 ]
 
 
@@ -88,23 +76,23 @@ def main() -> None:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     failed = False
-    for label, loss, perturbation, settings in SEARCHES:
+    for label, loss, mechanism, method in SEARCHES:
         for name, x, y in awkward():
             rows = rows_of(x, y, loss)
-            settled = {"n": rows.n, "p": rows.p, "regularization": LAMBDA, "failure_probability": GAMMA}
-            generator = make_generator(rows, Problem.of(loss, excess_risk=1.0, **settled), perturbation)  # type: ignore[arg-type]
+            problem = Problem.of(loss, n=rows.n, p=rows.p, regularization=LAMBDA)
+            generator = mechanism.on(rows, problem)
             null = generator.risk.excess(np.zeros(rows.p))
             alpha = max(null / 3, 0.002)
-            problem = Problem.of(loss, excess_risk=alpha, **settled)  # type: ignore[arg-type]
             excess, refused = [], 0
             for seed in range(options.runs):
                 try:
-                    release = run(
+                    release = run_search(
                         generator,
                         problem,
-                        perturbation=perturbation,  # type: ignore[arg-type]
+                        ExcessRisk(alpha),
+                        method=method,
+                        failure_probability=GAMMA,
                         random_state=SeededSource([seed, 17]),
-                        **settings,  # type: ignore[arg-type]
                     )
                 except (AccuracyNotReached, TargetUnreachable):
                     refused += 1

@@ -15,16 +15,10 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from expost import (
-    AboveThreshold,
-    AccuracyNotReached,
-    ErrorQuery,
-    NoisePath,
-    Release,
-    calibrate,
-    geometric_levels,
-    search,
-)
+from expost import AccuracyNotReached, Release
+from expost.noise import NoisePath
+from expost.search import geometric_levels, search_path
+from expost.stopping import AboveThreshold, ErrorMeasure, calibrate
 
 # Replacing one row takes it out of one bin and puts it into another: two counts move by one each.
 COUNTS_SENSITIVITY = 2
@@ -51,13 +45,13 @@ def private_histogram(
     def worst_deviation(noisy: NDArray[np.int64]) -> float:
         return float(min(int(abs(noisy - counts).max()), LARGEST_ERROR))
 
-    query = ErrorQuery(worst_deviation, sensitivity=ERROR_SENSITIVITY)
+    error = ErrorMeasure(worst_deviation, sensitivity=ERROR_SENSITIVITY)
     test = calibrate(
         "tight",
         target=max_error,
         failure_probability=failure_probability,
         n_tests=n_levels,
-        sensitivity=query.effective_sensitivity,
+        sensitivity=error.effective_sensitivity,
     )
     last = max_epsilon - test.epsilon
     if last <= 0:
@@ -66,7 +60,7 @@ def private_histogram(
     # One seed may not serve two sources: the test would know the noise it is testing.
     seeds = (None, None) if random_state is None else (2 * random_state, 2 * random_state + 1)
     path = NoisePath(counts, COUNTS_SENSITIVITY, levels, random_state=seeds[0])
-    return search(path, None, AboveThreshold(query, test, n_levels, random_state=seeds[1]))
+    return search_path(path, AboveThreshold(error, test, n_levels, random_state=seeds[1]))
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from expost import HuberLoss, LogisticLoss, Rows, SquaredLoss
+from expost.data import Rows
+from expost.erm import HuberLoss, LogisticLoss, SquaredLoss
 from expost.erm import distinct as module
 from expost.erm.distinct import distinct
 from expost.erm.measures import MeanSquareByRows, errors, to_grid

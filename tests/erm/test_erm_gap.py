@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from expost.erm.gap import GapScale
 from expost.erm.losses import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
 from expost.erm.minimise import minimise
 from expost.erm.risk import GeneralRisk
+from expost.erm.sensitivity.gap import GapScale
 
 LOSSES = [SquaredLoss(), LogisticLoss(), HuberLoss(0.5), SmoothedHingeLoss(0.5)]
 

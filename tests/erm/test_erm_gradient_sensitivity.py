@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from expost.erm import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
-from expost.erm.gradient_sensitivity import gradient_sensitivity
 from expost.erm.losses import Loss
+from expost.erm.sensitivity.gradient import gradient_sensitivity
 
 LOSSES = [SquaredLoss(), LogisticLoss(), HuberLoss(0.3), SmoothedHingeLoss(0.5)]
 
@@ -50,7 +50,7 @@ def test_smaller_than_twice_the_slope():
 
 def test_grid_against_closed_form():
     """The cells that bound other losses, given the squared loss's slope, agree with its closed form from above."""
-    from expost.erm.gradient_sensitivity import _by_cells
+    from expost.erm.sensitivity.gradient import _by_cells
 
     class Renamed(SquaredLoss):
         name = "squared by cells"

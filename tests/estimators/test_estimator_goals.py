@@ -14,7 +14,7 @@ from expost import (
     RelativeExcessRisk,
     Release,
 )
-from expost.summary import summary
+from expost.cli.summary import summary
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 10, (20_000, 2))

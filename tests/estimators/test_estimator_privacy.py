@@ -12,12 +12,14 @@ import pytest
 from estimator_helpers import loose_logistic, loose_ridge, regression_data
 from sklearn.base import clone
 
-from expost import AccuracyNotReached, LogisticLoss, Preparation, Release, SquaredLoss, curator_view, sums_of
+from expost import AccuracyNotReached, Preparation, Release
 from expost.data import resolve_bounds
+from expost.erm import LogisticLoss, SquaredLoss, sums_of
+from expost.search import compare_with_optimum
 
 X, Y = regression_data(300)
 LABELS = Y > 0
-FITTED = {"coef_", "intercept_", "release_", "n_features_in_"}
+FITTED = {"coef_", "intercept_", "release_", "preparation_", "n_features_in_"}
 RECIPES = {
     "regression": Preparation(resolve_bounds(1.0, 3), 3.0, (-1.0, 1.0), intercept_weight=0, n_columns=3),
     "classification": Preparation(resolve_bounds(1.0, 3), 3.0, None, intercept_weight=0, n_columns=3),
@@ -66,13 +68,13 @@ def numbers_in_pickle(data: bytes) -> set[float]:
 def secrets(task: str) -> dict[str, np.ndarray]:
     if task == "regression":
         rows = RECIPES[task].prepare_regression(X, Y)
-        optimum = curator_view(rows, None, SquaredLoss(), regularization=1.0).optimum
+        optimum = compare_with_optimum(rows, None, SquaredLoss(), regularization=1.0).optimum
         sums = sums_of(rows)
         exact = {name: np.asarray(value, dtype=float) for name, value in vars(sums).items() if np.ndim(value)}
         assert exact, "sums have arrays"
     else:
         rows = RECIPES[task].prepare_classification(X, LABELS, (False, True))
-        optimum = curator_view(rows, None, LogisticLoss(), regularization=1.0).optimum
+        optimum = compare_with_optimum(rows, None, LogisticLoss(), regularization=1.0).optimum
         exact = {}
     coef, _ = RECIPES[task].to_caller_units(optimum)
     scaled = {name: value / 2**40 for name, value in exact.items()}

@@ -17,14 +17,14 @@ from expost import (
     NotPrivateWarning,
     Preparation,
     Release,
-    SquaredLoss,
     compose,
-    curator_view,
 )
 from expost.data import resolve_bounds
+from expost.erm import Problem, SquaredLoss
 from expost.estimators._base import BAD_ROWS_NOT_COVERED, PROMISE_SCOPE
 from expost.estimators.logistic import CLASSES_NOT_COVERED
-from expost.search.theory import covariance_epsilon
+from expost.mechanisms import Covariance
+from expost.search import compare_with_optimum
 
 X, Y = regression_data(2000)
 LABELS = Y > 0
@@ -89,7 +89,7 @@ def test_the_default_calibration_meets_its_target():
     ).fit(X, y)
     assert model.release_.calibration == "tight"
     recipe = Preparation(resolve_bounds(1.0, 3), 3.0, (-1.0, 1.0), intercept_weight=0, n_columns=3)
-    truth = curator_view(recipe.prepare_regression(X, y), model.release_, SquaredLoss(), regularization=0.05)
+    truth = compare_with_optimum(recipe.prepare_regression(X, y), model.release_, SquaredLoss(), regularization=0.05)
     assert truth.excess_risk <= target < truth.null_excess_risk + target
     assert model.release_.epsilon < 1
 
@@ -145,14 +145,16 @@ def test_more_budget_fits_better():
 
 def test_theory_spends_what_the_theorem_says():
     release = loose_ridge(method="theory", excess_risk=0.5).fit(X, Y).release_
-    radius = release.promise.radius
-    assert release.epsilon == covariance_epsilon(0.5, n=2000, p=3, radius=radius)
+    paper = {"regularization": 1.0, "radius": release.promise.radius, "paper_constants": True}
+    problems = {p: Problem.of(SquaredLoss(), n=2000, p=p, **paper) for p in (3, 4)}
+    assert problems[3].radius == release.promise.radius
+    assert release.epsilon == Covariance().theory_epsilon(problems[3], 0.5)
     assert release.epsilon_test == 0
     assert "expected excess" in release.promise.statement
     assert release.promise.failure_probability is None
     # the constant column counts as a column
     constant = loose_ridge(method="theory", excess_risk=0.5, fit_intercept=True).fit(X, Y).release_
-    assert constant.epsilon == covariance_epsilon(0.5, n=2000, p=4, radius=radius)
+    assert constant.epsilon == Covariance().theory_epsilon(problems[4], 0.5)
 
 
 @BOTH
@@ -236,7 +238,7 @@ def test_releasing_the_optimum_warns_and_reports_no_privacy(make, y):
     assert Release.from_json(release.to_json()) == release
     if make is loose_ridge:
         recipe = Preparation(resolve_bounds(1.0, 3), 3.0, (-1.0, 1.0), intercept_weight=0, n_columns=3)
-        truth = curator_view(recipe.prepare_regression(X, y), release, SquaredLoss(), regularization=0.05)
+        truth = compare_with_optimum(recipe.prepare_regression(X, y), release, SquaredLoss(), regularization=0.05)
         np.testing.assert_allclose(release.hypothesis, truth.optimum, atol=1e-6)
 
 
@@ -360,7 +362,7 @@ def test_the_default_method_costs_a_fraction_of_the_tested_one():
     assert auto.calibration is None
     assert auto.parameters["reasons"]
     recipe = Preparation(resolve_bounds(1.0, 3), 3.0, (-1.0, 1.0), intercept_weight=0, n_columns=3)
-    truth = curator_view(recipe.prepare_regression(X, y), auto, SquaredLoss(), regularization=0.02)
+    truth = compare_with_optimum(recipe.prepare_regression(X, y), auto, SquaredLoss(), regularization=0.02)
     assert truth.null_excess_risk > 3 * target
     assert truth.excess_risk <= target
     assert auto.epsilon < 0.3 * tested.epsilon

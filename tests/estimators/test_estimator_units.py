@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from expost import Preparation, SquaredLoss, cov_nr, curator_view, output_nr
+from expost import Preparation, cov_nr, output_nr
 from expost.data import resolve_bounds
+from expost.erm import SquaredLoss
+from expost.search import compare_with_optimum
 
 FEW = settings(max_examples=25, deadline=None, derandomize=True)
 ends = st.tuples(st.floats(-100, 100), st.floats(0.1, 100)).map(lambda pair: (pair[0], pair[0] + pair[1]))
@@ -111,7 +113,7 @@ def test_excess_risk_and_penalty_are_stated_in_both_units(intercept):
     recipe = Preparation(
         resolve_bounds((low, high), 2), 2.0, target, intercept_weight=0.25 if intercept else 0.0, n_columns=2
     )
-    truth = curator_view(recipe.prepare_regression(X, y), release, SquaredLoss(), regularization=0.2)
+    truth = compare_with_optimum(recipe.prepare_regression(X, y), release, SquaredLoss(), regularization=0.2)
     gap = objective(model.coef_, model.intercept_) - objective(*recipe.to_caller_units(truth.optimum))
     assert gap / half**2 == pytest.approx(truth.excess_risk, rel=1e-4)
     assert 0 < truth.excess_risk <= 3.0

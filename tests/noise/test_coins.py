@@ -10,8 +10,7 @@ from scipy import stats
 
 from expost.noise import SeededSource, bernoulli
 from expost.noise.coins import below, flip
-
-from .exact import RARE, ScriptedSource
+from tests.noise.helpers import RARE, ScriptedSource
 
 BIASES = [Fraction(1, 3), Fraction(0.1), Fraction(1, 2**16), Fraction(1, 2**40), 1 - Fraction(1, 7**9)]
 

@@ -10,8 +10,7 @@ from scipy import stats
 
 from expost.noise import SeededSource, discrete_laplace, geometric, laplace
 from expost.noise.laplace import digit_table, laplace_at, rate_of
-
-from .exact import (
+from tests.noise.helpers import (
     RARE,
     ScriptedSource,
     chi_square,

@@ -11,8 +11,7 @@ import pytest
 
 from expost.noise import NoisePath, SecureSource, SeededSource, path
 from expost.noise.laplace import rate_of
-
-from .exact import RARE, ScriptedSource, chi_square, keep_floor, laplace_pmf, laplace_table, word_of
+from tests.noise.helpers import RARE, ScriptedSource, chi_square, keep_floor, laplace_pmf, laplace_table, word_of
 
 LEVELS = [0.3, 0.5, 1.0, 2.0, 3.0]
 SIZE = 150_000

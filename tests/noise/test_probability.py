@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from expost.noise.laplace import rate_of
 from expost.noise.probability import certain_floor, digit_bits, digit_words, exponential_bits, keep_bits
-
-from .exact import digit_floor, exponential_floor, keep_floor
+from tests.noise.helpers import digit_floor, exponential_floor, keep_floor
 
 GRID = 2**41
 RATES = [

@@ -15,8 +15,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
 from expost.noise import NoisePath, SecureSource, SeededSource, WordSource, resolve_source
-
-from .exact import RARE, chi_square
+from tests.noise.helpers import RARE, chi_square
 
 
 def quadruples(words):

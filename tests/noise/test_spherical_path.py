@@ -14,8 +14,7 @@ from scipy import stats
 from expost.noise import NoisePath, SeededSource, SphericalPath, spherical_path
 from expost.noise.path import LevelValue
 from expost.noise.spherical import spherical_noise
-
-from .exact import RARE
+from tests.noise.helpers import RARE
 
 LEVELS = [0.3, 0.6, 3.0]
 DELTA = 2.0

@@ -11,7 +11,7 @@ from expost.cli.progress import Progress
 from expost.cli.summary import summary
 from expost.datasets.household import HOUSEHOLD_BOUNDS, TARGET_BOUNDS, make_household_energy
 from expost.estimators import AccuracyFirstRidge, curator_view
-from expost.exceptions import AccuracyNotReached
+from expost.exceptions import AccuracyNotReached, SearchInterrupted
 
 REFUSED = 3
 EXCESS_RISK = 0.005
@@ -52,6 +52,8 @@ def run_demo(n: int = 200_000, *, random_state: int | None = None) -> tuple[str,
     except AccuracyNotReached as refusal:
         chance = "The noise decided against every level, as it does in at most about one run of twenty. Run it again."
         return "refused", f"{asked}\n\n{summary(refusal.release)}\n\n{chance}"
+    except SearchInterrupted as interruption:
+        return "refused", f"{asked}\n\n{summary(interruption.release)}\n\n{interruption}"
 
     truth = curator_view(model, pa.table(columns), y)
     looked = (

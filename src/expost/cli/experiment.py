@@ -10,6 +10,7 @@ from typing import Any
 
 from expost.cli.main import WRONG
 from expost.cli.options import print_text
+from expost.exceptions import SearchInterrupted
 
 FAILED = 1
 INTERRUPTED = 130
@@ -36,7 +37,9 @@ def run_experiment_command(options: argparse.Namespace, load: Any, command: str,
     folder = options.output or default_folder.with_name(default_folder.name + ("-quick" if options.quick else ""))
     try:
         print_text(_experiment(options, load, command, folder))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SearchInterrupted) as error:
+        if isinstance(error, SearchInterrupted) and error.by != KeyboardInterrupt.__name__:
+            raise  # a trial failed: nobody's doing, and not to be passed over
         kept = f"finished trials are kept in {folder}, the same command goes on from there"
         print(f"expost: interrupted; {kept}", file=sys.stderr)
         return INTERRUPTED

@@ -28,8 +28,8 @@ REFUSED = 3  # the search refused: not a mistake of the caller's, but no model e
 
 DESCRIPTION = (
     "Find the most private model that meets an accuracy target. Bounds are public knowledge you state; "
-    "none is read off the data. Exit status: 0 released, 3 refused (with its cost), 2 an error and nothing spent, "
-    "1 released or refused, but --output could not be written."
+    "none is read off the data. Exit status: 0 released, 3 refused or interrupted (with its cost), 2 an error and "
+    "nothing spent, 1 released or refused, but --output could not be written."
 )
 
 
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         with warnings.catch_warnings(record=True) as noted, Progress() as progress:
             warnings.simplefilter("always")
-            release = _search(options, progress)
+            release, complaint = _search(options, progress)
     except (ValueError, TypeError, OSError) as error:
         print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
         return WRONG
@@ -111,8 +111,8 @@ def run(options: argparse.Namespace) -> int:
     if options.output is not None:
         try:
             _write_whole(options.output, release.to_json() + "\n")
-        except OSError as error:
-            failure = error
+        except (OSError, KeyboardInterrupt) as error:
+            failure = str(error) or "interrupted"
     print_text(release.to_json() if options.json else _summary(release))
     if failure is not None:
         print(
@@ -120,13 +120,14 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return NOT_WRITTEN
-    if release.status == "released":
+    if not complaint:
         return 0
-    print(f"expost: refused. {ADVICE}", file=sys.stderr)
+    print(f"expost: {complaint}", file=sys.stderr)
     return REFUSED
 
 
-def _search(options: argparse.Namespace, progress: Progress) -> Release:
+def _search(options: argparse.Namespace, progress: Progress) -> tuple[Release, str]:
+    """Return the outcome, and what to say about it if no model is released."""
     goal = stated_goal(options)
     if goal is None and options.method != "fixed":
         raise ValueError(
@@ -152,10 +153,11 @@ def _search(options: argparse.Namespace, progress: Progress) -> Release:
     model = _model(options, table, goal)
     progress.stage("searching")
     try:
-        release: Release = model.fit(_frame(table), table.y).release_
-    except (AccuracyNotReached, SearchInterrupted) as outcome:
-        release = outcome.release
-    return release
+        return model.fit(_frame(table), table.y).release_, ""
+    except AccuracyNotReached as refusal:
+        return refusal.release, f"refused. {ADVICE}"
+    except SearchInterrupted as interruption:
+        return interruption.release, f"{interruption}"
 
 
 def _summary(release: Release) -> str:

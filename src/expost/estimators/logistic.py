@@ -202,7 +202,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
             "class labels were read off the data, which the privacy guarantee does not cover; pass "
             "classes=(negative, positive)",
             InferredClassesWarning,
-            stacklevel=3,
+            stacklevel=5,
         )
         return found, (CLASSES_NOT_COVERED,)
 

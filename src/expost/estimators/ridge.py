@@ -56,7 +56,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         which and why; ``"above_threshold"`` and ``"doubling"`` are the paper's, which pay for testing the risk.
         ``"fixed"`` searches nothing, spends ``max_epsilon`` and promises no accuracy.
     calibration : {"tight", "theorem", "published"}, default="tight"
-        How the test is calibrated; see :func:`expost.calibrate`.
+        How the test is calibrated; see :func:`expost.stopping.calibrate`.
     noise : {"laplace", "spherical"}, default="laplace"
         Exact discrete Laplace noise; or, for ``perturbation="output"``, spherical noise: up to √2 times less noise for
         the same ε, with any method, but analysed over the reals and so not exact. ``release_.noise`` says which.

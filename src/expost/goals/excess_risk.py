@@ -36,7 +36,7 @@ class ExcessRisk(Goal):
     methods = ("auto", "certified", "stationarity", "above_threshold", "doubling", "theory", "fixed")
 
     def __post_init__(self) -> None:
-        self.settle("at_most", math.inf)
+        self.settle("at_most", math.inf, called="excess_risk")
 
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the risk."""

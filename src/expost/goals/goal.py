@@ -48,10 +48,13 @@ class Goal(ABC):
     #: Methods that can meet it.
     methods: ClassVar[tuple[str, ...]]
 
-    def settle(self, name: str, end: float = 1.0) -> None:
-        """Check that a field lies strictly between 0 and ``end``, and make it a float of full precision."""
+    def settle(self, name: str, end: float = 1.0, *, called: str | None = None) -> None:
+        """Check that a field lies strictly between 0 and ``end``, and make it a float of full precision.
+
+        ``called`` is what callers state it by, where that is not the field's name.
+        """
         # in single precision limits would be off by more than their slack
-        object.__setattr__(self, name, validation.share(name, getattr(self, name), end=end))
+        object.__setattr__(self, name, validation.share(called or name, getattr(self, name), end=end))
 
     def check(self, loss: Loss, *, method: str, calibration: str, on_failure: str) -> None:
         """Raise a helpful error unless the goal, the loss and the method go together."""

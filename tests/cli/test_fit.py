@@ -11,12 +11,12 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from cli_helpers import BOUNDS, CLASSIFICATION, COLUMNS, QUICK, REGRESSION, call, table, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expost import AccuracyFirstRidge, Release
-from expost.summary import WIDTH, summary, up
+from expost.cli.summary import WIDTH, summary, up
+from tests.cli.helpers import BOUNDS, CLASSIFICATION, COLUMNS, QUICK, REGRESSION, call, table, write
 
 # the test is paid for and leaves almost nothing to the noise: the hypotheses are noise and are refused
 HOPELESS = ["--excess-risk", "0.05", "--regularization", "1", "--method", "above_threshold"]
@@ -144,7 +144,7 @@ def test_a_file_that_cannot_be_written_after_all_does_not_lose_the_release(tmp_p
         raise OSError("no space left on device")
 
     path, output = write(tmp_path), tmp_path / "release.json"
-    monkeypatch.setattr("expost.cli.os.replace", full)
+    monkeypatch.setattr("expost.cli.fit.os.replace", full)
     said = call(capsys, "fit", path, *REGRESSION, *QUICK, "--seed", 1, "--json", "--output", output)
     assert said.status == 1  # neither "released" nor "nothing spent"
     assert Release.from_json(said.out).status == "released"

@@ -12,13 +12,13 @@ from importlib import metadata
 
 import numpy as np
 import pytest
-from cli_helpers import QUICK, REGRESSION, call, write
 
-import expost.demo
-import expost.progress
+import expost.cli.demo
+import expost.cli.progress
 from expost import AccuracyFirstRidge, AccuracyNotReached, Release
+from expost.cli.progress import Progress
 from expost.datasets.household import HOUSEHOLD_BOUNDS, TARGET_BOUNDS, make_household_energy
-from expost.progress import Progress
+from tests.cli.helpers import QUICK, REGRESSION, call, write
 
 
 def test_version(capsys):
@@ -73,10 +73,10 @@ def test_the_demo_runs_without_pandas_and_tells_the_truth_beside():
 
 
 def test_a_seeded_demo_meets_its_target():
-    status, text = expost.demo.run_demo(random_state=0)
+    status, text = expost.cli.demo.run_demo(random_state=0)
     assert status == "released"
     achieved = float(text.split("excess risk achieved")[1].split(",")[0])
-    assert 0 <= achieved <= expost.demo.EXCESS_RISK
+    assert 0 <= achieved <= expost.cli.demo.EXCESS_RISK
     assert "SEEDED SIMULATION" in text
 
 
@@ -128,7 +128,7 @@ def wait_for(stream, text):
 
 
 def test_long_work_names_each_stage_once_in_a_log(monkeypatch):
-    monkeypatch.setattr(expost.progress, "_PATIENCE", 0.02)
+    monkeypatch.setattr(expost.cli.progress, "_PATIENCE", 0.02)
     stream = io.StringIO()
     with Progress(stream) as progress:
         for stage in ("reading data", "searching"):
@@ -141,7 +141,7 @@ def test_long_work_names_each_stage_once_in_a_log(monkeypatch):
 
 
 def test_a_terminal_gets_one_line_that_is_wiped(monkeypatch):
-    monkeypatch.setattr(expost.progress, "_PATIENCE", 0.02)
+    monkeypatch.setattr(expost.cli.progress, "_PATIENCE", 0.02)
     stream = Terminal()
     with Progress(stream) as progress:
         progress.stage("searching")
@@ -165,7 +165,7 @@ def test_a_long_fit_shows_life_on_stderr_and_only_there(tmp_path, capsys, monkey
         time.sleep(0.2)
         return fit(self, X, y)
 
-    monkeypatch.setattr(expost.progress, "_PATIENCE", 0.02)
+    monkeypatch.setattr(expost.cli.progress, "_PATIENCE", 0.02)
     monkeypatch.setattr(AccuracyFirstRidge, "fit", slow)
     said = call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK, "--seed", 1, *arguments)
     assert said.status == 0

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from experiment_tools import small_plan, small_task
 
 from expost.experiments.bar import Bar
 from expost.experiments.curves import Facts, curve
@@ -13,6 +12,7 @@ from expost.experiments.methods import LOGISTIC, RIDGE
 from expost.experiments.plan import PAPER_ALPHAS, Job, Plan, paper_plan
 from expost.experiments.published import RISK_FACTORS
 from expost.experiments.table import Row
+from tests.experiments.helpers import small_plan, small_task
 
 
 def facts(kind="regression", **changes):
@@ -39,7 +39,7 @@ def test_the_paper_grid():
 
 
 def test_the_published_methods_solve_as_the_authors_do():
-    as_published = [method for method in RIDGE if method.solve == "rescaled"]
+    as_published = [method for method in RIDGE if method.rescaled]
     assert {method.name for method in as_published} == {"reduction-covariance", "doubling-covariance"}
     assert all(method.full_matrix and method.calibration == "published" for method in as_published)
     assert all(method.perturbation == "output" for method in LOGISTIC)

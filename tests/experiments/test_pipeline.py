@@ -6,16 +6,18 @@ import struct
 
 import numpy as np
 import pytest
-from experiment_tools import contents, small_plan, small_task
 
-from expost import Problem, SeededSource, SquaredLoss
+from expost import ExcessRisk, SearchInterrupted
 from expost.cli import main
 from expost.datasets.paper import Dataset
+from expost.erm import Problem, SquaredLoss
 from expost.experiments import SIMULATION, Plan, Task, run_experiment
 from expost.experiments.methods import RIDGE
+from expost.experiments.rescaled import RescaledCovariance
 from expost.experiments.table import COLUMNS, FINAL, read_rows
-from expost.search.generators import make_generator
-from expost.search.run import run
+from expost.noise import SeededSource
+from expost.search import run_search
+from tests.experiments.helpers import contents, small_plan, small_task
 
 FILES = {f"{name}.{kind}" for name in ("privacy", "accuracy", "split", "norm", "comparison") for kind in ("png", "svg")}
 FILES |= {FINAL, "settings.json", "summary.md"}
@@ -101,20 +103,14 @@ def test_a_row_can_be_run_again_from_its_seed(tmp_path):
     task, plan = small_task(), small_plan(trials=1)
     rows = {row.key: row for row in run_experiment(task, plan, tmp_path, processes=1)}
     row = rows["reduction-covariance", 0.05, 0]
-    problem = Problem.of(
-        SquaredLoss(),
-        n=task.n,
-        p=task.p,
-        regularization=0.05,
-        excess_risk=0.05,
-        failure_probability=0.1,
-        calibration="published",
-    )
-    generator = make_generator(task.rows(), problem, "covariance", True, "rescaled")
-    release = run(
+    problem = Problem.of(SquaredLoss(), n=task.n, p=task.p, regularization=0.05, paper_constants=True)
+    generator = RescaledCovariance(full_matrix=True).on(task.rows(), problem)
+    release = run_search(
         generator,
         problem,
-        perturbation="covariance",
+        ExcessRisk(0.05),
+        method="above_threshold",
+        failure_probability=0.1,
         calibration="published",
         n_levels=40,
         random_state=SeededSource(row.seed),
@@ -203,3 +199,25 @@ def test_an_interrupt_says_that_nothing_is_lost(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("expost.experiments.runner.run_experiment", interrupted)
     assert compare(tmp_path, "regression", "stopped") == 130
     assert "the same command goes on from there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError()])
+def test_an_interrupt_in_the_midst_of_a_trial(tmp_path, capsys, monkeypatch, error):
+    """By then noise has been drawn, and the search says so; a trial that fails is no interrupt."""
+    words, left = SeededSource.words, [100]
+
+    def draw(self, count):
+        left[0] -= 1
+        if left[0] < 0:
+            raise error
+        return words(self, count)
+
+    monkeypatch.setattr(SeededSource, "words", draw)
+    arguments = (tmp_path, "regression", "stopped", "--processes", "1", "--no-figures")
+    if isinstance(error, KeyboardInterrupt):
+        assert compare(*arguments) == 130
+        assert "the same command goes on from there" in capsys.readouterr().err
+        assert read_rows(tmp_path / "stopped")
+    else:
+        with pytest.raises(SearchInterrupted, match="RuntimeError"):
+            compare(*arguments)

@@ -8,17 +8,17 @@ import time
 from pathlib import Path
 
 import pytest
-from experiment_tools import contents, small_plan, small_task
 
 from expost.experiments import run_experiment
 from expost.experiments.table import FINAL, HEADER, PARTIAL, Journal, Row, read_rows
 from expost.experiments.workers import stream
+from tests.experiments.helpers import contents, small_plan, small_task
 
 GRID = {"alphas": (0.05, 0.1, 0.15, 0.2), "trials": 6, "n_levels": 60}
 RUN = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from experiment_tools import small_plan, small_task
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from tests.experiments.helpers import small_plan, small_task
 from expost.experiments import run_experiment
 run_experiment(small_task(), small_plan(**{GRID!r}), sys.argv[1], processes=2)
 """

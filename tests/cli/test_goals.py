@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from cli_helpers import call, write
 
 from expost import Release
+from tests.cli.helpers import call, write
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,123 @@
+"""A search that does not come to its end: what it cost is shown, with a documented status and without a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from expost import Release
+from expost.noise.source import SecureSource, SeededSource
+from tests.cli.helpers import QUICK, REGRESSION, call, write
+
+SEEDED = [*REGRESSION, *QUICK, "--method", "above_threshold", "--seed", "1"]
+PRIVATE = "12 Elm Street"
+
+
+def interrupt(monkeypatch, error, after=2):
+    """Let the source of noise fail once it has been drawn from that often."""
+    left = [after]
+
+    def failing(words):
+        def draw(self, count):
+            left[0] -= 1
+            if left[0] < 0:
+                raise error
+            return words(self, count)
+
+        return draw
+
+    for source in (SeededSource, SecureSource):
+        monkeypatch.setattr(source, "words", failing(source.words))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(PRIVATE), ValueError(PRIVATE), OSError(PRIVATE)])
+def test_the_cost_is_shown(tmp_path, capsys, monkeypatch, error):
+    path = write(tmp_path)
+    whole = Release.from_json(call(capsys, "fit", path, *SEEDED, "--json").out)
+    interrupt(monkeypatch, error)
+    said = call(capsys, "fit", path, *SEEDED)
+    assert said.status == 3
+    assert said.err.startswith(f"expost: the search was interrupted ({type(error).__name__})")
+    assert f"epsilon = {whole.epsilon_worst_case:.4g} has to be counted as spent" in said.err
+    assert said.err.count("\n") == 1
+    assert "privacy loss paid  ε = " in said.out
+    assert "the search did not come to its end" in said.out
+    assert "coefficients" not in said.out
+    for text in (said.out, said.err):
+        assert "Traceback" not in text
+        assert PRIVATE not in text
+
+
+def test_the_release_as_json_and_in_a_file(tmp_path, capsys, monkeypatch):
+    path, output = write(tmp_path), tmp_path / "release.json"
+    whole = Release.from_json(call(capsys, "fit", path, *SEEDED, "--json").out)
+    interrupt(monkeypatch, KeyboardInterrupt())
+    said = call(capsys, "fit", path, *SEEDED, "--json", "--output", output)
+    assert said.status == 3
+    release = Release.from_json(said.out)
+    assert release.status == "refused"
+    assert release.hypothesis is None
+    assert release.epsilon == release.epsilon_worst_case == whole.epsilon_worst_case > whole.epsilon > 0
+    assert Release.from_json(output.read_text(encoding="utf-8")) == release
+
+
+def test_the_status_is_documented(capsys):
+    assert "3 refused or interrupted" in " ".join(call(capsys, "fit", "--help").out.split())
+
+
+def test_an_interrupt_while_the_file_is_written_does_not_lose_the_release(tmp_path, capsys, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    path, output = write(tmp_path), tmp_path / "release.json"
+    monkeypatch.setattr("expost.cli.fit.os.fsync", stop)
+    said = call(capsys, "fit", path, *SEEDED, "--json", "--output", output)
+    assert said.status == 1
+    assert Release.from_json(said.out).status == "released"
+    assert "(interrupted); keep the release above, it was paid for" in said.err
+    assert [file.name for file in tmp_path.iterdir()] == ["data.csv"]
+
+
+def test_the_demo(capsys, monkeypatch):
+    interrupt(monkeypatch, KeyboardInterrupt())
+    said = call(capsys, "demo")
+    assert said.status == 3
+    assert "privacy loss paid  ε = " in said.out
+    assert "the search was interrupted (KeyboardInterrupt)" in said.out
+    assert "Run it again" not in said.out
+
+
+SIGNAL = """
+import signal, sys
+from expost.cli.main import main
+from expost.noise.source import SeededSource
+
+words, left = SeededSource.words, [2]
+
+def draw(self, count):
+    left[0] -= 1
+    if left[0] < 0:
+        signal.raise_signal(signal.SIGINT)
+    return words(self, count)
+
+SeededSource.words = draw
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_signal_ends_a_process_without_a_traceback(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNAL, "fit", str(write(tmp_path)), *SEEDED, "--json"],
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout)["epsilon"] > 0
+    assert "interrupted (KeyboardInterrupt)" in done.stderr
+    assert "Traceback" not in done.stderr

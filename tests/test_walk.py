@@ -1,0 +1,35 @@
+"""How far one fit walks through the house: every change of room is one a reader has to follow."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).parents[1] / "tools" / "walk.py"
+FURTHEST = 12  # changes of room
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("walk", TOOL)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOLS = load()
+
+
+@pytest.mark.parametrize("name", TOOLS.FITS)
+def test_a_fit_changes_rooms_seldom(name):
+    estimator, options = TOOLS.FITS[name]
+    files = TOOLS.walk(estimator, options)
+    stays = TOOLS.rooms(files)
+    assert len(files) > 20  # it did walk
+    assert {"estimators", "data", "search", "mechanisms", "stopping", "noise", "privacy"} <= set(stays)
+    assert len(stays) - 1 <= FURTHEST, " → ".join(stays)
+
+
+def test_there_are_two_walks():
+    assert len(TOOLS.FITS) == 2
