@@ -166,10 +166,9 @@ def test_releases_are_made_in_one_place():
     assert read == {"privacy/release.py: Release.from_json"}
 
 
-def test_refusals_are_raised_at_the_doors():
+def test_refusals_are_raised_in_one_place():
     """Inside a search a refusal is a release like any other, so that whoever is in between can add to it."""
     assert functions(ast.Raise, "AccuracyNotReached") == {"privacy/account.py: released"}
-    assert functions(ast.Raise, "SearchInterrupted") == {"privacy/account.py: Spending.__exit__"}
 
 
 def test_public_names_are_where_the_package_says():
