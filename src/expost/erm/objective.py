@@ -46,6 +46,12 @@ def gradient_rounding(loss: Loss, n: int, p: int, lam: float, norm: float, mean_
     return INFLATION * bound
 
 
+def check_shapes(X: FloatArray, y: FloatArray) -> None:
+    """Raise unless there are n rows of p columns and n targets."""
+    if np.ndim(X) != 2 or np.shape(y) != np.shape(X)[:1] or min(np.shape(X)) < 1:
+        raise ValueError("X must have shape (n, p) and y shape (n,), with n, p >= 1")
+
+
 class Objective(Private):
     """The objective over given rows. Private.
 
@@ -66,8 +72,7 @@ class Objective(Private):
     def __init__(self, loss: Loss, X: FloatArray, y: FloatArray, lam: float, counts: FloatArray | None = None) -> None:
         X = np.ascontiguousarray(X, dtype=np.float64)
         y = np.ascontiguousarray(y, dtype=np.float64)
-        if X.ndim != 2 or y.shape != X.shape[:1] or X.shape[0] < 1 or X.shape[1] < 1:
-            raise ValueError("X must have shape (n, p) and y shape (n,), with n, p >= 1")
+        check_shapes(X, y)
         if not 0.0 < lam < math.inf:
             raise ValueError("lam must be positive and finite")
         self.loss, self.X, self.y, self.lam = loss, X, y, lam
