@@ -41,6 +41,7 @@ from expost.erm.objective import Gradient, Objective, gradient_rounding
 from expost.erm.tolerances import radius_tolerance
 from expost.erm.units import array_to_units, norm, to_floats, to_units
 
+_MOST = 1e100  # beyond, numbers made of these leave what floating point holds
 _STEEPEST = 1e7  # (c + λ)/λ beyond which the theorem's number of steps is no comfort
 
 
@@ -49,8 +50,10 @@ def require_reachable(loss: Loss, n: int, p: int, lam: float, radius: float | No
 
     It is for every loss that provides ``derivative_in_units``, as the library's do.
     """
-    if not math.isfinite((loss.curvature + lam) / lam):
+    if not (loss.curvature + lam) / lam <= _MOST:
         raise ValueError(f"lam = {lam:.3g} is too small for a loss of curvature {loss.curvature:.3g}")
+    if radius is not None and not 1.0 / _MOST <= radius <= _MOST:
+        raise ValueError(f"radius = {radius:.3g} is too extreme; it must lie between {1.0 / _MOST:g} and {_MOST:g}")
     if loss.has_units:
         return
     far = radius is None and _error(loss, n, p, lam, loss.paper_radius(lam)) > lam * loss.radius(lam) / 200.0
@@ -74,7 +77,8 @@ def descent_steps(loss: Loss, n: int, p: int, lam: float, radius: float | None =
     first = _error(loss, n, p, lam, loss.paper_radius(lam) if radius is None else radius)
     last = _error(loss, n, p, lam, loss.radius(lam) if radius is None else radius)
     far = max(0.0, math.log(lam) + math.log(loss.null_value) - 2.0 * math.log(first))
-    return math.ceil(2.0 ** _shift(loss, lam, radius) / lam * (2.0 * far + 130.0 * (first / last) ** 2)) + 3
+    steps = math.ldexp(1.0, _shift(loss, lam, radius)) / lam * (2.0 * far + 130.0 * (first / last) ** 2)
+    return math.ceil(min(steps, 1e300)) + 3
 
 
 def descend(

@@ -157,6 +157,7 @@ class RidgeErrors:
             raise ValueError("lam must be positive and finite")
         if not self.radius > 0.0:
             raise ValueError("radius must be positive")
+        require_reachable(SquaredLoss(), 1, self.p, self.lam, None if math.isinf(self.radius) else self.radius)
 
     @cached_property
     def norm(self) -> float:

@@ -145,8 +145,8 @@ def minimise(
     check_shapes(X, y)
     n, p = len(y) if counts is None else int(counts.sum()), X.shape[1]
     public = GeneralErrors(loss, n, p, lam, radius, math.nan if tolerance is None else tolerance)
+    descent = _Descent(public)
     objective = Objective(loss, X, y, lam, counts)
-    descent = _Descent(objective, public)
     theta = np.zeros(p)
     for _ in range(_MAX_ITERATIONS):
         u = objective.predictions(theta)
@@ -159,15 +159,19 @@ def minimise(
             break
         theta = following
         descent.iterations += 1
-    return descent.by_other_means(theta)
+    return descent.by_other_means(objective, theta)
 
 
 class _Descent:
     """Where a search for the minimiser stands: what was asked for and how many steps it took."""
 
-    def __init__(self, objective: Objective, public: GeneralErrors) -> None:
-        self._objective, self._public = objective, public
+    def __init__(self, public: GeneralErrors) -> None:
+        self._public = public
         self.ball = math.inf if public.radius is None else public.radius
+        # settled now, so that numbers too extreme for it are refused whether or not the rows would ask for it
+        loss, p, lam, radius = public.loss, public.p, public.lam, public.radius
+        longest = exact_steps(loss, p, lam, radius) if loss.has_units else 0
+        self._at_any_price = longest <= descent_steps(loss, public.n, p, lam, radius)
         self.iterations = 0
 
     def accepted(self, theta: FloatArray, gradient: Gradient, *, careful: bool = False) -> Minimum | None:
@@ -189,13 +193,11 @@ class _Descent:
             distance_bound=public.distance_bound,
         )
 
-    def by_other_means(self, start: FloatArray) -> Minimum:
+    def by_other_means(self, objective: Objective, start: FloatArray) -> Minimum:
         """Return the minimum where Newton's method in floating point did not find it."""
-        objective, public = self._objective, self._public
-        shape = (public.loss, public.p, public.lam, public.radius)
+        public = self._public
         if public.loss.has_units:
-            cheaper = descent_steps(public.loss, public.n, *shape[1:]) < exact_steps(*shape)
-            theta = exact_minimiser(objective, public.radius, start, at_any_price=not cheaper)
+            theta = exact_minimiser(objective, public.radius, start, at_any_price=self._at_any_price)
             if theta is not None:
                 gradient = objective.gradient(theta, objective.predictions(theta))
                 found = self.accepted(theta, gradient, careful=True)
