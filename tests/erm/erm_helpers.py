@@ -64,3 +64,18 @@ def in_ball(rng: np.random.Generator, p: int, radius: float) -> Floats:
     direction = rng.normal(size=p)
     scale = 1.0 if rng.random() < 0.5 else rng.random()
     return np.asarray(direction * (scale * radius / np.linalg.norm(direction)))
+
+
+def hostile_problem(rng: np.random.Generator, loss: Loss, kinds: int, p: int, n: int) -> tuple[Floats, Floats, Floats]:
+    """Nearly collinear kinds of rows, and how many rows are of each: hardly any curvature across them."""
+    base = rng.normal(size=p)
+    base /= np.abs(base).sum()
+    length = ONE * rng.uniform(0.3, 0.95, size=(kinds, 1)) * rng.choice([-1.0, 1.0], size=(kinds, 1))
+    spread = 10.0 ** rng.uniform(0.0, 4.0)
+    aside = rng.normal(size=(kinds, p)) if rng.random() < 0.5 else rng.normal(size=(kinds, 1)) * rng.normal(size=p)
+    x = np.rint(length * base + spread * aside)
+    x = np.trunc(x * np.minimum(1.0, ONE / np.maximum(1.0, np.abs(x).sum(axis=1, keepdims=True)))) / ONE
+    real = np.rint(rng.uniform(-ONE, ONE, size=kinds)) / ONE
+    y = np.where(real >= 0.0, 1.0, -1.0) if loss.labels == "binary" else real
+    counts = 1.0 + rng.multinomial(n - kinds, rng.dirichlet(np.full(kinds, 0.4)))
+    return x, y, counts

@@ -12,7 +12,6 @@ from scipy.optimize import minimize as scipy_minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from expost.erm import (
-    ConvergenceError,
     HuberLoss,
     LogisticLoss,
     Loss,
@@ -201,7 +200,7 @@ def test_separable_rows_with_hardly_any_regularisation() -> None:
 def test_an_unreachable_tolerance_is_an_error() -> None:
     loss = LogisticLoss()
     x, y = random_problem(np.random.default_rng(9), 100, 3, loss)
-    with pytest.raises(ConvergenceError):
+    with pytest.raises(ValueError, match="tolerance must be finite and at least"):
         minimise(loss, x, y, 0.01, tolerance=1e-18)
     assert minimise(loss, x, y, 0.01, tolerance=1e-3).iterations < minimise(loss, x, y, 0.01).iterations
 
@@ -247,5 +246,4 @@ def test_line_search_makes_the_function_fall(steep: float) -> None:
     area = np.trapezoid([slope(s) for s in np.linspace(0, t, 10_001)], dx=t / 10_000)
     assert 0.0 < t <= 1.0
     assert area < 0.0
-    with pytest.raises(ConvergenceError):
-        step_length(lambda t: 1.0)
+    assert step_length(lambda t: 1.0) == 0.0

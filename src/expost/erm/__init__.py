@@ -5,6 +5,7 @@ pickled and print no values. Private values leave through a release, never from 
 """
 
 from expost.erm.ball import minimise_in_ball
+from expost.erm.error_bounds import ErrorBounds, GeneralErrors, RidgeErrors
 from expost.erm.exceptions import ConvergenceError
 from expost.erm.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
 from expost.erm.minimise import Minimum, default_tolerance, distance_bound, minimise, radius_tolerance
@@ -29,7 +30,9 @@ __all__ = [
     "STATISTICS_SENSITIVITY",
     "SUM_UNIT",
     "ConvergenceError",
+    "ErrorBounds",
     "FixedPointRows",
+    "GeneralErrors",
     "GeneralRisk",
     "HuberLoss",
     "Layout",
@@ -37,6 +40,7 @@ __all__ = [
     "Loss",
     "Minimum",
     "Problem",
+    "RidgeErrors",
     "RidgeRisk",
     "Risk",
     "SmoothedHingeLoss",

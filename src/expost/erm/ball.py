@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from expost.erm._types import FloatArray
+from expost.erm.eigen import symmetric_eigen
 
 _MAX_ITERATIONS = 200
 
@@ -50,15 +51,25 @@ def minimise_in_ball(H: FloatArray, g: FloatArray, radius: float) -> FloatArray:
         raise ValueError("radius must be non-negative")
     if not (np.isfinite(H).all() and np.isfinite(g).all()):
         raise ValueError("H and g must be finite")
+    minimum = minimum_in_ball(H, g, radius)
+    if minimum is None:
+        raise ValueError("without a radius the minimum exists only if H is positive definite")
+    return minimum
+
+
+def minimum_in_ball(H: FloatArray, g: FloatArray, radius: float) -> FloatArray | None:
+    """Return the same, or None where :func:`minimise_in_ball` has an error: the matrix may be private."""
+    if not (np.isfinite(H).all() and np.isfinite(g).all()):
+        return None
     H = 0.5 * (H + H.T)
     if radius == 0.0:
-        return np.zeros(p)
+        return np.zeros(len(g))
     inside = _solve_positive_definite(H, g)
     if inside is not None and float(np.linalg.norm(inside)) <= radius:
         return inside
     if math.isinf(radius):
-        raise ValueError("without a radius the minimum exists only if H is positive definite")
-    values, vectors = np.linalg.eigh(H)
+        return None
+    values, vectors = symmetric_eigen(H)
     return np.asarray(vectors @ _minimise_diagonal(values, vectors.T @ g, radius))
 
 

@@ -91,7 +91,7 @@ class Geometry:
     @cached_property
     def noise(self) -> float:
         """N: noise for slope κ at ε has root mean square 2κN/ε."""
-        return math.fsum(math.cbrt(block.square * block.radius**2) for block in self.blocks) ** 1.5
+        return float(math.fsum(math.cbrt(block.square * block.radius**2) for block in self.blocks) ** 1.5)
 
     def weights(self, epsilon: float, slope: float) -> tuple[float, ...]:
         """Return w_j, which make the noise ε-private for slopes up to κ; their sum is rounded down."""

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.special import expit, lambertw
 
 from expost.erm._rounding import UNIT, round_up
-from expost.erm._types import FloatArray
+from expost.erm._types import AnyArray, FloatArray
+from expost.erm.units import sigmoid, to_units
 
 Labels = Literal["real", "binary"]
 
@@ -68,6 +69,19 @@ class Loss(ABC):
     @abstractmethod
     def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return the second derivative of φ in u elementwise (one of its values at a kink of φ')."""
+
+    def derivative_in_units(self, u: AnyArray, y: AnyArray, bits: int) -> AnyArray:
+        """Return φ' where u, y and the result are integers in units of 2^−bits, off by at most four units.
+
+        Optional. With it the minimiser is found for every λ there can be; without it, for the λ of
+        :func:`expost.erm.descent.require_reachable`, where gradient descent in floating point is certain to end.
+        """
+        raise NotImplementedError
+
+    @property
+    def has_units(self) -> bool:
+        """Whether :meth:`derivative_in_units` is provided."""
+        return type(self).derivative_in_units is not Loss.derivative_in_units
 
     @abstractmethod
     def lipschitz(self, radius: float) -> float:
@@ -156,6 +170,10 @@ class SquaredLoss(Loss):
         """Return u − y."""
         return u - y
 
+    def derivative_in_units(self, u: AnyArray, y: AnyArray, bits: int) -> AnyArray:
+        """Return u − y, exactly."""
+        return u - y
+
     def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return ones."""
         return np.ones_like(u)
@@ -203,6 +221,11 @@ class LogisticLoss(Loss):
     def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return −y/(1 + e^{yu})."""
         return np.asarray(-y * expit(-y * u), dtype=np.float64)
+
+    def derivative_in_units(self, u: AnyArray, y: AnyArray, bits: int) -> AnyArray:
+        """Return −y/(1 + e^{yu})."""
+        sign = np.where(y > 0, 1, -1).astype(object)
+        return np.asarray(-sign * sigmoid(-sign * u, bits))
 
     def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return σ(u)σ(−u)."""
@@ -268,6 +291,11 @@ class HuberLoss(Loss):
     def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return r clipped to [−δ, δ]."""
         return np.clip(u - y, -self.delta, self.delta)
+
+    def derivative_in_units(self, u: AnyArray, y: AnyArray, bits: int) -> AnyArray:
+        """Return r clipped to [−δ, δ]."""
+        delta = to_units(self.delta, bits)
+        return np.asarray(np.minimum(np.maximum(u - y, -delta), delta))
 
     def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return 1 where |r| ≤ δ, else 0."""
@@ -339,6 +367,13 @@ class SmoothedHingeLoss(Loss):
     def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return −y·clip((1 − m)/h, 0, 1)."""
         return -y * np.clip((1.0 - y * u) / self.width, 0.0, 1.0)
+
+    def derivative_in_units(self, u: AnyArray, y: AnyArray, bits: int) -> AnyArray:
+        """Return −y·clip((1 − m)/h, 0, 1)."""
+        sign = np.where(y > 0, 1, -1).astype(object)
+        one, (numerator, denominator) = 1 << bits, self.width.as_integer_ratio()
+        steep = (one - sign * u) * denominator // numerator
+        return np.asarray(-sign * np.minimum(np.maximum(steep, 0), one))
 
     def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return 1/h where 1 − h ≤ m ≤ 1, else 0."""

@@ -1,10 +1,27 @@
 """The minimiser of a regularised loss, unconstrained or in a ball, certified to a public tolerance.
 
-A minimiser found only approximately is a different function of the rows, with a different sensitivity. Here
-the distance to the exact minimiser is bounded by a number that depends on public constants alone, so that
-it can be charged (theory A, "slips"). The method is Newton's with the exact Hessian: each step minimises
-the quadratic model, over the ball if there is one, and a line search on slopes makes it globally
-convergent.
+A minimiser found only approximately is a different function of the rows, with a different
+sensitivity. Here the distance to the exact minimiser is bounded by a number that depends on public
+constants alone, so that it can be charged (theory A, "slips"). The method is Newton's with the
+exact Hessian: each step minimises the quadratic model, over the ball if there is one, and a line
+search on slopes makes it globally convergent.
+
+*No rows make it fail.* An error that some rows raise and their neighbours do not would tell them
+apart, at no charge. In floating point Newton's method can stall: where λ is near the rounding
+errors and rows are nearly dependent, its steps are long and the slope along them drowns. Then, and
+where it runs out of steps,
+
+1. the minimiser is found in integer arithmetic to more digits than float64 has
+   (``expost.erm.exact``): by Newton's method again, and by the ellipsoid method should that fail,
+   which ends after a number of steps known beforehand. The float64 vector nearest to it meets the
+   tolerance (``expost.erm.tolerances``);
+2. a loss that is known in floating point only is minimised by gradient descent, which meets the
+   tolerance in the presence of rounding (``expost.erm.descent``), if λ is not too small for that:
+   ``require_reachable``. Descent is also what the first way ends with where it is certain to be the
+   shorter one.
+
+Numbers for which this is not proved are refused before a row is looked at. How long it takes does
+depend on the rows.
 """
 
 from __future__ import annotations
@@ -15,13 +32,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from expost.erm._private import Private
-from expost.erm._rounding import INFLATION, UNIT, gamma, round_up
+from expost.erm._rounding import UNIT
 from expost.erm._types import FloatArray
-from expost.erm.ball import minimise_in_ball
+from expost.erm.ball import minimum_in_ball
+from expost.erm.certificate import certificate
+from expost.erm.descent import descend, descent_steps
+from expost.erm.error_bounds import GeneralErrors
+from expost.erm.exact import exact_minimiser, exact_steps
 from expost.erm.exceptions import ConvergenceError
 from expost.erm.line_search import step_length
 from expost.erm.losses import Loss
-from expost.erm.objective import Gradient, Objective, gradient_rounding
+from expost.erm.objective import Gradient, Objective, check_shapes
+from expost.erm.tolerances import default_tolerance, distance_bound, radius_tolerance
+
+__all__ = ["Minimum", "default_tolerance", "distance_bound", "minimise", "radius_tolerance"]
 
 _MAX_ITERATIONS = 500
 
@@ -72,66 +96,7 @@ class Minimum(Private):
         )
 
 
-def default_tolerance(loss: Loss, n: int, p: int, lam: float, radius: float | None = None) -> float:
-    """Return a gradient tolerance that is public and that rounding cannot keep any rows from reaching.
-
-    It is four times the rounding bound at the minimiser, and at least 10⁻¹². There ‖θ*‖ is at most
-    ``loss.radius(lam)`` (or the ball's radius), and mean|φ'| ≤ √(2·curvature·null_value): a non-negative
-    loss with second derivative at most c has φ'² ≤ 2cφ, and mean φ ≤ L(θ*) ≤ L(0) ≤ null_value, since 0 is
-    in every ball.
-
-    Examples
-    --------
-    >>> from expost.erm.losses import LogisticLoss
-    >>> default_tolerance(LogisticLoss(), 100_000, 38, 0.005) < 1e-11
-    True
-    """
-    norm = loss.radius(lam) if radius is None else min(radius, loss.radius(lam))
-    slope = min(loss.lipschitz(norm), math.sqrt(2.0 * loss.curvature * loss.null_value))
-    rounding = gradient_rounding(loss, n, p, lam, norm, slope) + gamma(8) * (slope + lam * norm)
-    return max(1e-12, 4.0 * rounding)
-
-
-def radius_tolerance(p: int, radius: float) -> float:
-    """Return ρ, by how much the norm of a θ rescaled to ``radius`` may miss it in floating point.
-
-    Examples
-    --------
-    >>> radius_tolerance(38, 7.5) < 1e-13
-    True
-    """
-    return 2.0 * gamma(p + 8) * radius
-
-
-def distance_bound(loss: Loss, lam: float, tolerance: float, radius_error: float = 0.0) -> float:
-    """Return (τ + (c + λ)ρ)/λ, a bound on ‖θ̂ − θ*‖₂ from public constants only.
-
-    Here θ* minimises L over the ball of radius R (or everywhere: ρ = 0), c = ``loss.curvature``, and θ̂
-    satisfies ‖∇L(θ̂) + νθ̂‖ ≤ τ for some ν ≥ 0 with either ν > 0 and |‖θ̂‖ − R| ≤ ρ, or ν = 0 and ‖θ̂‖ ≤ R
-    + ρ.
-
-    Proof. Let r = ‖θ̂‖ if ν > 0 and r = max(R, ‖θ̂‖) if ν = 0, e = ∇L(θ̂) + νθ̂, and θ_r the minimiser over
-    the ball of radius r. Strong convexity, ⟨∇L(θ_r), θ̂ − θ_r⟩ ≥ 0 (optimality of θ_r) and ν⟨θ̂, θ̂ − θ_r⟩
-    ≥ 0 (‖θ_r‖ ≤ r) give λ‖θ̂ − θ_r‖² ≤ ⟨∇L(θ̂) − ∇L(θ_r), θ̂ − θ_r⟩ ≤ ⟨e, θ̂ − θ_r⟩, so ‖θ̂ − θ_r‖ ≤ τ/λ.
-
-    It remains to compare two radii r < R (or the other way round), |R − r| ≤ ρ. Write a = θ_r and b = θ_R;
-    if a is inside its ball then a = b. Otherwise ‖a‖ = r and ∇L(a) = −ν_r·a, ∇L(b) = −ν_R·b, where ‖b‖ = R
-    or ν_R = 0. Then λ‖a − b‖² ≤ ⟨ν_R·b − ν_r·a, a − b⟩ = (ν_r + ν_R)⟨a, b⟩ − ν_r r² − ν_R R² ≤ (R − r)(ν_r
-    r − ν_R R), using ⟨a, b⟩ ≤ rR, and ν_r r − ν_R R = ‖∇L(a)‖ − ‖∇L(b)‖ ≤ ‖∇L(a) − ∇L(b)‖ ≤ (c + λ)‖a − b‖,
-    since XᵀX/n ⪯ I. (With ν_R = 0 the same chain holds with ∇L(b) = 0.) Dividing, ‖a − b‖ ≤ (c + λ)ρ/λ. ∎
-
-    The bound is linear in ρ. Comparing values instead, λ/2·‖a − b‖² ≤ L(a) − L(b) ≤ (G + λR)ρ, gives only a
-    square root, √(2(G + λR)ρ/λ): many orders of magnitude more at ρ near the rounding error.
-
-    Examples
-    --------
-    >>> from expost.erm.losses import SquaredLoss
-    >>> distance_bound(SquaredLoss(), 0.01, 1e-10) < 1.0000001e-8
-    True
-    """
-    return round_up((tolerance + (loss.curvature + lam) * radius_error) / lam)
-
-
+@np.errstate(all="ignore")  # a warning that some rows cause would tell of them; the certificate judges the result
 def minimise(
     loss: Loss,
     X: FloatArray,
@@ -154,7 +119,8 @@ def minimise(
     lam : float
         λ > 0.
     tolerance : float, optional
-        Largest certified gradient norm accepted, a public constant; :func:`default_tolerance` if not given.
+        Largest certified gradient norm accepted, a public constant; :func:`default_tolerance` if not given, and not
+        less than that.
     radius : float, optional
         Minimise over ‖θ‖₂ ≤ radius. On the sphere the minimiser is that of L + (ν/2)‖θ‖² for some ν ≥ 0,
         and the certificate is about ∇L(θ) + νθ.
@@ -163,8 +129,10 @@ def minimise(
 
     Raises
     ------
+    ValueError
+        If no minimiser is certain to be found for these public numbers, whatever the rows.
     ConvergenceError
-        If the tolerance is not certified.
+        Only if the loss is not what it says it is: not convex, or steeper than its constants.
 
     Examples
     --------
@@ -174,57 +142,81 @@ def minimise(
     >>> minimum.theta.round(12)
     array([0.5])
     """
+    check_shapes(X, y)
+    n, p = len(y) if counts is None else int(counts.sum()), X.shape[1]
+    public = GeneralErrors(loss, n, p, lam, radius, math.nan if tolerance is None else tolerance)
+    descent = _Descent(public)
     objective = Objective(loss, X, y, lam, counts)
-    p = objective.p
-    if radius is not None and not 0.0 < radius < math.inf:
-        raise ValueError("radius must be positive and finite; leave it out for no ball")
-    if tolerance is None:
-        tolerance = default_tolerance(loss, objective.n, p, lam, radius)
-    ball = math.inf if radius is None else radius
-    rho = 0.0 if radius is None else radius_tolerance(p, radius)
     theta = np.zeros(p)
-    for iteration in range(_MAX_ITERATIONS):
+    for _ in range(_MAX_ITERATIONS):
         u = objective.predictions(theta)
         gradient = objective.gradient(theta, u)
-        multiplier, bound = _residual(theta, gradient, ball, rho)
-        if bound <= tolerance:
-            return Minimum(
-                theta=theta,
-                gradient=gradient.vector,
-                gradient_rounding=gradient.rounding,
-                gradient_bound=bound,
-                multiplier=multiplier,
-                iterations=iteration,
-                tolerance=tolerance,
-                radius=radius,
-                radius_tolerance=rho,
-                distance_bound=distance_bound(loss, lam, tolerance, rho),
-            )
-        theta = _newton_step(objective, theta, u, gradient.vector, ball)
-    raise ConvergenceError(f"no minimiser certified to {tolerance:.3g} in {_MAX_ITERATIONS} Newton steps")
+        found = descent.accepted(theta, gradient)
+        if found is not None:
+            return found
+        following = _newton_step(objective, theta, u, gradient.vector, descent.ball)
+        if following is None or not np.isfinite(following).all():
+            break
+        theta = following
+        descent.iterations += 1
+    return descent.by_other_means(objective, theta)
 
 
-def _residual(theta: FloatArray, gradient: Gradient, radius: float, rho: float) -> tuple[float, float]:
-    """Return the multiplier ν and a certified bound on ‖∇L(θ) + νθ‖₂.
+class _Descent:
+    """Where a search for the minimiser stands: what was asked for and how many steps it took."""
 
-    Any ν ≥ 0 is admissible on the sphere; the one that makes the residual shortest is taken. Inside, ν = 0.
-    """
-    square = float(theta @ theta)
-    norm = math.sqrt(square)
-    # The computed norm is within γ(p+2) of the true one, so half of ρ here certifies all of it.
-    on_sphere = square > 0.0 and abs(norm - radius) <= 0.5 * rho
-    nu = max(0.0, -float(gradient.vector @ theta) / square) if on_sphere else 0.0
-    residual = gradient.vector + nu * theta
-    bound = float(np.linalg.norm(residual)) * (1.0 + gamma(theta.size + 4))
-    return nu, INFLATION * (bound + gradient.rounding + gamma(3) * nu * norm)
+    def __init__(self, public: GeneralErrors) -> None:
+        self._public = public
+        self.ball = math.inf if public.radius is None else public.radius
+        # settled now, so that numbers too extreme for it are refused whether or not the rows would ask for it
+        loss, p, lam, radius = public.loss, public.p, public.lam, public.radius
+        longest = exact_steps(loss, p, lam, radius) if loss.has_units else 0
+        self._at_any_price = longest <= descent_steps(loss, public.n, p, lam, radius)
+        self.iterations = 0
+
+    def accepted(self, theta: FloatArray, gradient: Gradient, *, careful: bool = False) -> Minimum | None:
+        """Return the minimum if the gradient certifies it."""
+        public = self._public
+        multiplier, bound = certificate(theta, gradient, self.ball, public.radius_tolerance, careful=careful)
+        if not bound <= public.tolerance:
+            return None
+        return Minimum(
+            theta=theta,
+            gradient=gradient.vector,
+            gradient_rounding=gradient.rounding,
+            gradient_bound=bound,
+            multiplier=multiplier,
+            iterations=self.iterations,
+            tolerance=public.tolerance,
+            radius=public.radius,
+            radius_tolerance=public.radius_tolerance,
+            distance_bound=public.distance_bound,
+        )
+
+    def by_other_means(self, objective: Objective, start: FloatArray) -> Minimum:
+        """Return the minimum where Newton's method in floating point did not find it."""
+        public = self._public
+        if public.loss.has_units:
+            theta = exact_minimiser(objective, public.radius, start, at_any_price=self._at_any_price)
+            if theta is not None:
+                gradient = objective.gradient(theta, objective.predictions(theta))
+                found = self.accepted(theta, gradient, careful=True)
+                if found is not None:
+                    return found
+                raise ConvergenceError("the loss is not what it says it is: its slopes in units are others")
+        found = self.accepted(*descend(objective, public.radius, public.tolerance, start), careful=True)
+        assert found is not None  # descent ends with that certificate
+        return found
 
 
 def _newton_step(
     objective: Objective, theta: FloatArray, u: FloatArray, gradient: FloatArray, radius: float
-) -> FloatArray:
-    """Return the next iterate, on the way to the minimiser of the quadratic model over the ball."""
+) -> FloatArray | None:
+    """Return the next iterate, on the way to the minimiser of the quadratic model over the ball, or None."""
     hessian = objective.hessian(u)
-    target = minimise_in_ball(hessian, hessian @ theta - gradient, radius)
+    target = minimum_in_ball(hessian, hessian @ theta - gradient, radius)
+    if target is None:
+        return None
     step = target - theta
     # On the sphere the slope along a short chord is a small difference of large terms. Once it is all
     # rounding the iterate is in the region of quadratic convergence and the full step is right.
@@ -233,4 +225,6 @@ def _newton_step(
         return target
     v = objective.predictions(step)
     t = step_length(lambda t: objective.slope_along(theta, step, u, v, t))
+    if t == 0.0:
+        return None
     return target if t == 1.0 else theta + t * step

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.data.rows import Norm
 from expost.erm._private import Private
 from expost.erm._rounding import BLOCK, INFLATION, ROW_SLACK, gamma, summation_length
 from expost.erm._types import FloatArray
@@ -29,10 +30,10 @@ class Gradient(NamedTuple):
 def gradient_rounding(loss: Loss, n: int, p: int, lam: float, norm: float, mean_slope: float) -> float:
     """Bound ‖computed ∇L(θ) − ∇L(θ)‖₂, given ‖θ‖₂ ≤ ``norm`` and mean |φ'| ≤ ``mean_slope``.
 
-    Proof. Predictions: |û_i − u_i| ≤ γ_p·Σ_j|x_ij||θ_j| ≤ γ_p‖θ‖ since ‖x_i‖₁ ≤ 1, which moves φ' by at
-    most curvature·γ_p‖θ‖; evaluating φ' adds a relative EVALUATION_ULPS·u. Sums: entry j of Σ x_i w_i has
-    error at most γ_K·Σ_i|x_ij||w_i|, K = min(n, 8192) + ⌈n/8192⌉ + 1, and the ℓ₂ norm over j is at most the ℓ₁
-    norm, γ_K·Σ_i‖x_i‖₁|w_i| ≤ γ_K·n·mean|w|. Division by n, the product λθ and the last addition add one
+    Proof. Predictions: |û_i − u_i| ≤ γ_p·Σ_j|x_ij||θ_j| ≤ γ_p‖θ‖ since ‖x_i‖₂ ≤ 1 (Cauchy–Schwarz), which moves φ' by
+    at most curvature·γ_p‖θ‖; evaluating φ' adds a relative EVALUATION_ULPS·u. Sums: entry j of Σ x_i w_i has error
+    at most γ_K·Σ_i|x_ij||w_i|, K = min(n, 8192) + ⌈n/8192⌉ + 1, and the ℓ₂ norm over j of a sum of vectors is at most
+    the sum of theirs, γ_K·Σ_i‖x_i‖₂|w_i| ≤ γ_K·n·mean|w|. Division by n, the product λθ and the last addition add one
     unit each. Second-order terms are far below the final inflation by 10⁻⁶. ∎
 
     Examples
@@ -44,6 +45,12 @@ def gradient_rounding(loss: Loss, n: int, p: int, lam: float, norm: float, mean_
     length = summation_length(n) + loss.EVALUATION_ULPS + 4
     bound = gamma(length) * mean_slope + loss.curvature * gamma(p) * norm + gamma(3) * lam * norm
     return INFLATION * bound
+
+
+def check_shapes(X: FloatArray, y: FloatArray) -> None:
+    """Raise unless there are n rows of p columns and n targets."""
+    if np.ndim(X) != 2 or np.shape(y) != np.shape(X)[:1] or min(np.shape(X)) < 1:
+        raise ValueError("X must have shape (n, p) and y shape (n,), with n, p >= 1")
 
 
 class Objective(Private):
@@ -61,13 +68,22 @@ class Objective(Private):
     counts : array of shape (n,), optional
         How many rows each given one stands for, whole numbers (``expost.erm.distinct``); one if not given. Products
         with them are rounded once more, which ``summation_length`` allows for.
+    norm : {"l1", "l2"}
+        Which norm of a row is at most 1. Bounds of true risks (``expost.erm.risk``) need ``"l1"``.
     """
 
-    def __init__(self, loss: Loss, X: FloatArray, y: FloatArray, lam: float, counts: FloatArray | None = None) -> None:
+    def __init__(
+        self,
+        loss: Loss,
+        X: FloatArray,
+        y: FloatArray,
+        lam: float,
+        counts: FloatArray | None = None,
+        norm: Norm = "l1",
+    ) -> None:
         X = np.ascontiguousarray(X, dtype=np.float64)
         y = np.ascontiguousarray(y, dtype=np.float64)
-        if X.ndim != 2 or y.shape != X.shape[:1] or X.shape[0] < 1 or X.shape[1] < 1:
-            raise ValueError("X must have shape (n, p) and y shape (n,), with n, p >= 1")
+        check_shapes(X, y)
         if not 0.0 < lam < math.inf:
             raise ValueError("lam must be positive and finite")
         self.loss, self.X, self.y, self.lam = loss, X, y, lam
@@ -75,8 +91,9 @@ class Objective(Private):
         self.counts = counts
         self.p: int = X.shape[1]
         # Written so that NaN fails: every bound in this room rests on these.
-        if not all((np.abs(X[block]).sum(axis=1) <= 1.0 + ROW_SLACK).all() for block in self.blocks()):
-            raise ValueError("every row of X must have l1 norm at most 1")
+        order = 1 if norm == "l1" else 2
+        if not all((np.linalg.norm(X[block], ord=order, axis=1) <= 1.0 + ROW_SLACK).all() for block in self.blocks()):
+            raise ValueError(f"every row of X must have {norm} norm at most 1")
         if loss.labels == "binary" and not (np.abs(y) == 1.0).all():
             raise ValueError(f"the {loss.name} loss needs targets -1 and 1")
         if not (np.abs(y) <= 1.0).all():
@@ -109,14 +126,27 @@ class Objective(Private):
     def gradient(self, theta: FloatArray, u: FloatArray) -> Gradient:
         """Return ∇L(θ) and its rounding bound; ``u`` must be freshly computed predictions of θ."""
         slopes = self.loss.derivative(u, self.y)
-        total = np.zeros(self.p)
-        counted = self._counted(slopes)
-        for block in self.blocks():
-            total += counted[block] @ self.X[block]
+        total = self._sum_of_rows(slopes)
         mean_slope = self.mean(np.abs(slopes))
         norm = float(np.linalg.norm(theta))
         rounding = gradient_rounding(self.loss, self.n, self.p, self.lam, norm, mean_slope)
         return Gradient(total / self.n + self.lam * theta, rounding)
+
+    def mean_gradient(self, u: FloatArray) -> FloatArray:
+        """Return mean φ'·x at predictions ``u``: the gradient without the penalty."""
+        return self._sum_of_rows(self.loss.derivative(u, self.y)) / self.n
+
+    def _sum_of_rows(self, weights: FloatArray) -> FloatArray:
+        """Return Σ weight·x, in blocks."""
+        total = np.zeros(self.p)
+        counted = self._counted(weights)
+        for block in self.blocks():
+            total += counted[block] @ self.X[block]
+        return total
+
+    def curvature_at(self, u: FloatArray) -> FloatArray:
+        """Return XᵀDX/n, D the second derivatives at predictions ``u``."""
+        return self._weighted_gram(np.sqrt(self.loss.second_derivative(u, self.y)))
 
     def hessian(self, u: FloatArray) -> FloatArray:
         """Return XᵀDX/n + λI, D the second derivatives at predictions ``u``."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from expost import validation
-from expost.erm.errors import GeneralErrors
+from expost.erm.error_bounds import GeneralErrors
 from expost.erm.losses import Loss
 from expost.erm.sensitivity.excess_risk import excess_risk_sensitivity
 from expost.erm.sensitivity.gradient import gradient_sensitivity
@@ -79,7 +79,7 @@ class Problem:
             self.risk_grid.effective_sensitivity,
             self.output_sensitivity,
             self.null_gradient_sensitivity,
-            GeneralErrors(self.loss, self.n, self.p, self.regularization).distance,
+            GeneralErrors(self.loss, self.n, self.p, self.regularization).distance_bound,
         )
         if not all(0 < constant < math.inf for constant in constants):
             raise ValueError(

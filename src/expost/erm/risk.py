@@ -15,13 +15,14 @@ from typing import Protocol
 import numpy as np
 
 from expost.erm._private import Private
-from expost.erm._rounding import INFLATION, UNIT, gamma, summation_length
+from expost.erm._rounding import INFLATION, gamma, summation_length
 from expost.erm._types import FloatArray
-from expost.erm.ball import minimise_in_ball
-from expost.erm.exceptions import ConvergenceError
-from expost.erm.losses import Loss, SquaredLoss
-from expost.erm.minimise import Minimum, distance_bound, radius_tolerance
-from expost.erm.objective import Objective, gradient_rounding
+from expost.erm.ball import minimum_in_ball
+from expost.erm.error_bounds import GeneralErrors, RidgeErrors
+from expost.erm.exact import exact_ridge
+from expost.erm.losses import Loss
+from expost.erm.minimise import Minimum
+from expost.erm.objective import Objective
 from expost.erm.sums import Sums
 
 
@@ -58,27 +59,6 @@ class Risk(Protocol):
         """Return a cheap lower bound on ‖∇L(θ)‖₂."""
 
 
-def minimum_error_bound(loss: Loss, lam: float, norm: float, tolerance: float, radius_error: float) -> float:
-    """Bound |L(θ̂) − min L| by τ²/(2λ) + (G + λ(N + ρ))ρ.
-
-    θ̂ is certified as in :func:`expost.erm.minimise.distance_bound`. ``norm`` is N, a bound on ‖θ̂‖ and on
-    ‖θ*‖, and G = ``loss.lipschitz(N + ρ)``.
-
-    Proof. With e = ∇L(θ̂) + νθ̂ and w in the ball, strong convexity gives L(w) ≥ L(θ̂) + ⟨e − νθ̂, w − θ̂⟩
-    + (λ/2)‖w − θ̂‖² ≥ L(θ̂) − τ²/(2λ) − ν⟨θ̂, w − θ̂⟩, and ν⟨θ̂, w − θ̂⟩ ≤ ν‖θ̂‖(‖w‖ − ‖θ̂‖) ≤ ν‖θ̂‖ρ ≤ (G
-    + λ‖θ̂‖)ρ, because ν‖θ̂‖ ≤ ‖∇L(θ̂)‖ for the multiplier that makes ‖e‖ smallest. Conversely θ̂ may lie
-    outside by ρ at most; moving it back to the ball changes L by at most (G + λ(N + ρ))ρ. ∎
-
-    Examples
-    --------
-    >>> minimum_error_bound(SquaredLoss(), 0.01, 5.0, 1e-10, 0.0) < 1e-17
-    True
-    """
-    outside = norm + radius_error
-    boundary = (loss.lipschitz(outside) + lam * outside) * radius_error
-    return INFLATION * (tolerance * tolerance / (2.0 * lam) + boundary)
-
-
 class RidgeRisk(Private):
     """Excess risk of ridge regression from exact sums: no pass over the rows for a hypothesis.
 
@@ -100,35 +80,37 @@ class RidgeRisk(Private):
     (array([0.5]), 1.0)
     """
 
+    @np.errstate(all="ignore")  # a warning that some rows cause would tell of them; the residual judges the result
     def __init__(self, sums: Sums, lam: float, radius: float) -> None:
-        if not 0.0 < lam < math.inf:
-            raise ValueError("lam must be positive and finite")
-        if not radius > 0.0:
-            raise ValueError("radius must be positive")
-        loss = SquaredLoss()
+        self.bounds = RidgeErrors(sums.p, lam, radius)
         self.n, self.p, self.lam, self.radius = sums.n, sums.p, lam, radius
         covariance, b, _ = sums.as_floats()
         self._hessian = covariance + lam * np.eye(self.p)
-        # Public bounds: on the minimiser's norm, on the norm error, and on the residual of the solver.
-        self._norm = min(radius, loss.radius(lam))
-        self._rho = 0.0 if math.isinf(radius) else radius_tolerance(self.p, radius)
-        self._tolerance = _ridge_tolerance(self.p, lam, self._norm)
-        self.distance_bound = distance_bound(loss, lam, self._tolerance, self._rho)
-        self.optimum = minimise_in_ball(self._hessian, b, radius)
+        found = minimum_in_ball(self._hessian, b, radius)
+        if found is None or not self._certified(found, b):
+            found = exact_ridge(sums, lam, radius)
+            assert self._certified(found, b, careful=True)  # expost.erm.tolerances.ridge_tolerance: for all rows
+        self.optimum = found
         self.optimum.setflags(write=False)
         self._gradient = self._hessian @ self.optimum - b
-        if self._certified_residual() > self._tolerance:
-            raise ConvergenceError("the ridge minimiser missed its public tolerance")
 
     def __repr__(self) -> str:
         return f"RidgeRisk(n={self.n}, p={self.p}, lam={self.lam}, radius={self.radius})"
 
-    def _certified_residual(self) -> float:
-        norm = float(np.linalg.norm(self.optimum))
-        on_sphere = abs(norm - self.radius) <= 0.5 * self._rho
-        nu = max(0.0, -float(self._gradient @ self.optimum) / norm**2) if on_sphere and norm > 0.0 else 0.0
-        residual = float(np.linalg.norm(self._gradient + nu * self.optimum))
-        return residual + gamma(2 * self.p + 16) * (1.0 + (1.0 + self.lam + nu) * norm)
+    @property
+    def distance_bound(self) -> float:
+        """Public bound on the distance of ``optimum`` from the exact minimiser."""
+        return self.bounds.distance_bound
+
+    def _certified(self, theta: FloatArray, b: FloatArray, *, careful: bool = False) -> bool:
+        """Whether θ has a residual within the public tolerance, rounding included."""
+        gradient, norm = self._hessian @ theta - b, float(np.linalg.norm(theta))
+        on_sphere = abs(norm - self.radius) <= 0.5 * self.bounds.radius_tolerance
+        along = math.fsum((gradient * theta).tolist()) if careful else float(gradient @ theta)
+        nu = max(0.0, -along / norm**2) if on_sphere and norm > 0.0 else 0.0
+        residual = float(np.linalg.norm(gradient + nu * theta))
+        rounding = gamma(2 * self.p + 16) * (1.0 + (1.0 + self.lam + nu) * norm)
+        return residual + rounding <= self.bounds.tolerance
 
     def excess(self, theta: FloatArray) -> float:
         """Return ½dᵀHd + ∇L(θ̂)ᵀd, d = θ − θ̂: exactly L(θ) − L(θ̂), with no cancellation."""
@@ -140,10 +122,8 @@ class RidgeRisk(Private):
         return float(np.linalg.norm(self._hessian @ (theta - self.optimum) + self._gradient))
 
     def gradient_error_bound(self, radius: float) -> float:
-        """Return a bound on the error of :meth:`gradient_norm`: each product as in :meth:`excess_error_bound`."""
-        norm = self._norm + self.distance_bound
-        steep = 1.0 + self.lam
-        return INFLATION * gamma(2 * self.p + 16) * (steep * (radius + 2.0 * norm) + 1.0)
+        """Return a public bound on the error of :meth:`gradient_norm`."""
+        return self.bounds.gradient_error_bound(radius)
 
     def gradient_lower(self, theta: FloatArray) -> float:
         """Return :meth:`gradient_norm`, which is cheap here, less what it may be off by."""
@@ -158,29 +138,8 @@ class RidgeRisk(Private):
         return self.excess(theta)
 
     def excess_error_bound(self, radius: float) -> float:
-        """Return a bound on the error of :meth:`excess` over ‖θ‖₂ ≤ radius, from n, p, λ and the radii only.
-
-        Proof. Let N bound ‖θ̂‖, D = radius + N bound ‖θ − θ̂‖ and M = 1 + λ. Entrywise absolute values of
-        XᵀX/n have Frobenius norm at most 1 (‖x‖₁ ≤ 1), so H, its rounding (2u·M) and the matrix-vector
-        product (γ_p·M·‖·‖) are all bounded through M. The quadratic form is off by at most γ_{2p+8}·M·D²,
-        the gradient by γ_{p+6}(MN + 1) and its product with θ − θ̂ by γ_{2p+8}(MN + 1)D. To this comes the
-        inexact minimum, :func:`minimum_error_bound`. ∎
-        """
-        norm = self._norm + self.distance_bound
-        distance = radius + norm
-        steep = 1.0 + self.lam
-        rounding = gamma(2 * self.p + 16) * (steep * distance * distance + (steep * norm + 1.0) * distance)
-        solver = minimum_error_bound(SquaredLoss(), self.lam, norm, self._tolerance, self._rho)
-        return INFLATION * (rounding + solver)
-
-
-def _ridge_tolerance(p: int, lam: float, norm: float) -> float:
-    """Return the public residual tolerance of the ridge solver.
-
-    A Cholesky solve has residual at most γ_{3p+1}·p·‖H‖‖θ‖ (Higham, theorem 10.4); the eigenvalue path is
-    of the same order. It enters the excess risk squared, so a generous constant costs nothing.
-    """
-    return 16.0 * (p + 4) ** 2 * UNIT * (1.0 + (1.0 + lam) * norm)
+        """Return a public bound on the error of :meth:`excess` over ‖θ‖₂ ≤ radius."""
+        return self.bounds.excess_error_bound(radius)
 
 
 class GeneralRisk(Private):
@@ -202,7 +161,7 @@ class GeneralRisk(Private):
     Examples
     --------
     >>> import numpy as np
-    >>> from expost.erm.minimise import minimise
+    >>> from expost.erm import SquaredLoss, minimise
     >>> X, y = np.array([[1.0]]), np.array([1.0])
     >>> risk = GeneralRisk(SquaredLoss(), X, y, 1.0, minimise(SquaredLoss(), X, y, 1.0))
     >>> round(risk.excess(np.array([1.5])), 12)
@@ -222,8 +181,8 @@ class GeneralRisk(Private):
         if minimum.theta.shape != (objective.p,):
             raise ValueError("the minimum belongs to rows with another number of features")
         self.loss, self.lam, self.n, self.p = loss, lam, objective.n, objective.p
+        self.bounds = GeneralErrors(loss, objective.n, objective.p, lam, minimum.radius, minimum.tolerance)
         self.optimum = minimum.theta
-        self.distance_bound = minimum.distance_bound
         self.objective, self._minimum = objective, minimum
         self._values = loss.value(objective.predictions(self.optimum), objective.y)
         self._covariance = objective.covariance()
@@ -234,20 +193,20 @@ class GeneralRisk(Private):
         size = float(np.linalg.norm(minimum.gradient))
         self._gradient_error = minimum.gradient_rounding + gamma(self.p + 4) * size
         self._square_rounding = 2.0 * gamma(self.p + 8)
-        natural = loss.radius(lam)
-        self._norm = natural if minimum.radius is None else min(minimum.radius, natural)
         # Bounds the rounding of dᵀCd and of the factor before it, as a part of (c + λ)‖d‖². Predictions are off by
         # γ_p‖θ̂‖, which changes φ″ by a part M of that.
-        moved = (loss.self_concordance or 0.0) * gamma(self.p) * (self._norm + minimum.distance_bound)
+        moved = (loss.self_concordance or 0.0) * gamma(self.p) * (self.bounds.norm + self.bounds.distance_bound)
         self._relative_rounding = (
             gamma(summation_length(self.n) + 2 * self.p + loss.EVALUATION_ULPS + 16) + 1e-9 + 2.0 * moved
-        )
-        self._minimum_error = minimum_error_bound(
-            loss, lam, self._norm + minimum.distance_bound, minimum.tolerance, minimum.radius_tolerance
         )
 
     def __repr__(self) -> str:
         return f"GeneralRisk(loss={self.loss!r}, n={self.n}, p={self.p}, lam={self.lam})"
+
+    @property
+    def distance_bound(self) -> float:
+        """Public bound on the distance of ``optimum`` from the exact minimiser."""
+        return self.bounds.distance_bound
 
     def excess(self, theta: FloatArray) -> float:
         """Return the mean over rows of φ(xᵀθ, y) − φ(xᵀθ̂, y), plus (λ/2)(‖θ‖² − ‖θ̂‖²)."""
@@ -263,10 +222,8 @@ class GeneralRisk(Private):
         return float(np.linalg.norm(gradient.vector))
 
     def gradient_error_bound(self, radius: float) -> float:
-        """Return a bound on the error of :meth:`gradient_norm`, from public numbers only."""
-        slope = self.loss.lipschitz(radius)
-        rounding = gradient_rounding(self.loss, self.n, self.p, self.lam, radius, slope)
-        return INFLATION * (rounding + gamma(self.p + 4) * (slope + self.lam * radius))
+        """Return a public bound on the error of :meth:`gradient_norm`."""
+        return self.bounds.gradient_error_bound(radius)
 
     def gradient_lower(self, theta: FloatArray) -> float:
         """Return a rigorous lower bound on ‖∇L(θ)‖₂ without a pass over the rows.
@@ -353,23 +310,9 @@ class GeneralRisk(Private):
             step,
             square,
             float(self._minimum.gradient @ step),
-            INFLATION * (self._gradient_error * length + self._minimum_error),
+            INFLATION * (self._gradient_error * length + self.bounds.minimum_error),
         )
 
     def excess_error_bound(self, radius: float) -> float:
-        """Return a bound on the error of :meth:`excess` over ‖θ‖₂ ≤ radius, from public numbers only.
-
-        Proof. With m the larger of radius and ‖θ̂‖'s bound N, a prediction is off by γ_p·m, hence φ by
-        lipschitz(m)·γ_p·m plus EVALUATION_ULPS·u·max(1, φ), for θ and for θ̂. The blocked mean of
-        differences, each at most maximum(m), adds γ_K·maximum(m), K = min(n, 8192) + ⌈n/8192⌉ + 2; the
-        regulariser γ_{p+6}(λ/2)(radius + N)². To this comes the inexact minimum,
-        :func:`minimum_error_bound`. ∎
-        """
-        loss, minimum = self.loss, self._minimum
-        norm = self._norm + minimum.distance_bound
-        size = max(radius, norm)
-        top = max(1.0, loss.maximum(size))
-        evaluation = 2.0 * (loss.lipschitz(size) * gamma(self.p) * size + loss.EVALUATION_ULPS * UNIT * top)
-        summation = gamma(summation_length(self.n) + 4) * top
-        regulariser = gamma(self.p + 6) * 0.5 * self.lam * (radius + norm) ** 2
-        return INFLATION * (evaluation + summation + regulariser + self._minimum_error)
+        """Return a public bound on the error of :meth:`excess` over ‖θ‖₂ ≤ radius."""
+        return self.bounds.excess_error_bound(radius)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.data.rows import Rows
-from expost.erm.errors import RidgeErrors
+from expost.erm.error_bounds import RidgeErrors
 from expost.erm.measures import MeanSquareBySums
 from expost.erm.problem import Problem
 from expost.erm.risk import RidgeRisk

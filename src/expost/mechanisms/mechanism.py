@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from expost import validation
 from expost.data.rows import Rows
-from expost.erm.errors import Errors
+from expost.erm.error_bounds import ErrorBounds
 from expost.erm.measures import MeanSquare
 from expost.erm.problem import Problem
 from expost.erm.risk import Risk
@@ -100,7 +100,7 @@ class Mechanism(ABC):
         return
 
     @abstractmethod
-    def errors(self, problem: Problem) -> Errors:
+    def errors(self, problem: Problem) -> ErrorBounds:
         """Return how far computed risks, gradients and minimisers may be off."""
 
     @abstractmethod

@@ -137,5 +137,5 @@ class ObjectiveRows:
         kinds, targets, counts = distinct(rows)
         x, y = kinds.astype(np.float64) / ONE, targets.astype(np.float64) / ONE
         self.n, self.p = rows.n, rows.p
-        self.objective = Objective(loss, x, y, 1.0, counts)
+        self.objective = Objective(loss, x, y, 1.0, counts, "l2")
         self.perturbed = PerturbedObjective(self.objective)

@@ -24,7 +24,7 @@ from expost.data.fixed_point import ONE
 from expost.data.rows import Rows
 from expost.erm.ball import into_ball
 from expost.erm.distinct import distinct
-from expost.erm.errors import GeneralErrors
+from expost.erm.error_bounds import GeneralErrors
 from expost.erm.measures import MeanSquareByRows
 from expost.erm.minimise import minimise
 from expost.erm.problem import Problem
@@ -96,13 +96,13 @@ class Output(Mechanism):
 
     def grid(self, problem: Problem) -> Grid:
         """Return the grid that the minimiser is rounded to: solver and rounding are charged to its sensitivity."""
-        return _grid(problem, self.errors(problem).distance)
+        return _grid(problem, self.errors(problem).distance_bound)
 
     def charged_sensitivity(self, problem: Problem) -> float:
         """Return the sensitivity that noise is scaled by: ℓ₁ on the grid for Laplace, ℓ₂ for spherical."""
         if self.noise == "laplace":
             return self.grid(problem).effective_sensitivity
-        return problem.output_l2_sensitivity + 2 * self.errors(problem).distance
+        return problem.output_l2_sensitivity + 2 * self.errors(problem).distance_bound
 
     def release_error(self, problem: Problem) -> float:
         """Return the ℓ₂ distance between what is released and θ* plus continuous noise: solver, rounding, discreteness.
@@ -110,7 +110,7 @@ class Output(Mechanism):
         Rounding moves a coordinate by half a unit; a discrete Laplace variable can be coupled to a continuous one
         within one.
         """
-        return self.errors(problem).distance + 1.5 * self.grid(problem).unit * math.sqrt(problem.p)
+        return self.errors(problem).distance_bound + 1.5 * self.grid(problem).unit * math.sqrt(problem.p)
 
     def can_certify(self, problem: Problem) -> bool:
         """Whether no smaller ball was stated: the certificate is about the unconstrained optimum."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expost.erm.errors import Errors
+from expost.erm.error_bounds import ErrorBounds
 from expost.erm.problem import Problem
 from expost.erm.risk import Risk
 from expost.erm.sensitivity.gap import GapScale
@@ -46,9 +46,11 @@ class GapPlan:
     error_bound: float
 
     @classmethod
-    def of(cls, problem: Problem, failure_probability: float, errors: Errors, max_epsilon: float | None) -> GapPlan:
+    def of(
+        cls, problem: Problem, failure_probability: float, errors: ErrorBounds, max_epsilon: float | None
+    ) -> GapPlan:
         """Settle them, or say that no data set of this size has a gap large enough to be seen."""
-        error = errors.excess(0.0)
+        error = errors.excess_error_bound(0.0)
         scale = GapScale.of(problem.loss, problem.n, problem.regularization, radius=problem.radius, error_bound=error)
         grid = Grid.of(scale.sensitivity)
         failure = PROBE_SHARE * failure_probability

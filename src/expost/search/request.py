@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from expost import validation
-from expost.erm.errors import Errors
+from expost.erm.error_bounds import ErrorBounds
 from expost.erm.problem import Problem
 from expost.goals.goal import RISK_CHARGED, Goal, TestedGoal
 from expost.goals.relative import RelativeExcessRisk
@@ -123,7 +123,7 @@ class Request:
             )
 
     @property
-    def errors(self) -> Errors:
+    def errors(self) -> ErrorBounds:
         """How far computed risks and gradients may be off."""
         return self.mechanism.errors(self.problem)
 

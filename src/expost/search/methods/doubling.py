@@ -243,7 +243,7 @@ class Doubling(Method):
     def settle(self, request: Request, excess_risk: float) -> MechanismDoubling:
         """Settle rounds and test, or say that not even one round fits the budget."""
         problem, budget = request.problem, request.max_epsilon
-        charged = charged_grid(problem.risk_sensitivity, request.errors.excess(problem.radius))
+        charged = charged_grid(problem.risk_sensitivity, request.errors.excess_error_bound(problem.radius))
         first = 1 / problem.n
         last = 4 * request.mechanism.theory_epsilon(problem, excess_risk)
 

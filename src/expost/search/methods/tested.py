@@ -36,7 +36,7 @@ class RiskTested(Method):
         """
         problem, name = request.problem, request.calibration
         n_tests = level_count(name, request.levels, request.n_levels)
-        charged = charged_grid(problem.risk_sensitivity, request.errors.excess(problem.radius))
+        charged = charged_grid(problem.risk_sensitivity, request.errors.excess_error_bound(problem.radius))
         test = calibrate(
             name,
             target=excess_risk,

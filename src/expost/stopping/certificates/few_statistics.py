@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.erm.ball import into_ball
-from expost.erm.errors import Errors
+from expost.erm.error_bounds import ErrorBounds
 from expost.erm.problem import Problem
 from expost.erm.risk import RidgeRisk
 from expost.erm.sensitivity.gradient import gradient_sensitivity
@@ -73,7 +73,7 @@ class FewPlan:
     gradient_error: float
 
     @classmethod
-    def of(cls, problem: Problem, excess_risk: float, failure_probability: float, errors: Errors) -> FewPlan:
+    def of(cls, problem: Problem, excess_risk: float, failure_probability: float, errors: ErrorBounds) -> FewPlan:
         """Balance noise on z against noise on the test: the expected gradient noise is 2√(2p)/(nε)."""
         target = gradient_target(excess_risk, problem.regularization)
         each = failure_probability / _ATTEMPTS
@@ -85,7 +85,7 @@ class FewPlan:
             problem,
             tuple(first * _GROWTH**attempt for attempt in range(_ATTEMPTS)),
             OneTest(target, each, share),
-            errors.gradient(problem.optimum_radius * (1 + 1e-9)),
+            errors.gradient_error_bound(problem.optimum_radius * (1 + 1e-9)),
         )
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expost.erm.errors import Errors
+from expost.erm.error_bounds import ErrorBounds
 from expost.erm.problem import Problem
 from expost.erm.risk import Risk
 from expost.exceptions import TargetUnreachable
@@ -46,7 +46,7 @@ class NullQuestion:
     cost: float
 
     @classmethod
-    def of(cls, problem: Problem, excess_risk: float, failure_probability: float, errors: Errors) -> NullQuestion:
+    def of(cls, problem: Problem, excess_risk: float, failure_probability: float, errors: ErrorBounds) -> NullQuestion:
         """Settle the test."""
         test = OneTest(gradient_target(excess_risk, problem.regularization), failure_probability, _SHARE)
         free = excess_risk >= problem.loss.null_value
@@ -54,7 +54,7 @@ class NullQuestion:
             problem,
             excess_risk,
             test,
-            0.0 if free else test.cost(problem.null_gradient_sensitivity, errors.gradient(0.0)),
+            0.0 if free else test.cost(problem.null_gradient_sensitivity, errors.gradient_error_bound(0.0)),
         )
 
     @property

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from expost.erm.errors import Errors
+from expost.erm.error_bounds import ErrorBounds
 from expost.erm.problem import Problem
 from expost.erm.sensitivity.statistics import TRACE_SENSITIVITY
 from expost.exceptions import TargetUnreachable
@@ -71,7 +71,7 @@ class OutputCertificate:
         problem: Problem,
         excess_risk: float,
         failure_probability: float,
-        errors: Errors,
+        errors: ErrorBounds,
         *,
         noise: str,
         sensitivity: float,

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from expost.erm.errors import Errors
+from expost.erm.error_bounds import ErrorBounds
 from expost.erm.problem import Problem
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
@@ -57,7 +57,7 @@ class RidgeCertificate:
         problem: Problem,
         excess_risk: float,
         failure_probability: float,
-        errors: Errors,
+        errors: ErrorBounds,
         *,
         budget: float = math.inf,
         few: bool | None = None,
