@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         SearchInterrupted,
         TargetUnreachable,
     )
-    from expost.goals import ErrorRate, ExcessRisk, MeanSquaredError, RelativeExcessRisk
+    from expost.goals import R2, ErrorRate, ExcessRisk, LogLoss, MeanSquaredError, RelativeExcessRisk
     from expost.privacy import Composition, Promise, Release, compose
     from expost.search import cov_nr, output_nr
 
@@ -37,11 +37,13 @@ _HOMES = {
     "ErrorRate": "goals",
     "ExcessRisk": "goals",
     "InferredClassesWarning": "exceptions",
+    "LogLoss": "goals",
     "MeanSquaredError": "goals",
     "NotPrivateWarning": "exceptions",
     "Preparation": "data",
     "Promise": "privacy",
     "PublicBoundsScaler": "data",
+    "R2": "goals",
     "RelativeExcessRisk": "goals",
     "Release": "privacy",
     "SearchInterrupted": "exceptions",
@@ -54,6 +56,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "R2",
     "AccuracyFirstLogisticRegression",
     "AccuracyFirstRidge",
     "AccuracyNotReached",
@@ -62,6 +65,7 @@ __all__ = [
     "ErrorRate",
     "ExcessRisk",
     "InferredClassesWarning",
+    "LogLoss",
     "MeanSquaredError",
     "NotPrivateWarning",
     "Preparation",

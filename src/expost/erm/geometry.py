@@ -62,8 +62,10 @@ class Geometry:
         Together they are all columns.
     radius
         Bound on ‖x‖₂.
-    name
-        What the release calls the shape.
+    name, reason
+        What the release calls the shape, and why it was chosen.
+    scale
+        What rows of the table were divided by; constants of a search are stated in the table's units.
 
     Examples
     --------
@@ -76,6 +78,8 @@ class Geometry:
     blocks: tuple[Block, ...]
     radius: float
     name: str
+    reason: str = ""
+    scale: float = 1.0
 
     @property
     def columns(self) -> int:

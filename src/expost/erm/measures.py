@@ -17,6 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
+from expost.data.rows import Norm
 from expost.erm._private import Private
 from expost.erm._rounding import INFLATION, gamma, summation_length
 from expost.erm._types import FloatArray
@@ -26,7 +27,7 @@ from expost.erm.sums import Sums
 _STEPS_BITS = 33  # 2²⁰ units of a row times 2³³ steps of θ is 2⁵³
 
 
-def to_grid(theta: FloatArray, radius: float) -> FloatArray:
+def to_grid(theta: FloatArray, radius: float, *, norm: Norm = "l1") -> FloatArray:
     """Round θ with ‖θ‖_∞ ≤ radius to the public grid on which predictions are exact; a finer θ is never needed.
 
     Examples
@@ -35,14 +36,41 @@ def to_grid(theta: FloatArray, radius: float) -> FloatArray:
     >>> float(np.abs(to_grid(np.array([0.1, -2.0]), 7.0) - [0.1, -2.0]).max()) < 1e-9
     True
     """
-    step = math.ldexp(1.0, math.frexp(radius * (1.0 + 1e-6))[1] - _STEPS_BITS)
-    steps = np.clip(np.rint(np.asarray(theta) / step), -(2.0**_STEPS_BITS), 2.0**_STEPS_BITS)
+    bits = _STEPS_BITS
+    if norm == "l2":  # ‖x‖₁ ≤ √p·‖x‖₂
+        bits -= math.ceil(math.log2(max(1, np.size(theta))) / 2)
+    step = math.ldexp(1.0, math.frexp(radius * (1.0 + 1e-6))[1] - bits)
+    steps = np.clip(np.rint(np.asarray(theta) / step), -(2.0**bits), 2.0**bits)
     return np.asarray(steps * step)
 
 
 def errors(objective: Objective, theta: FloatArray) -> int:
     """Return how many rows θ, from :func:`to_grid`, misclassifies: exactly, whatever the order of summation."""
     return objective.count((objective.predictions(theta) > 0.0) != (objective.y > 0.0))
+
+
+def clipped_mean_square(objective: Objective, theta: FloatArray) -> float:
+    """Return the mean of (y − clip(xᵀθ))², predictions clipped to [−1, 1]; private.
+
+    One row moves it by at most 4/n: both are within [−1, 1].
+    """
+    residual = np.clip(objective.predictions(theta), -1.0, 1.0) - objective.y
+    return objective.mean(residual * residual)
+
+
+def clipped_mean_square_error(n: int, p: int, theta: FloatArray) -> float:
+    """Return a bound on the error of :func:`clipped_mean_square`, from n, p and the released θ.
+
+    Proof. A prediction is off by γ_p‖θ‖₂ (‖x‖₂ ≤ 1) and a residual is at most 2, so its square is off by 4γ_p‖θ‖₂ plus
+    rounding of 4; the blocked sum adds γ_K·4. ∎
+    """
+    return INFLATION * 4.0 * (gamma(p + 2) * float(np.linalg.norm(theta)) + gamma(summation_length(n) + 8))
+
+
+def target_variance(objective: Objective) -> float:
+    """Return the mean of (y − ȳ)²; private. One row moves it by at most 4(n − 1)/n²."""
+    mean = objective.mean(objective.y)
+    return objective.mean((objective.y - mean) ** 2)
 
 
 class MeanSquare(Protocol):

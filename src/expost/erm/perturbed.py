@@ -4,12 +4,16 @@ F(θ) = mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n, θ₀ releas
 + λ. Newton's method with a line search finds the minimiser in a few steps. Should it not, gradient descent does, in a
 number of steps that is known beforehand: no rows can make it fail.
 
-*Theorem.* Let computed gradients be off by at most e in ℓ₂ and let τ ≥ 4(C/λ)·e. From any θ within distance D of the
-minimiser, steps of size 1/C reach ‖computed gradient‖ + e ≤ τ after at most (C/λ)·ln(4CD/τ) + 1 of them.
-*Proof.* A step with the exact gradient contracts the distance to the minimiser by 1 − λ/C; the error adds e/C at most.
-So after k steps the distance is at most e^{−kλ/C}D + e/λ, the gradient there at most C times that, and the computed
-one e more: C·e^{−kλ/C}D + (C/λ)e + e. With k as stated the first term is at most τ/4, the second at most τ/4; adding e
-again, which is at most τ/4, makes no more than τ. ∎
+*Theorem.* Let computed gradients be off by at most e in ℓ₂. Steps of size 1/C reach ‖computed gradient‖ ≤ 3e, hence
+‖∇F‖ ≤ 4e =: τ, after at most (16C/3λ)·ln(1 + hλ/e²) + C/λ + 1 of them, h = F(θ₀) − min F.
+*Proof.* While ‖ĝ‖ > 3e, smoothness gives a fall of at least (‖ĝ‖²/C)(1 − e/‖ĝ‖ − ½) ≥ ‖ĝ‖²/(6C), which is at least
+1.5e²/C. Also ‖∇F‖ ≤ ‖ĝ‖ + e ≤ (4/3)‖ĝ‖ and ‖∇F‖² ≥ 2λ(F − min F), so each step takes off a part 3λ/(16C) of what is
+left. After (16C/3λ)·ln(1 + hλ/e²) steps no more than e²/λ is left, which falls of 1.5e²/C use up in C/λ steps. F only
+falls, so no point on the way is farther from the minimiser than √(2h/λ). ∎
+
+*Rounding.* Predictions are computed in two parts, θ = θ₁ + θ₂: rows are multiples of 2⁻²⁰, so xᵀθ₁ is exact in float64
+for θ₁ on a coarse grid (as in `expost.erm.measures`), and θ₂ is smaller by 2⁻²⁰ at least. A prediction is then off by a
+unit or two of its size instead of p.
 """
 
 from __future__ import annotations
@@ -20,14 +24,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from expost.erm._private import Private
-from expost.erm._rounding import INFLATION, gamma
+from expost.erm._rounding import INFLATION, gamma, summation_length
 from expost.erm._types import FloatArray
 from expost.erm.exceptions import ConvergenceError
 from expost.erm.losses import Loss
-from expost.erm.objective import Objective, gradient_rounding
+from expost.erm.measures import to_grid
+from expost.erm.objective import Objective
 
 _NEWTON_STEPS = 60
 _HALVINGS = 40
+_COARSE = 20  # binary digits at least that the coarse part of θ has
 
 
 @dataclass(frozen=True)
@@ -52,27 +58,27 @@ class PerturbedErrors:
     pull: float
 
     @property
-    def reach(self) -> float:
-        """Bound on ‖θ − θ₀‖ of the minimiser: λ(θ − θ₀) = −mean φ′x − b/n, and ‖x‖₂ ≤ 1."""
-        return (self.loss.lipschitz(math.inf) + self.pull) / self.lam
+    def gap(self) -> float:
+        """Bound on F(θ₀) − min F: ‖∇F(θ₀)‖²/(2λ), and ‖x‖₂ ≤ 1."""
+        return (self.loss.lipschitz(math.inf) + self.pull) ** 2 / (2.0 * self.lam)
+
+    @property
+    def norm(self) -> float:
+        """Bound on ‖θ‖₂ at every point looked at."""
+        return self.center_norm + 2.0 * math.sqrt(2.0 * self.gap / self.lam) * INFLATION
 
     @property
     def rounding(self) -> float:
-        """e, at every point within twice that distance: loss, penalty and linear term."""
-        norm = self.center_norm + 2.0 * self.reach
-        slope = self.loss.lipschitz(math.inf)
-        whole = gradient_rounding(self.loss, self.n, self.p, self.lam, norm, slope)
-        return INFLATION * (whole + gamma(8) * (slope + self.lam * (norm + self.center_norm) + self.pull))
-
-    @property
-    def steepness(self) -> float:
-        """C/λ."""
-        return (self.loss.curvature + self.lam) / self.lam
+        """e, at every such point: predictions, slopes, sums, penalty and linear term."""
+        slope, norm = self.loss.lipschitz(math.inf), self.norm
+        sums = gamma(summation_length(self.n) + self.loss.EVALUATION_ULPS + 4) * slope
+        predictions = self.loss.curvature * (gamma(3) + gamma(self.p) * 2.0**-_COARSE) * norm
+        return INFLATION * (sums + predictions + gamma(8) * (slope + self.lam * (norm + self.center_norm) + self.pull))
 
     @property
     def tolerance(self) -> float:
         """τ, which ‖∇F‖ at the point returned does not exceed."""
-        return 4.0 * self.steepness * self.rounding
+        return 4.0 * self.rounding
 
     @property
     def distance(self) -> float:
@@ -82,8 +88,8 @@ class PerturbedErrors:
     @property
     def steps(self) -> int:
         """Steps of gradient descent that suffice from θ₀."""
-        size = 4.0 * (self.loss.curvature + self.lam) * 2.0 * self.reach / self.tolerance
-        return math.ceil(self.steepness * math.log(max(size, math.e))) + 2
+        steep = (self.loss.curvature + self.lam) / self.lam
+        return math.ceil(steep * (16.0 / 3.0 * math.log1p(self.gap * self.lam / self.rounding**2) + 1.0)) + 2
 
 
 class PerturbedObjective(Private):
@@ -103,7 +109,7 @@ class PerturbedObjective(Private):
         """Return a point whose gradient is certified to ``errors.tolerance``; ``linear`` is b/n."""
         theta = center.copy()
         for _ in range(_NEWTON_STEPS):
-            u = self.objective.predictions(theta)
+            u = self._predictions(theta)
             gradient = self._gradient(theta, u, errors.lam, center, linear)
             if self._accepted(gradient, errors):
                 return theta
@@ -114,8 +120,13 @@ class PerturbedObjective(Private):
         return self._descend(errors, center, linear)
 
     def _accepted(self, gradient: FloatArray, errors: PerturbedErrors) -> bool:
-        length = float(np.linalg.norm(gradient)) * (1.0 + gamma(errors.p + 4))
-        return length + errors.rounding <= errors.tolerance
+        return float(np.linalg.norm(gradient)) * (1.0 + gamma(errors.p + 4)) <= 3.0 * errors.rounding
+
+    def _predictions(self, theta: FloatArray) -> FloatArray:
+        """Return Xθ to a few units of ‖θ‖."""
+        largest = float(np.abs(theta).max(initial=0.0))
+        coarse = to_grid(theta, largest, norm="l2") if largest > 0.0 else theta
+        return self.objective.predictions(coarse) + self.objective.predictions(theta - coarse)
 
     def _gradient(
         self, theta: FloatArray, u: FloatArray, lam: float, center: FloatArray, linear: FloatArray
@@ -136,7 +147,7 @@ class PerturbedObjective(Private):
         hessian = self.objective.curvature_at(u)
         hessian[np.diag_indices_from(hessian)] += lam
         try:
-            step = -np.linalg.solve(hessian, gradient)
+            step = np.asarray(-np.linalg.solve(hessian, gradient), dtype=np.float64)
         except np.linalg.LinAlgError:
             return None
         if not np.isfinite(step).all():
@@ -155,7 +166,7 @@ class PerturbedObjective(Private):
         """Go down by steps of 1/C, which is certain to end."""
         theta, size = center.copy(), 1.0 / (errors.loss.curvature + errors.lam)
         for _ in range(errors.steps):
-            gradient = self._gradient(theta, self.objective.predictions(theta), errors.lam, center, linear)
+            gradient = self._gradient(theta, self._predictions(theta), errors.lam, center, linear)
             if self._accepted(gradient, errors):
                 return theta
             theta = theta - size * gradient

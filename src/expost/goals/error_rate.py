@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from expost.erm.capped_logistic import CappedLogisticLoss
 from expost.erm.losses import Loss
 from expost.erm.measures import errors, to_grid
 from expost.erm.objective import Objective
 from expost.erm.problem import Problem
 from expost.erm.sensitivity.grid import UNITS, Grid
 from expost.goals.goal import Flag, TestedGoal
+from expost.goals.shortfall import ChainSettings
 from expost.privacy.release import Promise
 from expost.stopping.measure import Measure
 
@@ -76,6 +78,22 @@ class ErrorRate(TestedGoal):
         """Round hypotheses to the grid on which predictions are exact."""
         radius = generator.problem.radius
         return lambda values: to_grid(np.asarray(generator.hypothesis(values)), radius)
+
+    def chain(self) -> ChainSettings:
+        """Minimise the logistic loss with its slope capped: as good for an error rate, at half the sensitivity."""
+        return ChainSettings(CappedLogisticLoss(0.5), reach=5.0, start=32.0, test_part=0.15, steer=self.at_most)
+
+    def shortfall_sensitivity(self, n: int) -> float:
+        """Return 1/n."""
+        return 1.0 / n
+
+    def shortfall(self, objective: Objective, theta: Any) -> float:
+        """Return the share of errors less what is allowed; θ is on the grid of `to_grid`."""
+        return errors(objective, theta) / objective.n - self.at_most
+
+    def shortfall_error(self, n: int, p: int, theta: Any) -> float:
+        """Return the rounding of a quotient and a difference: counts are exact."""
+        return 2.0**-51
 
     def exact(self) -> tuple[str, ...]:
         """Say that counts are exact."""

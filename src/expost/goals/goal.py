@@ -111,7 +111,7 @@ class TestedGoal(Goal):
 
     at_most: float
     margin: float
-    methods = ("auto", "above_threshold")
+    methods: ClassVar[tuple[str, ...]] = ("auto", "above_threshold")
 
     @classmethod
     def stated(cls, value: float, margin: float) -> Goal:

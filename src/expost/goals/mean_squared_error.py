@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from expost.erm.losses import Loss
-from expost.erm.measures import MeanSquare
+from expost.erm.losses import HuberLoss, Loss
+from expost.erm.measures import MeanSquare, clipped_mean_square, clipped_mean_square_error
+from expost.erm.objective import Objective
 from expost.erm.problem import Problem
 from expost.erm.sensitivity.mean_square import mean_square_sensitivity
 from expost.goals.goal import Flag, Goal, TestedGoal
+from expost.goals.shortfall import ChainSettings
 from expost.privacy.release import Promise
 from expost.stopping.measure import Measure
 
@@ -97,6 +99,22 @@ class MeanSquaredError(TestedGoal):
     def measure(self, generator: Any) -> Measure:
         """Return the mean squared error, by sums or by rows."""
         return SquaredErrorMean(generator.mean_square(), generator.problem.n)
+
+    def chain(self) -> ChainSettings:
+        """Minimise Huber's loss: a row moves the gradient by a quarter of its length at most."""
+        return ChainSettings(HuberLoss(0.25), reach=0.75, start=48.0, test_part=1.0, steer=self.at_most)
+
+    def shortfall_sensitivity(self, n: int) -> float:
+        """Return 4/n: predictions are clipped to [−1, 1], as targets are."""
+        return 4.0 / n
+
+    def shortfall(self, objective: Objective, theta: Any) -> float:
+        """Return the mean squared error of clipped predictions less what is allowed."""
+        return clipped_mean_square(objective, theta) - self.at_most
+
+    def shortfall_error(self, n: int, p: int, theta: Any) -> float:
+        """Return the rounding."""
+        return clipped_mean_square_error(n, p, theta) + 2.0**-50
 
     @property
     def as_risk(self) -> float:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from expost import validation
 from expost.data.rows import Rows
 from expost.erm.error_bounds import ErrorBounds
+from expost.erm.geometry import Geometry
 from expost.erm.measures import MeanSquare
 from expost.erm.problem import Problem
 from expost.erm.risk import Risk
@@ -78,6 +79,8 @@ class Mechanism(ABC):
     #: What of it is exact arithmetic, and what is floating point that was bounded and charged.
     exact: ClassVar[tuple[str, ...]]
     charged: ClassVar[tuple[str, ...]]
+    #: The shape of rows that its noise follows, where fresh releases make up a chain; None for a gradual release.
+    geometry: Geometry | None = None
 
     @classmethod
     @abstractmethod

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +33,23 @@ from numpy.typing import NDArray
 from expost.data.fixed_point import ONE
 from expost.data.rows import Rows
 from expost.erm.distinct import distinct
+from expost.erm.error_bounds import GeneralErrors
 from expost.erm.geometry import Geometry
 from expost.erm.losses import Loss
 from expost.erm.objective import Objective
 from expost.erm.perturbed import PerturbedErrors, PerturbedObjective
+from expost.erm.problem import Problem
 from expost.erm.sensitivity.grid import Grid, grid_sensitivity, public_grid
+from expost.erm.sums import Sums
+from expost.mechanisms.mechanism import Mechanism, NoiseKind
 from expost.noise.blocks import block_noise, largest_noise
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
+from expost.stopping.gradient import gradient_target
+
+if TYPE_CHECKING:
+    from expost.search.request import Plan, Request
 
 _SOLVER_PART = 1e-4  # what covers the solver may cost at most this part of the noise's own ε
 _SOLVER_NOISE = 1e-3  # and move θ by at most about this part of what the noise on the gradient does
@@ -139,3 +148,67 @@ class ObjectiveRows:
         self.n, self.p = rows.n, rows.p
         self.objective = Objective(loss, x, y, 1.0, counts, "l2")
         self.perturbed = PerturbedObjective(self.objective)
+
+
+class ObjectiveGenerator:
+    """The private side: rows and what is minimised over them."""
+
+    def __init__(self, mechanism: ObjectivePerturbation, rows: Rows, problem: Problem) -> None:
+        self.mechanism, self.problem = mechanism, problem
+        self.rows = ObjectiveRows(rows, problem.loss)
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(Mechanism):
+    """Noise on the gradient; for convex losses whose slope is bounded.
+
+    Parameters
+    ----------
+    geometry
+        The rows' shape, which the noise follows.
+    """
+
+    geometry: Geometry
+
+    name = "objective"
+    exact = ("rows in fixed point", "test noise and comparisons")
+    charged = ("minimiser of the perturbed objective: solver tolerance and rounding covered by noise that is charged",)
+
+    @classmethod
+    def of(cls, *, noise: str, full_matrix: bool) -> ObjectivePerturbation:
+        """Refuse: the shape of the rows has to be known."""
+        raise ValueError("objective perturbation is made from the shape of the rows: ObjectivePerturbation(geometry)")
+
+    @property
+    def noise_kind(self) -> NoiseKind:
+        """The noise is continuous."""
+        return "over the reals"
+
+    def require(self, problem: Problem) -> None:
+        """Raise unless slopes are bounded."""
+        if not math.isfinite(problem.loss.lipschitz(math.inf)):
+            raise ValueError(f"objective perturbation needs a loss of bounded slope, not the {problem.loss.name} loss")
+
+    def errors(self, problem: Problem) -> GeneralErrors:
+        """Return the errors of risks that come from passes over the rows."""
+        return GeneralErrors(problem.loss, problem.n, problem.p, problem.regularization)
+
+    def theory_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return ε at which ‖b‖²/(2λn²) is α in the mean."""
+        target = gradient_target(excess_risk, problem.regularization)
+        slope = problem.loss.lipschitz(math.inf)
+        return 2.0 * slope * self.geometry.noise / (problem.n * target)
+
+    def gradient_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return the same: the noise is on the gradient."""
+        return self.theory_epsilon(problem, excess_risk)
+
+    def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
+        """Settle the one release whose ε is known to suffice."""
+        raise NotImplementedError
+
+    def on(self, rows: Rows | Sums, problem: Problem) -> ObjectiveGenerator:
+        """Return the generator for private rows."""
+        if isinstance(rows, Sums):
+            raise ValueError("objective perturbation needs the rows themselves, not their sums")
+        return ObjectiveGenerator(self, rows, problem)

@@ -140,9 +140,13 @@ class Request:
 
     def tested(self, goal: TestedGoal) -> Plan:
         """Settle the search for a goal that is tested as it stands."""
+        from expost.search.chain import ChainPlan
         from expost.search.methods.tested import settle_goal
 
-        return settle_goal(self, goal)
+        geometry = self.mechanism.geometry
+        if geometry is None:
+            return settle_goal(self, goal)
+        return ChainPlan.of(goal, geometry, self.problem.n, self.failure_probability, self.budget)
 
     def relative(self, goal: RelativeExcessRisk) -> Plan:
         """Settle the search for a fraction of what the null model leaves on the table."""

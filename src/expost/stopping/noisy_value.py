@@ -3,10 +3,47 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from expost.erm.sensitivity.grid import Grid
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
+
+
+@dataclass(frozen=True)
+class ValueTest:
+    """A value released with Laplace noise, to be compared with zero; settled before it is asked for.
+
+    Attributes
+    ----------
+    grid
+        What the value is rounded to, rounding and floating point charged.
+    epsilon
+        What it costs.
+    """
+
+    grid: Grid
+    epsilon: float
+
+    @classmethod
+    def of(cls, sensitivity: float, error_bound: float, epsilon: float) -> ValueTest:
+        """Settle it for a value of that sensitivity computed to within that error."""
+        return cls(Grid.of(sensitivity, error_bound=error_bound), epsilon)
+
+    def margin(self, failure_probability: float, error_bound: float) -> float:
+        """Return m: noisy + m < value has at most that probability.
+
+        A discrete Laplace variable of scale s falls below −s·ln(1/(2δ)) − one unit with probability at most δ; rounding
+        down takes another unit, and the value computed may be too small by its error.
+        """
+        scale = self.grid.effective_sensitivity / self.epsilon
+        tail = max(0.0, math.log(1 / (2 * failure_probability)))
+        return scale * tail * (1 + 1e-9) + 3 * self.grid.unit + error_bound
+
+    def ask(self, value: float, source: WordSource) -> float:
+        """Return the noisy value."""
+        noise = int(discrete_laplace(self.epsilon, self.grid.units, 1, random_state=source)[0])
+        return (math.floor(value / self.grid.unit) + noise) * self.grid.unit
 
 
 def noisy_values(

@@ -1,0 +1,197 @@
+"""A chain of releases: models with less and less noise and less and less shrinkage, each tested, until one will do.
+
+For goals in people's units (an error rate, R²), which promise nothing about a λ. A level is one number x, the inverse
+of the typical noise on a mean gradient; noise and shrinkage follow from it (theory C5): ε′ = 2κNx/n for rows of shape
+N, λ = 1/(xR). The first level is centred at zero, each further one at the last model released: θ₀ is public by then, so
+objective perturbation costs the same, and what was learned is not shrunk away again.
+
+*Released*: models, and after each a noisy shortfall (how far the goal is missed), sometimes twice. *Neighbours*: one
+row replaced. *Theorem (privacy)*: adaptive composition; every cost is a function of what was released before. *Theorem
+(accuracy)*: the k-th test asked fails with probability at most γ_k = γ(1 − q)q^{k−1}; Σ γ_k ≤ γ however many are asked.
+Everything else, λ and the steps from level to level among it, is choice: it reads released numbers only, and nothing
+has to be right about it for either theorem.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.erm.geometry import Geometry
+from expost.erm.measures import to_grid
+from expost.exceptions import TargetUnreachable
+from expost.goals.shortfall import ChainSettings, Shortfall
+from expost.mechanisms.objective import ObjectiveGenerator, Shot
+from expost.noise.source import WordSource
+from expost.privacy.account import Account
+from expost.privacy.composition import add_losses
+from expost.privacy.release import Release
+from expost.stopping.noisy_value import ValueTest
+
+_KEPT = 0.6  # q: what is left of γ after each test
+_FLOOR = 0.8  # the best model is taken to miss nothing beyond this part of ``steer``
+_LEAST, _MOST = 2.0, 4.0  # from one level to the next
+_RETEST = 0.6  # a second look at the same model may cost this part of the next level
+_SURELY = 2.0  # a second look is calibrated to fail with probability e^−2 if the first was right
+_WORTH = 1.3  # what is left of the budget is spent on a last level if it is that many times the last one
+
+
+@dataclass(frozen=True)
+class ChainPlan:
+    """Where the chain starts and how it goes on; public.
+
+    Attributes
+    ----------
+    goal, settings
+        What is searched for, and what it asks of the chain.
+    geometry, n
+        The rows' shape and number.
+    failure_probability, budget
+        γ, and what no outcome may exceed.
+    """
+
+    goal: Shortfall
+    settings: ChainSettings
+    geometry: Geometry
+    n: int
+    failure_probability: float
+    budget: float
+
+    @classmethod
+    def of(cls, goal: Shortfall, geometry: Geometry, n: int, failure_probability: float, budget: float) -> ChainPlan:
+        """Settle it, or say that no data set of this size could meet the goal within the budget."""
+        plan = cls(goal, goal.chain(), geometry, n, failure_probability, budget)
+        plan._require_possible()
+        return plan
+
+    @property
+    def worst_case(self) -> float:
+        """No outcome costs more than the budget."""
+        return self.budget
+
+    def shot(self, x: float, center_norm: float = 0.0) -> Shot:
+        """Return the release of a level."""
+        loss = self.settings.loss
+        noise = 2.0 * loss.lipschitz(math.inf) * self.geometry.noise * x / self.n
+        lam = 1.0 / (x * self.settings.reach * self.geometry.scale)
+        return Shot(loss, self.geometry, self.n, noise, lam, center_norm)
+
+    @property
+    def start(self) -> float:
+        """x of the first level, or the largest that the budget allows."""
+        return min(self.settings.start * self.geometry.scale, self._affordable(self.budget, 0.0))
+
+    def _affordable(self, left: float, center_norm: float) -> float:
+        """Return the largest x whose model and test cost no more than what is left."""
+        room = left * (1 - 1e-9) / (1 + self.settings.test_part)
+        low, high = 0.0, self.n / self.geometry.noise * room / self.settings.loss.lipschitz(math.inf)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.shot(middle, center_norm).epsilon <= room else (low, middle)
+        return low
+
+    def _require_possible(self) -> None:
+        """Refuse a goal that not even a perfect model could be shown to meet."""
+        part = self.settings.test_part / (1 + self.settings.test_part)
+        test = ValueTest.of(self.goal.shortfall_sensitivity(self.n), 0.0, self.budget * part)
+        needed = test.margin((1 - _KEPT) * self.failure_probability, 0.0)
+        hopeless = self.start < 0.1 * self.settings.start * self.geometry.scale
+        if needed > self.settings.steer or hopeless:
+            wanted = self.shot(0.1 * self.settings.start * self.geometry.scale).epsilon * (1 + self.settings.test_part)
+            rows = math.ceil(self.n * max(needed / self.settings.steer, wanted / self.budget) * 1.1)
+            raise TargetUnreachable(
+                f"at n = {self.n} no model could be shown to meet the goal for max_epsilon = {self.budget:.4g}, "
+                f"whatever the data: the noise that hides one row would drown it. Pass a larger max_epsilon, fewer "
+                f"columns or categories, or about {rows:,} rows. Nothing was spent."
+            )
+
+    def search(self, generator: ObjectiveGenerator, account: Account, source: WordSource) -> Release:
+        """Go from level to level until a test passes or the budget is used up."""
+        return _Chain(self, generator, account, source).run()
+
+
+class _Chain:
+    """One run: the last model, the tests asked so far, the account."""
+
+    def __init__(self, plan: ChainPlan, generator: ObjectiveGenerator, account: Account, source: WordSource) -> None:
+        self.plan, self.account, self.source = plan, account, source
+        self.generator = generator
+        self.objective = generator.rows.objective
+        self.theta = np.zeros(generator.problem.p)
+        self.asked, self.levels = 0, 0
+
+    def run(self) -> Release:
+        plan, x, last = self.plan, self.plan.start, 0.0
+        while True:
+            shot = plan.shot(x, float(np.linalg.norm(self.theta)))
+            test = plan.settings.test_part * shot.epsilon
+            if add_losses(self.account.total, shot.epsilon, test) > plan.budget:
+                x = plan._affordable(plan.budget - self.account.total, float(np.linalg.norm(self.theta)))
+                shot = plan.shot(x, float(np.linalg.norm(self.theta)))
+                test = plan.settings.test_part * shot.epsilon
+                over = add_losses(self.account.total, shot.epsilon, test) > plan.budget
+                if over or shot.epsilon < _WORTH * last:
+                    return self._refused()
+            last = shot.epsilon
+            self.theta = shot.draw(self.generator.rows.perturbed, self.theta, self.source)
+            self.levels += 1
+            self.account.generation = add_losses(self.account.generation, shot.epsilon)
+            tested = to_grid(self.theta, float(np.abs(self.theta).max(initial=0.0)) or 1.0, norm="l2")
+            passed, noisy = self._ask(tested, test)
+            if not passed and noisy < 0:
+                passed = self._ask_again(tested, noisy, _RETEST * _LEAST * add_losses(shot.epsilon, test))
+            if passed:
+                return self._released(tested, shot)
+            x *= self._ratio(noisy)
+
+    def _gamma(self) -> float:
+        return self.plan.failure_probability * (1 - _KEPT) * _KEPT**self.asked
+
+    def _ask(self, theta: NDArray[np.float64], epsilon: float) -> tuple[bool, float]:
+        """Release a noisy shortfall; whether it shows that the goal is met."""
+        goal, n = self.plan.goal, self.plan.n
+        error = goal.shortfall_error(n, theta.size, theta)
+        test = ValueTest.of(goal.shortfall_sensitivity(n), error, epsilon)
+        margin = test.margin(self._gamma(), error)
+        self.asked += 1
+        noisy = test.ask(goal.shortfall(self.objective, theta), self.source)
+        self.account.test = add_losses(self.account.test, epsilon)
+        return noisy + margin <= 0, noisy
+
+    def _ask_again(self, theta: NDArray[np.float64], noisy: float, most: float) -> bool:
+        """Look at a model once more that nearly passed, if that is cheaper than going on."""
+        goal, n = self.plan.goal, self.plan.n
+        tail = math.log(1 / (2 * self._gamma())) + _SURELY
+        epsilon = goal.shortfall_sensitivity(n) * tail / -noisy
+        if epsilon > most or add_losses(self.account.total, epsilon) > self.plan.budget:
+            return False
+        return self._ask(theta, epsilon)[0]
+
+    def _ratio(self, noisy: float) -> float:
+        steer = self.plan.settings.steer
+        room = (1 - _FLOOR) * steer
+        return min(max(((max(noisy, 0.0) + room) / room) ** 2, _LEAST), _MOST)
+
+    def _reason(self) -> str:
+        geometry = self.plan.geometry
+        return (
+            f"objective perturbation: {self.levels} level(s) and {self.asked} test(s); noise for rows of shape "
+            f"{geometry.name}{': ' if geometry.reason else ''}{geometry.reason}"
+        )
+
+    def _released(self, theta: NDArray[np.float64], shot: Shot) -> Release:
+        self.account.reasons.append(self._reason())
+        return self.account.released(
+            theta,
+            level=self.levels - 1,
+            noise="over the reals",
+            parameters={"regularization": shot.lam, "typical_noise": shot.typical},
+        )
+
+    def _refused(self) -> Release:
+        self.account.reasons.append(self._reason())
+        self.account.reasons.append("the next level would exceed the budget")
+        return self.account.refused(noise="over the reals")
