@@ -1,7 +1,7 @@
-"""Attempts to refute the sensitivities of the certified search: brute force over neighbours, exact laws of one test.
+"""Gradients that prove risks: how far one row moves them, how far their computation may be off.
 
 Nothing here is left to chance (seeds are fixed and every bound is meant to hold always), so the false-alarm rate is
-zero. Each check is paired with a bound that is too small and has to be caught.
+zero. Attempts to refute a bound are paired with a bound that is too small and has to be caught.
 """
 
 from __future__ import annotations
@@ -13,28 +13,31 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from expost import Rows, SeededSource, sums_of
-from expost.erm.gradient_sensitivity import gradient_sensitivity
-from expost.erm.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
-from expost.erm.minimise import minimise
-from expost.erm.risk import RidgeRisk
-from expost.erm.sums import Sums
-from expost.noise.spherical import uniforms
-from expost.search import few_statistics, noisy_value, stationarity
-from expost.search.account import Account
-from expost.search.few_statistics import FewPlan
-from expost.search.plan import Problem
-from expost.search.query import ErrorQuery
-from expost.search.stationarity import OneTest
-
-ONE = 1 << 20
-LOSSES = [SquaredLoss(), LogisticLoss(), HuberLoss(0.25), HuberLoss(1.5), SmoothedHingeLoss(0.5), SmoothedHingeLoss(3)]
+from expost.erm import LogisticLoss, Loss, RidgeRisk, SquaredLoss, gradient_sensitivity, sums_of
+from expost.mechanisms import Covariance, Output
+from expost.stopping import GradientLength, Grid
+from tests.helpers import LOSSES, fixed_rows, logistic_rows, problem_of, ridge_rows, smallest_limit
 
 
-def fixed_rows(x, y) -> Rows:
-    x = np.atleast_2d(np.asarray(x, dtype=float))
-    x = x / np.maximum(1.0, np.abs(x).sum(axis=1, keepdims=True) * (1 + 1e-9))
-    return Rows(np.trunc(x * ONE).astype(np.int32), np.trunc(np.asarray(y, dtype=float) * ONE).astype(np.int32))
+def test_a_gradient_bounds_the_risk():
+    rows = ridge_rows(500, 3, 0)
+    risk = Covariance().on(rows, problem_of(rows, SquaredLoss())).risk
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        theta = rng.normal(size=4) * rng.choice([0.1, 1, 5])
+        assert risk.excess(theta) <= risk.gradient_norm(theta) ** 2 / (2 * 0.02) * (1 + 1e-9)
+
+
+def test_gradient_norms_agree():
+    """Ridge by sums, the same loss by rows, and finite differences."""
+    rows = ridge_rows(400, 3, 2)
+    problem = problem_of(rows, SquaredLoss())
+    by_sums, by_rows = Covariance().on(sums_of(rows), problem), Output().on(rows, problem)
+    theta = np.array([0.3, -1.0, 2.0, 0.1])
+    steps = 1e-5 * np.eye(4)
+    slopes = [(by_sums.risk.excess(theta + h) - by_sums.risk.excess(theta - h)) / 2e-5 for h in steps]
+    assert by_sums.risk.gradient_norm(theta) == pytest.approx(float(np.linalg.norm(slopes)), rel=1e-6)
+    assert by_sums.risk.gradient_norm(theta) == pytest.approx(by_rows.risk.gradient_norm(theta), rel=1e-10)
 
 
 # --- S(m) ----------------------------------------------------------------------------------------------------------
@@ -103,106 +106,6 @@ def test_a_loss_of_ones_own_gets_the_general_bound():
         assert largest_gradient_change(OneSided(), m, rng) <= gradient_sensitivity(OneSided(), m) == 2 * (1 + m)
 
 
-def minimiser_moves(loss: Loss, lam: float, radius: float | None, rng: np.random.Generator) -> float:
-    """Return the largest ‖θ* − θ*′‖ found, in units of the sensitivity charged."""
-    worst = 0.0
-    for n, p in ((1, 1), (1, 2), (2, 2), (3, 1)):
-        problem = Problem.of(loss, n=n, p=p, regularization=lam, excess_risk=0.1, radius=radius)
-        ball = problem.radius if problem.radius_stated else None
-        for _ in range(12):
-            x = rng.choice([-1.0, 0.0, 1.0], size=(n, p))
-            x /= np.maximum(1.0, np.abs(x).sum(axis=1, keepdims=True))
-            y = rng.choice([-1.0, 1.0], size=n)
-            there = minimise(loss, x, y, lam, radius=ball)
-            x2, y2 = x.copy(), y.copy()
-            x2[0], y2[0] = (-x[0], y[0]) if rng.random() < 0.5 else (np.eye(p)[rng.integers(p)], -y[0])
-            here = minimise(loss, x2, y2, lam, radius=ball)
-            allowed = problem.output_l2_sensitivity + 2 * there.distance_bound
-            worst = max(worst, float(np.linalg.norm(there.theta - here.theta)) / allowed)
-    return worst
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("radius", [None, 0.003])
-def test_no_neighbours_move_the_minimiser_further(loss, radius):
-    rng = np.random.default_rng(3)
-    assert max(minimiser_moves(loss, lam, radius, rng) for lam in (0.01, 1.0, 100.0)) <= 1
-
-
-def test_a_minimiser_comes_close_to_what_is_charged():
-    assert minimiser_moves(SquaredLoss(), 100.0, None, np.random.default_rng(3)) > 0.95
-
-
-# --- one test ------------------------------------------------------------------------------------------------------
-
-
-def chance_of_yes(test: OneTest, query: ErrorQuery, monkeypatch) -> tuple[float, float, float]:
-    """Return P(yes), P(no) and the ε charged: the law is read off the implementation, not simulated."""
-    seen: dict[str, float] = {}
-
-    def answer(noise: int) -> bool:
-        def planted(epsilon, sensitivity, size, *, random_state):
-            seen.update(rate=epsilon / sensitivity)
-            return np.full(size, noise)
-
-        monkeypatch.setattr(stationarity, "discrete_laplace", planted)
-        yes, seen["epsilon"] = test.ask(query, None, SeededSource(0))
-        return yes
-
-    low, high = -(1 << 40), 1 << 40
-    assert answer(low)
-    assert not answer(high)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if answer(middle) else (low, middle)
-    rate = seen["rate"]
-
-    def below(k: int) -> float:  # P(noise ≤ k) for k < 0
-        return math.exp(rate * k) / (1 + math.exp(-rate))
-
-    yes = below(low) if low < 0 else 1 - below(-low - 1)
-    no = 1 - below(low) if low < 0 else below(-low - 1)
-    return yes, no, seen["epsilon"]
-
-
-def loss_of_a_test(monkeypatch, *, stated: float = 0.01, real: float = 0.01) -> float:
-    """Return the largest log-ratio over ε, for answers a true sensitivity ``real`` apart."""
-    test, worst = OneTest(0.3, 0.02, 0.6), 0.0
-    for value in (0.0, 0.1003, 0.11777, 0.12, 0.25, 0.31):
-        for error in (0.0, 1e-7):
-            pair = [
-                chance_of_yes(test, ErrorQuery(lambda _, v=v: v, sensitivity=stated, error_bound=error), monkeypatch)
-                for v in (value, value + real + 2 * error)
-            ]
-            for side in (0, 1):
-                worst = max(worst, abs(math.log(pair[0][side] / pair[1][side])) / pair[0][2])
-    return worst
-
-
-def test_one_test_costs_what_it_says(monkeypatch):
-    assert 0.99 < loss_of_a_test(monkeypatch) <= 1 + 1e-12
-
-
-def test_an_understated_sensitivity_shows(monkeypatch):
-    assert loss_of_a_test(monkeypatch, stated=0.005) > 1.5
-
-
-@pytest.mark.parametrize("failure", [0.3, 0.02, 1e-6])
-@pytest.mark.parametrize("share", [0.1, 0.6, 0.99])
-def test_a_wrong_yes_is_as_rare_as_promised(monkeypatch, failure, share):
-    for target in (0.3, 0.3000001, 7.0):
-        query = ErrorQuery(lambda _, t=target: t, sensitivity=0.01)
-        yes, _, _ = chance_of_yes(OneTest(target, failure, share), query, monkeypatch)
-        assert 0.99 * failure < yes <= failure
-
-
-def test_without_a_margin_a_wrong_yes_is_common(monkeypatch):
-    query = ErrorQuery(lambda _: 0.3, sensitivity=0.01)
-    units = math.ceil(0.6 * 0.3 / query.grid)
-    monkeypatch.setattr(stationarity, "_SLACK", -units)
-    assert chance_of_yes(OneTest(0.3, 0.02, 0.6), query, monkeypatch)[0] > 0.4
-
-
 def test_the_error_of_a_gradient_norm_is_within_its_bound():
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -225,80 +128,49 @@ def test_the_error_of_a_gradient_norm_is_within_its_bound():
         assert error <= risk.gradient_error_bound(float(np.linalg.norm(theta)) * (1 + 1e-12))
 
 
-# --- few statistics ------------------------------------------------------------------------------------------------
+# --- the measure ------------------------------------------------------------------------------------------------------
 
 
-def captured_units(monkeypatch, reveal, *arguments) -> tuple[np.ndarray, int]:
-    """Return the integers a release adds noise to and the sensitivity charged for them."""
-    seen: dict[str, int] = {}
-
-    def planted(epsilon, sensitivity, size, *, random_state):
-        seen.update(units=sensitivity)
-        return np.zeros(size, dtype=np.int64)
-
-    grids: list[float] = []
-    original = noisy_value.QueryGrid.of
-
-    def watched(sensitivity, *, error_bound=0.0):
-        found = original(sensitivity, error_bound=error_bound)
-        grids.append(found.grid)
-        return found
-
-    with monkeypatch.context() as patch:
-        patch.setattr(noisy_value, "discrete_laplace", planted)
-        patch.setattr(noisy_value.QueryGrid, "of", staticmethod(watched))
-        values = np.asarray(reveal(*arguments))
-    if values.ndim == 2:  # undo what comes after the release
-        rows, columns = np.triu_indices(len(values))
-        values = values[rows, columns] * np.where(rows == columns, 1.0, 2.0)
-    return np.rint(values / grids[-1]), seen["units"]
+def measured(rows, loss):
+    mechanism = Covariance() if loss.name == "squared" else Output()
+    return GradientLength(mechanism.on(rows, problem_of(rows, loss)).risk, loss, rows.n)
 
 
-def shares_of_sensitivity(monkeypatch) -> dict[str, float]:
-    """Return, for each statistic, the largest ℓ₁ change found over what is charged."""
-    worst = {"w": 0.0, "M1": 0.0, "M2": 0.0, "M3": 0.0}
-    rng = np.random.default_rng(5)
-    for trial in range(60):
-        p, n = int(rng.integers(1, 6)), int(rng.integers(1, 4))
-        problem = Problem.of(SquaredLoss(), n=n, p=p, regularization=0.1, excess_risk=0.1)
-        empty = Sums(n, p, np.zeros((p, p), np.int64), np.zeros(p, np.int64), 0)
-        plan = FewPlan.of(problem, 0.03, RidgeRisk(empty, 0.1, problem.radius))
-        basis = np.linalg.qr(rng.standard_normal((p, p)))[0]
-        if trial % 3 == 0:
-            basis = np.eye(p)
-        x = rng.choice([-1.0, 0.0, 1.0], size=(n, p)) + (trial % 2) * rng.standard_normal((n, p))
-        other = x.copy()
-        # the rows that move most: along the largest entry, against none or against another corner
-        other[0] = 0.0 if trial % 4 < 2 else np.eye(p)[rng.integers(p)]
-        x[0] = np.eye(p)[int(np.abs(basis[:, 0]).argmax())]
-        grams = [sums_of(fixed_rows(rows, np.ones(n))).as_floats()[0] for rows in (x, other)]
-        for name, k in (("w", 1), ("M1", 1), ("M2", 2), ("M3", 3)):
-            if k > p:
-                continue
-            reveal = few_statistics._direction if name == "w" else few_statistics._projected
-            along = basis[:, 0] if name == "w" else basis[:, :k]
-            rest = (along, plan, Account("test", math.inf, False), SeededSource(0))
-            pair = [captured_units(monkeypatch, reveal, gram, *rest) for gram in grams]
-            worst[name] = max(worst[name], float(np.abs(pair[0][0] - pair[1][0]).sum()) / pair[0][1])
-    return worst
+@pytest.mark.parametrize("loss", [SquaredLoss(), LogisticLoss()], ids=repr)
+def test_neighbours_answer_within_the_charge(loss):
+    """As integers, on the grid of a rule and on that of one question; half of the charge would be refuted."""
+    rng, most = np.random.default_rng(7), 0.0
+    for _ in range(25):
+        x, y = rng.uniform(-0.2, 0.2, (4, 2)), rng.choice([-1.0, 1.0], 4)
+        theta = rng.choice([-1.0, 1.0], 2) * rng.choice([0.1, 1.0, 4.0])
+        pair = []
+        for sign in (1.0, -1.0):
+            x[0], y[0] = np.eye(2)[0] * np.sign(theta[0]), -sign
+            pair.append(measured(fixed_rows(x, y), loss))
+        for grid in (pair[0].grid(theta), pair[0].fine_grid(theta)):
+            assert grid in (pair[1].grid(theta), pair[1].fine_grid(theta))  # public given θ
+            moved = abs(smallest_limit(pair[0], theta, grid.unit) - smallest_limit(pair[1], theta, grid.unit))
+            assert moved <= grid.units
+            most = max(most, moved / grid.units)
+    assert most > 0.5
 
 
-def test_few_statistics_move_no_further_than_charged(monkeypatch):
-    found = shares_of_sensitivity(monkeypatch)
-    assert max(found.values()) <= 1
-    # and not much less, so that half of the charge would be refuted
-    assert min(found["w"], found["M1"], found["M2"]) > 0.51
+def test_sensitivity_and_error_by_hand():
+    """S(‖θ‖_∞)/n, and the risk's own bound at ‖θ‖₂."""
+    rows = ridge_rows(500, 3, 0)
+    generator = Covariance().on(rows, problem_of(rows, SquaredLoss()))
+    measure, theta = GradientLength(generator.risk, SquaredLoss(), 500), np.array([0.0, -3.0, 4.0, 0.0])
+    assert measure.uniform is None
+    assert measure.sensitivity(theta) == gradient_sensitivity(SquaredLoss(), 4.0) / 500
+    assert measure.error_bound(theta) == generator.risk.gradient_error_bound(5.0 * (1 + 1e-12))
+    assert measure.fine_grid(theta) == Grid.of(measure.sensitivity(theta), error_bound=measure.error_bound(theta))
 
 
-# --- what did not hold ---------------------------------------------------------------------------------------------
-
-
-class AllOnes:
-    secure = False
-
-    def words(self, count: int) -> np.ndarray:
-        return np.full(count, 0xFFFF, dtype=np.uint16)
-
-
-def test_uniform_numbers_stay_below_one():
-    assert uniforms(1, AllOnes())[0] < 1
+@pytest.mark.parametrize("loss", [SquaredLoss(), LogisticLoss()], ids=repr)
+def test_cheap_bounds_are_below(loss):
+    rows = ridge_rows(500, 3, 1) if loss.name == "squared" else logistic_rows(500, 4, 1)
+    measure, rng = measured(rows, loss), np.random.default_rng(2)
+    for _ in range(100):
+        theta = rng.normal(size=4) * rng.choice([0.01, 1, 10])
+        (lower,) = measure.lower(theta)
+        assert lower <= measure.value(theta) + measure.error_bound(theta)
