@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from expost import validation
 from expost.erm.problem import Problem
 from expost.goals.goal import ABOUT_RISK, Flag, Goal
 from expost.privacy.release import Promise
@@ -36,7 +36,7 @@ class ExcessRisk(Goal):
     methods = ("auto", "certified", "stationarity", "above_threshold", "doubling", "theory", "fixed")
 
     def __post_init__(self) -> None:
-        self.settle("at_most", math.inf)
+        object.__setattr__(self, "at_most", validation.positive("excess_risk", self.at_most))  # as callers name it
 
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the risk."""
