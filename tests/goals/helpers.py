@@ -1,11 +1,15 @@
 """Small tasks for the tests of goals beside excess risk."""
 
 import numpy as np
+from scipy import stats
 
-from expost import AccuracyNotReached, LogisticLoss, Preparation, Problem, SquaredLoss, run
-from expost.search.generators import make_generator
+from expost.data import Preparation, Rows
+from expost.erm import LogisticLoss, SquaredLoss
+from expost.mechanisms import mechanism_of
+from tests.helpers import problem_of
 
 GAMMA = 0.1
+RARE, RUNS = 1e-3, 200  # false-alarm rate of each statistical test, and how many runs it takes
 
 
 def classification(n=3_000, seed=0, loss=None):
@@ -26,14 +30,21 @@ def regression(n=3_000, seed=0, loss=None, lam=0.01):
 
 
 def settle(rows, loss, lam):
-    problem = Problem.of(loss, n=rows.n, p=rows.p, regularization=lam, excess_risk=1.0, failure_probability=GAMMA)
-    kind = "covariance" if loss.name == "squared" else "output"
-    return make_generator(rows, problem, kind), problem, kind, rows
+    """Return a generator, the problem it was made for, and the rows."""
+    problem = problem_of(rows, loss, lam)
+    return mechanism_of("covariance" if loss.name == "squared" else "output").on(rows, problem), problem, rows
 
 
-def outcome(*given, **options):
-    """Return the release, be it a refusal."""
-    try:
-        return run(*given, **options)
-    except AccuracyNotReached as refusal:
-        return refusal.release
+def too_many(bad, runs=RUNS, gamma=GAMMA):
+    return stats.binomtest(bad, runs, gamma, alternative="greater").pvalue < RARE
+
+
+def neighbours(rng, n, labels):
+    """Yield two sets of rows that differ in one, which is at a corner in both."""
+    x = rng.integers(-(2**19), 2**19 + 1, (n, 2)).astype(np.int32)
+    y = (rng.choice([-(2**20), 2**20], n) if labels else rng.integers(-(2**20), 2**20 + 1, n)).astype(np.int32)
+    for _ in range(2):
+        x, y = x.copy(), y.copy()
+        x[0] = np.eye(2, dtype=np.int32)[rng.integers(2)] * rng.choice([-(2**20), 2**20])
+        y[0] = rng.choice([-(2**20), 2**20])
+        yield Rows(x, y)

@@ -88,7 +88,7 @@ class Stated(Measure):
 
 
 class TestGridsOfOneHypothesis:
-    """Where every hypothesis has a sensitivity of its own: grids for a rule that asks about many, and for one question."""
+    """Where every hypothesis has a sensitivity of its own: for a rule that asks about many, and for one question."""
 
     def test_there_is_none_for_all(self):
         measure = Stated(0.3, 1e-9)

@@ -1,4 +1,4 @@
-"""A test in which every hypothesis is measured in units of its own sensitivity: settled publicly, then its exact law."""
+"""A test in which every hypothesis is measured in units of its own sensitivity: settled publicly; its exact law."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class TestWrongAccepts:
     """
 
     runs = 400
-    hypotheses = [(math.nextafter(2.0, 3.0), 0.01 * size) for size in (1e-3, 1.0, 1e3, 0.1, 30.0, 1e-2, 1.0, 5.0)]
+    hypotheses = tuple((math.nextafter(2.0, 3.0), 0.01 * size) for size in (1e-3, 1.0, 1e3, 0.1, 30.0, 0.01, 1.0, 5.0))
 
     def accepted(self, test, hypotheses):
         found = [any(map(test.on(Sized(), SeededSource([5, seed])).accepts, hypotheses)) for seed in range(self.runs)]
