@@ -9,20 +9,12 @@ import re
 import numpy as np
 import pytest
 
-from expost import (
-    AccuracyNotReached,
-    LogisticLoss,
-    Problem,
-    SquaredLoss,
-    TargetUnreachable,
-    calibrate,
-    cov_nr,
-    output_nr,
-    run,
-)
-from expost.search import DoublingPlan, plan_test
-
-from .tools import CountingSource, N, classification_rows, regression_rows, regression_sums
+from expost import AccuracyNotReached, ExcessRisk, TargetUnreachable, cov_nr, output_nr, validation
+from expost.erm import LogisticLoss, Problem, SquaredLoss
+from expost.mechanisms import mechanism_of
+from expost.search import DoublingPlan, run_search
+from expost.stopping import calibrate
+from tests.helpers import CountingSource, N, classification_rows, plan_of, regression_rows, regression_sums
 
 GOOD = {"excess_risk": 0.02, "regularization": 0.05, "calibration": "tight"}
 
@@ -92,9 +84,10 @@ def test_the_counting_source_counts():
 )
 def test_combinations_that_do_not_exist(rows, loss, perturbation, message):
     source = CountingSource()
-    problem = Problem.of(loss, n=N, p=4, regularization=0.05, excess_risk=0.02)
+    problem = Problem.of(loss, n=N, p=4, regularization=0.05)
+    options = {"method": "above_threshold", "perturbation": perturbation, "random_state": source}
     with pytest.raises(ValueError, match=message):
-        run(rows(), problem, perturbation=perturbation, random_state=source)
+        run_search(rows(), problem, ExcessRisk(0.02), **options)
     assert source.drawn == 0
 
 
@@ -153,12 +146,11 @@ class TestUnreachable:
         assert rows > N
 
         def plan(n):
-            problem = Problem.of(
-                SquaredLoss(), n=n, p=4, regularization=0.01, excess_risk=0.001, calibration=calibration
-            )
-            return plan_test(problem, "covariance", risk_error=1e-12, calibration=calibration, max_epsilon=0.5)
+            paper = calibration in validation.PAPER_CALIBRATIONS
+            problem = Problem.of(SquaredLoss(), n=n, p=4, regularization=0.01, paper_constants=paper)
+            return plan_of(problem, ExcessRisk(0.001), calibration=calibration, max_epsilon=0.5)
 
-        assert plan(rows).epsilon_worst_case <= 0.5
+        assert plan(rows).worst_case <= 0.5
         with pytest.raises(TargetUnreachable):
             plan(int(rows * 0.85))  # the number is not just a large one
 
@@ -167,14 +159,21 @@ class TestUnreachable:
     def test_theory_exceeds_the_budget(self, perturbation, calibration):
         """With the paper's sensitivity of the ridge minimiser, ε shrinks as 1/√n only."""
         source = CountingSource()
-        settings = {"p": 4, "regularization": 0.01, "excess_risk": 0.01, "calibration": calibration}
-        problem = Problem.of(SquaredLoss(), n=N, **settings)
-        budget = problem.theory_epsilon(perturbation) / 3
+        mechanism, paper = mechanism_of(perturbation), calibration in validation.PAPER_CALIBRATIONS
+
+        def needed(n):
+            return mechanism.theory_epsilon(problem(n), 0.01)
+
+        def problem(n):
+            return Problem.of(SquaredLoss(), n=n, p=4, regularization=0.01, paper_constants=paper)
+
+        budget = needed(N) / 3
         given = regression_sums() if perturbation == "covariance" else regression_rows()
         with pytest.raises(TargetUnreachable, match="Nothing was spent") as raised:
-            run(
+            run_search(
                 given,
-                problem,
+                problem(N),
+                ExcessRisk(0.01),
                 perturbation=perturbation,
                 method="theory",
                 calibration=calibration,
@@ -183,20 +182,17 @@ class TestUnreachable:
             )
         assert source.drawn == 0
         rows = rows_named(raised.value)
-        assert Problem.of(SquaredLoss(), n=rows, **settings).theory_epsilon(perturbation) <= budget
-        assert Problem.of(SquaredLoss(), n=int(0.99 * rows), **settings).theory_epsilon(perturbation) > budget
+        assert needed(rows) <= budget < needed(int(0.99 * rows))
 
     def test_one_round_of_doubling_exceeds_the_budget(self):
         source = CountingSource()
-        problem = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.01, excess_risk=0.001)
+        problem = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.01)
+        options = {"method": "doubling", "max_epsilon": 0.5, "random_state": source}
         with pytest.raises(TargetUnreachable, match="Nothing was spent") as raised:
-            run(regression_sums(), problem, method="doubling", max_epsilon=0.5, random_state=source)
+            run_search(regression_sums(), problem, ExcessRisk(0.001), **options)
         assert source.drawn == 0
         rows = rows_named(raised.value)
-        enough, too_few = (
-            Problem.of(SquaredLoss(), n=n, p=4, regularization=0.01, excess_risk=0.001)
-            for n in (rows, int(0.85 * rows))
-        )
+        enough, too_few = (Problem.of(SquaredLoss(), n=n, p=4, regularization=0.01) for n in (rows, int(0.85 * rows)))
 
         def plan(problem):
             return DoublingPlan.of(
@@ -220,8 +216,8 @@ class TestUnreachable:
         assert source.drawn == 0
 
     def test_levels_beyond_the_budget_are_left_out(self):
-        problem = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.05, excess_risk=0.02)
-        plan = plan_test(problem, "covariance", risk_error=1e-13, levels=[0.1, 1.0, 50.0], max_epsilon=10.0)
+        problem = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.05)
+        plan = plan_of(problem, ExcessRisk(0.02), levels=[0.1, 1.0, 50.0], max_epsilon=10.0)
         assert plan.levels == (0.1, 1.0)
 
 
@@ -248,10 +244,10 @@ class TestRefusal:
 
 
 def test_a_radius_of_ones_own_is_compared_with():
-    problem = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.01, excess_risk=0.02, radius=2.0)
+    problem = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.01, radius=2.0)
     assert problem.radius_stated
     assert "radius you stated" in problem.compared_with
-    larger = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.01, excess_risk=0.02, radius=50.0)
+    larger = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.01, radius=50.0)
     assert not larger.radius_stated
     assert larger.radius == pytest.approx(5.0)
     release = cov_nr(regression_sums(), **{**GOOD, "regularization": 0.01}, radius=0.7, random_state=0)

@@ -8,23 +8,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from expost import (
-    AccuracyNotReached,
-    DoublingPlan,
-    ErrorQuery,
-    Problem,
-    SeededSource,
-    SquaredLoss,
-    TargetUnreachable,
-    compose,
-    discrete_laplace,
-    doubling_method,
-    run,
-)
-from expost.search import doubling
-from expost.search.doubling import CALLER_CLAIM
-
-from .tools import N, at_most_by_chance, features, regression_sums
+from expost import AccuracyNotReached, ExcessRisk, TargetUnreachable, compose
+from expost.erm import Problem, SquaredLoss
+from expost.noise import SeededSource, discrete_laplace
+from expost.search import DoublingPlan, doubling_search, run_search
+from expost.search.methods import doubling
+from expost.search.methods.doubling import CALLER_CLAIM
+from expost.stopping import ErrorMeasure
+from tests.helpers import N, at_most_by_chance, features, regression_sums
 
 PAPER_DELTA = (0.005**-0.5 + 1) ** 2 / 100_000
 
@@ -104,25 +95,25 @@ class TestTheFactor:
         assert costs[2.0] == pytest.approx(4.0, rel=1e-6)
 
 
-def counting_query(count=5000.0):
-    return ErrorQuery(lambda h: abs(h - count), sensitivity=1.0)
+def counting_measure(count=5000.0):
+    return ErrorMeasure(lambda h: abs(h - count), sensitivity=1.0)
 
 
-def counting_plan(query, **settings):
+def counting_plan(measure, **settings):
     given = {"target": 100.0, "failure_probability": 0.1, "first": 0.001, "last": 1.0, **settings}
-    return DoublingPlan.of(sensitivity=query.effective_sensitivity, **given)
+    return DoublingPlan.of(sensitivity=measure.effective_sensitivity, **given)
 
 
 class TestBlackBoxes:
     def test_levels_double_until_one_passes(self):
-        asked, query = [], counting_query()
+        asked, measure = [], counting_measure()
 
         def mechanism(epsilon):
             asked.append(epsilon)
             return 5000.0 if epsilon > 0.007 else 0.0
 
-        plan = counting_plan(query)
-        release = doubling_method(mechanism, query, plan, random_state=1)
+        plan = counting_plan(measure)
+        release = doubling_search(mechanism, measure, plan, random_state=1)
         assert asked == [0.001, 0.002, 0.004, 0.008][: len(asked)]
         assert asked[-1] == pytest.approx(0.008)
         assert (release.level, release.n_levels, release.hypothesis) == (3, plan.rounds, 5000.0)
@@ -131,27 +122,27 @@ class TestBlackBoxes:
         assert release.epsilon_worst_case == plan.epsilon_after(plan.rounds)
 
     def test_the_callers_claim_is_recorded(self):
-        query = counting_query()
-        release = doubling_method(lambda epsilon: 5000.0, query, counting_plan(query), random_state=1)
+        measure = counting_measure()
+        release = doubling_search(lambda epsilon: 5000.0, measure, counting_plan(measure), random_state=1)
         assert release.claims == (CALLER_CLAIM,)
         with pytest.raises(AccuracyNotReached) as refused:
-            doubling_method(lambda epsilon: 0.0, query, counting_plan(query), random_state=1)
+            doubling_search(lambda epsilon: 0.0, measure, counting_plan(measure), random_state=1)
         assert refused.value.release.claims == (CALLER_CLAIM,)
 
     def test_our_own_mechanism_is_no_claim(self):
-        problem = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.05, excess_risk=0.02)
-        release = run(regression_sums(), problem, method="doubling", random_state=0)
+        problem = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.05)
+        options = {"method": "doubling", "random_state": 0}
+        release = run_search(regression_sums(), problem, ExcessRisk(0.02), **options)
         assert release.claims == ()
-        hard = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.05, excess_risk=0.002)
         with pytest.raises(AccuracyNotReached) as refused:
-            run(regression_sums(), hard, method="doubling", max_epsilon=3.0, random_state=0)
+            run_search(regression_sums(), problem, ExcessRisk(0.002), max_epsilon=3.0, **options)
         assert refused.value.release.claims == ()
 
     def test_a_refusal_costs_all_rounds(self):
-        query = counting_query()
-        plan = counting_plan(query)
+        measure = counting_measure()
+        plan = counting_plan(measure)
         with pytest.raises(AccuracyNotReached) as refused:
-            doubling_method(lambda epsilon: 0.0, query, plan, random_state=1)
+            doubling_search(lambda epsilon: 0.0, measure, plan, random_state=1)
         release = refused.value.release
         assert release.epsilon == release.epsilon_worst_case == plan.epsilon_after(plan.rounds)
         assert release.hypothesis is None
@@ -164,9 +155,9 @@ class TestBlackBoxes:
             tested.append(h)
             return abs(h - 5000.0)
 
-        query = ErrorQuery(error, sensitivity=1.0)
-        release = doubling_method(
-            lambda epsilon: 1e9, query, counting_plan(query), project=lambda h: min(h, 5000.0), random_state=1
+        measure = ErrorMeasure(error, sensitivity=1.0)
+        release = doubling_search(
+            lambda epsilon: 1e9, measure, counting_plan(measure), project=lambda h: min(h, 5000.0), random_state=1
         )
         assert release.hypothesis == 5000.0
         assert set(tested) == {5000.0}
@@ -184,15 +175,15 @@ class TestBlackBoxes:
             noisy.coef_ = model.coef_ + discrete_laplace(epsilon, units, 3, random_state=noise) / 1000
             return noisy
 
-        query = ErrorQuery(lambda fitted: 1 - fitted.score(X, labels), sensitivity=1 / 2000)
+        measure = ErrorMeasure(lambda fitted: 1 - fitted.score(X, labels), sensitivity=1 / 2000)
         plan = DoublingPlan.of(
             target=0.1,
             failure_probability=0.1,
-            sensitivity=query.effective_sensitivity,
+            sensitivity=measure.effective_sensitivity,
             first=0.01,
             last=100.0,
         )
-        release = doubling_method(private_model, query, plan, random_state=noise)
+        release = doubling_search(private_model, measure, plan, random_state=noise)
         assert isinstance(release.hypothesis, LogisticRegression)
         assert release.hypothesis.score(X, labels) > 0.8
         assert not release.secure
@@ -200,13 +191,13 @@ class TestBlackBoxes:
     @pytest.mark.parametrize("factor", [1.0, 0.5, math.nan])
     def test_factors_that_do_not_grow(self, factor):
         with pytest.raises(ValueError, match="factor must exceed 1"):
-            counting_plan(counting_query(), factor=factor)
+            counting_plan(counting_measure(), factor=factor)
 
     def test_a_plan_for_a_smaller_sensitivity_is_refused(self):
-        query = counting_query()
+        measure = counting_measure()
         plan = DoublingPlan.of(target=100.0, failure_probability=0.1, sensitivity=0.5, first=0.001, last=1.0)
         with pytest.raises(ValueError, match="effective_sensitivity"):
-            doubling_method(lambda epsilon: 5000.0, query, plan)
+            doubling_search(lambda epsilon: 5000.0, measure, plan)
 
 
 class TestWrongAccepts:
@@ -215,12 +206,12 @@ class TestWrongAccepts:
     trials = 1500
 
     def wrong_accepts(self, calibration):
-        query, source, wrong = counting_query(0.0), SeededSource(9), 0
-        plan = counting_plan(query, calibration=calibration)
+        measure, source, wrong = counting_measure(0.0), SeededSource(9), 0
+        plan = counting_plan(measure, calibration=calibration)
         above = math.nextafter(100.0, 200.0)
         for _ in range(self.trials):
             try:
-                doubling_method(lambda epsilon: above, query, plan, random_state=source)
+                doubling_search(lambda epsilon: above, measure, plan, random_state=source)
                 wrong += 1
             except AccuracyNotReached:
                 pass
@@ -250,7 +241,7 @@ def test_each_test_is_private_on_its_own(monkeypatch):
         return np.zeros(size, dtype=np.int64)
 
     monkeypatch.setattr(doubling, "discrete_laplace", record)
-    query = counting_query()
-    plan = counting_plan(query)
-    doubling_method(lambda epsilon: 5000.0, query, plan)
-    assert drawn == [(plan.epsilon_test, query.sensitivity, plan.rounds)]
+    measure = counting_measure()
+    plan = counting_plan(measure)
+    doubling_search(lambda epsilon: 5000.0, measure, plan)
+    assert drawn == [(plan.epsilon_test, measure.uniform.units, plan.rounds)]

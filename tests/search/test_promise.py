@@ -12,22 +12,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from expost import (
-    AccuracyNotReached,
-    HuberLoss,
-    LogisticLoss,
-    Problem,
-    SmoothedHingeLoss,
-    SquaredLoss,
-    cov_nr,
-    curator_view,
-    output_nr,
-    run,
-)
-from expost.search import plan
-from expost.search.generators import make_generator
-
-from .tools import N, at_most_by_chance, classification_rows, regression_rows, regression_sums
+from expost import AccuracyNotReached, ExcessRisk, cov_nr, output_nr, validation
+from expost.erm import HuberLoss, LogisticLoss, Problem, SmoothedHingeLoss, SquaredLoss
+from expost.mechanisms import mechanism_of
+from expost.search import compare_with_optimum, run_search
+from expost.search.methods import tested
+from tests.helpers import N, at_most_by_chance, classification_rows, regression_rows, regression_sums
 
 GAMMA = 0.1
 LAM = 0.01
@@ -44,8 +34,8 @@ class Truth:
     """The true excess risk of hypotheses of one task, and that of the null model."""
 
     def __init__(self, rows, loss, perturbation):
-        problem = Problem.of(loss, n=N, p=rows.p, regularization=LAM, excess_risk=1.0)
-        self._risk = make_generator(rows, problem, perturbation).risk
+        problem = Problem.of(loss, n=N, p=rows.p, regularization=LAM)
+        self._risk = mechanism_of(perturbation).on(rows, problem).risk
 
     def of(self, release):
         return self._risk.excess(np.asarray(release.hypothesis))
@@ -104,23 +94,18 @@ def output_search(loss, rows, target, calibration="tight"):
     return search
 
 
-def doubling_search(given, loss, perturbation, target, calibration="tight"):
-    problem = Problem.of(
-        loss,
-        n=N,
-        p=given.p,
-        regularization=LAM,
-        excess_risk=target,
-        failure_probability=GAMMA,
-        calibration=calibration,
-    )
+def doubled_search(given, loss, perturbation, target, calibration="tight"):
+    paper = calibration in validation.PAPER_CALIBRATIONS
+    problem = Problem.of(loss, n=N, p=given.p, regularization=LAM, paper_constants=paper)
 
     def search(seed):
-        return run(
+        return run_search(
             given,
             problem,
+            ExcessRisk(target),
             method="doubling",
             perturbation=perturbation,
+            failure_probability=GAMMA,
             calibration=calibration,
             random_state=seed,
         )
@@ -158,7 +143,7 @@ def test_doubling(perturbation, record_property):
     given = regression_sums() if perturbation == "covariance" else regression_rows()
     truth = Truth(given, SquaredLoss(), perturbation)
     trials = 300
-    search = doubling_search(given, SquaredLoss(), perturbation, RIDGE_TARGET)
+    search = doubled_search(given, SquaredLoss(), perturbation, RIDGE_TARGET)
     check(achieved(search, truth, trials), RIDGE_TARGET, trials, record_property)
 
 
@@ -168,8 +153,8 @@ def test_a_threshold_a_thousand_times_too_high_is_caught(monkeypatch):
     def high(name, *, target, **settings):
         return replace(calibrate(name, target=target, **settings), threshold=1000 * target)
 
-    calibrate = plan.calibrate
-    monkeypatch.setattr(plan, "calibrate", high)
+    calibrate = tested.calibrate
+    monkeypatch.setattr(tested, "calibrate", high)
     truth = Truth(regression_sums(), SquaredLoss(), "covariance")
     excess = achieved(covariance_search("theorem"), truth, 60)
     assert np.count_nonzero(excess > RIDGE_TARGET) > at_most_by_chance(60, GAMMA)
@@ -177,7 +162,7 @@ def test_a_threshold_a_thousand_times_too_high_is_caught(monkeypatch):
 
 def test_the_curator_sees_the_same_truth():
     release = covariance_search("tight")(0)
-    view = curator_view(regression_rows(), release, SquaredLoss(), regularization=LAM)
+    view = compare_with_optimum(regression_rows(), release, SquaredLoss(), regularization=LAM)
     truth = Truth(regression_sums(), SquaredLoss(), "covariance")
     assert view.excess_risk == pytest.approx(truth.of(release))
     assert view.null_excess_risk == pytest.approx(truth.null)
@@ -205,6 +190,6 @@ def test_output_at_length(name, calibration, record_property):
 @pytest.mark.parametrize("perturbation", ["covariance", "output"])
 def test_doubling_at_length(perturbation, calibration, record_property):
     given = regression_sums() if perturbation == "covariance" else regression_rows()
-    search = doubling_search(given, SquaredLoss(), perturbation, RIDGE_TARGET, calibration)
+    search = doubled_search(given, SquaredLoss(), perturbation, RIDGE_TARGET, calibration)
     truth = Truth(given, SquaredLoss(), perturbation)
     check(achieved(search, truth, 300), RIDGE_TARGET, 300, record_property)

@@ -8,7 +8,6 @@ caught.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 from collections import Counter
 
@@ -16,25 +15,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import AccuracyNotReached, Rows, SeededSource
-from expost.erm.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
-from expost.search import stationarity
-from expost.search.certified_covariance import CovariancePlan
-from expost.search.generators import make_generator
-from expost.search.null_model import null_cost, null_test
-from expost.search.plan import Problem
-from expost.search.run import run
-from expost.search.stationarity import OneTest, gradient_query
-
-from .tools import RARE, at_most_by_chance
-
-ONE = 1 << 20
-
-
-def fixed_rows(x, y) -> Rows:
-    x = np.asarray(x, dtype=float)
-    x = x / np.maximum(1.0, np.abs(x).sum(axis=1, keepdims=True) * (1 + 1e-9))
-    return Rows(np.trunc(x * ONE).astype(np.int32), np.trunc(np.clip(y, -1, 1) * ONE).astype(np.int32))
+from expost import AccuracyNotReached, ExcessRisk
+from expost.data import Rows
+from expost.erm import HuberLoss, LogisticLoss, Loss, Problem, SmoothedHingeLoss, SquaredLoss
+from expost.mechanisms import Covariance, mechanism_of
+from expost.noise import SeededSource
+from expost.search import run_search
+from expost.stopping import GradientLength, OneTest, one_test
+from expost.stopping.certificates import output
+from expost.stopping.certificates.covariance import CovariancePlan
+from expost.stopping.certificates.null_model import NullQuestion
+from tests.helpers import RARE, at_most_by_chance, fixed_rows, outcome, problem_of
 
 
 def awkward(name: str, n: int = 50) -> tuple[np.ndarray, np.ndarray]:
@@ -69,25 +60,35 @@ def awkward(name: str, n: int = 50) -> tuple[np.ndarray, np.ndarray]:
 
 
 def violations(
-    name: str, loss: Loss, trials: int, *, lam=0.05, target: float | None = 0.02, gamma=0.3, **options
+    name: str,
+    loss: Loss,
+    trials: int,
+    *,
+    lam=0.05,
+    target: float | None = 0.02,
+    gamma=0.3,
+    perturbation="covariance",
+    noise="laplace",
+    **options,
 ) -> int:
     """Count releases that miss the target; ``None`` puts the target just below what the null model attains."""
     x, y = awkward(name)
     rows = fixed_rows(x, np.where(y >= 0, 1.0, -1.0) if loss.labels == "binary" else y)
-    perturbation = options.setdefault("perturbation", "covariance")
-
-    def settle(excess_risk: float) -> Problem:
-        return Problem.of(
-            loss, n=rows.n, p=rows.p, regularization=lam, excess_risk=excess_risk, failure_probability=gamma
-        )
-
-    generator = make_generator(rows, settle(0.1), perturbation)
+    problem = problem_of(rows, loss, lam)
+    generator = mechanism_of(perturbation, noise=noise).on(rows, problem)
     if target is None:
         target = 0.999 * generator.risk.excess(np.zeros(rows.p))
     missed = 0
     for seed in range(trials):
         with contextlib.suppress(AccuracyNotReached):
-            release = run(generator, settle(target), random_state=SeededSource([seed, 11]), **options)
+            release = run_search(
+                generator,
+                problem,
+                ExcessRisk(target),
+                failure_probability=gamma,
+                random_state=SeededSource([seed, 11]),
+                **options,
+            )
             theta = np.asarray(release.hypothesis)
             missed += bool(generator.risk.excess(theta) > target * (1 + 1e-12))
     return missed
@@ -101,9 +102,10 @@ def test_the_promise_is_kept_where_the_gradient_test_has_no_room():
 def test_a_test_without_a_margin_is_caught(monkeypatch):
     honest = OneTest.ask
 
-    def careless(self, query, hypothesis, source):
-        monkeypatch.setattr(stationarity, "_SLACK", -math.ceil(self.share * self.target / query.grid) * 3)
-        return honest(self, query, hypothesis, source)
+    def careless(self, measure, hypothesis, source):
+        unit = measure.fine_grid(hypothesis).unit
+        monkeypatch.setattr(one_test, "_SLACK", -math.ceil(self.share * self.target / unit) * 3)
+        return honest(self, measure, hypothesis, source)
 
     monkeypatch.setattr(OneTest, "ask", careless)
     missed = violations("flat", SquaredLoss(), 120, lam=1.0, target=None, gamma=0.5, method="auto")
@@ -116,9 +118,8 @@ def test_the_promise_is_kept_by_noise_on_the_minimiser():
 
 
 def test_an_eighth_of_the_energy_is_caught(monkeypatch):
-    module = importlib.import_module("expost.search.certified_output")
-    honest = module.laplace_energy
-    monkeypatch.setattr(module, "laplace_energy", lambda *a, **k: honest(*a, **k) / 8)
+    honest = output.laplace_energy
+    monkeypatch.setattr(output, "laplace_energy", lambda *a, **k: honest(*a, **k) / 8)
     missed = violations("one coordinate", SquaredLoss(), 200, target=0.01, method="certified", perturbation="output")
     assert missed > at_most_by_chance(200, 0.3)
 
@@ -155,32 +156,29 @@ def coarse(release) -> tuple:
     return release.status, len(release.parameters["reasons"]), steps, signs
 
 
-def beyond_what_was_reported(here: Rows, there: Rows, trials: int, problem: Problem, **options) -> float:
+def beyond_what_was_reported(
+    here: Rows, there: Rows, trials: int, loss: Loss, target: float, *, perturbation, noise="laplace", **options
+) -> float:
     """Return the largest (lower confidence bound of an outcome's log-ratio) − (largest ε reported with it)."""
     counts, reported = (Counter(), Counter()), Counter()
     for side, rows in enumerate((here, there)):
-        generator = make_generator(rows, problem, options["perturbation"])
+        problem = problem_of(rows, loss, lam=1.0)
+        generator = mechanism_of(perturbation, noise=noise).on(rows, problem)
         for seed in range(trials):
-            try:
-                release = run(generator, problem, random_state=SeededSource([seed, side, 99]), **options)
-            except AccuracyNotReached as refusal:
-                release = refusal.release
-            outcome = coarse(release)
-            counts[side][outcome] += 1
-            reported[outcome] = max(reported[outcome], release.epsilon)
+            source = {"failure_probability": 0.3, "random_state": SeededSource([seed, side, 99])}
+            release = outcome(run_search, generator, problem, ExcessRisk(target), **source, **options)
+            kind = coarse(release)
+            counts[side][kind] += 1
+            reported[kind] = max(reported[kind], release.epsilon)
     level = RARE / (4 * len(reported))
     worst = -math.inf
-    for outcome, epsilon in reported.items():
+    for kind, epsilon in reported.items():
         for a, b in ((0, 1), (1, 0)):
-            if hits := counts[a][outcome]:
+            if hits := counts[a][kind]:
                 low = stats.beta.ppf(level, hits, trials - hits + 1)
-                high = stats.beta.isf(level, counts[b][outcome] + 1, trials - counts[b][outcome])
+                high = stats.beta.isf(level, counts[b][kind] + 1, trials - counts[b][kind])
                 worst = max(worst, math.log(low / high) - epsilon)
     return worst
-
-
-def tiny(loss: Loss, p: int, target: float) -> Problem:
-    return Problem.of(loss, n=2, p=p, regularization=1.0, excess_risk=target, failure_probability=0.3)
 
 
 SAME, FLIPPED = fixed_rows([[1, 0], [1, 0]], [1, 1]), fixed_rows([[1, 0], [1, 0]], [1, -1])
@@ -189,19 +187,19 @@ NOTHING, SOMETHING = fixed_rows([[0, 0], [0, 0]], [1, 1]), fixed_rows([[1, 0], [
 
 def test_outcomes_of_neighbours_stay_within_what_is_reported():
     options = {"method": "auto", "perturbation": "covariance"}
-    assert beyond_what_was_reported(SAME, FLIPPED, 250, tiny(SquaredLoss(), 2, 0.45), **options) <= 0
+    assert beyond_what_was_reported(SAME, FLIPPED, 250, SquaredLoss(), 0.45, **options) <= 0
 
 
 def test_a_test_that_charges_a_tenth_is_caught(monkeypatch):
     honest = OneTest.ask
 
-    def cheap(self, query, hypothesis, source):
-        answer, epsilon = honest(self, query, hypothesis, source)
+    def cheap(self, measure, hypothesis, source):
+        answer, epsilon = honest(self, measure, hypothesis, source)
         return answer, epsilon / 10
 
     monkeypatch.setattr(OneTest, "ask", cheap)
     options = {"method": "auto", "perturbation": "covariance"}
-    assert beyond_what_was_reported(SAME, FLIPPED, 250, tiny(SquaredLoss(), 2, 0.45), **options) > 0
+    assert beyond_what_was_reported(SAME, FLIPPED, 250, SquaredLoss(), 0.45, **options) > 0
 
 
 @pytest.mark.slow
@@ -214,7 +212,7 @@ def test_outcomes_of_many_searches_stay_within_what_is_reported(pair, method, no
     if noise is not None:
         options["noise"] = noise
     for target in (0.45, 0.2) if noise is None else (0.6, 0.2):
-        assert beyond_what_was_reported(*pair, 2000, tiny(loss, 2, target), **options) <= 0
+        assert beyond_what_was_reported(*pair, 2000, loss, target, **options) <= 0
 
 
 # --- what once did not hold ------------------------------------------------------------------------------------------
@@ -222,22 +220,29 @@ def test_outcomes_of_many_searches_stay_within_what_is_reported(pair, method, no
 
 def test_a_budget_is_never_exceeded_by_rounding():
     rows = fixed_rows(np.tile([0.9, 0.0], (50, 1)), np.ones(50))
+    problem = Problem.of(SquaredLoss(), n=50, p=2, regularization=0.05)
+    generator = Covariance().on(rows, problem)
+    at_zero = GradientLength(generator.risk, problem.loss, 50).fine_grid(np.zeros(2))
+    tried = 0
     for target in np.linspace(0.01, 0.05, 40).tolist():
-        problem = Problem.of(SquaredLoss(), n=50, p=2, regularization=0.05, excess_risk=target)
-        generator = make_generator(rows, problem, "covariance")
-        query = gradient_query(generator.risk, problem.loss, 50, np.zeros(2))
-        spent = null_test(problem, 0.02).epsilon(query.effective_sensitivity)
-        for level in CovariancePlan.of(problem, 0.045).levels[:4]:
+        null = NullQuestion.of(problem, target, 0.02, Covariance().errors(problem))
+        spent = null.test.epsilon(at_zero.effective_sensitivity)
+        for level in CovariancePlan.of(problem, target, 0.045).levels[:4]:
             budget = math.nextafter(spent + level, 0)
-            if budget < null_cost(generator.risk, problem, 0.02):
+            if budget < null.cost:
                 continue
+            tried += 1
             with contextlib.suppress(AccuracyNotReached):  # no other exception may come out
-                run(generator, problem, method="certified", max_epsilon=budget, random_state=0)
+                run_search(
+                    generator, problem, ExcessRisk(target), method="certified", max_epsilon=budget, random_state=0
+                )
+    assert tried > 100
 
 
 def test_spherical_noise_is_not_listed_as_exact():
     rows = fixed_rows(awkward("one coordinate")[0], awkward("one coordinate")[1])
-    problem = Problem.of(LogisticLoss(), n=rows.n, p=rows.p, regularization=0.05, excess_risk=0.01)
-    release = run(rows, problem, perturbation="output", method="certified", noise="spherical", random_state=0)
+    problem = problem_of(rows, LogisticLoss(), 0.05)
+    options = {"perturbation": "output", "method": "certified", "noise": "spherical", "random_state": 0}
+    release = run_search(rows, problem, ExcessRisk(0.01), **options)
     assert release.noise == "over the reals"
     assert "generation noise" not in release.exact

@@ -118,6 +118,10 @@ class ErrorShare(Measure):
         """Return 1/n in UNITS parts: counts need no rounding, so none is charged."""
         return Grid(1.0 / (self._objective.n * UNITS), UNITS)
 
+    def fine_grid(self, hypothesis: Any) -> Grid:
+        """Return the same: only on that grid are limits multiples of a count."""
+        return self.grid(hypothesis)
+
     def at_most(self, hypothesis: Any, limit: int, unit: float) -> bool:
         """Compare counts, each UNITS units."""
         return limit >= 0 and errors(self._objective, np.asarray(hypothesis)) * UNITS <= limit

@@ -112,6 +112,11 @@ class Request:
         paper = self.calibration in validation.PAPER_CALIBRATIONS
         if self.problem.paper_constants != paper:
             raise ValueError(f"calibration={self.calibration!r} goes with Problem.of(..., paper_constants={paper})")
+        if not isinstance(self.goal, Goal) and not (self.goal is None and self.method.name == "fixed"):
+            raise ValueError(
+                f"goal must be ExcessRisk(...) or another goal, got {self.goal!r}; a plain number is an excess_risk, "
+                f"and only method='fixed' promises nothing"
+            )
         self.mechanism.require(self.problem)
         self.method.check(self)
         if self.goal is not None:

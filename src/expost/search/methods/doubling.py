@@ -200,6 +200,7 @@ def doubled(
         if grid is not None:
             accepted, cost = plan.test.passes(measure, hypothesis, noise[index], grid), plan.epsilon_test
         else:
+            check_sensitivity(plan.sensitivity, measure.fine_grid(hypothesis))  # dearer than was settled: not asked
             accepted, cost = plan.test.ask(measure, hypothesis, source)
         costs.append(cost)
         account.test = add_losses(test, add_losses(*costs))

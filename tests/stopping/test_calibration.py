@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from expost import AboveThreshold, ErrorQuery, SeededSource, calibrate
-from expost.search.above_threshold import _SLACK
-from expost.search.calibration import exponential_failure
-
-from .tools import NoisyTest, at_most_by_chance
+from expost.noise import SeededSource
+from expost.stopping import AboveThreshold, ErrorMeasure, calibrate
+from expost.stopping.above_threshold import _SLACK
+from expost.stopping.calibration import exponential_failure
+from tests.helpers import at_most_by_chance
+from tests.stopping.helpers import NoisyTest
 
 NAMES = ["theorem", "published", "tight"]
 GAMMA = 0.1
@@ -126,17 +127,17 @@ class TestWrongAccepts:
     trials, n_tests, target = 500, 1000, 0.05
 
     def wrong_accepts(self, chosen):
-        query = ErrorQuery(lambda error: error, sensitivity=PAPER_DELTA)
+        measure = ErrorMeasure(lambda error: error, sensitivity=PAPER_DELTA)
         source = SeededSource(3)
         above = math.nextafter(self.target, 1.0)
         wrong = 0
         for _ in range(self.trials):
-            rule = AboveThreshold(query, chosen, self.n_tests, random_state=source)
+            rule = AboveThreshold(measure, chosen, self.n_tests, random_state=source)
             wrong += any(rule.accepts(above) for _ in range(self.n_tests))
         return wrong
 
     def calibrated(self, name):
-        delta = ErrorQuery(float, sensitivity=PAPER_DELTA).effective_sensitivity
+        delta = ErrorMeasure(float, sensitivity=PAPER_DELTA).effective_sensitivity
         return calibrate(name, target=self.target, failure_probability=GAMMA, n_tests=self.n_tests, sensitivity=delta)
 
     @pytest.mark.parametrize("name", NAMES)

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from expost.search.laplace_energy import _CUT, _STEP, _square_sum, laplace_energy
-from expost.search.spherical_energy import _STEP as _CELL
-from expost.search.spherical_energy import _increments, _worst_tails, spherical_energy
-
-from .tools import RARE
+from expost.tails.laplace_energy import _CUT, _STEP, _square_sum, laplace_energy
+from expost.tails.spherical_energy import _STEP as _CELL
+from expost.tails.spherical_energy import _increments, _worst_tails, spherical_energy
+from tests.helpers import RARE, at_most_by_chance
 
 BOUNDS = {"laplace": laplace_energy, "spherical": spherical_energy}
 NOISES = sorted(BOUNDS)
@@ -190,6 +189,43 @@ def test_no_matrix_of_the_trace_exceeds_the_bound(p, noise):
             assert max(np.count_nonzero(energy > q) for energy in energies) <= allowed
             caught += max(np.count_nonzero(energy > careless) for energy in energies) > allowed
     assert caught > len(CASES) * len(GAMMAS) / 2
+
+
+def drawn_directly(kind, p, count, rng):
+    """Draw noise by its definition: independent coordinates, or a length and a direction."""
+    if kind == "laplace":
+        return rng.laplace(size=(count, p))
+    direction = rng.standard_normal((count, p))
+    return direction / np.linalg.norm(direction, axis=1, keepdims=True) * rng.gamma(p, size=(count, 1))
+
+
+@pytest.mark.parametrize("kind", ["laplace", "spherical"])
+@pytest.mark.parametrize("p", [1, 2, 3, 10, 38])
+def test_no_second_moments_of_that_trace_give_more_energy(kind, p):
+    """By definition and for other forms than above; a quarter of the bound is caught."""
+    rng = np.random.default_rng([p, 9])
+    count, gamma = 20_000, 0.08
+    b = drawn_directly(kind, p, count, rng)
+    squares = b**2
+    bound = BOUNDS[kind]
+    for trace, curvature, lam in ((0.1, 0.25, 0.005), (1.0, 1.0, 0.1), (1e-3, 1.0, 0.005), (1.0, 100.0, 0.01)):
+        q = bound(p, trace, curvature=curvature, regularization=lam, gamma=gamma)
+        dense = rng.standard_normal((p, p))
+        dense = dense @ dense.T
+        unit = rng.standard_normal(p)
+        forms = [
+            squares[:, 0],
+            squares.mean(axis=1),
+            squares @ rng.dirichlet(np.full(p, 0.3)),
+            (b @ (unit / np.linalg.norm(unit))) ** 2,
+            b.sum(axis=1) ** 2 / p,
+            np.einsum("ij,jk,ik->i", b, dense / np.trace(dense), b),
+        ]
+        energies = [0.5 * curvature * trace * form + 0.5 * lam * squares.sum(axis=1) for form in forms]
+        exceeded = [int(np.count_nonzero(energy > q)) for energy in energies]
+        assert max(exceeded) <= at_most_by_chance(count, gamma)
+        broken = [int(np.count_nonzero(energy > q / 4)) for energy in energies]
+        assert max(broken) > at_most_by_chance(count, gamma)
 
 
 def spread_evenly(p, n, k, lam, q):

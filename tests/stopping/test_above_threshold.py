@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import AboveThreshold, ErrorQuery, SeededSource, above_threshold_accuracy
-
-from .tools import RARE, UnitQuery, at_most_by_chance, calibration, law_of, losses_between, worst_losses
+from expost.noise import SeededSource
+from expost.stopping import AboveThreshold, ErrorMeasure, above_threshold_accuracy
+from tests.helpers import RARE, at_most_by_chance
+from tests.stopping.helpers import UnitMeasure, calibration, law_of, losses_between, worst_losses
 
 KINDS = ["laplace", "exponential"]
 E1, E2, DELTA = 0.5, 0.35, 3
@@ -18,9 +19,9 @@ SLIP = 1e-9  # what summation in floating point may hide
 
 
 def build(kind, *, e1=E1, e2=E2, threshold=500.0, n_tests=3, random_state=0):
-    def make(query):
-        chosen = calibration(kind, e1, e2, threshold=threshold, sensitivity=query.sensitivity)
-        return AboveThreshold(query, chosen, n_tests, random_state=random_state)
+    def make(measure):
+        chosen = calibration(kind, e1, e2, threshold=threshold, sensitivity=measure.uniform.units)
+        return AboveThreshold(measure, chosen, n_tests, random_state=random_state)
 
     return make
 
@@ -77,7 +78,7 @@ class TestPrivacy:
         source, counts = SeededSource(11), np.zeros(4)
         run = build(kind, threshold=20.0, random_state=source)
         for _ in range(trials):
-            rule = run(UnitQuery(DELTA))
+            rule = run(UnitMeasure(DELTA))
             counts[next((t for t, error in enumerate(errors[0]) if rule.accepts(int(error))), 3)] += 1
         assert stats.chisquare(counts, trials * law.stopping(errors)[0]).pvalue > RARE
         assert stats.chisquare(counts, trials * law.with_query_rate(2.0).stopping(errors)[0]).pvalue < RARE
@@ -87,8 +88,8 @@ class TestThePapersAlgorithm:
     def test_with_epsilon_splits_it_as_the_paper_does(self, monkeypatch):
         """Lap(2Δ/ε) on the threshold, Lap(4Δ/ε) on each query."""
 
-        def make(query):
-            return AboveThreshold.with_epsilon(query, epsilon=0.8, threshold=500.0, n_tests=3, random_state=0)
+        def make(measure):
+            return AboveThreshold.with_epsilon(measure, epsilon=0.8, threshold=500.0, n_tests=3, random_state=0)
 
         law, rule = law_of(monkeypatch, make, DELTA)
         assert law.threshold_rate == pytest.approx(0.8 / (2 * DELTA))
@@ -103,7 +104,7 @@ class TestThePapersAlgorithm:
         wrong = 0
         for _ in range(trials):
             rule = AboveThreshold.with_epsilon(
-                UnitQuery(delta), epsilon=epsilon, threshold=5000.0, n_tests=n_tests, random_state=source
+                UnitMeasure(delta), epsilon=epsilon, threshold=5000.0, n_tests=n_tests, random_state=source
             )
             wrong += any(rule.accepts(error) for _ in range(n_tests))
         return wrong, at_most_by_chance(trials, gamma)
@@ -127,8 +128,7 @@ class TestOneSearchEach:
         skipped = 0
         for seed in range(200):
             make = build("exponential", threshold=0.0, n_tests=8, random_state=seed)
-            query, blind = UnitQuery(DELTA), UnitQuery(DELTA)
-            rule, other = make(query), make(blind)
+            rule, other = make(UnitMeasure(DELTA)), make(UnitMeasure(DELTA))
             for _ in range(8):
                 if other.rejects_next_unseen:
                     skipped += 1
@@ -142,33 +142,33 @@ class TestOneSearchEach:
         assert skipped > 200
 
     def test_skipping_a_hypothesis_that_could_pass_is_refused(self):
-        rule = build("laplace", threshold=10_000.0)(UnitQuery(DELTA))
+        rule = build("laplace", threshold=10_000.0)(UnitMeasure(DELTA))
         assert not rule.rejects_next_unseen
         with pytest.raises(RuntimeError, match="has to be tested"):
             rule.skip()
 
     def test_a_test_that_has_stopped_stays_stopped(self):
-        rule = build("laplace", threshold=10_000.0)(UnitQuery(DELTA))
+        rule = build("laplace", threshold=10_000.0)(UnitMeasure(DELTA))
         assert rule.accepts(0)
         with pytest.raises(RuntimeError, match="already stopped"):
             rule.accepts(0)
 
     def test_no_more_tests_than_were_promised(self):
-        rule = build("laplace")(UnitQuery(DELTA))
+        rule = build("laplace")(UnitMeasure(DELTA))
         for _ in range(3):
             assert not rule.accepts(10**9)
         with pytest.raises(RuntimeError, match="3 hypotheses"):
             rule.accepts(10**9)
 
     def test_it_cannot_be_pickled(self):
-        rule = build("laplace")(UnitQuery(DELTA))
+        rule = build("laplace")(UnitMeasure(DELTA))
         with pytest.raises(TypeError, match="unrevealed noise"):
             pickle.dumps(rule)
         with pytest.raises(TypeError, match="private data"):
-            pickle.dumps(ErrorQuery(float, sensitivity=1.0))
+            pickle.dumps(ErrorMeasure(float, sensitivity=1.0))
 
-    def test_a_test_calibrated_for_less_than_the_query_moves_is_refused(self):
-        query = ErrorQuery(float, sensitivity=1.0)
+    def test_a_test_calibrated_for_less_than_the_measure_moves_is_refused(self):
+        measure = ErrorMeasure(float, sensitivity=1.0)
         too_small = calibration("laplace", E1, E2, threshold=1.0, sensitivity=1)
         with pytest.raises(ValueError, match="effective_sensitivity"):
-            AboveThreshold(query, too_small, 3, random_state=0)
+            AboveThreshold(measure, too_small, 3, random_state=0)

@@ -10,19 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from expost import (
-    AboveThreshold,
-    AccuracyNotReached,
-    ErrorQuery,
-    NoisePath,
-    discrete_laplace,
-    geometric_levels,
-    search,
-)
-from expost.noise import LevelValue
-
-from .tools import RARE, at_most_by_chance
+from expost import AccuracyNotReached
+from expost.noise import LevelValue, NoisePath, discrete_laplace
+from expost.privacy import add_losses
+from expost.privacy.account import Account
+from expost.search import geometric_levels, search_path
+from expost.search.gradual_release import GradualPlan, first_accepted
+from expost.stopping import AboveThreshold, ErrorMeasure, calibrate
+from expost.stopping.above_threshold import ThresholdTest
+from tests.helpers import RARE, at_most_by_chance, outcome
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "histogram.py"
 COUNTS = np.array([523, 1012, 77, 0, 3141])
@@ -111,7 +109,7 @@ class TestOnesOwn:
         values = [step.values for step in path]
         wanted = next(t for t, value in enumerate(values) if (value < 3200).all())
         rule = FirstBelow(3200)
-        release = search(path, None, rule)
+        release = search_path(path, rule)
         assert release.level == wanted == rule.seen - 1
         assert release.method == "first below"
         assert (release.epsilon, release.epsilon_test) == (path.levels[wanted], 0.0)
@@ -120,17 +118,17 @@ class TestOnesOwn:
         assert not release.secure  # the path's noise was seeded, whatever the rule's was
 
     def test_one_seed_anywhere_makes_it_a_simulation(self):
-        query = ErrorQuery(lambda h: 0.0, sensitivity=1.0)
+        measure = ErrorMeasure(lambda h: 0.0, sensitivity=1.0)
         for path_seed, rule_seed in [(None, None), (None, 1), (1, None)]:
             path = NoisePath(COUNTS, 2, [0.1, 0.2], random_state=path_seed)
-            rule = AboveThreshold.with_epsilon(query, epsilon=1.0, threshold=1e6, n_tests=2, random_state=rule_seed)
-            assert search(path, None, rule).secure is (path_seed is None and rule_seed is None)
+            rule = AboveThreshold.with_epsilon(measure, epsilon=1.0, threshold=1e6, n_tests=2, random_state=rule_seed)
+            assert search_path(path, rule).secure is (path_seed is None and rule_seed is None)
 
     def test_a_generator_of_ones_own(self):
         path = FreshNoise(1000, [0.01, 0.02, 0.04, 0.08, 0.16], seed=5)
-        query = ErrorQuery(lambda h: abs(float(h) - 1000.0), sensitivity=1.0)
-        rule = AboveThreshold.with_epsilon(query, epsilon=0.5, threshold=60.0, n_tests=5, random_state=1)
-        release = search(path, lambda value: int(value[0]), rule)
+        measure = ErrorMeasure(lambda h: abs(float(h) - 1000.0), sensitivity=1.0)
+        rule = AboveThreshold.with_epsilon(measure, epsilon=0.5, threshold=60.0, n_tests=5, random_state=1)
+        release = search_path(path, rule, lambda value: int(value[0]))
         assert release.epsilon_generation == path.levels[release.level]
         assert release.epsilon == pytest.approx(path.levels[release.level] + 0.5)
 
@@ -143,7 +141,7 @@ class TestOnesOwn:
                 return len(seen) == 2
 
         path = NoisePath(COUNTS, 2, [0.1, 0.2, 0.3], random_state=3)
-        release = search(path, lambda values: float(values.sum()), Watching(0))
+        release = search_path(path, Watching(0), lambda values: float(values.sum()))
         assert release.hypothesis == seen[1]
         assert release.level == 1
 
@@ -155,18 +153,18 @@ class TestOnesOwn:
             return values
 
         path = NoisePath(COUNTS, 2, geometric_levels(0.01, 1.0, 30), random_state=3)
-        release = search(path, watch, FirstBelow(4000))
+        release = search_path(path, FirstBelow(4000), watch)
         assert len(revealed) == release.level + 1 < 30
 
     def test_hypotheses_that_noise_alone_rejects_are_not_computed(self):
         """Never looked at, and the outcome is the same."""
-        query = ErrorQuery(lambda h: abs(float(h) - 1000.0), sensitivity=1.0)
+        measure = ErrorMeasure(lambda h: abs(float(h) - 1000.0), sensitivity=1.0)
         computed, spared = 0, 0
         for seed in range(30):
             outcomes = []
             for blind in (False, True):
                 path = FreshNoise(1000, [0.01] * 40, seed=100 * seed)
-                rule = AboveThreshold.with_epsilon(query, epsilon=0.05, threshold=20.0, n_tests=40, random_state=seed)
+                rule = AboveThreshold.with_epsilon(measure, epsilon=0.05, threshold=20.0, n_tests=40, random_state=seed)
                 count = 0
 
                 def look(value):
@@ -175,7 +173,7 @@ class TestOnesOwn:
                     return int(value[0])
 
                 chosen = _Looking(rule) if blind else rule
-                outcomes.append(search(path, look, chosen, on_failure="return"))
+                outcomes.append(outcome(search_path, path, chosen, look))
                 computed, spared = (computed + count, spared) if blind else (computed, spared + count)
             assert outcomes[0] == outcomes[1]
         assert spared < 0.8 * computed
@@ -183,10 +181,30 @@ class TestOnesOwn:
     def test_nothing_qualifies(self):
         path = NoisePath(COUNTS, 2, [0.1, 0.2], random_state=3)
         with pytest.raises(AccuracyNotReached) as refused:
-            search(path, None, FirstBelow(-math.inf))
-        returned = search(path, None, FirstBelow(-math.inf), on_failure="return")
+            search_path(path, FirstBelow(-math.inf))
+        account = Account("first below", 0.2, False)
+        returned = first_accepted(path, FirstBelow(-math.inf), None, account)
         assert refused.value.release == returned
         assert (returned.status, returned.hypothesis, returned.epsilon) == ("refused", None, 0.2)
+
+    def test_a_rule_with_too_few_tests_is_refused_before_anything_is_revealed(self):
+        """Running out half-way would tell that nothing passed, without a release that says what that cost."""
+        measure = ErrorMeasure(lambda h: 1e9, sensitivity=1.0)
+        rule = AboveThreshold.with_epsilon(measure, epsilon=1.0, threshold=1.0, n_tests=2, random_state=0)
+        path = NoisePath(np.array([1]), 1, [0.1, 0.2, 0.3], random_state=0)
+        with pytest.raises(ValueError, match="made for 2 hypotheses, the path has 3 levels"):
+            search_path(path, rule)
+        rule = AboveThreshold.with_epsilon(measure, epsilon=1.0, threshold=1.0, n_tests=3, random_state=0)
+        with pytest.raises(AccuracyNotReached):
+            search_path(path, rule)
+
+    def test_a_plan_with_too_few_tests_is_refused(self):
+        """The same where levels and test are settled together."""
+        chosen = calibrate("tight", target=1.0, failure_probability=0.1, n_tests=2, sensitivity=0.1)
+        test = ThresholdTest(chosen, 2)
+        with pytest.raises(ValueError, match="3 levels are more than the 2 hypotheses"):
+            GradualPlan((0.1, 0.2, 0.3), test, lambda generator: None)
+        assert GradualPlan((0.1, 0.2), test, lambda generator: None).worst_case == add_losses(0.2, chosen.epsilon)
 
 
 class _Looking:
@@ -203,7 +221,5 @@ class _Looking:
 
 def test_the_false_alarm_rate_is_what_it_says():
     """The limit itself: one more than it has probability at most RARE, one less than it more."""
-    from scipy import stats
-
     limit = at_most_by_chance(500, 0.1)
     assert stats.binom.sf(limit, 500, 0.1) <= RARE < stats.binom.sf(limit - 1, 500, 0.1)

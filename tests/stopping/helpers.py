@@ -1,93 +1,49 @@
-"""What the tests of the search share: generated rows, sources that count, and exact laws of the noisy test."""
+"""The exact law of the noisy test, read off the implementation, and a measure that keeps what it was asked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import product
+from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from expost import Preparation, Problem, Rows, SeededSource, Sums, sums_of
-from expost.search import above_threshold
-from expost.search.above_threshold import AboveThreshold
-from expost.search.calibration import Calibration
-
-# Every statistical test may fail with at most this probability although nothing is wrong.
-RARE = 1e-6
-
-N = 20_000
+from expost.stopping import AboveThreshold, Calibration, Grid, Measure, above_threshold
 
 
-def at_most_by_chance(trials: int, probability: float) -> int:
-    """Return the largest count that does not refute "the probability is at most this", one-sided at level RARE."""
-    return int(stats.binom.isf(RARE, trials, probability))
-
-
-@cache
-def features(n: int = N, p: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    """Rows on the surface of the unit ℓ₁ ball and a target that a linear model explains well."""
-    rng = np.random.default_rng(20170526)
-    X = rng.uniform(-1, 1, size=(n, p))
-    X /= np.abs(X).sum(axis=1, keepdims=True)
-    weights = np.array([1.0, -0.8, 0.6, 0.9, -0.7])[:p]
-    return X, np.clip(X @ weights + 0.05 * rng.normal(size=n), -1, 1)
-
-
-@cache
-def regression_rows(n: int = N, p: int = 4) -> Rows:
-    X, y = features(n, p)
-    recipe = Preparation(bounds=None, feature_bound=1.0, target=(-1.0, 1.0), intercept_weight=0.0, n_columns=p)
-    return recipe.prepare_regression(X, y)
-
-
-@cache
-def classification_rows(n: int = N, p: int = 4) -> Rows:
-    X, y = features(n, p)
-    recipe = Preparation(bounds=None, feature_bound=1.0, target=None, intercept_weight=0.0, n_columns=p)
-    return recipe.prepare_classification(X, y > 0, (False, True))
-
-
-@cache
-def regression_sums(n: int = N, p: int = 4) -> Sums:
-    return sums_of(regression_rows(n, p))
-
-
-class CountingSource:
-    """A seeded source that counts the words it has handed out."""
-
-    secure = False
-
-    def __init__(self, seed: int = 0) -> None:
-        self._source = SeededSource(seed)
-        self.drawn = 0
-
-    def words(self, count: int) -> np.ndarray:
-        self.drawn += count
-        return self._source.words(count)
-
-
-class UnitQuery:
-    """A query whose hypotheses are their own errors, whole numbers of units."""
-
-    grid = 1.0
+class UnitMeasure(Measure):
+    """A measure whose hypotheses are their own values, whole numbers of units."""
 
     def __init__(self, sensitivity: int = 1) -> None:
-        self.sensitivity = sensitivity
+        self.uniform = Grid(1.0, sensitivity)
         self.limits: list[int] = []
 
-    def at_most(self, hypothesis: int, limit: int) -> bool:
+    def value(self, hypothesis: int) -> float:
+        return float(hypothesis)
+
+    def sensitivity(self, hypothesis: Any = None) -> float:
+        return self.uniform.effective_sensitivity
+
+    def at_most(self, hypothesis: int, limit: int, unit: float) -> bool:
         self.limits.append(limit)
-        return hypothesis <= limit
+        return super().at_most(hypothesis, limit, unit)
+
+
+class OwnUnitMeasure(UnitMeasure):
+    """The same without one sensitivity for all hypotheses; needs UNITS replaced by as few."""
+
+    def __init__(self, units: int) -> None:
+        super().__init__(units)
+        self.uniform = None
+        self._sensitivity = units - 1.0  # so that a unit, which leaves one for rounding, is 1
+
+    def sensitivity(self, hypothesis: Any = None) -> float:
+        return self._sensitivity
 
 
 def calibration(kind: str, e1: float, e2: float, *, threshold: float, sensitivity: int = 1) -> Calibration:
     return Calibration("by hand", kind, threshold, e1, e2, float(sensitivity))
-
-
-# --- the exact law of AboveThreshold on a grid ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -146,7 +102,11 @@ class NoisyTest:
 
 
 def law_of(
-    monkeypatch, build: Callable[[UnitQuery], AboveThreshold], sensitivity: int, n_tests: int = 3
+    monkeypatch,
+    build: Callable[[UnitMeasure], AboveThreshold],
+    sensitivity: int,
+    n_tests: int = 3,
+    kind_of_measure: type[UnitMeasure] = UnitMeasure,
 ) -> tuple[NoisyTest, AboveThreshold]:
     """Read the law of a rule off its own calls of the samplers, and the signs off the limits they lead to."""
     calls: list[tuple[str, float, int, int]] = []
@@ -162,11 +122,11 @@ def law_of(
     def limits(on_threshold: int, on_queries: int) -> tuple[list[int], AboveThreshold]:
         calls.clear()
         values[:] = [on_threshold, on_queries]
-        query = UnitQuery(sensitivity)
-        rule = build(query)
+        measure = kind_of_measure(sensitivity)
+        rule = build(measure)
         for _ in range(n_tests):
             rule.accepts(10**9)
-        return query.limits, rule
+        return measure.limits, rule
 
     with monkeypatch.context() as patch:
         patch.setattr(above_threshold, "discrete_laplace", sampler("laplace"))
@@ -197,23 +157,3 @@ def losses_between(law: NoisyTest, errors: list[int], change: list[int]) -> tupl
     own = law.base + np.array([errors])
     ratio = np.log(law.stopping(own)) - np.log(law.stopping(own + law.sensitivity * np.array(change)))
     return float(ratio[0, -2]), float(ratio[0, -1])
-
-
-def ridge_rows(n, p, seed, scale=1.0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, p)) / p * scale
-    y = np.clip(X @ rng.normal(size=p) * 2 + 0.3 + 0.1 * rng.normal(size=n), -1, 1)
-    recipe = Preparation(bounds=None, feature_bound=1.0, target=(-1.0, 1.0), intercept_weight=0.5, n_columns=p)
-    return recipe.prepare_regression(X, y)
-
-
-def logistic_rows(n, p, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, p)) / p
-    labels = X @ np.arange(1, p + 1) + 0.05 * rng.logistic(size=n) > 0
-    recipe = Preparation(bounds=None, feature_bound=1.0, target=None, intercept_weight=0.0, n_columns=p)
-    return recipe.prepare_classification(X, labels, (False, True))
-
-
-def problem_of(rows, loss, alpha, lam=0.02, gamma=0.1):
-    return Problem.of(loss, n=rows.n, p=rows.p, regularization=lam, excess_risk=alpha, failure_probability=gamma)

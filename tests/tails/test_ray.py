@@ -1,20 +1,16 @@
-"""The ray: each step of its proof on its own, then what it saves and that its promise is kept."""
+"""The ray: each step of its proof on its own, then that its promise is kept and when it gives up."""
 
 import dataclasses
 import itertools
 import math
-import sys
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from expost import Problem, SeededSource, SquaredLoss
-from expost.erm.sums import SUM_UNIT, Sums
-from expost.search.account import Account
-from expost.search.certified_covariance import CovariancePlan, certified_covariance
-from expost.search.noise_norms import SIMULATED_UP_TO
-from expost.search.ray import (
+from expost.noise import SeededSource
+from expost.tails import ray
+from expost.tails.ray import (
     _EXPONENTS,
     _STEP,
     Released,
@@ -28,9 +24,8 @@ from expost.search.ray import (
     best_on_ray,
     draws_needed,
 )
-from expost.search.stationarity import gradient_target
-
-from .tools import CountingSource
+from tests.helpers import CountingSource
+from tests.tails.helpers import matrix_noise, unit
 
 RARE = 1e-3  # false-alarm rate of each statistical check; all are seeded
 
@@ -43,16 +38,6 @@ def parts(direction):
         v[i] += direction[j] / 2
         v[j] += direction[i] / 2
         yield v
-
-
-def unit(rng, p, kind):
-    d = {"spread": rng.normal(size=p), "even": np.ones(p), "one": np.eye(p)[0] + 0.05}[kind]
-    return d / np.linalg.norm(d)
-
-
-def matrix_noise(rng, p, scale):
-    upper = np.triu(rng.laplace(scale=scale / 2, size=(p, p)), 1)
-    return upper + upper.T + np.diag(rng.laplace(scale=scale, size=p))
 
 
 def test_the_gradient_in_parts():
@@ -204,7 +189,7 @@ def test_least_energies_solve_their_equation(a, top, operator):
 
 def test_shares_of_one_level(monkeypatch):
     """Energies get 0.6γ over the number of c; −bᵀBb exceeds its bound with probability 0.15γ; draws get 0.25γ."""
-    module, gamma, seen = sys.modules[best_on_ray.__module__], 0.01, {}
+    gamma, seen = 0.01, {}
     original = _Cells.of
 
     class Recorded:
@@ -217,8 +202,8 @@ def test_shares_of_one_level(monkeypatch):
         seen["cross"] = cross
         return np.zeros(len(cells.upper))
 
-    monkeypatch.setattr(module, "_Cells", Recorded)
-    monkeypatch.setattr(module, "_least_energies", least)
+    monkeypatch.setattr(ray, "_Cells", Recorded)
+    monkeypatch.setattr(ray, "_least_energies", least)
     released = Released(np.eye(50) * 1e-3, np.full(50, 0.1), 1e-3, 1e-3, 1e-2, 0.0)
     best_on_ray(released, 1.0, 0.5, gamma, SeededSource([1]))
     assert seen["cells"] == pytest.approx(0.6 * gamma / len(_grid(0.5)))
@@ -246,180 +231,82 @@ def test_draws_bound_what_they_stand_for():
 def test_draws_come_in_blocks(monkeypatch):
     released = Released(np.eye(3), np.zeros(3), 1.0, 1.0, 0.0, 0.0)
     whole = _Drawn.of(released, 100, SeededSource([1]))
-    monkeypatch.setattr(sys.modules[_Drawn.__module__], "_BLOCK", 30)  # `expost.search` is a function, too
+    monkeypatch.setattr(ray, "_BLOCK", 30)
     assert _Drawn.of(released, 100, SeededSource([1])) == whole
     assert draws_needed(0.01) == math.ceil(3 / 0.0025)
 
 
-def flat_sums(p, n, along, curvature=0.001, other=0.0):
-    """Sums of rows whose second moments are flat but for ``curvature`` along the first; ‖first moments‖ = ``along``."""
+def test_wrong_accepts_are_rare():
+    """Gradients a little above the target at every c pass in at most a γ share, here 0.3.
+
+    The claim is far from sharp, so nothing passes. Matrix noise believed to be 25 times larger than it is, so that
+    too much energy is subtracted, lets most pass.
+    """
+    rng = np.random.default_rng(7)
+    p, lam, gamma, runs = 150, 1.0, 0.3, 60
     direction = np.full(p, 1 / math.sqrt(p))
-    second = curvature * np.outer(direction, direction) + 1e-6 * np.eye(p)
-    second[0, 0] += other
-    first = along * direction
-    to_units = lambda values: np.round(values * n * SUM_UNIT).astype(np.int64)  # noqa: E731
-    return Sums(n, p, to_units(second), to_units(first), n * SUM_UNIT), second, first
+    across = unit(rng, p, "spread")
+    across -= direction * (across @ direction)
+    wrong = {1.0: 0, 25.0: 0}
+    second = 0.5 * np.outer(across, across) / (across @ across)
+    first = direction + 0.3 * across / np.linalg.norm(across)
+    least = min(np.linalg.norm((second + lam * np.eye(p)) @ (c * first) - first) for c in np.linspace(0.2, 1.0, 200))
+    target = 0.9 * least
+    for run in range(runs):
+        scale = target / 150
+        noise, b = matrix_noise(rng, p, scale), rng.laplace(scale=scale, size=p)
+        for believed in wrong:
+            released = Released(
+                second + noise, first + b, believed * scale, scale, float(np.linalg.norm(noise, 2)), 0.0
+            )
+            theta = best_on_ray(released, lam, target, gamma, SeededSource([8, run]))
+            if theta is not None:
+                wrong[believed] += np.linalg.norm((second + lam * np.eye(p)) @ theta - first) > target
+    assert stats.binomtest(wrong[1.0], runs, gamma, alternative="greater").pvalue > RARE
+    assert stats.binomtest(wrong[25.0], runs, gamma, alternative="greater").pvalue < RARE
 
 
-def search(sums, problem, seed, ray=True):
-    plan = CovariancePlan.of(problem, 0.08)
-    if not ray:
-        plan = CovariancePlan(problem, plan.levels, plan.steps, plan.split, 0.08)
-    account = Account("certified", math.inf, False)
-    theta = certified_covariance(sums, plan, account, SeededSource([seed]))
-    return theta, account
+def test_nothing_is_drawn_without_hope():
+    rng = np.random.default_rng(9)
+    released = Released(matrix_noise(rng, 20, 1.0), rng.normal(size=20), 1.0, 1.0, 5.0, 0.0)
+    source = CountingSource(1)
+    assert best_on_ray(released, 0.1, 0.01, 0.1, source) is None
+    assert source.drawn == 0
 
 
-def excess_risk(theta, second, first, lam):
-    hessian = second + lam * np.eye(len(first))
-    step = theta - np.linalg.solve(hessian, first)
-    return 0.5 * step @ hessian @ step
+@pytest.mark.parametrize("kind", ["even", "one"])
+def test_less_noise_never_turns_yes_into_no(kind):
+    """Where θ = cz is far better than asked for, from some noise on downwards it is accepted."""
+    p, lam = 110, 0.005
+    first = 0.01 * unit(np.random.default_rng(10), p, kind)
+    target = 0.4 * np.linalg.norm(first)
+    answers = []
+    for part in (10, 40, 100, 400, 1000):
+        unit_noise = target / part  # of Bθ, for θ = z/λ
+        scale = unit_noise * lam / np.linalg.norm(first)
+        noise = matrix_noise(np.random.default_rng(11), p, scale)
+        b = np.random.default_rng(12).laplace(scale=scale, size=p)
+        released = Released(noise, first + b, scale, scale, float(np.linalg.norm(noise, 2)), 0.0)
+        answers.append(best_on_ray(released, lam, target, 1e-3, SeededSource([part])) is not None)
+    assert answers == sorted(answers)
+    assert answers[2]
 
 
-class TestSearch:
-    lam, n, p = 0.005, 200_000, SIMULATED_UP_TO + 10
+def test_a_tiny_target_does_not_take_for_ever():
+    for reach in (1e-16, 1e-3, 0.1, 1.0, 100.0):
+        grid = _grid(reach)
+        assert len(grid) <= 49
+        assert (grid[0], grid[-1]) == (1.0, 0.25)
 
-    def problem(self, alpha):
-        return Problem.of(
-            SquaredLoss(), n=self.n, p=self.p, regularization=self.lam, excess_risk=alpha, failure_probability=0.1
-        )
 
-    def test_many_flat_columns_cost_less(self):
-        """Where the null model misses the target fivefold, the ray ends the search at less than half the ε."""
-        sums, second, first = flat_sums(self.p, self.n, 0.018)
-        null = excess_risk(np.zeros(self.p), second, first, self.lam)
-        problem = self.problem(null / 5)
-        theta, account = search(sums, problem, 1)
-        _, plain = search(sums, problem, 1, ray=False)
-        assert "along the first moments" in account.reasons[-1]
-        assert account.generation < 0.5 * plain.generation
-        assert excess_risk(theta, second, first, self.lam) <= problem.excess_risk
+def test_draws_are_bounded():
+    assert affordable(400, 1e-3)
+    assert not affordable(4000, 1e-3)
+    assert not affordable(200, 1e-5)
 
-    def test_other_rows_are_left_to_the_norm(self):
-        """θ* is far from Xᵀy: no c is accepted though the search succeeds."""
-        sums, second, first = flat_sums(self.p, self.n, 0.018, other=0.05)
-        problem = self.problem(0.002)
-        theta, account = search(sums, problem, 2)
-        assert "along" not in account.reasons[-1]
-        assert excess_risk(theta, second, first, self.lam) <= problem.excess_risk
 
-    def test_few_columns_have_no_ray(self):
-        problem = Problem.of(
-            SquaredLoss(), n=1000, p=39, regularization=0.01, excess_risk=0.01, failure_probability=0.1
-        )
-        assert CovariancePlan.of(problem, 0.08).ray == 0.0
-        assert CovariancePlan.of(dataclasses.replace(problem, p=40), 0.08).ray > 0
-        assert CovariancePlan.of(self.problem(0.01), 1e-5).ray == 0.0  # too many draws
-
-    def test_what_the_search_passes_on(self, monkeypatch):
-        """The target, failure probabilities that add up to the share, and scales that noise on the real path has."""
-        sums, second, first = flat_sums(self.p, self.n, 0.018)
-        problem, module = self.problem(1e-4), sys.modules[certified_covariance.__module__]
-        seen, shares, norms = [], [], []
-
-        def recorded(released, regularization, target, gamma, source):
-            assert regularization == self.lam
-            assert target == gradient_target(1e-4, self.lam)
-            seen.append(released)
-            shares.append(gamma)
-
-        def norm(p, levels, gamma):
-            norms.append(gamma)
-            return 100.0
-
-        def unsatisfied(second, first, lam, noise, lever, matrix_noise):
-            assert matrix_noise == pytest.approx(noise / (1 - plan.split))
-            return first, math.inf
-
-        monkeypatch.setattr(module, "best_on_ray", recorded)
-        monkeypatch.setattr(module, "best_certified", unsatisfied)
-        plan = CovariancePlan.of(problem, 0.08)
-        monkeypatch.setattr(module, "noise_norm", norm)
-        assert certified_covariance(sums, plan, Account("certified", math.inf, False), SeededSource([3])) is None
-        assert len(shares) == len(plan.levels)
-        assert sum(shares) + norms[0] == pytest.approx(0.08)
-        upper = np.triu_indices(self.p, 1)
-        for level, released in zip(plan.levels, seen, strict=True):
-            noise = released.second - second
-            # Laplace of scale one has E|·| = 1 and variance 1; p entries: five standard errors
-            for values, scale in (
-                (np.diag(noise), released.matrix_scale),
-                (2 * noise[upper], released.matrix_scale),
-                (released.first - first, released.vector_scale),
-            ):
-                assert np.abs(values / scale).mean() == pytest.approx(1, abs=5 / math.sqrt(len(values)))
-            norm_bound = plan.norm() / (self.n * level * (1 - plan.split))
-            assert released.matrix_norm == pytest.approx(norm_bound)
-            assert released.grain == 1 / (SUM_UNIT * self.n)
-
-    def test_wrong_accepts_are_rare(self):
-        """Gradients a little above the target at every c pass in at most a γ share, here 0.3.
-
-        The claim is far from sharp, so nothing passes. Matrix noise believed to be 25 times larger than it is, so that
-        too much energy is subtracted, lets most pass.
-        """
-        rng = np.random.default_rng(7)
-        p, lam, gamma, runs = 150, 1.0, 0.3, 60
-        direction = np.full(p, 1 / math.sqrt(p))
-        across = unit(rng, p, "spread")
-        across -= direction * (across @ direction)
-        wrong = {1.0: 0, 25.0: 0}
-        second = 0.5 * np.outer(across, across) / (across @ across)
-        first = direction + 0.3 * across / np.linalg.norm(across)
-        least = min(
-            np.linalg.norm((second + lam * np.eye(p)) @ (c * first) - first) for c in np.linspace(0.2, 1.0, 200)
-        )
-        target = 0.9 * least
-        for run in range(runs):
-            scale = target / 150
-            noise, b = matrix_noise(rng, p, scale), rng.laplace(scale=scale, size=p)
-            for believed in wrong:
-                released = Released(
-                    second + noise, first + b, believed * scale, scale, float(np.linalg.norm(noise, 2)), 0.0
-                )
-                theta = best_on_ray(released, lam, target, gamma, SeededSource([8, run]))
-                if theta is not None:
-                    wrong[believed] += np.linalg.norm((second + lam * np.eye(p)) @ theta - first) > target
-        assert stats.binomtest(wrong[1.0], runs, gamma, alternative="greater").pvalue > RARE
-        assert stats.binomtest(wrong[25.0], runs, gamma, alternative="greater").pvalue < RARE
-
-    def test_nothing_is_drawn_without_hope(self):
-        rng = np.random.default_rng(9)
-        released = Released(matrix_noise(rng, 20, 1.0), rng.normal(size=20), 1.0, 1.0, 5.0, 0.0)
-        source = CountingSource(1)
-        assert best_on_ray(released, 0.1, 0.01, 0.1, source) is None
-        assert source.drawn == 0
-
-    @pytest.mark.parametrize("kind", ["even", "one"])
-    def test_less_noise_never_turns_yes_into_no(self, kind):
-        """Where θ = cz is far better than asked for, from some noise on downwards it is accepted."""
-        p, lam = 110, 0.005
-        first = 0.01 * unit(np.random.default_rng(10), p, kind)
-        target = 0.4 * np.linalg.norm(first)
-        answers = []
-        for part in (10, 40, 100, 400, 1000):
-            unit_noise = target / part  # of Bθ, for θ = z/λ
-            scale = unit_noise * lam / np.linalg.norm(first)
-            noise = matrix_noise(np.random.default_rng(11), p, scale)
-            b = np.random.default_rng(12).laplace(scale=scale, size=p)
-            released = Released(noise, first + b, scale, scale, float(np.linalg.norm(noise, 2)), 0.0)
-            answers.append(best_on_ray(released, lam, target, 1e-3, SeededSource([part])) is not None)
-        assert answers == sorted(answers)
-        assert answers[2]
-
-    def test_a_tiny_target_does_not_take_for_ever(self):
-        for reach in (1e-16, 1e-3, 0.1, 1.0, 100.0):
-            grid = _grid(reach)
-            assert len(grid) <= 49
-            assert (grid[0], grid[-1]) == (1.0, 0.25)
-
-    def test_draws_are_bounded(self):
-        assert affordable(400, 1e-3)
-        assert not affordable(4000, 1e-3)
-        assert not affordable(200, 1e-5)
-
-    @pytest.mark.parametrize("grain", [0.0, 1e-3])
-    def test_no_direction_or_a_coarse_grid_is_no(self, grain):
-        first = np.zeros(20) if grain == 0 else np.ones(20)
-        released = Released(np.eye(20) * 1e-3, first, 1e-9, 1e-9, 1e-8, grain)
-        assert best_on_ray(released, 1.0, 0.5, 0.1, SeededSource([1])) is None
+@pytest.mark.parametrize("grain", [0.0, 1e-3])
+def test_no_direction_or_a_coarse_grid_is_no(grain):
+    first = np.zeros(20) if grain == 0 else np.ones(20)
+    released = Released(np.eye(20) * 1e-3, first, 1e-9, 1e-9, 1e-8, grain)
+    assert best_on_ray(released, 1.0, 0.5, 0.1, SeededSource([1])) is None
