@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives. Imported when asked for: the command line starts without NumPy and scikit-learn.
 _HOMES = {
+    "R2": "goals",
     "AccuracyFirstLogisticRegression": "estimators",
     "AccuracyFirstRidge": "estimators",
     "AccuracyNotReached": "exceptions",
@@ -43,7 +44,6 @@ _HOMES = {
     "Preparation": "data",
     "Promise": "privacy",
     "PublicBoundsScaler": "data",
-    "R2": "goals",
     "RelativeExcessRisk": "goals",
     "Release": "privacy",
     "SearchInterrupted": "exceptions",

@@ -34,7 +34,7 @@ def made(request):
 class TestPublicAndPrivateAgree:
     def test_errors_of_risks_and_gradients(self, made):
         errors = made.mechanism.errors(made.problem)
-        assert errors.distance == made.risk.distance_bound
+        assert errors.distance_bound == made.risk.distance_bound
         for radius in (0.0, 0.1, made.problem.radius, 7.0):
             assert errors.excess_error_bound(radius) == made.risk.excess_error_bound(radius)
             assert errors.gradient_error_bound(radius) == made.risk.gradient_error_bound(radius)
