@@ -93,7 +93,7 @@ def test_the_demo(capsys, monkeypatch):
 
 SIGNAL = """
 import signal, sys
-from expost.cli.main import main
+from expost.cli.command import main
 from expost.noise.source import SeededSource
 
 words, left = SeededSource.words, [2]

@@ -2,6 +2,6 @@
 
 import sys
 
-from expost.cli.main import main
+from expost.cli.command import main
 
 sys.exit(main())

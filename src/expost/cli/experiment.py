@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from expost.cli.main import WRONG
+from expost.cli.command import WRONG
 from expost.cli.options import print_text
 from expost.exceptions import SearchInterrupted
 

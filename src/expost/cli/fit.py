@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from expost.cli.main import WRONG
+from expost.cli.command import WRONG
 from expost.cli.options import print_text, stated_bounds, stated_classes, stated_goal, stated_target_type
 from expost.cli.progress import Progress
 from expost.exceptions import ADVICE, AccuracyNotReached, SearchInterrupted

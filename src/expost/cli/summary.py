@@ -29,7 +29,7 @@ def summary(release: Release) -> str:
     """
     paid, factor = up(release.epsilon), up(release.risk_factor)
     rows = [
-        ("status", release.status + ("" if release.status == "released" else ": no level met the target")),
+        ("status", _status(release)),
         ("privacy loss paid", f"ε = {paid} ex-post (odds about any row move by at most ×{factor})"),
         ("  of which", _parts_line(release)),
         ("before the run", _worst_case_line(release)),
@@ -53,6 +53,13 @@ def summary(release: Release) -> str:
         rows.append(("model", "coefficients in your units:"))
         rows += _model_lines(release)
     return _aligned(rows)
+
+
+def _status(release: Release) -> str:
+    if release.status == "released":
+        return release.status
+    interrupted = release.parameters.get("interrupted", False)
+    return "refused: " + ("the search was interrupted" if interrupted else "no level met the target")
 
 
 def up(value: float) -> str:

@@ -168,7 +168,15 @@ class AccuracyFirstEstimator(BaseEstimator):
     def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget an earlier fit, and make sure that whatever is raised after a draw carries a release."""
         self._forget()
-        return Spending().guard(lambda spending: self._search(X, y, spending))
+        return Spending().guard(lambda spending: self._or_forget(X, y, spending))
+
+    def _or_forget(self, X: ArrayLike, y: ArrayLike, spending: Spending) -> Self:
+        """Search; leave nothing behind of a search that has no model to show."""
+        try:
+            return self._search(X, y, spending)
+        except BaseException:
+            self._forget()
+            raise
 
     def _search(self, X: ArrayLike, y: ArrayLike, spending: Spending) -> Self:
         """Settle what is public, look at the rows, search, and keep the release and nothing else."""
@@ -177,10 +185,18 @@ class AccuracyFirstEstimator(BaseEstimator):
         request = self._request(len(checked), preparation)
         plan = settle(request)
         rows, not_covered = self._rows(checked, wanted)
-        release = carry_out(request, plan, rows, self.random_state, spending)
         if self.on_invalid == "error":
             not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
-        spending.release = release = released(_describe(release, preparation, request, not_covered))
+        release = released(
+            carry_out(
+                request,
+                plan,
+                rows,
+                self.random_state,
+                spending,
+                lambda release: _describe(release, preparation, request, not_covered),
+            )
+        )
         coef, intercept = preparation.to_caller_units(np.asarray(release.hypothesis))
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(coef))])
         model = {"columns": list(names), "coef": coef, "intercept": intercept, **self._labels()}
@@ -201,8 +217,14 @@ class AccuracyFirstEstimator(BaseEstimator):
         -------
         Rows
         """
-        check_is_fitted(self, "preparation_")
-        return self._rows(*self._validate_xy(X, y))[0]
+        check_is_fitted(self, "release_")
+        copied = copy.copy(self)  # reading rows must not change what the model says of itself
+        rows: Rows = copied._as_fitted()._rows(*copied._validate_xy(X, y))[0]
+        return rows
+
+    def _as_fitted(self) -> Self:
+        """Take for granted what the fit has settled."""
+        return self
 
     def _rows(self, checked: NDArray[Any], target: NDArray[Any]) -> tuple[Rows, tuple[str, ...]]:
         """Prepare the rows; returns what the guarantee does not cover about that as well."""

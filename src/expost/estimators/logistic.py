@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -164,6 +164,10 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         )
         self.classes_ = classes
         return rows, not_covered
+
+    def _as_fitted(self) -> Self:
+        self.classes = tuple(self.classes_.tolist())
+        return self
 
     def _labels(self) -> dict[str, Any]:
         return {"classes": self.classes_}

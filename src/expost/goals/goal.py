@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from expost import validation
 from expost.erm.losses import Loss
+from expost.erm.objective import Objective
 from expost.erm.problem import Problem
+from expost.goals.shortfall import ChainSettings
 from expost.privacy.release import Promise
 
 if TYPE_CHECKING:
@@ -138,6 +140,22 @@ class TestedGoal(Goal):
     @abstractmethod
     def measure(self, generator: Any) -> Measure:
         """Return what is tested; private."""
+
+    @abstractmethod
+    def chain(self) -> ChainSettings:
+        """Return what it asks of a chain of releases (`expost.search.chain`)."""
+
+    @abstractmethod
+    def shortfall(self, objective: Objective, theta: Any) -> float:
+        """Return how far θ misses the goal, negative if it meets it; private."""
+
+    @abstractmethod
+    def shortfall_sensitivity(self, n: int) -> float:
+        """Return how far one row can move the shortfall of a fixed hypothesis."""
+
+    @abstractmethod
+    def shortfall_error(self, n: int, p: int, theta: Any) -> float:
+        """Return a bound on the error of :meth:`shortfall`; public."""
 
     def hypothesis(self, generator: Any) -> Callable[[Any], Any]:
         """Return how revealed values become the hypotheses that are tested."""

@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from expost.erm.losses import Loss
-from expost.erm.objective import Objective
 
 
 @dataclass(frozen=True)
@@ -35,23 +33,3 @@ class ChainSettings:
     start: float
     test_part: float
     steer: float
-
-
-class Shortfall(Protocol):
-    """A goal that a chain of releases can be searched for."""
-
-    def chain(self) -> ChainSettings:
-        """Return what it asks of the chain."""
-        ...
-
-    def shortfall_sensitivity(self, n: int) -> float:
-        """Return how far one row can move the shortfall of a fixed hypothesis."""
-        ...
-
-    def shortfall(self, objective: Objective, theta: Any) -> float:
-        """Return how far θ misses the goal, negative if it meets it; private."""
-        ...
-
-    def shortfall_error(self, n: int, p: int, theta: Any) -> float:
-        """Return a bound on the error of :meth:`shortfall`; public."""
-        ...

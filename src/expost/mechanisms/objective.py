@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,7 +207,7 @@ class ObjectivePerturbation(Mechanism):
         """Settle the one release whose ε is known to suffice."""
         raise NotImplementedError
 
-    def on(self, rows: Rows | Sums, problem: Problem) -> ObjectiveGenerator:
+    def on(self, rows: Rows | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
         if isinstance(rows, Sums):
             raise ValueError("objective perturbation needs the rows themselves, not their sums")

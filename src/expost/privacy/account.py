@@ -80,7 +80,8 @@ class Account:
         Where it stopped may depend on the rows in ways that no theorem covers, so what was booked so far would not do.
         """
         reason = "the search did not come to its end: what the dearest outcome could have cost is charged"
-        return self._part("refused", [*self.reasons, reason], generation=self.worst_case)
+        said = {"interrupted": True}
+        return self._part("refused", [*self.reasons, reason], generation=self.worst_case, parameters=said)
 
     def _release(self, status: Any, **details: Any) -> Release:
         return self._part(status, self.reasons, probe=self.probe, test=self.test, generation=self.generation, **details)

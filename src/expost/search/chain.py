@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,8 @@ from numpy.typing import NDArray
 from expost.erm.geometry import Geometry
 from expost.erm.measures import to_grid
 from expost.exceptions import TargetUnreachable
-from expost.goals.shortfall import ChainSettings, Shortfall
+from expost.goals.goal import TestedGoal
+from expost.goals.shortfall import ChainSettings
 from expost.mechanisms.objective import ObjectiveGenerator, Shot
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
@@ -53,7 +55,7 @@ class ChainPlan:
         γ, and what no outcome may exceed.
     """
 
-    goal: Shortfall
+    goal: TestedGoal
     settings: ChainSettings
     geometry: Geometry
     n: int
@@ -61,7 +63,7 @@ class ChainPlan:
     budget: float
 
     @classmethod
-    def of(cls, goal: Shortfall, geometry: Geometry, n: int, failure_probability: float, budget: float) -> ChainPlan:
+    def of(cls, goal: TestedGoal, geometry: Geometry, n: int, failure_probability: float, budget: float) -> ChainPlan:
         """Settle it, or say that no data set of this size could meet the goal within the budget."""
         plan = cls(goal, goal.chain(), geometry, n, failure_probability, budget)
         plan._require_possible()
@@ -108,7 +110,7 @@ class ChainPlan:
                 f"columns or categories, or about {rows:,} rows. Nothing was spent."
             )
 
-    def search(self, generator: ObjectiveGenerator, account: Account, source: WordSource) -> Release:
+    def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Go from level to level until a test passes or the budget is used up."""
         return _Chain(self, generator, account, source).run()
 

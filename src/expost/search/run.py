@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from expost import validation
@@ -117,11 +117,16 @@ def settle(request: Request) -> Plan:
 
 
 def carry_out(
-    request: Request, plan: Plan, rows: Rows | Sums | Generator, random_state: Any, spending: Spending
+    request: Request,
+    plan: Plan,
+    rows: Rows | Sums | Generator,
+    random_state: Any,
+    spending: Spending,
+    describe: Callable[[Release], Release] = lambda release: release,
 ) -> Release:
     """Make the generator, carry out the plan and let the release, or the refusal, say what it is.
 
-    ``spending`` holds what has to be charged from the moment noise is drawn.
+    ``spending`` holds what has to be charged from the moment noise is drawn; ``describe`` adds what the caller knows.
     """
     # thousands of small products: on a shared machine BLAS threads cost far more than they bring
     with one_thread():
@@ -131,12 +136,12 @@ def carry_out(
         source = resolve_source(random_state)
         account = Account(request.method.name, plan.worst_case, source.secure)
         held = account.interrupted()
-        spending.release = held.with_details(**request.details(held))
+        spending.release = describe(held.with_details(**request.details(held)))
         outcome = plan.search(generator, account, source)
         release = outcome.with_details(**request.details(outcome))
         if request.on_failure == "release_optimum":
             release = _or_optimum(release, generator)
-        spending.release = release
+        spending.release = release = describe(release)
     return release
 
 

@@ -46,6 +46,8 @@ class DoublingPlan:
         The largest sensitivity a hypothesis may have, rounding charged.
     first, factor, rounds
         ε of the first round, the step between rounds, and how many.
+    epsilon_test
+        What a test costs at most.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class DoublingPlan:
     first: float
     factor: float
     rounds: int
+    epsilon_test: float
 
     @classmethod
     def of(
@@ -79,19 +82,16 @@ class DoublingPlan:
         # one tail suffices: ln(T/2γ); the theorem as it stands has ln(T/γ)
         tails = 1 if validation.calibration(calibration) == "theorem" else 2
         for rounds in range(doubling_rounds(first, last, factor), 0, -1):
-            each = min(failure_probability * tails / rounds, 1 / math.e) / 2
-            plan = cls(OneTest(target, each, 0.5), sensitivity, first, factor, rounds)
+            each = min(tails * failure_probability / rounds, 1 / math.e) / 2
+            scale = math.log(max(rounds / (tails * failure_probability), math.e))
+            test = OneTest(target, each, 0.5)
+            plan = cls(test, sensitivity, first, factor, rounds, 2 * sensitivity * scale / target)
             if max_epsilon is None or plan.epsilon_after(rounds) <= max_epsilon:
                 return plan
         raise TargetUnreachable(
             f"a single round of doubling would already cost more than max_epsilon = {max_epsilon:.4g}; pass a larger "
             f"excess_risk or max_epsilon, or more rows. Nothing was spent."
         )
-
-    @property
-    def epsilon_test(self) -> float:
-        """What a test costs at most."""
-        return self.test.epsilon(self.sensitivity)
 
     @property
     def worst_case(self) -> float:
