@@ -40,7 +40,7 @@ _NULL, _PROBE, _BOUND = 0.15, 0.05, 0.8
 
 @dataclass(frozen=True)
 class OutputPlan:
-    """Everything settled before a row is looked at."""
+    """Everything settled before a row is looked at. A probe of ε = 0 is not made: the trace is then taken to be 1."""
 
     problem: Problem
     noise: Noise
@@ -68,12 +68,21 @@ class OutputPlan:
         )
 
     def energy(self, trace: float) -> float:
-        """Return q: with probability 1 − γ′ the noise energy at unit scale is at most q."""
+        """Return q: with probability 1 − γ′ the noise energy at unit scale is at most q.
+
+        What bounds the energy for every Σ of trace at most 1 does so for those of a smaller trace. q is computed to
+        ten digits, so the bound for a smaller trace may come out above it in the last ones; the smaller one is
+        taken, and no outcome costs more than :attr:`most`.
+        """
+        # upwards, and so that equal questions are answered from the cache
+        return min(self._energy(math.ceil(trace * 512) / 512), self._energy(1.0))
+
+    def _energy(self, trace: float) -> float:
         problem = self.problem
         bound = laplace_energy if self.noise == "laplace" else spherical_energy
         return bound(
             problem.p,
-            math.ceil(trace * 512) / 512,  # upwards, and so that equal questions are answered from the cache
+            trace,
             curvature=problem.loss.curvature,
             regularization=problem.regularization,
             gamma=_BOUND * problem.failure_probability,
@@ -137,6 +146,8 @@ def certified_output(
 
 def _probe_trace(generator: OutputGenerator, plan: OutputPlan, account: Account, source: WordSource) -> float:
     """Return an upper bound on the trace that fails with probability at most the probe's share."""
+    if plan.epsilon_probe == 0.0:
+        return 1.0  # beside such a λ the rows' curvature does not show
     n = plan.problem.n
     noise = int(discrete_laplace(plan.epsilon_probe, _TRACE_UNITS, 1, random_state=source)[0])
     account.probe = add_losses(account.probe, plan.epsilon_probe)

@@ -9,6 +9,7 @@ into the problem's ball only to bound the worst case.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,9 @@ def gradient_doubling(
         gradient_sensitivity(problem.loss, longest) / problem.n, error_bound=risk.gradient_error_bound(longest)
     )
     dearest = test.epsilon(charged.effective_sensitivity)
-    account = Account("doubling", add_losses(*levels, *([dearest] * rounds)), source.secure)
+    # added up one by one, as the account will: each sum is rounded up
+    worst = add_losses(reduce(add_losses, levels), reduce(add_losses, [dearest] * rounds))
+    account = Account("doubling", worst, source.secure)
     for epsilon in levels:
         theta = into_ball(np.asarray(mechanism(epsilon), dtype=np.float64), problem.radius)
         account.generation = add_losses(account.generation, epsilon)
