@@ -13,13 +13,21 @@ the normalised trace of (4 − B²)⁻¹ is ½ for a semicircle law on [−2, 2]
 
 *By simulation* (p ≤ 200). Each path gives one number, the largest ε_t‖(B_t, b_t/m)‖ over the levels. The k-th largest
 of N such numbers is above their (1 − γ)-quantile unless fewer than k of them exceed that quantile, which has
-probability P(Bin(N, γ) ≤ k − 1); k is the largest with that at most γ/100, which is taken off γ first. So but for
-that probability, of a seed fixed once and for all, the bound holds. A path only matters if it exceeds the k-th
-largest number f so far, which most are seen not to without eigenvalues: ‖(B, c)‖ < f if and only if f ± B are
-positive definite and cᵀ(f − B)⁻¹(f + B)⁻¹c < 1, because f² − B² = (f − B)(f + B). The simulation draws continuous
-Laplace noise; the path's is discrete with a unit of 2⁻⁴⁰. Its coins differ by at most (ε/2⁴¹)²/48 in probability, all
-of them together by less than 10⁻⁹ up to ε = 10⁶ (neglected; beyond that no ε means anything), and jumps can be coupled
-within one unit each, which moves each of ‖B‖ and ‖b‖ by at most p·T·2⁻⁴⁰ (added).
+probability P(Bin(N, γ) ≤ k − 1); k is the largest with that at most γ/100, which is taken off γ first.
+
+*What that probability means.* The paths come from a seed that is part of the source, so β is a
+constant for its p, levels and γ, drawn once. Given the seed there are two cases. Either β is at
+least the quantile: then the statement wanted holds with probability 1 − 0.99γ over the noise of a
+run, for every run. Or it is not: then it holds with a smaller probability, for every run. γ/100 is
+the chance, before the seed was drawn, of the second case. It is no chance over the noise of a run:
+no run draws the seed anew, and many runs do not average it out.
+
+*Which paths matter.* One only matters if it exceeds the k-th largest number f so far, which most are seen not to
+without eigenvalues: ‖(B, c)‖ < f if and only if f ± B are positive definite and cᵀ(f − B)⁻¹(f + B)⁻¹c < 1, because f²
+− B² = (f − B)(f + B). The simulation draws continuous Laplace noise; the path's is discrete with a unit of 2⁻⁴⁰. Its
+coins differ by at most (ε/2⁴¹)²/48 in probability, all of them together by less than 10⁻⁹ up to ε = 10⁶ (neglected;
+beyond that no ε means anything), and jumps can be coupled within one unit each, which moves each of ‖B‖ and ‖b‖ by at
+most p·T·2⁻⁴⁰ (added).
 
 *By proof* (larger p, or a γ too small to simulate): matrix Bernstein for Laplace series (Tropp 2012, theorem 6.2).
 (B, b/m) = Σ ξ_k A_k with independent Laplace ξ_k of scale s_k and Eξ^q = q!·s^q for even q, so that P(‖·‖_op ≥ t) ≤
@@ -40,7 +48,7 @@ from scipy.linalg import lapack
 from expost.erm.sums import SUM_UNIT
 
 SIMULATED_UP_TO = 200
-_DOUBT = 0.01  # part of γ that goes to the simulation itself being unlucky
+_DOUBT = 0.01  # part of γ that goes to the one draw of the seed having been unlucky
 _SEED = 20170529
 _TOO_MANY = (
     50_000  # paths times columns: two seconds at 100 columns, four at 200; a few more for a few columns and a tiny γ

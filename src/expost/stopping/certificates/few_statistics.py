@@ -50,6 +50,7 @@ _ATTEMPTS = 4
 _GROWTH = 1.35  # from one attempt's level to the next
 _PROBE = 1 / 8  # scale of the noise on M, as a part of λ
 _FLAT = 2.0  # attempts are made if the trace is at most this many times λ
+_ROUNDINGS = 1 + 1e-12  # an attempt's losses are booked one by one, and each sum is rounded up
 _TYPICAL = 1.0  # ‖θ‖_∞ that budgets are balanced for; any value is sound
 
 
@@ -137,7 +138,7 @@ def few_statistics(
     before = account.generation
     further: list[NDArray[np.float64]] = []
     for step in path:
-        if add_losses(account.total, plan.next_attempt(step.index)) > budget:
+        if add_losses(account.total, plan.next_attempt(step.index)) * _ROUNDINGS > budget:
             account.reasons.append("few statistics: the next attempt could exceed the budget")
             break
         account.generation = add_losses(before, step.epsilon)

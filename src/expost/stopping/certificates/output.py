@@ -50,7 +50,7 @@ class OutputCertificate:
     sensitivity, error
         What noise is scaled by, and how far the released θ may lie from θ* plus continuous noise.
     null, epsilon_probe
-        The first question, and what the trace is measured with.
+        The first question, and what the trace is measured with; 0 if it is not, and taken to be 1.
     budget
         No outcome may cost more.
     """
@@ -91,12 +91,21 @@ class OutputCertificate:
         return replace(plan, epsilon_probe=probe)
 
     def energy(self, trace: float) -> float:
-        """Return q: with probability 1 − γ′ the noise energy at unit scale is at most q."""
+        """Return q: with probability 1 − γ′ the noise energy at unit scale is at most q.
+
+        What bounds the energy for every Σ of trace at most 1 does so for those of a smaller trace. q is computed to ten
+        digits, so the bound for a smaller trace may come out above it in the last ones; the smaller one is taken, and
+        no outcome costs more than :attr:`worst_case`.
+        """
+        # upwards, and so that equal questions are answered from the cache
+        return min(self._energy(math.ceil(trace * 512) / 512), self._energy(1.0))
+
+    def _energy(self, trace: float) -> float:
         problem = self.problem
         bound = laplace_energy if self.noise == "laplace" else spherical_energy
         return bound(
             problem.p,
-            math.ceil(trace * 512) / 512,  # upwards, and so that equal questions are answered from the cache
+            trace,
             curvature=problem.loss.curvature,
             regularization=problem.regularization,
             gamma=_BOUND * self.failure_probability,
@@ -143,6 +152,8 @@ class OutputCertificate:
 
     def _probe_trace(self, trace_units: int, account: Account, source: WordSource) -> float:
         """Return an upper bound on the trace that fails with probability at most the probe's share."""
+        if self.epsilon_probe == 0.0:
+            return 1.0  # beside such a λ the rows' curvature does not show
         n = self.problem.n
         noise = int(discrete_laplace(self.epsilon_probe, TRACE_SENSITIVITY, 1, random_state=source)[0])
         account.probe = add_losses(account.probe, self.epsilon_probe)
