@@ -12,6 +12,7 @@ from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidg
 from expost.exceptions import (
     AccuracyNotReached,
     InferredClassesWarning,
+    InvalidRows,
     NotPrivateWarning,
     TargetUnreachable,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "ErrorRate",
     "HuberLoss",
     "InferredClassesWarning",
+    "InvalidRows",
     "LogisticLoss",
     "Loss",
     "MeanSquaredError",

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from expost.data.cells import to_floats
+from expost.data.cells import numbers
 
 __all__ = ["Table", "read_table"]
 
@@ -172,7 +172,7 @@ def _is_numeric(kind: Any) -> bool:
 def _loose(column: Any) -> npt.NDArray[np.float64]:
     """Return numbers where cells are numbers (or true and false), NaN elsewhere; each cell by itself."""
     cells = [_TRUTH.get(cell.lower(), cell) if isinstance(cell, str) else cell for cell in column.to_pylist()]
-    return to_floats(np.array(cells, dtype=object))
+    return numbers(cells)
 
 
 def _labels(column: Any) -> npt.NDArray[Any]:

@@ -78,8 +78,9 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     on_failure : {"refuse", "release_optimum"}, default="refuse"
         ``"release_optimum"`` returns the **non-private** optimum when nothing qualifies, and reports ε = ∞.
     on_invalid : {"error", "clip"}, default="error"
-        What NaN, infinite values and cells that are not numbers do: an error for the curator, which the guarantee
-        does not cover, or a value within the bounds (an infinite one the nearest bound, the others the middle).
+        What NaN, infinite values and cells that are not numbers do: :class:`~expost.InvalidRows` for the curator, which
+        the guarantee does not cover, or a value within the bounds (an infinite one the nearest bound, the others the
+        middle), so that no row can raise, warn or change what becomes of another.
     random_state : None, int or RandomState, default=None
         ``None`` is the cryptographic source. Anything else is simulation: the release says it protects nobody.
 
@@ -190,15 +191,15 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         """
         reject_fit_parameters(type(self).__name__, unsupported)
         target = resolve_target_bounds(self.target_bound, self.target_bounds)
-        checked, wanted = self._validate_xy(X, y)
-        preparation = self._preparation(checked.shape[1], target)
-        problem = self._problem(len(checked), preparation.n_parameters)
+        raw, wanted = self._open(X, y)
+        preparation = self._preparation(raw.width, target)
+        problem = self._problem(raw.n, preparation.n_parameters)
         rows = preparation.prepare_regression(
-            self._named(checked),
+            raw,
             wanted,
             on_invalid=self.on_invalid,  # type: ignore[arg-type]  # checked above
         )
-        self.release_ = self._search(rows, problem, preparation, (), full_matrix=self.full_matrix)
+        self.release_ = self._search(raw, rows, problem, preparation, (), full_matrix=self.full_matrix)
         coef, intercept = preparation.to_caller_units(np.asarray(self.release_.hypothesis))
         self.coef_, self.intercept_ = coef, intercept
         self._keep_model(coef, intercept)
@@ -215,7 +216,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._linear(X)
+        return self._linear(self._finite(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
