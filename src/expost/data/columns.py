@@ -50,8 +50,11 @@ class Column:
         return f"Column(n={len(self)})"
 
     def cells(self) -> list[Any]:
-        """Return the cells as they came."""
-        return _cells_of(self._values)
+        """Return the cells as they came, None where they are missing."""
+        cells = _cells_of(self._values)
+        if self._missing is None:
+            return cells
+        return [None if gone else cell for cell, gone in zip(cells, self._missing.tolist(), strict=True)]
 
     def array(self) -> npt.NDArray[Any]:
         """Return the cells in an array of their declared type, masked if that is a type of numbers."""
