@@ -14,11 +14,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from expost.data import Bounds, Preparation, PublicBoundsScaler, read_table
-    from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge, curator_view
+    from expost.data import Bounds, Preparation
+    from expost.data.files import read_table
+    from expost.estimators import (
+        AccuracyFirstLogisticRegression,
+        AccuracyFirstRidge,
+        PublicBoundsScaler,
+        curator_view,
+    )
     from expost.exceptions import (
         AccuracyNotReached,
         InferredClassesWarning,
+        InvalidRows,
         NotPrivateWarning,
         SearchInterrupted,
         TargetUnreachable,
@@ -38,12 +45,13 @@ _HOMES = {
     "ErrorRate": "goals",
     "ExcessRisk": "goals",
     "InferredClassesWarning": "exceptions",
+    "InvalidRows": "exceptions",
     "LogLoss": "goals",
     "MeanSquaredError": "goals",
     "NotPrivateWarning": "exceptions",
     "Preparation": "data",
     "Promise": "privacy",
-    "PublicBoundsScaler": "data",
+    "PublicBoundsScaler": "estimators",
     "RelativeExcessRisk": "goals",
     "Release": "privacy",
     "SearchInterrupted": "exceptions",
@@ -52,7 +60,7 @@ _HOMES = {
     "cov_nr": "search",
     "curator_view": "estimators",
     "output_nr": "search",
-    "read_table": "data",
+    "read_table": "data.files",
 }
 
 __all__ = [
@@ -65,6 +73,7 @@ __all__ = [
     "ErrorRate",
     "ExcessRisk",
     "InferredClassesWarning",
+    "InvalidRows",
     "LogLoss",
     "MeanSquaredError",
     "NotPrivateWarning",

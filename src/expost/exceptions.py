@@ -46,6 +46,13 @@ class TargetUnreachable(ValueError):
     """No data set of this size could meet the target within the budget; nothing was spent."""
 
 
+class InvalidRows(ValueError, TypeError):
+    """Rows that cannot be used under ``on_invalid="error"``; the message counts them and shows nothing of them.
+
+    It is a ``TypeError`` too, because that is what scikit-learn expects of cells that are not numbers.
+    """
+
+
 class InferredClassesWarning(UserWarning):
     """Class labels were read off the data, which the privacy guarantee does not cover."""
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from expost.data import read_table
+from expost.data.files import read_table
 
 TEXT = "age,member,label,income\n31,true,yes,1.5\n,false,no,\n"
 

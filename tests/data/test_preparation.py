@@ -168,7 +168,7 @@ def test_errors_count_and_name_but_show_no_value():
     assert caught.value.__context__ is None
     for secret in ("31415", "27182", "Bern"):
         assert secret not in message
-        assert secret not in seen.replace(__file__, "").split("ValueError:")[-1]
+        assert secret not in seen.replace(__file__, "").split("InvalidRows:")[-1]
 
 
 def test_unknown_labels_are_counted():

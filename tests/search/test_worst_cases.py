@@ -7,13 +7,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from expost import AccuracyNotReached, HuberLoss, LogisticLoss, Problem, SeededSource, SmoothedHingeLoss, SquaredLoss
-from expost.erm import GeneralErrors, RidgeErrors
 from expost.erm.gradient_sensitivity import gradient_sensitivity
-from expost.privacy.composition import add_losses
 from expost.search.certified_output import OutputPlan, certified_output
 from expost.search.covariance import into_ball
 from expost.search.few_statistics import _ATTEMPTS, _ROUNDINGS, FewPlan
@@ -21,6 +15,12 @@ from expost.search.generators import make_generator
 from expost.search.gradient_doubling import gradient_doubling
 from expost.search.output import OutputGenerator
 from expost.search.query import QueryGrid
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from expost import AccuracyNotReached, HuberLoss, LogisticLoss, Problem, SeededSource, SmoothedHingeLoss, SquaredLoss
+from expost.erm import GeneralErrors, RidgeErrors
+from expost.privacy.composition import add_losses
 
 from .tools import classification_rows
 

@@ -55,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
 
 def own_task(options: argparse.Namespace) -> Task:
     """Read the caller's file and bound its rows, as ``expost fit`` would."""
-    from expost.data import Preparation, read_table, resolve_bounds, resolve_feature_bound
+    from expost.data import Preparation, resolve_bounds, resolve_feature_bound
+    from expost.data.files import read_table
     from expost.experiments.plan import Task
 
     table = read_table(options.file, options.target, columns=options.columns)

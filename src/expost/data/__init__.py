@@ -5,11 +5,9 @@ most 1 exactly, in fixed point. Everything else in the library starts from those
 """
 
 from expost.data.bounds import Bounds, resolve_bounds, resolve_target_bounds
-from expost.data.files import Table, read_table
-from expost.data.fixed_point import FRACTION_BITS, ONE, clip_l1, clip_unit, to_fixed_point
+from expost.data.fixed_point import FRACTION_BITS, ONE, clip_l1, clip_l2, clip_unit, to_fixed_point
 from expost.data.preparation import OnInvalid, Preparation, resolve_feature_bound
 from expost.data.rows import Rows
-from expost.data.scaler import PublicBoundsScaler
 
 __all__ = [
     "FRACTION_BITS",
@@ -17,12 +15,10 @@ __all__ = [
     "Bounds",
     "OnInvalid",
     "Preparation",
-    "PublicBoundsScaler",
     "Rows",
-    "Table",
     "clip_l1",
+    "clip_l2",
     "clip_unit",
-    "read_table",
     "resolve_bounds",
     "resolve_feature_bound",
     "resolve_target_bounds",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bounds", "resolve_bounds", "resolve_target_bounds"]
+__all__ = ["Bounds", "resolve_bounds", "resolve_target_bounds", "stated_width"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -122,7 +122,8 @@ class Bounds:
         >>> Bounds((0.0,), (10.0,)).unscale([[0.5]])
         array([[7.5]])
         """
-        unscaled: FloatArray = np.asarray(z, dtype=np.float64) * self.half_range + self.center
+        with np.errstate(all="ignore"):  # a warning would tell of a cell
+            unscaled: FloatArray = np.asarray(z, dtype=np.float64) * self.half_range + self.center
         return unscaled
 
 
@@ -176,6 +177,24 @@ def resolve_bounds(bounds: Any, n_columns: int, column_names: Sequence[Any] | No
         raise ValueError(f"bounds of length {len(bounds)} are not a pair of lower and upper bounds; {_PASS_PAIR}")
     lower, upper = (_one_side(side, n_columns, word) for side, word in zip(bounds, ("lower", "upper"), strict=True))
     return Bounds(lower, upper)
+
+
+def stated_width(bounds: Any) -> int | None:
+    """Return how many columns ``bounds`` speak of, None if they would do for any number.
+
+    Examples
+    --------
+    >>> stated_width((0, [1, 5])), stated_width({"age": (0, 120)}), stated_width((0, 1)), stated_width(3.0)
+    (2, 1, None, None)
+    """
+    if isinstance(bounds, Bounds):
+        return bounds.n_columns
+    if isinstance(bounds, Mapping):
+        return len(bounds)
+    if bounds is None or np.ndim(_array_or_pair(bounds)) == 0 or len(bounds) != 2:
+        return None
+    widths = [len(side) for side in bounds if np.ndim(_array_or_pair(side)) == 1]
+    return widths[0] if widths else None
 
 
 def resolve_target_bounds(target_bound: float | None, target_bounds: tuple[float, float] | None) -> tuple[float, float]:

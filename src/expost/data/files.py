@@ -1,12 +1,13 @@
 """Tables from CSV and Parquet files, as arrays the preparation understands.
 
-Reading is the curator's step: its errors name files and columns, never a value. They can still depend on
-what is in the file, and are not covered by any privacy guarantee.
+Reading is the curator's step: its errors name files and columns, never a value. They can still depend on what is in the
+file, and are then not covered by any privacy guarantee; with ``text_as_missing`` they depend on its structure alone
+(header, declared types), and every cell is read by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,13 +18,18 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from expost.data.cells import to_floats
+from expost.data.cells import numbers
+from expost.data.frames import arrow_column
+from expost.data.lines import CsvLines
 
 __all__ = ["Table", "read_table"]
 
 _CSV = (".csv", ".csv.gz")
 _PARQUET = (".parquet", ".pq")
 _TRUTH = {"true": 1.0, "false": 0.0}
+_CHUNK_ROWS = 4096
+
+TargetAs = Literal["inferred", "number", "text"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +60,7 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
     text_as_missing: bool = False,
-    target_as: Literal["inferred", "number", "text"] = "inferred",
+    target_as: TargetAs = "inferred",
 ) -> Table:
     """Read a CSV or Parquet file into features and target.
 
@@ -67,15 +73,20 @@ def read_table(
     columns : sequence of str, optional
         Feature columns, in this order. By default all but the target.
     text_as_missing : bool, default=False
-        Read cells of feature columns that are not numbers as missing instead of complaining. In a CSV file every cell
-        is then read by itself: the type of a column, which a single cell can change, is not inferred.
+        Read cells of feature columns that are not numbers as missing instead of complaining, and every cell by itself:
+        nothing that stands in one row changes what is read in another. In a CSV file each line is then a row, so that
+        values must not contain line breaks; a line lacks cells if it is too short, further cells of a longer one are
+        left out, and an empty line has none. Declared types of a Parquet file are public, and dates, say, still an
+        error.
     target_as : {"inferred", "number", "text"}, default="inferred"
         Read the target with the type the file gives it, or each cell by itself as a number (else missing) or as text.
+        With ``"inferred"`` all cells of the target in a CSV file decide about each.
 
     Returns
     -------
     Table
-        Integers and booleans among the features become floats, missing cells NaN.
+        Integers and booleans among the features become floats, missing cells NaN. With ``text_as_missing`` a target
+        of numbers in a Parquet file is a masked array, because a missing cell must not change the type of the others.
 
     Raises
     ------
@@ -97,12 +108,41 @@ def read_table(
     array([[31.,  1.],
            [nan,  0.]])
     """
+    file = Path(path)
+    data = _opened(file, by_line=text_as_missing, text=[target] if target_as != "inferred" else [])
+    available = list(data.names) if isinstance(data, CsvLines) else list(data.column_names)
+    names = _chosen(available, target, columns, file)
+    if isinstance(data, CsvLines):
+        X, y = _from_lines(data, [available.index(name) for name in [*names, target]], target_as)
+    else:
+        X, y = _from_arrow(data, names, target, target_as, by_cell=text_as_missing)
+    return Table(X, y, tuple(names))
 
-    def by_cell(name: str) -> bool:
-        return text_as_missing if name != target else target_as != "inferred"
 
-    data = _read(Path(path), by_cell)
-    available = data.column_names
+def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    name = path.name.lower()
+    if not name.endswith(_CSV + _PARQUET):
+        raise ValueError(f"cannot tell the type of {path}; its name must end in {', '.join(_CSV + _PARQUET)}")
+    try:
+        if name.endswith(_PARQUET):
+            return pa.parquet.ParquetFile(path).read()
+        if by_line:
+            return CsvLines(path)
+        options = pa.csv.ConvertOptions(column_types={column: pa.string() for column in text})
+        with pa.input_stream(str(path), compression="gzip" if name.endswith(".gz") else None) as stream:
+            return pa.csv.read_csv(stream, convert_options=options)
+    except (pa.ArrowException, OSError, ValueError):
+        pass
+    # Raised out here, because the reader's own message may quote cells and would ride along as the context.
+    rows = "lines" if by_line else "rows of as many cells, in UTF-8"
+    kind = "Parquet" if name.endswith(_PARQUET) else f"CSV (a header, then {rows})"
+    raise ValueError(f"{path} could not be read as {kind}")
+
+
+def _chosen(available: list[str], target: str, columns: Sequence[str] | None, path: Path) -> list[str]:
+    """Return the feature columns, after complaining about those that are not there."""
     repeated = sorted({name for name in available if available.count(name) > 1})
     if repeated:
         raise ValueError(f"column name(s) {', '.join(repeated)} appear more than once in {path}; rename them")
@@ -117,45 +157,41 @@ def read_table(
         raise ValueError(f"there are no column(s) {', '.join(map(str, unknown))} in {path}; {listed}")
     if not names or len(set(names)) != len(names):
         raise ValueError("pass at least one feature column, and each only once")
+    return names
+
+
+def _from_lines(
+    lines: CsvLines, columns: list[int], target_as: TargetAs
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
+    X = np.empty((len(lines), len(columns) - 1), dtype=np.float64)
+    target: list[str | None] = []
+    for start in range(0, len(lines), _CHUNK_ROWS):
+        part = slice(start, start + _CHUNK_ROWS)
+        rows = lines.cells(part, columns)
+        X[part] = _loose([cell for row in rows for cell in row[:-1]]).reshape(-1, X.shape[1])
+        target += [row[-1] for row in rows]
+    if target_as == "number":
+        return X, _loose(target)
+    return X, np.array(target, dtype=object) if target_as == "text" else _inferred(target)
+
+
+def _from_arrow(
+    data: Any, names: list[str], target: str, target_as: TargetAs, *, by_cell: bool
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
     text = [name for name in names if not _is_numeric(data.schema.field(name).type)]
-    if text and not text_as_missing:
+    if text and not by_cell:
         raise ValueError(
             f"feature column(s) {', '.join(text)} are not numeric; drop or encode them, "
             f"or pass columns= with the columns to use"
         )
     X = np.empty((data.num_rows, len(names)), dtype=np.float64)
     for j, name in enumerate(names):
-        if name in text:
-            X[:, j] = _loose(data.column(name))
-            continue
-        # Unchecked cast: a checked one complains about integers beyond 2⁵³, and quotes them.
-        X[:, j] = data.column(name).cast(pa.float64(), safe=False).to_numpy()
-    labels = _labels(data.column(target))
+        X[:, j] = _numbers(data.column(name), name)
+    column = data.column(target)
+    labels = _labels(column, target) if by_cell else _plain_labels(column, target)
     if target_as == "number" and labels.dtype.kind not in "biuf":
-        labels = _loose(data.column(target))
-    return Table(X, labels, tuple(names))
-
-
-def _read(path: Path, as_text: Callable[[str], bool]) -> Any:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    name = path.name.lower()
-    if not name.endswith(_CSV + _PARQUET):
-        raise ValueError(f"cannot tell the type of {path}; its name must end in {', '.join(_CSV + _PARQUET)}")
-    try:
-        if name.endswith(_PARQUET):
-            return pa.parquet.ParquetFile(path).read()
-        compression = "gzip" if name.endswith(".gz") else None
-        with pa.input_stream(str(path), compression=compression) as stream:
-            header = pa.csv.open_csv(stream).schema.names
-        text = pa.csv.ConvertOptions(column_types={column: pa.string() for column in header if as_text(column)})
-        with pa.input_stream(str(path), compression=compression) as stream:
-            return pa.csv.read_csv(stream, convert_options=text)
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        pass
-    # Raised out here, because the reader's own message may quote cells and would ride along as the context.
-    kind = "Parquet" if name.endswith(_PARQUET) else "CSV (a header, then rows of as many cells, in UTF-8)"
-    raise ValueError(f"{path} could not be read as {kind}")
+        labels = _numbers(column, target)
+    return X, labels
 
 
 def _is_numeric(kind: Any) -> bool:
@@ -169,15 +205,43 @@ def _is_numeric(kind: Any) -> bool:
     )
 
 
-def _loose(column: Any) -> npt.NDArray[np.float64]:
+def _numbers(column: Any, name: str) -> npt.NDArray[np.float64]:
+    if pa.types.is_decimal(column.type):
+        # Unchecked cast: a checked one complains about numbers beyond 2⁵³, and quotes them.
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+    opened = arrow_column(column, f"column {name!r}")
+    return opened.floats(slice(None)) if _is_numeric(column.type) else _loose(opened.cells())
+
+
+def _loose(cells: list[Any]) -> npt.NDArray[np.float64]:
     """Return numbers where cells are numbers (or true and false), NaN elsewhere; each cell by itself."""
-    cells = [_TRUTH.get(cell.lower(), cell) if isinstance(cell, str) else cell for cell in column.to_pylist()]
-    return to_floats(np.array(cells, dtype=object))
+    read = numbers(cells)
+    for i in np.flatnonzero(np.isnan(read)):
+        if isinstance(cells[i], str):
+            read[i] = _TRUTH.get(cells[i].lower(), np.nan)
+    return read
 
 
-def _labels(column: Any) -> npt.NDArray[Any]:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+def _inferred(cells: list[str | None]) -> npt.NDArray[Any]:
+    """Give labels the type that all of them allow; what this tells about single rows is not covered."""
+    column = pa.chunked_array([pa.array([cell or None for cell in cells], pa.string())])
+    for kind in (pa.int64(), pa.bool_(), pa.float64()):
+        try:
+            return np.asarray(column.cast(kind).to_numpy())
+        except pa.ArrowInvalid:
+            pass
+    return np.asarray(column.to_numpy())
+
+
+def _labels(column: Any, name: str) -> npt.NDArray[Any]:
+    """Return labels with the declared type of their column, whether one is missing or not."""
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64(), safe=False)
-    return np.asarray(column.to_numpy())
+    return arrow_column(column, f"column {name!r}").array()
+
+
+def _plain_labels(column: Any, name: str) -> npt.NDArray[Any]:
+    """Return labels with the type that suits all of them: integers are floats if one is missing."""
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    return np.asarray(column.to_numpy()) if _is_numeric(column.type) else _labels(column, name)

@@ -10,19 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from expost.data.bounds import Bounds
-from expost.data.cells import as_cells, label_signs, require_numeric, resolve_classes, to_floats
+from expost.data.cells import resolve_classes
+from expost.data.columns import Column
+from expost.data.entrance import OnInvalid, open_column, open_rows
 from expost.data.fixed_point import FRACTION_BITS, MAX_COLUMNS, ONE, clip_l1, clip_unit, to_fixed_point
 from expost.data.rows import Rows
+from expost.data.tables import RawRows
+from expost.exceptions import InvalidRows
 
 __all__ = ["OnInvalid", "Preparation", "resolve_feature_bound"]
-
-OnInvalid = Literal["error", "clip"]
 
 # Fixed-point targets of a chunk, and which of them could not be used.
 _Targets = Callable[[slice], tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]
@@ -80,11 +82,12 @@ class Preparation:
 
     Notes
     -----
-    With ``on_invalid="error"`` a row with NaN, an infinite value or an unknown label raises an
-    error that counts the bad rows and names their columns. That message is for the curator: whether it
-    appears depends on single rows, so it is **not covered by the privacy guarantee**. With
-    ``on_invalid="clip"`` no row can raise: NaN goes to the middle of the bounds (0 without bounds), an
-    infinite value to the nearest bound, an unknown label to ``classes[0]``.
+    With ``on_invalid="error"`` a row with NaN, an infinite value, a cell that is not a number or an unknown label
+    raises :class:`~expost.InvalidRows`, which counts the bad rows and names their columns. That message is for the
+    curator: whether it appears depends on single rows, so it is **not covered by the privacy guarantee**. With
+    ``on_invalid="clip"`` no row can raise, warn or change another: what is missing or not a number goes to the middle
+    of the bounds (0 without bounds), an infinite value to the nearest bound, an unknown label to ``classes[0]``, and
+    rows of a list that are too short or too long are filled up or cut.
 
     Examples
     --------
@@ -165,11 +168,10 @@ class Preparation:
         if self.target is None:
             raise ValueError("this preparation has no target bounds; it prepares classification")
         y_bounds = Bounds(self.target[:1], self.target[1:])
-        cells = as_cells(y, 1, "y")
-        require_numeric(cells, "y")
+        cells = _single(y, on_invalid, "y")
 
         def targets(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-            values = to_floats(cells[part])
+            values = cells.floats(part)
             scaled = y_bounds.scale(values)
             scaled[np.isnan(scaled)] = 0.0
             return clip_unit(scaled), ~np.isfinite(values)
@@ -211,10 +213,10 @@ class Preparation:
         if self.target is not None:
             raise ValueError("this preparation has target bounds; it prepares regression")
         pair = resolve_classes(classes)
-        cells = as_cells(labels, 1, "labels")
+        cells = _single(labels, on_invalid, "labels")
 
         def targets(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-            positive, unknown = label_signs(cells[part], pair)
+            positive, unknown = cells.signs(part, pair)
             return np.where(positive, ONE, -ONE).astype(np.int64), unknown
 
         return self._prepare(X, len(cells), targets, "in neither class", on_invalid, chunk_size)
@@ -291,9 +293,8 @@ class Preparation:
             raise ValueError('on_invalid must be "error" or "clip"')
         if chunk_size < 1:
             raise ValueError("chunk_size must be at least 1")
-        cells = as_cells(X, 2, "X")
-        require_numeric(cells, "X")
-        n, columns = cells.shape
+        raw = open_rows(X, on_invalid=on_invalid, width=self.n_columns)
+        n, columns = raw.n, raw.width
         if columns != self.n_columns:
             raise ValueError(f"X has {columns} columns; this preparation is for {self.n_columns}")
         if n != n_targets:
@@ -308,7 +309,7 @@ class Preparation:
         bad_targets = bad_rows = 0
         for start in range(0, n, chunk_size):
             part = slice(start, start + chunk_size)
-            values = to_floats(cells[part])
+            values = raw.floats(part)
             bad_cell = ~np.isfinite(values)
             units, bad_y = targets(part)
             x[part, : self.n_columns] = self._features(values)
@@ -317,7 +318,7 @@ class Preparation:
             bad_targets += int(bad_y.sum())
             bad_rows += int((bad_cell.any(axis=1) | bad_y).sum())
         if bad_rows and on_invalid == "error":
-            raise ValueError(_complaint(X, n, bad_rows, bad_in_column, bad_targets, bad_target))
+            raise _complaint(raw, bad_rows, bad_in_column, bad_targets, bad_target)
         return Rows(x, y)
 
     def _features(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -337,19 +338,38 @@ def _positive(feature_bound: float) -> float:
     return value
 
 
+def _single(y: Any, on_invalid: OnInvalid, name: str) -> Column:
+    if isinstance(y, Column):
+        return y
+    column, dimensions = open_column(y, on_invalid=on_invalid, name=name)
+    if dimensions != 1:
+        raise ValueError(f"{name} must be a dense array of shape (n_rows,)")
+    return column
+
+
 def _complaint(
-    X: Any, n: int, bad_rows: int, bad_in_column: npt.NDArray[np.int64], bad_targets: int, bad_target: str
-) -> str:
-    names = list(getattr(X, "columns", range(len(bad_in_column))))
-    where = [f"{names[j]} ({bad_in_column[j]})" for j in np.flatnonzero(bad_in_column)]
+    raw: RawRows, bad_rows: int, bad_in_column: npt.NDArray[np.int64], bad_targets: int, bad_target: str
+) -> InvalidRows:
+    strange = raw.not_numbers()
     reasons = []
-    if where:
-        more = f" and {len(where) - 10} more" if len(where) > 10 else ""
-        reasons.append(f"NaN, infinite or not a number in column(s) {', '.join(where[:10])}{more}")
+    if (bad_in_column > strange).any():
+        reasons.append(f"NaN or infinite in column(s) {_counted(bad_in_column - strange, raw)}")
+    if strange.any():
+        reasons.append(
+            f"cells that are not numbers in column(s) {_counted(strange, raw)} (drop or encode such columns: what goes "
+            f"in as an argument must be a string or a number)"
+        )
     if bad_targets:
         reasons.append(f"target {bad_target} ({bad_targets})")
-    return (
-        f"{bad_rows} of {n} rows cannot be used: {'; '.join(reasons)}. This message depends on single rows "
+    return InvalidRows(
+        f"{bad_rows} of {raw.n} rows cannot be used: {'; '.join(reasons)}. This message depends on single rows "
         f"and is not covered by the privacy guarantee; "
         f'pass on_invalid="clip" to move such values into their bounds instead'
     )
+
+
+def _counted(bad: npt.NDArray[np.int64], raw: RawRows) -> str:
+    names = range(raw.width) if raw.names is None else raw.names
+    where = [f"{names[j]} ({bad[j]})" for j in np.flatnonzero(bad)]
+    more = f" and {len(where) - 10} more" if len(where) > 10 else ""
+    return ", ".join(where[:10]) + more

@@ -3,5 +3,6 @@
 from expost.estimators.curator import curator_view
 from expost.estimators.logistic import AccuracyFirstLogisticRegression
 from expost.estimators.ridge import AccuracyFirstRidge
+from expost.estimators.scaler import PublicBoundsScaler
 
-__all__ = ["AccuracyFirstLogisticRegression", "AccuracyFirstRidge", "curator_view"]
+__all__ = ["AccuracyFirstLogisticRegression", "AccuracyFirstRidge", "PublicBoundsScaler", "curator_view"]

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
 from expost.data import Preparation, Rows, resolve_bounds, resolve_feature_bound
+from expost.data.bounds import stated_width
+from expost.data.columns import Column
+from expost.data.entrance import open_column
 from expost.data.fixed_point import ONE
+from expost.data.tables import RawRows
 from expost.erm.losses import Loss
 from expost.erm.problem import Problem
+from expost.estimators._features import open_features
 from expost.goals import ExcessRisk, Goal
 from expost.mechanisms import mechanism_of
 from expost.privacy.account import Spending, released
@@ -27,6 +34,10 @@ PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about
 BAD_ROWS_NOT_COVERED = (
     "an error about bad rows (NaN, infinite, unknown label) would have depended on single rows; "
     "on_invalid='clip' removes that"
+)
+COUNTED_WIDTH = (
+    "the rows came as a list, and the number of cells that most of them have is taken to be public; bounds for each "
+    "column state it"
 )
 
 
@@ -58,45 +69,30 @@ class AccuracyFirstEstimator(BaseEstimator):
     coef_: NDArray[np.float64]
     intercept_: Any
 
-    def _validate_xy(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Check shapes and types; values are left to the preparation, which knows what to do with bad rows."""
+    def _open(self, X: ArrayLike, y: ArrayLike) -> tuple[RawRows, Column]:
+        """Check shapes and declared types; what is in the cells is left to the preparation."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
-        # NaN and infinities pass here: whether they are an error is on_invalid's business. With "clip" so do cells
-        # that are not numbers, because converting the whole array would let a single row raise.
-        kind = np.float64 if self.on_invalid == "error" else None
-        checked = self._checked(X, dtype=kind, ensure_all_finite=False)
-        target = column_or_1d(y, warn=True)
-        check_consistent_length(checked, target)
-        return checked, target
-
-    def _checked(self, X: ArrayLike, **options: Any) -> NDArray[Any]:
-        """Return scikit-learn's check of X, without its messages that quote cells: cells are private."""
-        try:
-            checked: NDArray[Any] = validate_data(self, X, **options)
-        except ValueError as error:
-            message = str(error)
-            if "could not convert string" in message:
-                message = "X has cells that are not numbers; drop or encode such columns"
-            elif message.startswith("Expected 2D array"):
-                message = f"{message.splitlines()[0].rstrip(':')}. {message.splitlines()[-1]}"
-            else:
-                raise
-        else:
-            return checked
-        raise ValueError(message)  # out here, because the original would ride along as the context
+        on_invalid: Any = self.on_invalid
+        rows = open_features(self, X, reset=True, on_invalid=on_invalid, width=stated_width(self.bounds))
+        target, dimensions = open_column(y, on_invalid=on_invalid)
+        if dimensions == 2:
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+                "(n_samples, ), for example using ravel().",
+                DataConversionWarning,
+                stacklevel=3,
+            )
+        if len(rows) != len(target):
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(rows), len(target)]}")
+        return rows, target
 
     def _forget(self) -> None:
         """Drop an earlier fit, so that a refused one does not leave its predecessor's model behind."""
         for name in ("coef_", "intercept_", "classes_", "release_", "preparation_"):
             if hasattr(self, name):
                 delattr(self, name)
-
-    def _named(self, checked: NDArray[Any]) -> Any:
-        """Give columns their names back, for the messages of the preparation."""
-        names = getattr(self, "feature_names_in_", None)
-        return checked if names is None else _NamedColumns(checked, list(names))
 
     def _preparation(self, n_columns: int) -> Preparation:
         validation.one_of("fit_intercept", self.fit_intercept, (True, False))
@@ -181,11 +177,12 @@ class AccuracyFirstEstimator(BaseEstimator):
 
     def _search(self, X: ArrayLike, y: ArrayLike, spending: Spending) -> Self:
         """Settle what is public, look at the rows, search, and keep the release and nothing else."""
-        checked, wanted = self._validate_xy(X, y)
-        self.preparation_ = preparation = self._preparation(checked.shape[1])
-        request = self._request(len(checked), preparation)
+        raw, wanted = self._open(X, y)
+        self.preparation_ = preparation = self._preparation(raw.width)
+        request = self._request(raw.n, preparation)
         plan = settle(request)
-        rows, not_covered = self._rows(checked, wanted)
+        rows, not_covered = self._rows(raw, wanted)
+        claims = (COUNTED_WIDTH,) if raw.counted else ()
         if self.on_invalid == "error":
             not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
         release = released(
@@ -195,7 +192,7 @@ class AccuracyFirstEstimator(BaseEstimator):
                 rows,
                 self.random_state,
                 spending,
-                lambda release: _describe(release, preparation, request, not_covered),
+                lambda release: _describe(release, preparation, request, not_covered, claims),
             )
         )
         coef, intercept = preparation.to_caller_units(np.asarray(release.hypothesis))
@@ -220,14 +217,14 @@ class AccuracyFirstEstimator(BaseEstimator):
         """
         check_is_fitted(self, "release_")
         copied = copy.copy(self)  # reading rows must not change what the model says of itself
-        rows: Rows = copied._as_fitted()._rows(*copied._validate_xy(X, y))[0]
+        rows: Rows = copied._as_fitted()._rows(*copied._open(X, y))[0]
         return rows
 
     def _as_fitted(self) -> Self:
         """Take for granted what the fit has settled."""
         return self
 
-    def _rows(self, checked: NDArray[Any], target: NDArray[Any]) -> tuple[Rows, tuple[str, ...]]:
+    def _rows(self, raw: RawRows, target: Column) -> tuple[Rows, tuple[str, ...]]:
         """Prepare the rows; returns what the guarantee does not cover about that as well."""
         raise NotImplementedError
 
@@ -242,29 +239,27 @@ class AccuracyFirstEstimator(BaseEstimator):
     def _keep_model(self, coef: NDArray[np.float64], intercept: float) -> None:
         self.coef_, self.intercept_ = coef, intercept
 
-    def _linear(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _finite(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Read rows to predict for: finite numbers only."""
         check_is_fitted(self, "coef_")  # n_features_in_ alone, left by a fit that failed, is no model
-        checked = self._checked(X, dtype=np.float64, reset=False)
-        result: NDArray[np.float64] = checked @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0]
+        values = open_features(self, X, reset=False).floats(slice(None))
+        if not np.isfinite(values).all():
+            raise ValueError("Input X contains NaN, infinity or cells that are not numbers; predict takes finite ones")
+        return values
+
+    def _linear(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(all="ignore"):
+            result: NDArray[np.float64] = values @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0]
         return result
 
-    def _linear_rounding(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _linear_rounding(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Bound the rounding in :meth:`_linear`, that of the intercept included, for rows near the middle of bounds."""
-        size = np.abs(self._checked(X, dtype=np.float64, reset=False))
+        size = np.abs(values)
         part = (size.shape[1] + 8) * np.finfo(np.float64).eps
         # eps is two roundings, one for the intercept: it is such a sum too, over the middle of the bounds
-        largest = (part * size) @ np.abs(np.ravel(self.coef_)) + part * abs(float(np.ravel(self.intercept_)[0]))
+        with np.errstate(all="ignore"):
+            largest = (part * size) @ np.abs(np.ravel(self.coef_)) + part * abs(float(np.ravel(self.intercept_)[0]))
         return np.asarray(largest)
-
-
-class _NamedColumns:
-    """An array whose columns have names."""
-
-    def __init__(self, cells: NDArray[Any], columns: list[str]) -> None:
-        self._cells, self.columns = cells, columns
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self._cells, dtype=dtype, copy=copy)
 
 
 def _square_unit(preparation: Preparation) -> float:
@@ -275,7 +270,13 @@ def _square_unit(preparation: Preparation) -> float:
     return ((high - low) / 2) ** 2
 
 
-def _describe(release: Release, preparation: Preparation, request: Request, not_covered: tuple[str, ...]) -> Release:
+def _describe(
+    release: Release,
+    preparation: Preparation,
+    request: Request,
+    not_covered: tuple[str, ...],
+    claims: tuple[str, ...],
+) -> Release:
     promise = release.promise
     if request.goal is not None:
         promise = request.goal.in_caller_units(promise, _square_unit(preparation))
@@ -289,6 +290,7 @@ def _describe(release: Release, preparation: Preparation, request: Request, not_
     return release.with_details(
         promise=promise,
         preparation={**preparation.describe(), **weights, "scope": PROMISE_SCOPE},
+        claims=(*release.claims, *claims),
         not_covered=(*release.not_covered, *not_covered),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from typing import Any, Self
@@ -11,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from expost.data import Rows
+from expost.data.columns import Column, labels_array
+from expost.data.tables import RawRows
 from expost.erm.losses import LogisticLoss
 from expost.estimators._base import AccuracyFirstEstimator, reject_fit_parameters
 from expost.exceptions import InferredClassesWarning
@@ -154,10 +154,10 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         reject_fit_parameters(type(self).__name__, unsupported)
         return self._fit(X, y)
 
-    def _rows(self, checked: NDArray[Any], target: NDArray[Any]) -> tuple[Rows, tuple[str, ...]]:
+    def _rows(self, raw: RawRows, target: Column) -> tuple[Rows, tuple[str, ...]]:
         classes, not_covered = self._settle_classes(target)
         rows = self.preparation_.prepare_classification(
-            self._named(checked),
+            raw,
             target,
             classes,
             on_invalid=self.on_invalid,  # type: ignore[arg-type]  # checked there
@@ -175,23 +175,25 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     def _keep_model(self, coef: NDArray[np.float64], intercept: float) -> None:
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
 
-    def _settle_classes(self, labels: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
+    def _settle_classes(self, labels: Column) -> tuple[NDArray[Any], tuple[str, ...]]:
         if self.classes is not None:
-            classes = np.asarray(self.classes)
-            if classes.shape != (2,) or classes[0] == classes[1]:
+            if np.shape(self.classes) != (2,) or self.classes[0] == self.classes[1]:
                 raise ValueError("classes must be two different labels: (negative, positive)")
-            if classes.dtype.kind in "US" and not all(isinstance(label, str | bytes) for label in self.classes):
+            text = [isinstance(label, str | bytes) for label in self.classes]
+            if any(text) and not all(text):
                 raise ValueError("classes must be two labels of the same kind, not one text and one number")
-            return classes, ()
-        missing = _missing(labels)
-        if self.on_invalid == "error" and missing.any():
+            return labels_array(list(self.classes)), ()
+        found, missing = labels.distinct()
+        if self.on_invalid == "error" and missing:
             raise ValueError(
                 "y has missing labels (NaN, infinite or None); remove those rows, or pass on_invalid='clip' and "
                 "classes=(negative, positive)"
             )
-        labels = labels[~missing]
-        check_classification_targets(labels)
-        found = np.unique(labels)
+        if found.dtype.kind == "f" and (found != np.floor(found)).any():
+            raise ValueError(
+                "Unknown label type: continuous. Maybe you are trying to fit a classifier, which expects discrete "
+                "classes, on a regression target with continuous values."
+            )
         if len(found) > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass: y has "
@@ -224,7 +226,8 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        odds, rounding = self._linear(X), self._linear_rounding(X)
+        values = self._finite(X)
+        odds, rounding = self._linear(values), self._linear_rounding(values)
         return np.where(np.abs(odds) <= rounding, 0.0, odds)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -263,18 +266,3 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # how well it fits is the caller's choice, stated as excess_risk
         return tags
-
-
-def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    if labels.dtype.kind == "f":
-        return np.asarray(~np.isfinite(labels), dtype=np.bool_)
-    if labels.dtype.kind != "O":
-        return np.zeros(len(labels), dtype=np.bool_)
-    return np.fromiter((_is_missing(label) for label in labels), dtype=np.bool_, count=len(labels))
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label) or label in (math.inf, -math.inf)
-    except TypeError:  # pandas.NA has no truth value
-        return True

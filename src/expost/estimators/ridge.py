@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from expost.data import Rows, resolve_target_bounds
+from expost.data.columns import Column
+from expost.data.tables import RawRows
 from expost.erm.losses import SquaredLoss
 from expost.estimators._base import AccuracyFirstEstimator, reject_fit_parameters
 from expost.goals import Goal
@@ -78,8 +80,9 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     on_failure : {"refuse", "release_optimum"}, default="refuse"
         ``"release_optimum"`` returns the **non-private** optimum when nothing qualifies, and reports ε = ∞.
     on_invalid : {"error", "clip"}, default="error"
-        What NaN, infinite values and cells that are not numbers do: an error for the curator, which the guarantee
-        does not cover, or a value within the bounds (an infinite one the nearest bound, the others the middle).
+        What NaN, infinite values and cells that are not numbers do: :class:`~expost.InvalidRows` for the curator, which
+        the guarantee does not cover, or a value within the bounds (an infinite one the nearest bound, the others the
+        middle), so that no row can raise, warn or change what becomes of another.
     random_state : None, int or RandomState, default=None
         ``None`` is the cryptographic source. Anything else is simulation: the release says it protects nobody.
 
@@ -194,9 +197,9 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     def _target_bounds(self) -> tuple[float, float]:
         return resolve_target_bounds(self.target_bound, self.target_bounds)
 
-    def _rows(self, checked: NDArray[Any], target: NDArray[Any]) -> tuple[Rows, tuple[str, ...]]:
+    def _rows(self, raw: RawRows, target: Column) -> tuple[Rows, tuple[str, ...]]:
         rows = self.preparation_.prepare_regression(
-            self._named(checked),
+            raw,
             target,
             on_invalid=self.on_invalid,  # type: ignore[arg-type]  # checked above
         )
@@ -213,7 +216,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._linear(X)
+        return self._linear(self._finite(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,9 +11,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from expost.data.bounds import Bounds, resolve_bounds
+from expost.data.bounds import Bounds, resolve_bounds, stated_width
+from expost.data.entrance import open_rows
+from expost.estimators._features import open_features
 
 __all__ = ["PublicBoundsScaler"]
 
@@ -44,8 +46,9 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    NaN passes through, and infinite values are treated as any other value outside the bounds, so that no
-    row of numbers can raise; what NaN means is for the estimator to decide.
+    Each cell is scaled by itself. NaN passes through, infinite values are treated as any other value outside the
+    bounds, and a cell that is not a number becomes NaN, so that no row can raise; what NaN means is for the estimator
+    to decide. Rows of a list that are too short lack their last cells, and longer ones are cut.
 
     Examples
     --------
@@ -79,7 +82,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         >>> PublicBoundsScaler(bounds=1).fit([[0.0, 0.0]]).bounds_
         Bounds(lower=(-1.0, -1.0), upper=(1.0, 1.0))
         """
-        self._validated(X, reset=True)
+        open_features(self, X, reset=True, on_invalid="clip", width=stated_width(self.bounds))
         bounds = resolve_bounds(self.bounds, self.n_features_in_, getattr(self, "feature_names_in_", None))
         if bounds is None:
             raise ValueError("pass bounds=(lower, upper) or another form of bounds; they are never read off the data")
@@ -103,7 +106,8 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         array([[1.5]])
         """
         check_is_fitted(self)
-        return self.bounds_.scale(self._validated(X, reset=False), clip=self.clip)
+        rows = open_features(self, X, reset=False, on_invalid="clip", width=self.n_features_in_)
+        return self.bounds_.scale(rows.floats(slice(None)), clip=self.clip)
 
     def inverse_transform(self, X: Any) -> npt.NDArray[np.float64]:
         """Undo the scaling; what was clipped stays at its bound.
@@ -122,24 +126,13 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         array([[7.5]])
         """
         check_is_fitted(self)
-        scaled = check_array(X, dtype=np.float64, ensure_all_finite=False)
-        if scaled.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {scaled.shape[1]} columns; this scaler is for {self.n_features_in_}")
-        return self.bounds_.unscale(scaled)
+        rows = open_rows(X, on_invalid="clip")
+        if rows.width != self.n_features_in_:
+            raise ValueError(f"X has {rows.width} columns; this scaler is for {self.n_features_in_}")
+        return self.bounds_.unscale(rows.floats(slice(None)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.string = True  # what is not a number becomes NaN
         return tags
-
-    def _validated(self, X: Any, *, reset: bool) -> npt.NDArray[np.float64]:
-        try:
-            return np.asarray(
-                validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False),
-                dtype=np.float64,
-            )
-        except ValueError as error:
-            if "could not convert string" not in str(error):
-                raise
-        # Raised out here, because the original quotes the cell and would ride along as the context.
-        raise ValueError("X has cells that are not numbers; drop or encode such columns")

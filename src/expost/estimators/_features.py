@@ -1,0 +1,63 @@
+"""What scikit-learn wants of features: their number and names, checked without its looking at a cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sklearn.utils.validation import validate_data
+
+from expost.data.entrance import OnInvalid, open_rows
+from expost.data.tables import RawRows
+
+__all__ = ["open_features"]
+
+
+def open_features(
+    estimator: Any, X: Any, *, reset: bool, on_invalid: OnInvalid = "error", width: int | None = None
+) -> RawRows:
+    """Let X in, and set or check ``n_features_in_`` and ``feature_names_in_`` of an estimator.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+    X : array-like of shape (n, p)
+    reset : bool
+        Set the attributes (``fit``) or check against them (everything else).
+    on_invalid, width
+        As in :func:`~expost.data.entrance.open_rows`.
+
+    Returns
+    -------
+    RawRows
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> class Nothing(BaseEstimator):
+    ...     pass
+    >>> nothing = Nothing()
+    >>> open_features(nothing, pa.table({"age": [31, 47]}), reset=True)
+    Columns(n=2, width=1)
+    >>> nothing.feature_names_in_
+    array(['age'], dtype=object)
+    """
+    rows = open_rows(X, on_invalid=on_invalid, width=width)
+    for amount, what in ((rows.n, "sample(s)"), (rows.width, "feature(s)")):
+        if amount < 1:
+            raise ValueError(
+                f"Found array with 0 {what} (shape=({rows.n}, {rows.width})) while a minimum of 1 is required "
+                f"by {type(estimator).__name__}."
+            )
+    validate_data(estimator, _without_cells(X, rows), reset=reset, skip_check_array=True)
+    return rows
+
+
+def _without_cells(X: Any, rows: RawRows) -> Any:
+    """Return a frame, whose columns have names, or else an array of the same shape: a list would be looked into."""
+    if isinstance(X, pa.RecordBatch):
+        return pa.Table.from_batches([X])
+    if rows.names is not None or hasattr(X, "__dataframe__"):
+        return X
+    return np.broadcast_to(0.0, (rows.n, rows.width))
