@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
 from expost.data import Preparation, Rows, resolve_bounds, resolve_feature_bound
-from expost.data.bounds import stated_width
 from expost.data.columns import Column
 from expost.data.entrance import open_column
 from expost.data.fixed_point import ONE
@@ -75,7 +74,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
         on_invalid: Any = self.on_invalid
-        rows = open_features(self, X, reset=True, on_invalid=on_invalid, width=stated_width(self.bounds))
+        rows = open_features(self, X, reset=True, on_invalid=on_invalid, bounds=self.bounds)
         target, dimensions = open_column(y, on_invalid=on_invalid)
         if dimensions == 2:
             warnings.warn(
@@ -293,14 +292,3 @@ def _describe(
         claims=(*release.claims, *claims),
         not_covered=(*release.not_covered, *not_covered),
     )
-
-
-def reject_fit_parameters(name: str, given: dict[str, Any]) -> None:
-    """Raise for anything but X and y in ``fit``, saying why weights are not taken."""
-    if "sample_weight" in given:
-        raise ValueError(
-            f"{name} does not take sample_weight: a weighted row would count for more than one row in the privacy "
-            f"guarantee. Fit without it"
-        )
-    if given:
-        raise TypeError(f"{name}.fit() got unexpected keyword argument(s) {sorted(given)}")

@@ -15,7 +15,8 @@ from expost.data import Rows
 from expost.data.columns import Column, labels_array
 from expost.data.tables import RawRows
 from expost.erm.losses import LogisticLoss
-from expost.estimators._base import AccuracyFirstEstimator, reject_fit_parameters
+from expost.estimators._base import AccuracyFirstEstimator
+from expost.estimators._features import reject_fit_parameters
 from expost.exceptions import InferredClassesWarning
 from expost.goals import Goal
 

@@ -12,7 +12,8 @@ from expost.data import Rows, resolve_target_bounds
 from expost.data.columns import Column
 from expost.data.tables import RawRows
 from expost.erm.losses import SquaredLoss
-from expost.estimators._base import AccuracyFirstEstimator, reject_fit_parameters
+from expost.estimators._base import AccuracyFirstEstimator
+from expost.estimators._features import reject_fit_parameters
 from expost.goals import Goal
 
 
