@@ -43,10 +43,11 @@ COUNTED_WIDTH = (
 class AccuracyFirstEstimator(BaseEstimator):
     """Common parts; see the two subclasses."""
 
-    _estimator_loss: Loss
+    _default_loss: Loss
     # Declared here for type checkers; set by the subclasses' constructors, as scikit-learn wants it.
     excess_risk: float | None
     goal: Goal | None
+    loss: Loss | None
     regularization: float
     failure_probability: float
     bounds: Any
@@ -86,6 +87,16 @@ class AccuracyFirstEstimator(BaseEstimator):
         if len(rows) != len(target):
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(rows), len(target)]}")
         return rows, target
+
+    @property
+    def _estimator_loss(self) -> Loss:
+        """What is minimised: the caller's loss, if it is one for such targets."""
+        if self.loss is None:
+            return self._default_loss
+        if not isinstance(self.loss, Loss) or self.loss.labels != self._default_loss.labels:
+            kind = "real targets" if self._default_loss.labels == "real" else "labels"
+            raise ValueError(f"loss must be a Loss for {kind}, see expost.erm; got {self.loss!r}")
+        return self.loss
 
     def _forget(self) -> None:
         """Drop an earlier fit, so that a refused one does not leave its predecessor's model behind."""
