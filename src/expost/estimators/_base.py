@@ -22,7 +22,7 @@ from expost.erm.losses import Loss
 from expost.erm.problem import Problem
 from expost.estimators._features import open_features
 from expost.goals import ExcessRisk, Goal
-from expost.mechanisms import mechanism_of
+from expost.mechanisms import mechanism_for
 from expost.privacy.account import Spending, released
 from expost.privacy.release import Release
 from expost.search.methods import METHODS
@@ -52,7 +52,7 @@ class AccuracyFirstEstimator(BaseEstimator):
     failure_probability: float
     bounds: Any
     feature_bound: float | None
-    perturbation: str
+    perturbation: str | None
     method: str
     calibration: str
     noise: str
@@ -131,18 +131,26 @@ class AccuracyFirstEstimator(BaseEstimator):
         calibration = validation.calibration(self.calibration)
         validation.one_of("method", self.method, list(METHODS))
         goal = self._goal(preparation)
+        problem = Problem.of(
+            self._estimator_loss,
+            n=n,
+            p=preparation.n_parameters,
+            regularization=validation.number("regularization", self.regularization),
+            radius=None if self.radius is None else validation.number("radius", self.radius),
+            paper_constants=calibration in validation.PAPER_CALIBRATIONS,
+        )
+        cheapest = self.method == "auto" and isinstance(goal, ExcessRisk) and self.on_failure == "refuse"
         return Request(
-            Problem.of(
-                self._estimator_loss,
-                n=n,
-                p=preparation.n_parameters,
-                regularization=validation.number("regularization", self.regularization),
-                radius=None if self.radius is None else validation.number("radius", self.radius),
-                paper_constants=calibration in validation.PAPER_CALIBRATIONS,
-            ),
+            problem,
             goal,
             METHODS[self.method],
-            mechanism_of(self.perturbation, noise=self.noise, full_matrix=getattr(self, "full_matrix", False)),
+            mechanism_for(
+                self.perturbation,
+                problem,
+                noise=self.noise,
+                full_matrix=getattr(self, "full_matrix", False),
+                excess_risk=cheapest,
+            ),
             self.failure_probability,
             calibration,
             n_levels=self.n_levels,

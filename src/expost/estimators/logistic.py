@@ -49,8 +49,9 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     classes : (negative, positive), default=None
         The two labels, both text or both numbers. ``None`` reads them off the data, warns, and records in the release
         that the guarantee does not cover them.
-    perturbation : {"output"}, default="output"
-        Noise goes on the minimiser.
+    perturbation : {"output"}, default=None
+        Where the noise goes. By default on the gradient where that is predicted to be cheaper (an excess risk by
+        ``method="auto"``; analysed over the reals), else on the minimiser.
     method, calibration, noise, n_levels, max_epsilon, fit_intercept, intercept_weight, on_failure, random_state
         As in :class:`~expost.AccuracyFirstRidge`.
     on_invalid : {"error", "clip"}, default="error"
@@ -99,7 +100,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         bounds: Any = None,
         feature_bound: float | None = None,
         classes: Sequence[Any] | None = None,
-        perturbation: str = "output",
+        perturbation: str | None = None,
         method: str = "auto",
         calibration: str = "tight",
         noise: str = "laplace",
