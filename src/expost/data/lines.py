@@ -34,6 +34,8 @@ class CsvLines:
         Any in which ASCII is ASCII, so that lines can be told apart before they are read.
     strip : bool, default=False
         Whether spaces around cells and names are left out, also before a quote.
+    header_only : bool, default=False
+        Read the first line alone, as if no other followed.
 
     Attributes
     ----------
@@ -69,11 +71,17 @@ class CsvLines:
     [['Bern, BE', '31'], [None, '47'], [None, '52,Oslo'], [None, ''], ['Rome', '�']]
     """
 
-    def __init__(self, path: Path, *, separator: str = ",", encoding: str = "utf-8", strip: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        separator: str = ",",
+        encoding: str = "utf-8",
+        strip: bool = False,
+        header_only: bool = False,
+    ) -> None:
         _check_options(separator, encoding)
-        data = path.read_bytes()
-        if path.name.lower().endswith(".gz"):
-            data = _unpacked(data)
+        data = _bytes_of(path, header_only=header_only)
         header, *self._lines = (line.removesuffix(b"\r") for line in data.split(b"\n"))
         if self._lines and not self._lines[-1]:
             self._lines.pop()
@@ -117,10 +125,13 @@ class CsvLines:
         return [cell.strip() for cell in cells] if self._strip else cells
 
 
-def _unpacked(data: bytes) -> bytes:
+def _bytes_of(path: Path, *, header_only: bool) -> bytes:
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
     try:
-        return gzip.decompress(data)
-    except (EOFError, zlib.error):
+        with opened(path, "rb") as stream:
+            data: bytes = stream.readline() if header_only else stream.read()
+            return data
+    except (EOFError, zlib.error, gzip.BadGzipFile):
         pass
     raise OSError("the file cannot be unpacked")
 

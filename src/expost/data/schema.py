@@ -20,7 +20,7 @@ from typing import Any, Literal
 from expost.data.kinds import BOOLEAN_WORDS, Boolean, Kind, Value, kind_from_dict, labels, pair_of_numbers, suggestion
 from expost.data.lookup import Lookup
 
-__all__ = ["Schema"]
+__all__ = ["Schema", "toml_key"]
 
 _KEYS = ("target", "classes", "target_bounds", "missing", "columns")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -166,7 +166,7 @@ class Schema:
         columns = said.pop("columns")
         lines = [f"{key} = {_toml(value)}" for key, value in said.items()]
         return "\n".join(
-            [*lines, "", "[columns]", *(f"{_key(name)} = {_toml(kind)}" for name, kind in columns.items())]
+            [*lines, "", "[columns]", *(f"{toml_key(name)} = {_toml(kind)}" for name, kind in columns.items())]
         )
 
     def fingerprint(self) -> str:
@@ -235,11 +235,12 @@ def _toml(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {_toml(entry)}" for key, entry in value.items()) + " }"
+        return "{ " + ", ".join(f"{toml_key(key)} = {_toml(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, Sequence):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else repr(value)
 
 
-def _key(name: str) -> str:
+def toml_key(name: str) -> str:
+    """Return a name as TOML writes it before an equals sign."""
     return name if _BARE.fullmatch(name) else _toml(name)
