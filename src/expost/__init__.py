@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from expost.data import Bounds, Preparation
+    from expost.data import Bounds, Preparation, Schema
     from expost.data.files import read_table
     from expost.estimators import (
         AccuracyFirstLogisticRegression,
@@ -54,6 +54,7 @@ _HOMES = {
     "PublicBoundsScaler": "estimators",
     "RelativeExcessRisk": "goals",
     "Release": "privacy",
+    "Schema": "data",
     "SearchInterrupted": "exceptions",
     "TargetUnreachable": "exceptions",
     "compose": "privacy",
@@ -82,6 +83,7 @@ __all__ = [
     "PublicBoundsScaler",
     "RelativeExcessRisk",
     "Release",
+    "Schema",
     "SearchInterrupted",
     "TargetUnreachable",
     "compose",

@@ -16,6 +16,8 @@ WRONG = 2  # exit status of a mistake in the arguments or the data; nothing was 
 
 # Each module has add_arguments(parser) and run(options).
 COMMANDS = {
+    "init": ("expost.cli.init", "draft a schema for a file, with blanks to fill in"),
+    "check": ("expost.cli.check", "count how a file fits its schema (for the curator alone)"),
     "fit": ("expost.cli.fit", "fit a model to a CSV or Parquet file"),
     "demo": ("expost.cli.demo", "fit a model to a generated data set and compare it with the truth"),
     "reproduce": ("expost.cli.reproduce", "run the paper's experiments and draw its figures (a simulation)"),

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.data.cells import Label, label, number, numbers, signs
+from expost.data.lookup import MISSING, UNKNOWN, Lookup
 
 __all__ = ["Column", "labels_array", "read_floats", "require_readable", "which_not_numbers"]
 
@@ -72,6 +73,34 @@ class Column:
     def not_numbers(self) -> int:
         """Count cells that are neither numbers nor missing."""
         return int(which_not_numbers(self._values).sum())
+
+    def numbers(self, marks: Lookup) -> tuple[Floats, Booleans]:
+        """Read all cells as numbers, NaN if they are none, and say which are missing or marked as such."""
+        values = self.floats(slice(None))
+        nan = np.isnan(values)
+        missing = np.zeros(len(values), dtype=np.bool_)
+        for mark in marks.numbers:
+            missing |= values == mark
+        if isinstance(self._values, np.ndarray) and self._values.dtype.kind in _NUMBERS:
+            missing |= nan
+        else:
+            cells = self.cells()
+            for i in np.flatnonzero(nan).tolist():
+                missing[i] = marks.code(cells[i]) != UNKNOWN
+        return np.where(missing, np.nan, values), missing
+
+    def codes(self, lookup: Lookup) -> npt.NDArray[np.int64]:
+        """Say for each cell which group of labels it belongs to."""
+        values = self._values
+        if not (isinstance(values, np.ndarray) and values.dtype.kind in _NUMBERS):
+            return np.array(lookup.codes(self.cells()), dtype=np.int64)
+        codes = np.full(len(values), UNKNOWN, dtype=np.int64)
+        for stated, code in lookup.numbers.items():
+            codes[_equal_numbers(values, stated)] = code
+        codes[np.isnan(values)] = MISSING
+        if self._missing is not None:
+            codes[self._missing] = MISSING
+        return codes
 
     def signs(self, part: slice, classes: tuple[Label, Label]) -> tuple[Booleans, Booleans]:
         """Say which labels are the positive class and which are neither class."""

@@ -24,8 +24,8 @@ from expost.data.lines import CsvLines
 
 __all__ = ["Table", "read_table"]
 
-_CSV = (".csv", ".csv.gz")
-_PARQUET = (".parquet", ".pq")
+CSV = (".csv", ".csv.gz")
+PARQUET = (".parquet", ".pq")
 _TRUTH = {"true": 1.0, "false": 0.0}
 _CHUNK_ROWS = 4096
 
@@ -123,10 +123,10 @@ def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     name = path.name.lower()
-    if not name.endswith(_CSV + _PARQUET):
-        raise ValueError(f"cannot tell the type of {path}; its name must end in {', '.join(_CSV + _PARQUET)}")
+    if not name.endswith(CSV + PARQUET):
+        raise ValueError(f"cannot tell the type of {path}; its name must end in {', '.join(CSV + PARQUET)}")
     try:
-        if name.endswith(_PARQUET):
+        if name.endswith(PARQUET):
             return pa.parquet.ParquetFile(path).read()
         if by_line:
             return CsvLines(path)
@@ -137,7 +137,7 @@ def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
         pass
     # Raised out here, because the reader's own message may quote cells and would ride along as the context.
     rows = "lines" if by_line else "rows of as many cells, in UTF-8"
-    kind = "Parquet" if name.endswith(_PARQUET) else f"CSV (a header, then {rows})"
+    kind = "Parquet" if name.endswith(PARQUET) else f"CSV (a header, then {rows})"
     raise ValueError(f"{path} could not be read as {kind}")
 
 

@@ -14,24 +14,45 @@ import pyarrow as pa
 
 from expost.data.columns import Column, require_readable
 
-__all__ = ["arrow_column", "column_of_frame", "columns_of_frame", "pandas_column", "polars_column"]
+__all__ = [
+    "arrow_column",
+    "column_of_frame",
+    "columns_of_frame",
+    "frame_column",
+    "names_of_frame",
+    "pandas_column",
+    "polars_column",
+]
 
 
 def columns_of_frame(frame: Any) -> tuple[list[Column], int, list[Any]] | None:
     """Return the columns, number of rows and names of a frame; None if it is none that is known here."""
+    names = names_of_frame(frame)
+    if names is None:
+        return None
+    return [frame_column(frame, j, name) for j, name in enumerate(names)], int(frame.shape[0]), names
+
+
+def names_of_frame(frame: Any) -> list[Any] | None:
+    """Return the names of a frame's columns; None if it is no frame that is known here."""
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if isinstance(frame, pa.Table | pa.RecordBatch):
-        names: list[Any] = list(frame.schema.names)
-        columns = [arrow_column(frame.column(j), f"column {name!r}") for j, name in enumerate(names)]
-    elif pandas is not None and isinstance(frame, pandas.DataFrame):
-        names = list(frame.columns)
-        columns = [pandas_column(frame.iloc[:, j], f"column {name!r}") for j, name in enumerate(names)]
-    elif polars is not None and isinstance(frame, polars.DataFrame):
-        names = list(frame.columns)
-        columns = [polars_column(frame.to_series(j), f"column {name!r}") for j, name in enumerate(names)]
-    else:
-        return None
-    return columns, int(frame.shape[0]), names
+        return list(frame.schema.names)
+    if pandas is not None and isinstance(frame, pandas.DataFrame):
+        return list(frame.columns)
+    if polars is not None and isinstance(frame, polars.DataFrame):
+        return list(frame.columns)
+    return None
+
+
+def frame_column(frame: Any, j: int, name: Any) -> Column:
+    """Read one column of a frame; the types of the others may be anything."""
+    called = f"column {name!r}"
+    if isinstance(frame, pa.Table | pa.RecordBatch):
+        return arrow_column(frame.column(j), called)
+    return (
+        pandas_column(frame.iloc[:, j], called) if hasattr(frame, "iloc") else polars_column(frame.to_series(j), called)
+    )
 
 
 def column_of_frame(column: Any, name: str) -> Column | None:

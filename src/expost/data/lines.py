@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 __all__ = ["CsvLines"]
+
+_SEPARATORS = (",", ";", "\t")
+_ASCII = '\n\r",;\t0123456789.+-eE aZ'
 
 
 class CsvLines:
@@ -24,18 +28,29 @@ class CsvLines:
     ----------
     path : Path
         A file ending in ``.csv``, or compressed in ``.gz``.
+    separator : str, default=","
+        What stands between cells, one letter. ``""`` means whichever of comma, semicolon and tab the first line has.
+    encoding : str, default="utf-8"
+        Any in which ASCII is ASCII, so that lines can be told apart before they are read.
+    strip : bool, default=False
+        Whether spaces around cells and names are left out, also before a quote.
+    header_only : bool, default=False
+        Read the first line alone, as if no other followed.
 
     Attributes
     ----------
     names : list of str
         The cells of the first line.
+    separator : str
+        What stands between cells.
 
     Raises
     ------
     OSError
         If the file cannot be read or unpacked.
     ValueError
-        If it has no first line, or one with a carriage return in it.
+        If it has no first line, one with a carriage return in it, one that the encoding cannot read, or one that does
+        not tell the separator; or if an option is none.
 
     Notes
     -----
@@ -56,17 +71,28 @@ class CsvLines:
     [['Bern, BE', '31'], [None, '47'], [None, '52,Oslo'], [None, ''], ['Rome', '�']]
     """
 
-    def __init__(self, path: Path) -> None:
-        data = path.read_bytes()
-        if path.name.lower().endswith(".gz"):
-            data = _unpacked(data)
+    def __init__(
+        self,
+        path: Path,
+        *,
+        separator: str = ",",
+        encoding: str = "utf-8",
+        strip: bool = False,
+        header_only: bool = False,
+    ) -> None:
+        _check_options(separator, encoding)
+        data = _bytes_of(path, header_only=header_only)
         header, *self._lines = (line.removesuffix(b"\r") for line in data.split(b"\n"))
         if self._lines and not self._lines[-1]:
             self._lines.pop()
         if not header or b"\r" in header:
             # Old files end lines in carriage returns alone: all of it would be taken for the header.
             raise ValueError("the first line must hold the names of the columns and end in a line feed")
-        self.names = _cells(header.removeprefix(b"\xef\xbb\xbf"))  # the mark some programs put before UTF-8
+        header = header.removeprefix(b"\xef\xbb\xbf")  # the mark some programs put before UTF-8
+        self._encoding, self._strip = encoding, strip
+        first = _decoded(header, encoding)
+        self.separator = separator or _recognised(first)
+        self.names = self._split(header)
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -82,24 +108,63 @@ class CsvLines:
         """
         rows = []
         for line in self._lines[part]:
-            cells = _cells(line)
+            cells = self._split(line)
             rows.append([cells[j] if j < len(cells) else None for j in columns])
         return rows
 
+    def _split(self, line: bytes) -> list[str]:
+        text = line.decode(self._encoding, "replace")
+        if '"' not in text:
+            cells = text.split(self.separator)
+        else:
+            try:
+                # a reader of its own, so that none remembers another's line
+                cells = next(csv.reader([text], delimiter=self.separator, skipinitialspace=self._strip))
+            except csv.Error:  # a cell of more than 131,072 letters, or a carriage return in one
+                return []
+        return [cell.strip() for cell in cells] if self._strip else cells
 
-def _unpacked(data: bytes) -> bytes:
+
+def _bytes_of(path: Path, *, header_only: bool) -> bytes:
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
     try:
-        return gzip.decompress(data)
-    except (EOFError, zlib.error):
+        with opened(path, "rb") as stream:
+            data: bytes = stream.readline() if header_only else stream.read()
+            return data
+    except (EOFError, zlib.error, gzip.BadGzipFile):
         pass
     raise OSError("the file cannot be unpacked")
 
 
-def _cells(line: bytes) -> list[str]:
-    text = line.decode("utf-8", "replace")
-    if '"' not in text:
-        return text.split(",")
+def _check_options(separator: str, encoding: str) -> None:
+    if len(separator) > 1 or separator in ('"', "\n", "\r", "\0"):
+        raise ValueError("separator must be one letter, such as a semicolon or a tab, and no quote or line break")
     try:
-        return next(csv.reader([text]))  # a reader of its own, so that none remembers another's line
-    except csv.Error:  # a cell of more than 131,072 letters, or a carriage return in one
-        return []
+        plain = _ASCII.encode(encoding) == _ASCII.encode()
+    except (LookupError, UnicodeError):
+        plain = False
+    if not plain:
+        raise ValueError(
+            f"encoding {encoding!r} is unknown or not one in which ASCII is ASCII, such as utf-8 or latin-1; "
+            "save the file as UTF-8"
+        )
+
+
+def _decoded(header: bytes, encoding: str) -> str:
+    """Decode the first line, which is public and has to be right."""
+    if b"\0" in header or header.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError("the first line is not text in which ASCII is ASCII (UTF-16?); save the file as UTF-8")
+    try:
+        return header.decode(encoding)
+    except UnicodeDecodeError:
+        pass
+    raise ValueError(f"the first line is not in {encoding}; state the encoding, for example latin-1")
+
+
+def _recognised(header: str) -> str:
+    """Return the separator that the first line has, quoted names aside."""
+    bare = re.sub(r'"[^"]*"', "", header)
+    found = [mark for mark in _SEPARATORS if mark in bare]
+    if len(found) > 1:
+        raise ValueError("the first line has more than one of comma, semicolon and tab; state the separator")
+    return found[0] if found else ","

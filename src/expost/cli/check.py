@@ -1,0 +1,81 @@
+"""``expost check``: how a table fits its schema, for those who may see the table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from expost.cli.command import WRONG
+from expost.cli.options import print_text
+from expost.cli.table_options import add_file_options, file_options
+
+if TYPE_CHECKING:
+    from expost.data.named import NamedColumns
+    from expost.data.tallies import Tally
+
+DESCRIPTION = (
+    "Count the cells of a file that do not fit its schema. The counts come from single rows and are not private: they "
+    "are for the curator alone. Exit status: 0 if the two fit, 2 if a column or a class nearly never does, or on an error."
+)
+CURATOR = "For the curator alone: what follows was counted from single rows and is not private. Do not publish it."
+_REPLACED = "\ufffd"  # what stands for bytes that are not in the encoding
+_HEADINGS = ("column", "kind", "readable", "missing", "unreadable", "outside", "other")
+
+
+def add_arguments(check: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    check.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file")
+    check.add_argument("--schema", type=Path, required=True, metavar="FILE", help="the schema, in TOML")
+    add_file_options(check)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Count and show; returns the exit status."""
+    from expost.data.encode import Encoding
+    from expost.data.named import read_columns
+    from expost.data.schema import Schema
+    from expost.data.tallies import complaints, misfits
+
+    try:
+        encoding = Encoding(Schema.from_toml(options.schema))
+        schema = encoding.schema
+        raw = read_columns(options.data, [*schema.columns, schema.target], **file_options(options))
+        if len(raw) == 0:
+            raise ValueError(f"{options.data} has no rows")
+        tallies, target = encoding.tallies(raw)
+    except (ValueError, OSError) as error:
+        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
+        return WRONG
+    wrong = misfits(tallies, target)
+    lines = [CURATOR, "", *_table([*tallies, target]), ""]
+    if target.classes is not None and schema.classes is not None:
+        named = zip(schema.classes, target.classes, strict=True)
+        lines += [f"classes of {target.name}: {', '.join(f'{label} {count:,}' for label, count in named)}"]
+    lines += [f"{len(raw):,} rows; {len(schema.columns)} columns become {len(encoding.names)}"]
+    refused = complaints(tallies, target)
+    lines += [f'Refused with on_invalid="error": {reason}' for reason in refused]
+    lines += [f"Check: {reason}" for reason in [*wrong, *_replaced(raw, options.encoding)]]
+    if not wrong and not refused:
+        lines += ["The table fits the schema."]
+    print_text("\n".join(lines))
+    return WRONG if wrong else 0
+
+
+def _table(tallies: list[Tally]) -> list[str]:
+    rows = [_HEADINGS]
+    for tally in tallies:
+        counts = (tally.readable, tally.missing, tally.unreadable, tally.outside, tally.other)
+        rows.append((tally.name, tally.kind, *(f"{count:,}" for count in counts)))  # type: ignore[arg-type]
+    widths = [max(len(row[j]) for row in rows) for j in range(len(_HEADINGS))]
+    return [
+        "  ".join(text.ljust(width) if j < 2 else text.rjust(width) for j, (text, width) in enumerate(pairs)).rstrip()
+        for pairs in (list(zip(row, widths, strict=True)) for row in rows)
+    ]
+
+
+def _replaced(raw: NamedColumns, encoding: str) -> list[str]:
+    cells = (cell for column in raw.columns.values() for cell in column.cells())
+    count = sum(1 for cell in cells if type(cell) is str and _REPLACED in cell)
+    return [f"{count:,} cells hold bytes that are not in {encoding}; state the --encoding"] if count else []

@@ -1,0 +1,272 @@
+"""From a table and its schema to rows whose shape is public.
+
+An encoded row has blocks. The first is a box: the constant and every plain number, each in [−1, 1]. After it comes one
+block for each column that has indicators, in which the entries' sizes add up to at most 1: the indicators of a
+category, one of which is 1, or a number and the mark that it is missing, one of which is 0. Indicators are not centred:
+a row of zeros but for one 1 is short in every norm, and centring would make it long.
+
+*Length.* With d box columns and m other blocks a row has ‖x‖₂² ≤ d + m = B, because Σx² ≤ Σ|x| ≤ 1 in each of the m.
+In fixed point 1 is written as c = ⌊2²⁰/√B⌋: rows are divided by s = 2²⁰/c, which is √B or a little more. A number v
+becomes v·c truncated toward zero, an indicator c itself. So every entry is at most c, entries of an ℓ₁ block add up to
+at most c, and ‖x‖₂² ≤ B·c² ≤ 2⁴⁰: all of it exactly, in integers, for every row whatever is in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from expost.data.bounds import Bounds
+from expost.data.entrance import OnInvalid
+from expost.data.fixed_point import ONE
+from expost.data.named import NamedColumns, open_named
+from expost.data.parts import Part, middle_and_half, part_of, read_target, unit_for
+from expost.data.rows import Rows
+from expost.data.schema import Schema
+from expost.data.tallies import Tally, complaints, misfits
+from expost.exceptions import InvalidRows
+
+__all__ = ["CONSTANT", "Encoding"]
+
+CONSTANT = "(constant)"
+
+Floats = npt.NDArray[np.float64]
+
+
+class Encoding:
+    """How a table with a schema becomes rows; public, and computed without looking at any row.
+
+    Parameters
+    ----------
+    schema : Schema
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the encoded columns, the constant first.
+    blocks : tuple of (int, "box" or "l1")
+        Number of columns and norm of each block, in order.
+    square : int
+        B: the largest squared length of a row before it is scaled.
+    unit : int
+        c: what 1 is in fixed point, and the largest norm of every block, in units of 2⁻²⁰.
+    scale : float
+        s = 2²⁰/c, which rows are divided by.
+
+    Notes
+    -----
+    With ``on_invalid="error"`` cells that are not what the schema says, and columns that nearly never are, raise
+    :class:`~expost.InvalidRows`. That message is for the curator: whether it appears depends on single rows, so it is
+    **not covered by the privacy guarantee**. With ``on_invalid="clip"`` no row can raise, warn or change another: what
+    cannot be read is treated as missing (all indicators 0 if the schema gives missing cells none), and as a target it
+    is the negative class or the middle of the bounds. Either way, numbers beyond their bounds are moved to the nearest
+    and cells that are missing are what the schema says.
+
+    Examples
+    --------
+    >>> schema = Schema.from_dict(
+    ...     {
+    ...         "target": "income",
+    ...         "classes": ["low", "high"],
+    ...         "columns": {"age": {"bounds": [0, 100]}, "sex": {"categories": ["F", "M"]}},
+    ...     }
+    ... )
+    >>> encoding = Encoding(schema)
+    >>> encoding.names
+    ('(constant)', 'age', 'sex=F', 'sex=M', 'sex=(missing)')
+    >>> encoding.blocks, encoding.square
+    (((2, 'box'), (3, 'l1')), 3)
+    >>> table = {"age": [100, 25, "?"], "sex": ["F", " M ", None], "income": ["low", "high", "high"]}
+    >>> encoding.encode(table, on_invalid="clip")
+    Rows(n=3, p=5)
+    >>> (encoding.design(table) * encoding.scale).round(2)
+    array([[ 1. ,  1. ,  1. ,  0. ,  0. ],
+           [ 1. , -0.5,  0. ,  1. ,  0. ],
+           [ 1. ,  0. ,  0. ,  0. ,  1. ]])
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        parts = [part_of(name, kind, schema.missing) for name, kind in schema.columns.items()]
+        boxed = [part for part in parts if part.boxed]
+        others = [part for part in parts if not part.boxed]
+        self._parts = [*boxed, *others]
+        self.names = (CONSTANT, *(name for part in self._parts for name in part.names))
+        twice = [name for name in self.names if self.names.count(name) > 1]
+        if twice:
+            raise ValueError(f"two encoded columns would be called {twice[0]!r}; rename a column or a category")
+        box: tuple[int, Literal["box", "l1"]] = (1 + len(boxed), "box")
+        self.blocks = (box, *((len(part.names), "l1") for part in others))
+        self.square = 1 + len(parts)
+        self.unit = unit_for(self.square)
+        self.scale = ONE / self.unit
+
+    def __repr__(self) -> str:
+        return f"Encoding({len(self.schema.columns)} columns become {len(self.names)})"
+
+    def encode(self, frame: Any, on_invalid: OnInvalid = "error") -> Rows:
+        """Turn a table into bounded rows.
+
+        Parameters
+        ----------
+        frame : frame of pandas, Polars or PyArrow, mapping of names to columns, path of a file, or NamedColumns
+            Columns that the schema does not name are not looked at.
+        on_invalid : {"error", "clip"}, default="error"
+            See the class; "error" is outside the privacy guarantee.
+
+        Returns
+        -------
+        Rows
+            With ‖x‖₂ ≤ 1; labels are −1 and +1, targets of a regression in [−1, 1].
+        """
+        if on_invalid not in ("error", "clip"):
+            raise ValueError('on_invalid must be "error" or "clip"')
+        raw = open_named(frame, [*self.schema.columns, self.schema.target])
+        if len(raw) == 0:
+            raise ValueError("there are no rows; pass at least one")
+        x, tallies = self._features(raw)
+        y, target = self._target(raw)
+        if on_invalid == "error":
+            _require_fit(tallies, target)
+        return Rows(x, y, norm="l2")
+
+    def design(self, frame: Any) -> Floats:
+        """Return rows to predict for, encoded as :meth:`encode` does; the table needs no target.
+
+        Parameters
+        ----------
+        frame : as in :meth:`encode`
+            No cell raises: what cannot be read is treated as missing.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, len(names))
+        """
+        x, _ = self._features(open_named(frame, list(self.schema.columns)))
+        return x / ONE
+
+    def margins(self, frame: Any, theta: npt.ArrayLike) -> Floats:
+        """Return xᵀθ for each row of a table: the sign is the class, or the target scaled to [−1, 1]."""
+        return np.asarray(self.design(frame) @ self._parameters(theta))
+
+    def predictions(self, frame: Any, theta: npt.ArrayLike) -> Floats:
+        """Return xᵀθ in the units of the target, for regression."""
+        middle, half = self._target_scale()
+        return middle + half * self.margins(frame, theta)
+
+    def to_caller_units(self, theta: npt.ArrayLike) -> tuple[dict[str, float], float]:
+        """Express parameters of encoded rows as coefficients of the table's own columns.
+
+        Parameters
+        ----------
+        theta : array-like of shape (len(names),)
+
+        Returns
+        -------
+        coefficients : dict of str to float
+            By name of the encoded column, the constant left out. A number counts in its own units, after its
+            transform and within its bounds (in the middle of them if it is missing), an indicator as 0 or 1.
+        intercept : float
+            What is predicted, or decided by, is the intercept and all coefficients times their columns.
+
+        Examples
+        --------
+        >>> from expost.data import Numeric
+        >>> encoding = Encoding(Schema("y", {"x": Numeric((0, 10))}, target_bounds=(0, 4)))
+        >>> theta = [0.0, encoding.scale]  # y/4 = x/10
+        >>> encoding.to_caller_units(theta)
+        ({'x': 0.4}, 0.0)
+        """
+        parameters = self._parameters(theta)
+        middle, half = self._target_scale()
+        scaled = (parameters * half / self.scale).tolist()
+        intercept = middle + scaled[0]
+        coefficients: dict[str, float] = {}
+        place = 1
+        for part in self._parts:
+            center, width = middle_and_half(part)
+            for i, name in enumerate(part.names):
+                coefficients[name] = scaled[place + i] / (width if i == 0 else 1.0)
+            intercept -= center * coefficients[part.names[0]]
+            place += len(part.names)
+        return coefficients, intercept
+
+    def tallies(self, frame: Any) -> tuple[list[Tally], Tally]:
+        """Count the cells that fit the schema, column by column, and the target's; private, for the curator."""
+        raw = open_named(frame, [*self.schema.columns, self.schema.target])
+        found = {tally.name: tally for tally in self._features(raw)[1]}
+        return [found[name] for name in self.schema.columns], self._target(raw)[1]
+
+    def readable(self, frame: Any) -> dict[str, int]:
+        """Count rows whose cell is readable, by column, and rows of each class. These counts are private.
+
+        Returns
+        -------
+        dict of str to int
+            For each column, the number of cells that are a number, a category (others included where the schema allows
+            them), true or false. For the target of a regression likewise, under its name; for classification two
+            counts, ``"<target>=<label>"``, the negative class first.
+
+        Notes
+        -----
+        *Sensitivity.* Each cell is read by itself, so replacing one row by anything changes each column's count by at
+        most 1, and the two class counts by at most 2 together (a label that changes sides moves both). With k columns
+        the vector of counts moves by at most k + 2 in the ℓ₁ norm for classification and k + 1 for regression.
+
+        Examples
+        --------
+        >>> from expost.data import Numeric
+        >>> encoding = Encoding(Schema("y", {"x": Numeric((0, 10))}, classes=("no", "yes")))
+        >>> encoding.readable({"x": [1, "two", 30], "y": ["yes", "no", "no"]})
+        {'x': 2, 'y=no': 2, 'y=yes': 1}
+        """
+        tallies, target = self.tallies(frame)
+        counts = {tally.name: tally.readable for tally in tallies}
+        if target.classes is None or self.schema.classes is None:
+            return {**counts, target.name: target.readable}
+        named = zip(self.schema.classes, target.classes, strict=True)
+        return {**counts, **{f"{target.name}={label}": count for label, count in named}}
+
+    def _features(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], list[Tally]]:
+        x = np.zeros((len(raw), len(self.names)), dtype=np.int32)
+        x[:, 0] = self.unit
+        tallies, place = [], 1
+        for part in self._parts:
+            width = len(part.names)
+            tallies.append(_filled(part, raw, x[:, place : place + width], self.unit))
+            place += width
+        return x, tallies
+
+    def _target(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], Tally]:
+        schema = self.schema
+        return read_target(schema.target, raw[schema.target], schema.classes, schema.target_bounds, schema.missing)
+
+    def _target_scale(self) -> tuple[float, float]:
+        if self.schema.target_bounds is None:
+            return 0.0, 1.0
+        low, high = self.schema.target_bounds
+        bounds = Bounds((low,), (high,))
+        return float(bounds.center[0]), float(bounds.half_range[0])
+
+    def _parameters(self, theta: npt.ArrayLike) -> Floats:
+        parameters = np.asarray(theta, dtype=np.float64)
+        if parameters.shape != (len(self.names),):
+            raise ValueError(f"theta must have shape ({len(self.names)},); got {parameters.shape}")
+        return parameters
+
+
+def _filled(part: Part, raw: NamedColumns, out: npt.NDArray[np.int32], unit: int) -> Tally:
+    with np.errstate(all="ignore"):  # a warning would tell of a cell
+        return part.fill(raw[part.name], out, unit)
+
+
+def _require_fit(tallies: list[Tally], target: Tally) -> None:
+    found = [*misfits(tallies, target), *complaints(tallies, target)]
+    if found:
+        raise InvalidRows(
+            f"the table does not fit the schema: {'; '.join(found)}. This message depends on single rows and is not "
+            f'covered by the privacy guarantee; expost check shows counts, and on_invalid="clip" treats such cells as '
+            f"missing instead"
+        )

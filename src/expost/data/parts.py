@@ -1,0 +1,204 @@
+"""One column of a table as the columns of a row that it becomes: numbers in [−1, 1] or indicators, in fixed point.
+
+A part is public. What it makes of a cell depends on that cell alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expost.data.bounds import Bounds
+from expost.data.columns import Column
+from expost.data.fixed_point import ONE, clip_unit
+from expost.data.kinds import BOOLEAN_WORDS, TRANSFORMS, Boolean, Categorical, Kind, Numeric
+from expost.data.lookup import MISSING, UNKNOWN, Lookup
+from expost.data.tallies import Tally
+
+__all__ = ["Part", "middle_and_half", "part_of", "read_target", "unit_for"]
+
+Units = npt.NDArray[np.int32]
+
+_MISSING = "(missing)"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one column becomes.
+
+    Attributes
+    ----------
+    name
+        The column's.
+    marks
+        What stands for a missing cell.
+    """
+
+    name: str
+    marks: tuple[Any, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns it becomes."""
+        raise NotImplementedError
+
+    @property
+    def boxed(self) -> bool:
+        """Whether it is one number and nothing else, to be put with others like it."""
+        return len(self.names) == 1 and not isinstance(self, _CategoricalPart)
+
+    def fill(self, column: Column, out: Units, unit: int) -> Tally:
+        """Write the column's rows, where 1 is ``unit``, to zeros; returns counts, which are private."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _NumericPart(Part):
+    kind: Numeric
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        name = self.name if self.kind.transform is None else f"{self.kind.transform}({self.name})"
+        return (name, f"{self.name}={_MISSING}") if self.kind.missing == "indicator" else (name,)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Bounds of what is scaled."""
+        low, high = (self._one(end) for end in self.kind.bounds)
+        return Bounds((low,), (high,))
+
+    def _one(self, value: float) -> float:
+        return value if self.kind.transform is None else TRANSFORMS[self.kind.transform][0](value)
+
+    def fill(self, column: Column, out: Units, unit: int) -> Tally:
+        values, missing = column.numbers(Lookup([self.marks]))
+        low, high = self.kind.bounds
+        gone = np.isnan(values)
+        outside = (values < low) | (values > high)
+        within = np.clip(values, low, high)
+        if self.kind.transform is not None:
+            # One by one: a vectorised logarithm may round an entry differently beside other neighbours.
+            within = np.fromiter(map(self._one, within.tolist()), dtype=np.float64, count=len(within))
+        scaled = self.bounds.scale(within)
+        # |scaled| ≤ 1 and unit is an integer, so the product rounds to at most unit; the cast truncates toward zero.
+        out[:, 0] = (np.where(gone, 0.0, scaled) * unit).astype(np.int32)
+        if self.kind.missing == "indicator":
+            out[gone, 1] = unit
+        unreadable = int((gone & ~missing).sum())
+        return Tally(self.name, "number", len(values), int(missing.sum()), unreadable, outside=int(outside.sum()))
+
+
+@dataclass(frozen=True)
+class _CategoricalPart(Part):
+    kind: Categorical
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        shown = [str(value).lower() if isinstance(value, bool) else str(value) for value in self.kind.categories]
+        extra = ["(other)"] * self.kind.other + [_MISSING] * (self.kind.missing == "indicator")
+        return tuple(f"{self.name}={value}" for value in [*shown, *extra])
+
+    def fill(self, column: Column, out: Units, unit: int) -> Tally:
+        many = len(self.kind.categories)
+        codes = column.codes(Lookup([*([value] for value in self.kind.categories), self.marks]))
+        codes[codes == many] = MISSING
+        # Which indicator is set for UNKNOWN, MISSING and each category; −1 for none.
+        other = many if self.kind.other else -1
+        absent = {"indicator": len(self.names) - 1, "other": other, "zero": -1}[self.kind.missing]
+        place = np.array([other if self.kind.other else absent, absent, *range(many)])[codes - UNKNOWN]
+        rows = np.flatnonzero(place >= 0)
+        out[rows, place[rows]] = unit
+        unknown = int((codes == UNKNOWN).sum())
+        missing = int((codes == MISSING).sum())
+        if self.kind.other:
+            return Tally(self.name, "category", len(codes), missing, 0, other=unknown)
+        return Tally(self.name, "category", len(codes), missing, unknown)
+
+
+@dataclass(frozen=True)
+class _BooleanPart(Part):
+    kind: Boolean
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, f"{self.name}={_MISSING}") if self.kind.missing == "indicator" else (self.name,)
+
+    def fill(self, column: Column, out: Units, unit: int) -> Tally:
+        codes = column.codes(Lookup([*BOOLEAN_WORDS, self.marks], fold=True))
+        codes[codes == 2] = MISSING
+        out[codes == 1, 0] = unit
+        if self.kind.missing == "indicator":
+            out[codes < 0, 1] = unit
+        else:
+            out[codes < 0, 0] = unit // 2
+        missing, unknown = int((codes == MISSING).sum()), int((codes == UNKNOWN).sum())
+        return Tally(self.name, "boolean", len(codes), missing, unknown)
+
+
+def part_of(name: str, kind: Kind, marks: tuple[Any, ...]) -> Part:
+    """Return what a column becomes.
+
+    Examples
+    --------
+    >>> part_of("sex", Categorical(["F", "M"], other=True), ("",)).names
+    ('sex=F', 'sex=M', 'sex=(other)', 'sex=(missing)')
+    """
+    if isinstance(kind, Numeric):
+        return _NumericPart(name, marks, kind)
+    return _CategoricalPart(name, marks, kind) if isinstance(kind, Categorical) else _BooleanPart(name, marks, kind)
+
+
+def read_target(
+    name: str,
+    column: Column,
+    classes: tuple[Any, Any] | None,
+    bounds: tuple[float, float] | None,
+    marks: tuple[Any, ...],
+) -> tuple[Units, Tally]:
+    """Return the target in fixed point, and counts, which are private.
+
+    What is in neither class counts as the negative one, what is no number goes to the middle of the bounds.
+    """
+    if classes is not None:
+        codes = column.codes(Lookup([[classes[0]], [classes[1]], marks]))
+        codes[codes == 2] = MISSING
+        negative, positive, missing, unknown = (int((codes == code).sum()) for code in (0, 1, MISSING, UNKNOWN))
+        tally = Tally(name, "class", len(codes), missing, unknown, classes=(negative, positive))
+        return np.where(codes == 1, ONE, -ONE).astype(np.int32), tally
+    assert bounds is not None
+    values, gone = column.numbers(Lookup([marks]))
+    low, high = bounds
+    nan = np.isnan(values)
+    scaled = Bounds((low,), (high,)).scale(values)
+    outside = int(((values < low) | (values > high)).sum())
+    tally = Tally(name, "number", len(values), int(gone.sum()), int((nan & ~gone).sum()), outside=outside)
+    return clip_unit(np.where(nan, 0.0, scaled)).astype(np.int32), tally
+
+
+def middle_and_half(part: Part) -> tuple[float, float]:
+    """Return what is taken off the first of a part's columns and what it is divided by then.
+
+    Examples
+    --------
+    >>> middle_and_half(part_of("age", Numeric((0, 100)), ()))
+    (50.0, 50.0)
+    """
+    if not isinstance(part, _NumericPart):
+        return 0.0, 1.0
+    return float(part.bounds.center[0]), float(part.bounds.half_range[0])
+
+
+def unit_for(square: int) -> int:
+    """Return ⌊2²⁰/√B⌋, exactly.
+
+    Examples
+    --------
+    >>> unit_for(4) == ONE // 2
+    True
+    """
+    return math.isqrt(ONE * ONE // square)
