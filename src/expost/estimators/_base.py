@@ -82,7 +82,7 @@ class AccuracyFirstEstimator(BaseEstimator):
                 "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
                 "(n_samples, ), for example using ravel().",
                 DataConversionWarning,
-                stacklevel=3,
+                stacklevel=9,
             )
         if len(rows) != len(target):
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(rows), len(target)]}")

@@ -214,7 +214,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
             "class labels were read off the data, which the privacy guarantee does not cover; pass "
             "classes=(negative, positive)",
             InferredClassesWarning,
-            stacklevel=5,
+            stacklevel=10,
         )
         return found, (CLASSES_NOT_COVERED,)
 
