@@ -181,9 +181,8 @@ def _search_table(options: argparse.Namespace, goal: Goal | None, progress: Prog
         if getattr(options, name) is not None
     ]
     if stated or options.column_bounds:
-        raise ValueError(
-            f"--{(stated or ['column_bounds'])[0].replace('_', '-')} is stated by the schema; leave it out"
-        )
+        flag = (stated or ["column_bounds"])[0].replace("_", "-")
+        raise ValueError(f"--{flag} is stated by the schema; leave it out")
     if goal is None:
         raise ValueError(
             "how good must the model be? State --error-rate or --log-loss for classes, --r2 or --mean-squared-error "
