@@ -15,8 +15,10 @@ import pytest
 
 import expost.cli.demo
 import expost.cli.progress
-from expost import AccuracyFirstRidge, AccuracyNotReached, Release
+from expost import AccuracyFirstModel, AccuracyNotReached, Release, Schema
 from expost.cli.progress import Progress
+from expost.data.encode import Encoding
+from expost.datasets import SURVEY_SCHEMA, make_survey
 from expost.datasets.household import HOUSEHOLD_BOUNDS, TARGET_BOUNDS, make_household_energy
 from tests.cli.helpers import QUICK, REGRESSION, call, write
 
@@ -64,33 +66,45 @@ def test_the_demo_runs_without_pandas_and_tells_the_truth_beside():
         assert "Run it again" in text
         return
     assert done.returncode == 0, done.stderr
-    for name in HOUSEHOLD_BOUNDS:
+    for name in SURVEY_SCHEMA["columns"]:
         assert name in text
-    assert "200,000 households" in text
-    assert "excess risk achieved" in text
+    assert "20,000 households" in text
+    assert "without privacy" in text
     assert "cryptographic source" in text
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_a_seeded_demo_meets_its_target():
+def test_a_seeded_demo_meets_its_target_and_beats_the_constant():
     status, text = expost.cli.demo.run_demo(random_state=0)
     assert status == "released"
-    achieved = float(text.split("excess risk achieved")[1].split(",")[0])
-    assert 0 <= achieved <= expost.cli.demo.EXCESS_RISK
+    rates = [float(line.split("error rate ")[1].split()[0]) for line in text.splitlines()[-3:]]
+    mine, constant, limit = rates
+    assert limit <= mine <= expost.cli.demo.ERROR_RATE < constant
     assert "SEEDED SIMULATION" in text
 
 
 def test_a_demo_that_is_refused_says_so(capsys, monkeypatch):
-    refusal = Release(status="refused", method="above_threshold", epsilon_generation=1.0, epsilon_worst_case=2.0)
+    refusal = Release(status="refused", method="auto", epsilon_generation=1.0, epsilon_worst_case=2.0)
 
-    def refuse(self, X, y):
+    def refuse(self, table):
         raise AccuracyNotReached(refusal)
 
-    monkeypatch.setattr(AccuracyFirstRidge, "fit", refuse)
+    monkeypatch.setattr(AccuracyFirstModel, "fit", refuse)
     said = call(capsys, "demo")
     assert said.status == 3
     assert "refused" in said.out
     assert "Run it again" in said.out
+
+
+def test_the_survey_with_text_is_the_same_every_time_and_fits_its_schema():
+    columns, again = make_survey(500), make_survey(500)
+    for name, values in columns.items():
+        np.testing.assert_array_equal(values, again[name])
+    encoding = Encoding(Schema.from_dict(SURVEY_SCHEMA))
+    assert encoding.encode(columns).n == 500  # nothing to complain about
+    assert set(columns) == {*SURVEY_SCHEMA["columns"], "satisfied"}
+    with pytest.raises(ValueError, match="at least 1"):
+        make_survey(0)
 
 
 def test_the_survey_is_the_same_every_time_and_within_its_bounds():

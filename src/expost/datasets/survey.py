@@ -1,0 +1,57 @@
+"""A generated survey of households with numbers, text and missing cells, and its schema; nobody's data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# What anyone could state about such a survey without having seen it.
+SURVEY_SCHEMA: dict[str, Any] = {
+    "target": "satisfied",
+    "classes": ["no", "yes"],
+    "missing": ["", "?"],
+    "columns": {
+        "residents": {"bounds": [1, 8]},
+        "floor_area": {"bounds": [10, 300]},
+        "income": {"bounds": [0, 500000], "transform": "log1p"},
+        "tenure": {"categories": ["own", "rent", "social"], "other": True},
+        "heating": {"categories": ["gas", "electric", "district", "wood"], "other": True},
+        "region": {"categories": ["north", "south", "east", "west"]},
+        "balcony": {"boolean": True},
+    },
+}
+
+
+def make_survey(n: int = 20_000, *, seed: int = 0) -> dict[str, NDArray[Any]]:
+    """Return columns of a generated survey, the target ``satisfied`` last.
+
+    Examples
+    --------
+    >>> list(make_survey(10))
+    ['residents', 'floor_area', 'income', 'tenure', 'heating', 'region', 'balcony', 'satisfied']
+    """
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
+    rng = np.random.default_rng(seed)
+    residents = np.clip(1 + rng.poisson(1.3, n), 1, 8)
+    area = np.clip(rng.gamma(6.0, 14.0, n), 12, 290).round()
+    income = np.clip(rng.lognormal(10.4, 0.6, n), 0, 400_000).round()
+    tenure = rng.choice(["own", "rent", "social", "?"], n, p=[0.45, 0.35, 0.17, 0.03])
+    heating = rng.choice(["gas", "electric", "district", "wood", "heat pump"], n, p=[0.5, 0.2, 0.15, 0.1, 0.05])
+    region = rng.choice(["north", "south", "east", "west"], n)
+    balcony = rng.random(n) < 0.4
+    score = 0.035 * (area / residents - 40) + 0.9 * (np.log1p(income) - 10.4) + 0.8 * balcony
+    score += 0.9 * (tenure == "own") - 0.9 * (tenure == "social") - 0.6 * (heating == "electric")
+    satisfied = 1.6 * score + rng.logistic(size=n) > 0
+    return {
+        "residents": residents,
+        "floor_area": area,
+        "income": income,
+        "tenure": tenure,
+        "heating": heating,
+        "region": region,
+        "balcony": balcony,
+        "satisfied": np.where(satisfied, "yes", "no"),
+    }
