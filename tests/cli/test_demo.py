@@ -15,7 +15,7 @@ import pytest
 
 import expost.cli.demo
 import expost.cli.progress
-from expost import AccuracyFirstModel, AccuracyNotReached, Release, Schema
+from expost import AccuracyFirstModel, AccuracyFirstRidge, AccuracyNotReached, Release, Schema
 from expost.cli.progress import Progress
 from expost.data.encode import Encoding
 from expost.datasets import SURVEY_SCHEMA, make_survey
@@ -77,7 +77,7 @@ def test_the_demo_runs_without_pandas_and_tells_the_truth_beside():
 def test_a_seeded_demo_meets_its_target_and_beats_the_constant():
     status, text = expost.cli.demo.run_demo(random_state=0)
     assert status == "released"
-    rates = [float(line.split("error rate ")[1].split()[0]) for line in text.splitlines()[-3:]]
+    rates = [float(line.split("error rate ")[1].split(",")[0]) for line in text.splitlines()[-3:]]
     mine, constant, limit = rates
     assert limit <= mine <= expost.cli.demo.ERROR_RATE < constant
     assert "SEEDED SIMULATION" in text

@@ -58,7 +58,7 @@ def _truth(model: AccuracyFirstModel, n: int) -> str:
         ("without privacy", limit.predict(design), limit.predict(model.encoding_.design(fresh))),
     ]
     lines = [
-        f"  {name:<24} error rate {np.mean(mine != labels):.3f} on these rows, {np.mean(theirs != unseen):.3f} on others"
+        f"  {name:<24} error rate {np.mean(mine != labels):.3f}, on other rows {np.mean(theirs != unseen):.3f}"
         for name, mine, theirs in rows
     ]
     head = "The data are generated, so we may look at the truth (with real data only the curator may):"
