@@ -80,7 +80,7 @@ class Column:
         nan = np.isnan(values)
         missing = np.zeros(len(values), dtype=np.bool_)
         for mark in marks.numbers:
-            missing |= values == mark
+            missing |= values == number(mark)
         if isinstance(self._values, np.ndarray) and self._values.dtype.kind in _NUMBERS:
             missing |= nan
         else:

@@ -90,17 +90,12 @@ def _fields(file: Path) -> Any:
 
 def _described(field: Any) -> str:
     is_, kind = pa.types, field.type
-    if is_.is_dictionary(kind):
-        kind = kind.value_type
-        number = False  # codes, whatever they are held as
-    else:
-        number = is_.is_integer(kind) or is_.is_floating(kind) or is_.is_decimal(kind)
     name = toml_key(field.name.strip())
-    if number:
+    if is_.is_integer(kind) or is_.is_floating(kind) or is_.is_decimal(kind):
         return f"{name} = {_NUMBER}"
     if is_.is_boolean(kind):
         return f"{name} = {{ boolean = true }}"
-    if is_.is_integer(kind) or _is_text(kind):
+    if is_.is_dictionary(kind) or _is_text(kind):
         return f"{name} = {_CATEGORY}"
     return f"# {name} cannot be used: its type is {kind}"
 

@@ -194,7 +194,7 @@ def pair_of_numbers(stated: Any, name: str) -> tuple[float, float]:
     if len(pair) != 2 or any(isinstance(end, bool | str | bytes) for end in pair):
         raise ValueError(f"{name} must be two numbers; write {example}")
     try:
-        low, high = float(pair[0]), float(pair[1])
+        low, high = float(pair[0]) + 0.0, float(pair[1]) + 0.0  # no −0, which would be written as 0
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be two numbers; write {example}") from None
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -211,7 +211,7 @@ def labels(stated: Any, name: str) -> tuple[Value, ...]:
     if isinstance(stated, str | bytes) or not isinstance(stated, Iterable):
         raise ValueError(f'{name} must be a list; write {name} = ["one value", "another"]')
     plain = (value.item() if isinstance(value, np.generic) else value for value in stated)
-    listed = tuple(value.strip() if isinstance(value, str) else value for value in plain)
+    listed = tuple(value.strip() if isinstance(value, str) else _plain_number(value) for value in plain)
     for value in listed:
         if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
             raise ValueError(f"{name} must hold text, finite numbers, true or false only")
@@ -228,6 +228,11 @@ def suggestion(key: Any, known: Sequence[str]) -> str:
     """Say what may have been meant."""
     near = difflib.get_close_matches(str(key), known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+
+
+def _plain_number(value: Any) -> Any:
+    """Return 1 for 1.0, which are one label and should be written alike."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 
 def _is_unicode(text: str) -> bool:

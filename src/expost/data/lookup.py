@@ -22,8 +22,7 @@ __all__ = ["MISSING", "UNKNOWN", "Lookup"]
 MISSING: Final = -1
 UNKNOWN: Final = -2
 
-_TRUTH: Final = {1: ("true", "True", "TRUE"), 0: ("false", "False", "FALSE")}
-_WORDS: Final = {text: value for value, texts in _TRUTH.items() for text in texts}
+_WORDS: Final = {"true": 1, "True": 1, "TRUE": 1, "false": 0, "False": 0, "FALSE": 0}
 _LONGEST_INTEGER = 40  # longer text is a float
 
 
@@ -53,7 +52,7 @@ class Lookup:
         self._fold = fold
         self._texts: dict[str, int] = {}
         self.numbers: dict[int | float, int] = {}
-        aliases: list[tuple[Any, Any, int]] = []
+        words: dict[int | float, int] = {}
         for code, group in enumerate(groups):
             for stated in group:
                 value = label(stated)
@@ -64,15 +63,12 @@ class Lookup:
                     if read is not None and math.isfinite(read) and text in (str(read), repr(float(read))):
                         self._add(self.numbers, read, code, stated)
                     elif text in _WORDS:
-                        aliases.append((self.numbers, _WORDS[text], code))
+                        words[_WORDS[text]] = code
                 elif isinstance(value, int | float) and math.isfinite(value):
                     self._add(self.numbers, value, code, stated)
-                    if isinstance(stated, bool):
-                        aliases += [(self._texts, text, code) for text in _TRUTH[int(stated)]]
                 else:
                     raise ValueError("a label must be text, a finite number, true or false")
-        for table, key, code in aliases:  # what is stated itself comes first
-            table.setdefault(key, code)
+        self.numbers = {**words, **self.numbers}  # 1 for "true", unless 1 is stated too
 
     def __repr__(self) -> str:
         return f"Lookup({len(self._texts)} texts, {len(self.numbers)} numbers)"
@@ -118,6 +114,8 @@ class Lookup:
 
 def _number(text: str) -> int | float | None:
     """Read text as a number, as an integer if it is one: floats beyond 2⁵³ are not told apart."""
+    if text in _WORDS:
+        return _WORDS[text]
     if len(text) <= _LONGEST_INTEGER:
         try:
             return int(text)

@@ -88,9 +88,10 @@ def misfits(tallies: Sequence[Tally], target: Tally | None) -> list[str]:
             said.append(f"almost every number in column {name} lies outside its bounds; check their unit")
         elif tally.readable - tally.other < _RARE_VALUE * tally.readable:
             said.append(f"almost no value in column {name} is one of its categories; check how they are spelt")
-        for stated, count in zip(("first", "second"), tally.classes or (), strict=False):
-            if count == 0 or count < _RARE_CLASS * tally.rows:
-                said.append(f"the {stated} of classes almost never occurs in {name}; check how it is spelt")
+        elif tally.classes is not None:
+            for stated, count in zip(("first", "second"), tally.classes, strict=True):
+                if count == 0 or count < _RARE_CLASS * tally.rows:
+                    said.append(f"the {stated} of classes almost never occurs in {name}; check how it is spelt")
     return said
 
 
