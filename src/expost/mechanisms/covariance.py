@@ -73,6 +73,10 @@ class Covariance(Mechanism):
     def theory_epsilon(self, problem: Problem, excess_risk: float) -> float:
         """Return ε with 4√2·(2√p·R + p·R²)/(n·ε) ≤ α, R the radius (the paper's is 1/√λ).
 
+        Proof. The noisy quadratic is off by at most (½R²‖B‖_F + R‖b‖)/n in the ball, B and b the noise on XᵀX and Xᵀy;
+        twice that bounds the excess risk of its minimum. Entries are Laplace of scale 4/ε (off the diagonal less), so
+        E‖B‖_F ≤ 4√2·p/ε and E‖b‖ ≤ 4√2·√p/ε. ∎
+
         Examples
         --------
         >>> from expost.erm import Problem, SquaredLoss

@@ -6,7 +6,9 @@ fixed by the solver's tolerance, so 2√p·d is added; rounding to a public grid
 *Theorem*: gradual release of the rounded vector (``expost.noise.path``); rescaling is post-processing.
 
 With spherical noise (theory B8) the minimiser is not rounded: its ℓ₂-sensitivity is Δ₂ + 2d, Δ₂ = S(R)/(nλ)
-(``expost.erm.sensitivity.gradient``), and the theorem is that of ``expost.noise.spherical_path``, over the reals.
+(``expost.erm.sensitivity.gradient``), and the theorem is that of ``expost.noise.spherical_path``, over the reals. It
+goes with every calibration: the paper has no spherical noise whose constants could be kept. Laplace noise is charged
+Δ₁ = √p·Δ₂, so its root mean square length is √2·pΔ₂/ε against √(p(p + 1))·Δ₂/ε: a factor √(2p/(p + 1)), up to √2.
 """
 
 from __future__ import annotations
@@ -228,6 +230,9 @@ def spherical_epsilon(problem: Problem, excess_risk: float) -> float:
 
 def paper_logistic_epsilon(problem: Problem, excess_risk: float) -> float:
     """Return ε by the paper's theorem for logistic regression: 2√2·p/(nλε) + 4p²/(n²λε²) ≤ α.
+
+    Proof. b has Laplace coordinates of scale r = 2√p/(nλε), so E‖b‖² = 2pr² and E b = 0. The mean loss has slope at
+    most 1 and rises by at most E‖b‖ ≤ √(2p)·r; the penalty rises by (λ/2)E‖b‖² = λpr². ∎
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """Noise that follows the shape of a row: density ∝ exp(−Σ_j w_j‖b_j‖) over blocks. Analysed over the reals.
 
 *Released*: nothing by itself; it perturbs an objective (`expost.mechanisms.objective`). In a box the noise is a point
-of the cube [−1, 1]^d, uniform, times Gamma(d + 1): then P(‖b‖_∞ > r) has density ∝ r^{d−1}e^{−r}, as the density
-e^{−‖b‖_∞} wants. In an ℓ₁ ball it is d independent Laplace variables, in a Euclidean one spherical noise. In floating
-point none of them is exactly of its density, and a release made with them says "over the reals".
+of the cube [−1, 1]^d, uniform, times Gamma(d + 1): its density at a point with ‖b‖_∞ = r is the integral of
+(2g)^{−d}·g^d e^{−g}/d! over g ≥ r, which is e^{−r}/(2^d d!). In an ℓ₁ ball it is d independent Laplace variables, in a
+Euclidean one spherical noise. In floating point none of them is exactly of its density, and a release made with them
+says "over the reals".
 """
 
 from __future__ import annotations

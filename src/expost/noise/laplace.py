@@ -4,6 +4,14 @@ The distribution of each draw is exactly P(G ≥ k) = e^(−k·ε/Δ), or P(k) �
 fraction a float is and Δ an integer: no float enters the sampling, and the support is unbounded, as pure
 privacy needs.
 
+*Lemma (digits).* Let G be geometric, P(G ≥ k) = e^(−kr). Its binary digits are independent, and digit k is one with
+probability 1/(1 + e^(2^k·r)). *Proof.* With q = e^(−r), P(G = g) = (1 − q)·q^g = (1 − q)·∏ q^(2^k·g_k), a product over
+the digits g_k of g; and ∏ (1 + q^(2^k)) = 1/(1 − q) makes each factor q^(2^k·g_k)/(1 + q^(2^k)) a probability. ∎
+
+So digits below K are drawn as coins, all at once. What lies above them, ⌊G/2^K⌋, is independent of them and geometric
+of rate 2^K·r, hence drawn by repeated coins. The discrete Laplace is a sign and a geometric with (−, 0) drawn again:
+every k ≠ 0 keeps one way to come up, and so does 0, so P(k) ∝ e^(−r|k|). Coins are exact (`expost.noise.coins`).
+
 Width: the array is int64 when all draws of the call fit in 62 bits, and holds Python integers otherwise.
 Below a scale of about 2⁵⁷ that takes a draw 32 scales out, far beyond it nearly every draw. Nothing wraps.
 """

@@ -5,11 +5,15 @@ t the search stops at. *Neighbours*: v and v' with ‖v − v'‖₁ ≤ Δ. *Gu
 level the coordinates are v + DLap(ε_t/Δ), independent, and every prefix up to t is a randomised function of
 the value at t alone; revealing the prefix is therefore exactly ε_t-private.
 
-Why: DLap(a) is DLap(b) plus an independent J for rates a < b, where J is 0 with probability
-w = (sinh(a/2)/sinh(b/2))² and DLap(a) otherwise. (Generating functions: DLap(r) has characteristic function
-(cosh r − 1)/(cosh r − cos s), and w + (1−w)·(cosh a − 1)/(cosh a − cos s) is the quotient of the two, because
-cosh r − 1 = 2 sinh²(r/2).) Each coordinate needs a coin of its own: with one coin for all, the marginal at a
-level would not be a product and the guarantee would fail.
+*Lemma.* For rates a < b, DLap(a) is DLap(b) plus an independent J, which is 0 with probability
+w = (sinh(a/2)/sinh(b/2))² and DLap(a) otherwise. *Proof.* DLap(r) has the characteristic function
+ϕ_r(s) = (cosh r − 1)/(cosh r − cos s), and w = (cosh a − 1)/(cosh b − 1), because cosh r − 1 = 2 sinh²(r/2). So J has
+w + (1 − w)·ϕ_a(s) = w·(cosh b − cos s)/(cosh a − cos s) = ϕ_a(s)/ϕ_b(s), which times ϕ_b(s) is ϕ_a(s). ∎
+
+*Proof of the guarantee.* Noise is drawn at the last level, and each level before it is made of the one after it by
+adding J's. So the values at levels 1 … t−1 are a randomised function of the value at t that does not look at v. That
+value is ε_t-private: its probability changes by a factor of at most e^(ε_t‖v−v'‖₁/Δ) ≤ e^(ε_t). ∎ Each coordinate needs
+a coin of its own: with one coin for all, the marginal at a level would not be a product and the guarantee would fail.
 
 A coordinate jumps about 2·ln(ε_T/ε₁) times however many levels there are, so jumps are stored, not levels.
 """

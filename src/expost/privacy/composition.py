@@ -1,4 +1,13 @@
-"""Ex-post losses add (theory A1), also when later runs were chosen after seeing earlier ones."""
+"""Ex-post losses add (theory A1), also when later runs were chosen after seeing earlier ones.
+
+*Ex-post loss*: Loss(o) = max over neighbours D, D′ of log Pr[A(D) = o]/Pr[A(D′) = o]. A release reports a number 𝓔(o)
+≥ Loss(o). If 𝓔(o) ≤ ε for every outcome o, refusals included, the search is ε-private in the ordinary sense; that ε is
+``epsilon_worst_case``.
+
+*Theorem*: losses of successive runs on the same rows add. *Proof.* The probability (or density) of two outcomes is that
+of the first times that of the second given the first. Given the first outcome the second run is settled, however it was
+chosen, so its log ratio between neighbours is at most 𝓔₂(o₂); the ratios multiply, and their logarithms add. ∎
+"""
 
 from __future__ import annotations
 

@@ -4,8 +4,15 @@
 *Sensitivity*: each measure changes by at most Δ, in grid units, rounding and floating point included.
 *Theorem*: with threshold noise of rate e₁/Δ and fresh query noise of rate e₂/Δ, stopping at t costs e₁ + 2e₂ plus the
 prefix of hypotheses up to t, and never stopping costs e₁ plus the whole prefix; for Laplace and for one-sided
-geometric noise alike. Proof: move the threshold by Δ (a factor e^{e₁}); every earlier query then fails at least as
-easily under the neighbour, and the last one passes with at most a factor e^{2e₂} less.
+geometric noise alike. With w the limit, hypothesis t is accepted if e_t + ρ ≤ w + ν_t for one-sided noise (ρ, ν_t ≥ 0),
+and if e_t + ν_t ≤ w + ρ for Laplace noise.
+
+*Proof.* Fix the hypotheses; they contribute what their prefix costs. Let e_t and e′_t be the errors on two neighbours.
+One-sided noise: put ρ + Δ in the place of ρ. It stays in the support, and its probability is e^{−e₁} times that of ρ.
+An earlier s was rejected because ν_s < e_s + ρ − w; then ν_s < e′_s + (ρ + Δ) − w as well, as e′_s + Δ ≥ e_s. And
+P(ν_t ≥ e_t + ρ − w) ≤ e^{2e₂}·P(ν_t ≥ e′_t + ρ + Δ − w), because the bound moves by at most 2Δ. Sum over ρ: a factor of
+at most e^{e₁ + 2e₂} for stopping at t. Never stopping needs no acceptance, hence e^{e₁}. Laplace noise: the same with
+ρ − Δ. ∎
 
 *Own units.* Where every hypothesis has a sensitivity Δ_t of its own, a function of the released θ_t, the ratio
 v(θ_t)/Δ_t is a query of sensitivity one and the theorem applies to it. With limits τ/Δ_t − c − ρ + ν_t a wrong accept
@@ -30,8 +37,8 @@ from expost.stopping.measure import Measure, check_sensitivity
 
 # The calibrations are computed for continuous noise. One-sided noise on the grid is its floor, so the difference of
 # the two noises is less than one unit above the continuous one. Two-sided noise on the grid is stochastically below
-# the continuous one plus one unit (half a unit for the upper tail alone), twice. Error and threshold are rounded to
-# the safe side. Lowering the threshold by this many units covers all of it.
+# the continuous one plus one unit (half a unit for the upper tail alone: P(k or more) = q^k/(1 + q) ≤ ½q^(k − ½)),
+# twice. Error and threshold are rounded to the safe side. Lowering the threshold by this many units covers all of it.
 _SLACK = 3
 
 

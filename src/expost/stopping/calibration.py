@@ -2,8 +2,8 @@
 
 A calibration fixes the threshold and two budgets: e₁ for the noise on the threshold, e₂ for the noise on each
 query; noise of scale Δ/e. Whatever the kind (Laplace or one-sided exponential), stopping costs e₁ + 2·e₂ and never
-stopping costs e₁ (theory A3, B5; proof in ``docs/mathematics.md``). The accuracy side, for errors e_t ≥ 0 that
-should not exceed α, T tests:
+stopping costs e₁ (theory A3, B5; proof in ``expost.stopping.above_threshold``). The accuracy side, for errors e_t ≥ 0
+that should not exceed α, T tests:
 
 ``theorem``
     Laplace, ε_A = 16Δ·ln(2T/γ)/α, threshold α/2, (e₁, e₂) = (ε_A/2, ε_A/4).
@@ -11,8 +11,12 @@ should not exceed α, T tests:
     Laplace, the calibration behind the paper's curves: b = α/(4·ln(1.5^¾·√T/γ)), threshold
     α/4 + ¾b·ln 1.5 − ½b·ln T, ε_A = 2Δ/b. A wrong accept has probability at most 1.5^(−7/4)·γ^(3/2), which is
     0.016 for γ = 0.1: with ρ the threshold's noise, T·½·E[e^(ρ/2b)]·e^(−(α−threshold)/2b), and E[e^(ρ/2b)] = 4/3.
+    The paper bounds two failures together instead, ½e^(−threshold/b) + T^⅔·e^(−(α−threshold)/3b). Its constant makes
+    their sum 2·1.5^(−3/2)·γ = 1.09γ rather than γ. Only the second is a wrong accept, and it is γ/√1.5 = 0.82γ: the
+    accuracy promise holds either way.
 ``tight``
-    One-sided exponential noise, its two scales and the threshold chosen together to make ε_A smallest.
+    One-sided exponential noise, its two scales and the threshold chosen together to make ε_A smallest. An error of α or
+    more is accepted at one test only if ν ≥ α − threshold + ρ; see :func:`exponential_failure`.
 """
 
 from __future__ import annotations
@@ -156,8 +160,9 @@ def _tight_for_one(gamma: float, n_tests: int) -> tuple[float, float, float]:
 def exponential_failure(margin: float, b1: float, b2: float, n_tests: int) -> float:
     """Bound the chance that any of T errors at threshold + ``margin`` or worse is accepted (theory B5).
 
-    E_ρ[1 − (1 − e^(−(margin+ρ)/b₂))^T] with ρ ~ Exp(b₁), summed over 2000 equally likely cells of ρ, each at its
-    larger end so that the result is an upper bound.
+    E_ρ[1 − (1 − e^(−(margin+ρ)/b₂))^T] with ρ ~ Exp(b₁): given ρ, each test accepts only if its own ν ~ Exp(b₂) is at
+    least margin + ρ, independently of the others. Summed over 2000 equally likely cells of ρ, each at its larger end so
+    that the result is an upper bound.
     """
     levels = np.linspace(0.0, 1.0, 2001)[:-1]
     rho = -b1 * np.log1p(-levels)  # left ends of equally likely cells: the integrand decreases in ρ

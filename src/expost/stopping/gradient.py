@@ -1,8 +1,11 @@
 """Testing stationarity instead of risk (theory B12): a small gradient proves a small excess risk.
 
-*Why.* L is λ-strongly convex, so L(θ) − min L ≤ ‖∇L(θ)‖²/(2λ) for every θ: no optimum, no radius, any origin of θ.
-Asking whether ‖∇L(θ)‖ ≤ √(2λα) is thirty to a hundred times less sensitive than asking whether the excess risk is at
-most α. *Sensitivity*: S(‖θ‖_∞)/n for a θ already released (`expost.erm.sensitivity.gradient`), plus rounding and
+*Lemma.* L(θ) − min L ≤ ‖∇L(θ)‖²/(2μ) for every θ, if L is μ-strongly convex; it is for μ = λ. *Proof.* L(w) ≥ L(θ) +
+⟨∇L(θ), w − θ⟩ + (μ/2)‖w − θ‖² for every w. The left side is smallest at the optimum, the right side at w = θ −
+∇L(θ)/μ, where it is L(θ) − ‖∇L(θ)‖²/(2μ). ∎ No optimum has to be known, no radius, and θ may come from anywhere.
+
+*Why.* Asking whether ‖∇L(θ)‖ ≤ √(2λα) is thirty to a hundred times less sensitive than asking whether the excess risk
+is at most α. *Sensitivity*: S(‖θ‖_∞)/n for a θ already released (`expost.erm.sensitivity.gradient`), plus rounding and
 floating point.
 """
 

@@ -1,9 +1,11 @@
 """One question with Laplace noise, settled before it is asked.
 
 *Released*: whether value + noise stays below a limit. *Theorem*: Laplace noise of scale s costs Δ/s, whatever the
-answer; a wrong "yes" needs the noise to fall below −s·ln(1/(2δ)), which has probability at most δ. The ε of a question
-depends on the hypothesis only through what is released before it is asked, so ε is known beforehand and questions add
-up adaptively.
+answer; with s = f·target/ln(1/(2δ)) and the limit at (1 − f)·target, a wrong "yes" needs the noise to fall below
+−f·target = −s·ln(1/(2δ)), which has probability at most δ. The ε of a question depends on the hypothesis only through
+what is released before it is asked, so ε is known beforehand and questions add up adaptively.
+
+On the grid the value is rounded up, its floating-point error added, and the limit lowered by two units.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ part w, then at every level and for every θ at once, the noise in (XᵀX)θ −
 
     ‖Bθ/(1 − w) − b/w‖ = ‖(B, b/m)(θ/(1 − w); −m/w)‖ ≤ (β/ε_t)·√((‖θ‖/(1 − w))² + (m/w)²).
 
-*Why one norm and not two.* ‖B‖‖θ‖ + ‖b‖ supposes that B is at its worst along θ and there points where b does. One
-more column hardly moves the largest singular value of B while its norm is at most √2 times that of B's other columns:
-the normalised trace of (4 − B²)⁻¹ is ½ for a semicircle law on [−2, 2], so the edge gives way from ‖b/m‖² = 2 on
-(Benaych-Georges and Nadakuditi 2011). m is chosen by that; any m is sound.
+*Why one norm and not two.* ‖B‖‖θ‖ + ‖b‖ supposes that B is at its worst along θ and there points where b does, which
+adds up to a quarter or a third. One more column hardly moves the largest singular value of B while its norm is at most
+√2 times that of B's other columns: the normalised trace of (4 − B²)⁻¹ is ½ for a semicircle law on [−2, 2], so the edge
+gives way from ‖b/m‖² = 2 on (Benaych-Georges and Nadakuditi 2011). m is chosen by that; any m is sound.
 
 *By simulation* (p ≤ 200). Each path gives one number, the largest ε_t‖(B_t, b_t/m)‖ over the levels. The k-th largest
 of N such numbers is above their (1 − γ)-quantile unless fewer than k of them exceed that quantile, which has

@@ -14,7 +14,9 @@ Fields 126 (2003) 184–202, as E T = 1). And Eφ(T) ≤ Eφ(χ²₁) for convex
 
 *Theorem.* For every non-decreasing r ≥ 0, P(X > q) ≤ G(0) + ∫ r·S₁ + ∫ (G′ − r)₊·S̄ over x > 0 (S̄ = 1 for x ≤ 1).
 Proof: E G(T) = G(0) + ∫ G′(x)P(T > x)dx and G′ ≤ r + (G′ − r)₊; ∫ r·P(T > x) is Eφ(T) for φ convex with slope r. ∎
-With r = min(a, running maximum of G′), slopes up to a are charged to what rank one costs and only the rest to S̄.
+With r = min(a, running maximum of G′), slopes up to a are charged to what rank one costs and only the rest to S̄. r = 0
+would be the quantile at the worst tail of T, which no single S has: 4 % more at p = 38, k = 5λ. With the best a, q is
+at most 2.4 % above what rank one needs, for 10 ≤ p ≤ 300 and γ below 0.1.
 
 *Computed* is P(X₁ > q) and what the theorem adds to it. On a grid x_i of step s up to some end ≥ 1.5364, with rises
 ΔG_i = G(x_{i+1}) − G(x_i), r_i non-decreasing numbers and sums for integrals, everything upwards: P(X > q) − P(X₁ > q)

@@ -18,8 +18,9 @@ Hence s + s′ = (w + w′)ᵀθ ≤ m‖w + w′‖₁ ≤ 2m(1 − κ) ≤ 2m(
 
 For the squared loss ψ(s) = 1 + s and the maximum is at s = m, s′ = m − 2mo (the objective is convex in (r, r′) and
 the constraints are linear, so a vertex attains it). In o it is 2(1+m)² + 2(1−m²)o − 4mo², whose maximum over [0, 1]
-gives the closed form below. Two consequences: the minimiser moves by at most S(‖θ*‖_∞)/(nλ) in ℓ₂, because λ‖θ* −
-θ*′‖ ≤ ‖∇L′(θ*)‖ = ‖∇L′(θ*) − ∇L(θ*)‖; and ‖∇L(θ)‖₂ is a query of sensitivity S(m)/n for a released θ.
+gives the closed form below. Two consequences: ‖∇L(θ)‖₂ is a query of sensitivity S(m)/n for a released θ; and the
+minimiser, over a ball or everywhere, moves by at most S(R)/(nλ) in ℓ₂, R a bound on its norm and so on ‖·‖_∞. The proof
+is that of `expost.erm.sensitivity.minimiser`, with S(R)/n instead of 2G/n for two row gradients at b divided by n.
 """
 
 from __future__ import annotations

@@ -3,8 +3,11 @@
 *Released*: every hypothesis tried, and whether each passed. *Neighbours*: one row replaced. *Sensitivity*: the
 error query's. *Theorem*: round i costs its ε_i (the black box's claim) plus the test's 2Δ·ln(T/γ)/α; rounds add up,
 so stopping at round k costs k tests and ε₁(f^k − 1)/(f − 1) for a factor f. With the test noise as chosen, a wrong
-accept needs one of T one-sided Laplace tails beyond α/2, which has probability at most γ/2; ``published`` uses up
-that half.
+accept needs one of T one-sided Laplace tails beyond α/2, which has probability at most γ/2; ``published`` and ``tight``
+use up that half, with ln(T/(2γ)).
+
+*Why f = 2.* If an ε just above ε₁f^{k−2} is needed, the rounds go on to k, and their hypotheses cost up to f²/(f − 1)
+times that ε, which is smallest, 4, at f = 2.
 
 The error tested may be the excess risk or any other :class:`~expost.stopping.Measure`: a gradient (theory B12) needs no
 optimum and no radius. Hypotheses are then projected only to bound the worst case.

@@ -2,7 +2,7 @@
 
 *Released*: Z = XᵀX + B and z = Xᵀy + b, level by level. *Neighbours*: one row replaced. *Sensitivity*: 2 each in ℓ₁;
 XᵀX gets the part 1 − w of ε_t and Xᵀy the part w. *Theorem (privacy)*: gradual release of both; the rule reads only
-released values, so stopping at t costs ε_t and nothing else.
+released values and fresh randomness, so stopping at t costs ε_t and nothing else.
 
 *Theorem (accuracy)*: `expost.tails.operator_norm` has β and m such that with probability 1 − γ (γ is the norm's part:
 all of the search's, or three quarters if the ray is tried), at every level and for every θ, ‖Bθ − b‖ ≤
@@ -12,7 +12,11 @@ all of the search's, or three quarters if the ray is tried), at every level and 
     L(θ) − min L ≤ ‖∇L(θ)‖²/(2μ) ≤ (‖ĝ‖ + β·h(‖θ‖)/(nε_t))²/(2μ),
 
 where L is μ-strongly convex for μ = λ, and on the same event for μ = λ + λ_min(Z)/n − β/((1 − w)nε_t): its Hessian is
-Z/n + λI − B/n. Few columns of similar scale have such curvature in every direction; the certificate then comes earlier.
+XᵀX/n + λI = Z/n + λI − B/n, and the norm of B alone is no larger than that of B with one more column. (The lemma on
+gradients is that of `expost.stopping.gradient`.) Few columns of similar scale have such curvature in every direction;
+the certificate then comes at half the ε. For many columns it does nothing.
+
+The event does not mention θ, so θ may be chosen to make the certificate smallest.
 
 *Split*: h(r) is smallest at w = 1/(1 + (r/m)^⅔), where the derivative of h² in w, 2r²/(1 − w)³ − 2m²/w³, is zero. r is
 a typical norm of the θ that is certified first: a part of the radius that θ* is known to lie within, but no more than
@@ -94,9 +98,19 @@ class CovariancePlan:
         ``total`` says what all will have cost once a level is charged, which may not exceed the budget.
 
         A certificate by the norm needs β·h(‖θ‖)/(nε) ≤ √(2μα). It cannot be had while that fails for ‖θ‖ = 0, and it is
-        had at the latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most, and μ = λ (Lemma
-        6c). R is that of the unconstrained optimum: a gradient says nothing about the best θ of a smaller ball. How
-        much larger μ is depends on the rows; levels begin where μ = 4λ would do, or earlier for the ray.
+        had at the latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most, and μ = λ. How
+        much larger μ is depends on the rows; levels begin where μ = 4λ would do, or earlier for the ray. They end a
+        margin beyond that last point, as β is only roughly known when they are chosen. A search without a budget then
+        refuses with probability at most γ.
+
+        *Lemma (it comes).* On the event of the module's theorem, if (β/(nε))·h(R + √(2α/λ)) ≤ √(2λα), some θ has a
+        certificate of at most α; R > 0 is any bound on the norm of the unconstrained θ*. *Proof.* Write s = √(2α/λ),
+        ℓ = R + s and e = β/(nε), so e·h(ℓ) ≤ λs. As h(ℓ) > ℓ/(1 − w), ‖B‖/n ≤ e/(1 − w) < e·h(ℓ)/ℓ ≤ λs/ℓ < λ. So
+        Ĥ = Z/n + λI = XᵀX/n + λI + B/n is positive definite, and ĝ = 0 at some θ; let r be its norm. Then ‖∇L(θ)‖ ≤
+        e·h(r), and strong convexity gives r ≤ R + e·h(r)/λ ≤ R + s·h(r)/h(ℓ). If r > ℓ, then h(r)/h(ℓ) ≤ r/ℓ, hence
+        r(1 − s/ℓ) ≤ R, that is r ≤ ℓ, a contradiction. So r ≤ ℓ, and the certificate of θ is at most (e·h(ℓ))²/(2λ)
+        ≤ α. ∎ A radius stated by the caller is no such R: within it ∇L need not vanish, and a gradient says nothing
+        about the best θ of a smaller ball.
         """
         plan = cls._unbounded(problem, excess_risk, failure_probability, _RAY if problem.p >= _RAY_FROM else 0.0)
         if plan.ray and not affordable(problem.p, plan.ray_probability):
@@ -213,9 +227,11 @@ def best_certified(
 ) -> tuple[NDArray[np.float64], float]:
     """Return the candidate with the smallest certificate, and the certificate: noise is at most ``noise·lever(‖θ‖)``.
 
-    The smallest ‖ĝ‖ + noise·h(‖θ‖) is attained on one curve: with Ĥ = Z/n + λI and ĝ = Ĥθ − z/n, the sum is convex in θ
-    and its gradient, Ĥĝ/‖ĝ‖ + noise·h′(‖θ‖)θ/‖θ‖, is zero only for θ = (Ĥ² + μI)⁻¹Ĥz/n with some μ ≥ 0. Candidates are
-    θ = 0 and points of that curve. The certificate is evaluated for the θ returned.
+    *Lemma.* With Ĥ = Z/n + λI and ĝ = Ĥθ − z/n, the smallest ‖ĝ‖ + noise·h(‖θ‖) is attained at θ = 0 or at
+    θ = (Ĥ² + μI)⁻¹Ĥz/n for some μ ≥ 0. *Proof.* Both terms are convex in θ. Where ĝ ≠ 0 and θ ≠ 0, the gradient
+    Ĥĝ/‖ĝ‖ + noise·h′(‖θ‖)θ/‖θ‖ is zero only if Ĥ(Ĥθ − z/n) + μθ = 0 with μ = noise·h′(‖θ‖)‖ĝ‖/‖θ‖ ≥ 0; ĝ = 0 is the
+    case μ = 0. ∎ Candidates are θ = 0 and points of that curve, for a grid of μ. Any θ is sound: the certificate is
+    evaluated for the one returned.
     """
     values, vectors = np.linalg.eigh(second)
     rotated = (vectors.T @ first)[:, None]

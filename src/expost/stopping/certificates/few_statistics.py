@@ -8,18 +8,19 @@ First the trace of XᵀX/n is asked for (a mean of ‖x‖₂² ∈ [0, 1]: sens
 comes out at most 2λ, so that curvature hardly bends θ* away from Xᵀy, are attempts worth their price. Then attempt j
 = 1, 2, … at level ε_j:
 
-1. reveal z = Xᵀy + noise at ε_j (a gradual release: only the last level counts; sensitivity 2); 2. from the second
-attempt on, reveal w = XᵀX·d + noise for the last direction d (sensitivity 2‖d‖_∞ in ℓ₁, a row being x(xᵀd)); 3. D =
-an orthonormal basis of z and the w's; reveal M = DᵀXᵀXD/n + noise. A row's part is vvᵀ with v = Dᵀx, ‖v‖₁ ≤ δ :=
-max_j Σ_i |D_ji|; with off-diagonal
-   entries doubled its ℓ₁ norm is ‖v‖₁² ≤ δ², so the sensitivity is 2δ²/n (δ²/n for one direction: both squares are
-   non-negative);
-4. θ = D(M₊ + λI)⁻¹Dᵀz·κ/n, κ = max(0, 1 − E‖noise‖²/‖z‖²) a shrinkage known from what is released;
+1. reveal z = Xᵀy + noise at ε_j, a gradual release: only the last level counts. ‖xy − x′y′‖₁ ≤ 2: sensitivity 2.
+2. from the second attempt on, reveal w = XᵀX·d + noise for the last direction d. A row adds x(xᵀd), whose ℓ₁ norm is at
+   most ‖d‖_∞: sensitivity 2‖d‖_∞.
+3. D = an orthonormal basis of z and the w's; reveal M = DᵀXᵀXD/n + noise. A row's part is vvᵀ with v = Dᵀx, ‖v‖₁ ≤ δ
+   := max_j Σ_i |D_ji|; with off-diagonal entries doubled its ℓ₁ norm is ‖v‖₁² ≤ δ², so the sensitivity is 2δ²/n (δ²/n
+   for one direction: both squares are non-negative).
+4. θ = D(M₊ + λI)⁻¹Dᵀz·κ/n, κ = max(0, 1 − E‖noise‖²/‖z‖²) a shrinkage known from what is released.
 5. ask whether ‖∇L(θ)‖ ≤ √(2λα) (`expost.stopping.gradient`); a yes ends the search.
 
-*Theorem (privacy)*: adaptive composition; the path of z costs its last level, each further step its own ε. *Theorem
-(accuracy)*: the test's alone; nothing else here has to be right for the promise to hold. All constants come from n,
-p, λ, α and γ by the formulas below.
+*Theorem (privacy)*: directions are functions of what was released before, so this is adaptive composition; the path of
+z costs its last level, each further step its own ε. *Theorem (accuracy)*: the test's alone, which fails with its share
+of γ at each attempt; nothing else here has to be right for the promise to hold. All constants come from n, p, λ, α and
+γ by the formulas below. They decide what an attempt costs, never what is promised.
 """
 
 from __future__ import annotations

@@ -113,7 +113,11 @@ class OutputCertificate:
 
     @property
     def usable_target(self) -> float:
-        """α less what rounding and the solver may add: √(2α′) + √(c + λ)·‖e‖ = √(2α)."""
+        """α less what rounding and the solver may add: √(2α′) + √(c + λ)·‖e‖ = √(2α).
+
+        Proof. What is released is θ* + b + e, and dᵀ(cΣ + λI)d is the square of a norm of d, which is at most
+        √(c + λ)·‖d‖ because Σ ⪯ I. If ½bᵀ(cΣ + λI)b ≤ α′, that norm of b + e is at most √(2α′) + √(c + λ)·‖e‖. ∎
+        """
         steep = math.sqrt(self.problem.loss.curvature + self.problem.regularization)
         root = math.sqrt(2 * self.excess_risk) - steep * self.error
         if root <= 0:
