@@ -112,7 +112,7 @@ def cases() -> dict[str, Callable[[], Any]]:
         "ridge auto, unreachable": partial(ridge, n=200, excess_risk=0.01, max_epsilon=0.1),
         "relative, unreachable": partial(ridge, n=200, goal=RelativeExcessRisk(0.1), max_epsilon=0.1),
         "error rate, unreachable": partial(logistic, n=500, goal=ErrorRate(0.1), max_epsilon=0.1),
-        "logistic refused": partial(logistic, n=1000, excess_risk=0.02, max_epsilon=1.0),
+        "logistic refused": partial(logistic, perturbation="output", n=1000, excess_risk=0.02, max_epsilon=1.0),
         "ridge intercept": partial(ridge, excess_risk=0.02, fit_intercept=True),
         "ridge optimum": partial(ridge, n=500, excess_risk=0.01, max_epsilon=1.5, on_failure="release_optimum"),
         "error rate": partial(logistic, goal=ErrorRate(0.2)),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from expost.data.files import read_table
     from expost.estimators import (
         AccuracyFirstLogisticRegression,
+        AccuracyFirstModel,
         AccuracyFirstRidge,
         PublicBoundsScaler,
         curator_view,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         AccuracyNotReached,
         InferredClassesWarning,
         InvalidRows,
+        LargeEpsilonWarning,
         NotPrivateWarning,
         SearchInterrupted,
         TargetUnreachable,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "R2": "goals",
     "AccuracyFirstLogisticRegression": "estimators",
+    "AccuracyFirstModel": "estimators",
     "AccuracyFirstRidge": "estimators",
     "AccuracyNotReached": "exceptions",
     "Bounds": "data",
@@ -46,6 +49,7 @@ _HOMES = {
     "ExcessRisk": "goals",
     "InferredClassesWarning": "exceptions",
     "InvalidRows": "exceptions",
+    "LargeEpsilonWarning": "exceptions",
     "LogLoss": "goals",
     "MeanSquaredError": "goals",
     "NotPrivateWarning": "exceptions",
@@ -67,6 +71,7 @@ _HOMES = {
 __all__ = [
     "R2",
     "AccuracyFirstLogisticRegression",
+    "AccuracyFirstModel",
     "AccuracyFirstRidge",
     "AccuracyNotReached",
     "Bounds",
@@ -75,6 +80,7 @@ __all__ = [
     "ExcessRisk",
     "InferredClassesWarning",
     "InvalidRows",
+    "LargeEpsilonWarning",
     "LogLoss",
     "MeanSquaredError",
     "NotPrivateWarning",

@@ -57,5 +57,9 @@ class InferredClassesWarning(UserWarning):
     """Class labels were read off the data, which the privacy guarantee does not cover."""
 
 
+class LargeEpsilonWarning(UserWarning):
+    """A model was released at an ε that protects little."""
+
+
 class NotPrivateWarning(UserWarning):
     """What was asked for is returned, and it is not private."""

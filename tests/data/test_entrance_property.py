@@ -46,13 +46,13 @@ class Outcome(NamedTuple):
 def prepared() -> Iterator[list[Any]]:
     """Collect the rows that reach the search, which goes on as ever."""
     seen: list[Any] = []
-    run = base.run
+    carry_out = base.carry_out
 
-    def watched(rows: Any, *arguments: Any, **options: Any) -> Any:
+    def watched(request: Any, plan: Any, rows: Any, *arguments: Any, **options: Any) -> Any:
         seen.append(rows)
-        return run(rows, *arguments, **options)
+        return carry_out(request, plan, rows, *arguments, **options)
 
-    with mock.patch.object(base, "run", watched):
+    with mock.patch.object(base, "carry_out", watched):
         yield seen
 
 

@@ -89,7 +89,7 @@ def assert_hostile_rows_are_minimised(seed: int, sets: int, low: float, high: fl
 
 @pytest.mark.parametrize(("low", "high"), [(-15.0, -13.0), (-13.0, -11.0), (-11.0, -9.0), (-9.0, -5.0)])
 def test_nearly_collinear_rows(low: float, high: float, detours: Counter[str]) -> None:
-    assert_hostile_rows_are_minimised(0, 400, low, high, ball=False)
+    assert_hostile_rows_are_minimised(0, 500, low, high, ball=False)
     if high <= -11.0:
         assert detours["exact"] >= 1  # the rows are hostile enough to show something
     assert detours["ellipsoid"] == 0  # which is there for the proof
@@ -125,12 +125,12 @@ def test_neighbours_are_minimised_alike(seed: int, detours: Counter[str]) -> Non
 
 
 @each_loss
-@pytest.mark.parametrize("lam", [1.0, 1e-3, 1e-9])
-@pytest.mark.parametrize("share", [None, 0.5, 0.999])
+@pytest.mark.parametrize("lam", [1.0, 1e-9])
+@pytest.mark.parametrize("share", [None, 0.9])
 def test_integers_find_the_same_minimum(
     loss: Loss, lam: float, share: float | None, detours: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x, y = random_problem(np.random.default_rng(4), 200, 3, loss)
+    x, y = random_problem(np.random.default_rng(4), 50, 3, loss)
     radius = None if share is None else share * float(np.linalg.norm(minimise(loss, x, y, lam).theta))
     usual = minimise(loss, x, y, lam, radius=radius)
     monkeypatch.setattr(module, "_MAX_ITERATIONS", 1)
@@ -152,7 +152,7 @@ def test_rows_off_the_grid_are_minimised_too(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @each_loss
-@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("p", [1, 2])
 def test_the_ellipsoid_method_keeps_its_theorem(loss: Loss, p: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solution, "newton", lambda *args: None)
     asked = Counter()

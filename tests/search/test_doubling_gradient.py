@@ -21,7 +21,7 @@ def plan_of(generator, last):
     problem, longest = generator.problem, generator.problem.radius * (1 + 1e-9)
     charged = Grid.of(
         gradient_sensitivity(problem.loss, longest) / problem.n,
-        error_bound=generator.mechanism.errors(problem).gradient(longest),
+        error_bound=generator.mechanism.errors(problem).gradient_error_bound(longest),
     )
     return DoublingPlan.of(
         target=gradient_target(ALPHA, problem.regularization),

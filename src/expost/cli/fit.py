@@ -36,8 +36,11 @@ DESCRIPTION = (
 def add_arguments(fit: argparse.ArgumentParser) -> None:
     """Add the options."""
     fit.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file")
-    fit.add_argument("--target", required=True, metavar="COL", help="column to predict")
-    fit.add_argument("--task", required=True, choices=("regression", "classification"))
+    fit.add_argument(
+        "--schema", type=Path, metavar="TOML", help="what is publicly known about the table; expost init drafts one"
+    )
+    fit.add_argument("--target", metavar="COL", help="column to predict (a schema names it)")
+    fit.add_argument("--task", choices=("regression", "classification"), help="(follows from a schema)")
     goals = fit.add_argument_group(
         "accuracy target (exactly one, but for --method fixed)"
     ).add_mutually_exclusive_group()
@@ -129,12 +132,16 @@ def run(options: argparse.Namespace) -> int:
 def _search(options: argparse.Namespace, progress: Progress) -> tuple[Release, str]:
     """Return the outcome, and what to say about it if no model is released."""
     goal = stated_goal(options)
+    _check_output(options.output)
+    if options.schema is not None:
+        return _search_table(options, goal, progress)
+    if options.target is None or options.task is None:
+        raise ValueError("--schema is required, or --target and --task with bounds; expost init drafts a schema")
     if goal is None and options.method != "fixed":
         raise ValueError(
             "--excess-risk is required: how much worse than the best model may the released one be? Or state "
             "--relative-excess-risk, --error-rate or --mean-squared-error"
         )
-    _check_output(options.output)
     from expost.data.files import read_table
 
     progress.stage("reading data")
@@ -152,12 +159,45 @@ def _search(options: argparse.Namespace, progress: Progress) -> tuple[Release, s
         raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
     model = _model(options, table, goal)
     progress.stage("searching")
+    return _outcome(model, _frame(table), table.y)
+
+
+def _outcome(model: Any, *data: Any) -> tuple[Release, str]:
     try:
-        return model.fit(_frame(table), table.y).release_, ""
+        return model.fit(*data).release_, ""
     except AccuracyNotReached as refusal:
         return refusal.release, f"refused. {ADVICE}"
     except SearchInterrupted as interruption:
         return interruption.release, f"{interruption}"
+
+
+def _search_table(options: argparse.Namespace, goal: Goal | None, progress: Progress) -> tuple[Release, str]:
+    """Fit a table that a schema describes."""
+    from expost.estimators import AccuracyFirstModel
+
+    stated = [
+        name
+        for name in ("target", "task", "columns", "bounds", "bounds_file", "target_bound", "target_bounds", "classes")
+        if getattr(options, name) is not None
+    ]
+    if stated or options.column_bounds:
+        flag = (stated or ["column_bounds"])[0].replace("_", "-")
+        raise ValueError(f"--{flag} is stated by the schema; leave it out")
+    if goal is None:
+        raise ValueError(
+            "how good must the model be? State --error-rate or --log-loss for classes, --r2 or --mean-squared-error "
+            "for numbers"
+        )
+    model = AccuracyFirstModel(
+        options.schema,
+        goal,
+        failure_probability=options.failure_probability,
+        on_invalid=options.on_invalid,
+        random_state=options.seed,
+        **({} if options.max_epsilon is None else {"max_epsilon": options.max_epsilon}),
+    )
+    progress.stage("reading and searching")
+    return _outcome(model, options.data)
 
 
 def _summary(release: Release) -> str:

@@ -114,7 +114,8 @@ def _method_line(release: Release) -> str:
     line = ", ".join(part for part in parts if part)
     if release.level is None or release.n_levels == 1:
         return line
-    return f"{line}; stopped at level {release.level + 1} of {release.n_levels}"
+    of = "" if release.n_levels is None else f" of {release.n_levels}"
+    return f"{line}; stopped at level {release.level + 1}{of}"
 
 
 def _noise_line(release: Release) -> str:

@@ -22,8 +22,9 @@ from then on.
 certifies, each two lower h by 0.06e²/A: there are at most 128A/λ. ∎
 
 Without a ball, e is that of norms up to ``paper_radius`` until (i) is done, and then that of the
-minimiser up to 1.5 %, if e ≤ λN/200 to begin with (:func:`require_reachable`); it may have fallen
-in between, and (iv) takes longer by the square of that. With a ball, norms are at most its radius.
+minimiser up to 1.5 %, if e ≤ λN/200 to begin with (:func:`descent_is_certain`); it may have fallen
+in between, and (iv) takes longer by the square of that. In a ball, norms are at most its radius, and
+if that is at most N nothing of the kind is needed.
 """
 
 from __future__ import annotations
@@ -54,15 +55,19 @@ def require_reachable(loss: Loss, n: int, p: int, lam: float, radius: float | No
         raise ValueError(f"lam = {lam:.3g} is too small for a loss of curvature {loss.curvature:.3g}")
     if radius is not None and not 1.0 / _MOST <= radius <= _MOST:
         raise ValueError(f"radius = {radius:.3g} is too extreme; it must lie between {1.0 / _MOST:g} and {_MOST:g}")
-    if loss.has_units:
-        return
-    far = radius is None and _error(loss, n, p, lam, loss.paper_radius(lam)) > lam * loss.radius(lam) / 200.0
-    if (loss.curvature + lam) / lam > _STEEPEST or far:
+    if not loss.has_units and not descent_is_certain(loss, n, p, lam, radius):
         raise ValueError(
             f"lam = {lam:.3g} is too small for the {loss.name} loss: no minimiser is certain to be found in floating "
             f"point. Pass a larger lam ({loss.curvature / _STEEPEST:.3g} will do, or more if there are very many rows "
             f"or columns), or give the loss a derivative_in_units."
         )
+
+
+def descent_is_certain(loss: Loss, n: int, p: int, lam: float, radius: float | None = None) -> bool:
+    """Whether the theorem applies, and in a number of steps worth the name; public."""
+    longest, natural = _longest(loss, lam, radius), loss.radius(lam)
+    near = longest <= natural or _error(loss, n, p, lam, longest) <= lam * natural / 200.0
+    return near and (loss.curvature + lam) / lam <= _STEEPEST
 
 
 def descent_steps(loss: Loss, n: int, p: int, lam: float, radius: float | None = None) -> int:
@@ -74,8 +79,8 @@ def descent_steps(loss: Loss, n: int, p: int, lam: float, radius: float | None =
     >>> descent_steps(LogisticLoss(), 1000, 5, 0.1) < 100_000
     True
     """
-    first = _error(loss, n, p, lam, loss.paper_radius(lam) if radius is None else radius)
-    last = _error(loss, n, p, lam, loss.radius(lam) if radius is None else radius)
+    longest = _longest(loss, lam, radius)
+    first, last = _error(loss, n, p, lam, longest), _error(loss, n, p, lam, min(longest, loss.radius(lam)))
     far = max(0.0, math.log(lam) + math.log(loss.null_value) - 2.0 * math.log(first))
     steps = math.ldexp(1.0, _shift(loss, lam, radius)) / lam * (2.0 * far + 130.0 * (first / last) ** 2)
     return math.ceil(min(steps, 1e300)) + 3
@@ -87,7 +92,7 @@ def descend(
     """Return θ whose certificate is at most the tolerance, and the gradient computed there."""
     loss, lam, p = objective.loss, objective.lam, objective.p
     shift = _shift(loss, lam, radius)
-    longest = loss.paper_radius(lam) if radius is None else radius
+    longest = _longest(loss, lam, radius)
     bits = 256 + max(0, shift) + math.ceil(abs(math.log2(longest)))
     ball = math.inf if radius is None else radius
     rho = 0.0 if radius is None else radius_tolerance(p, radius)
@@ -104,6 +109,11 @@ def descend(
     raise ConvergenceError(
         "the loss is not what it says it is: descent does not end as it does for a smooth convex one"
     )
+
+
+def _longest(loss: Loss, lam: float, radius: float | None) -> float:
+    """Bound the norm of a θ in the ball with L(θ) ≤ L(0)."""
+    return loss.paper_radius(lam) if radius is None else min(radius, loss.paper_radius(lam))
 
 
 def _shift(loss: Loss, lam: float, radius: float | None) -> int:

@@ -72,7 +72,7 @@ class Geometry:
     >>> table = Geometry((Block(3, "box", 1.0), Block(7, "l1", 1.0)), radius=2.0, name="blocks")
     >>> ball = Geometry((Block(10, "l2", 2.0),), radius=2.0, name="ball")
     >>> table.columns, round(table.noise, 2), round(ball.noise, 2)
-    (10, 11.39, 20.98)
+    (10, 11.6, 20.98)
     """
 
     blocks: tuple[Block, ...]

@@ -36,7 +36,7 @@ from expost.erm._rounding import UNIT
 from expost.erm._types import FloatArray
 from expost.erm.ball import minimum_in_ball
 from expost.erm.certificate import certificate
-from expost.erm.descent import descend, descent_steps
+from expost.erm.descent import descend, descent_is_certain, descent_steps
 from expost.erm.error_bounds import GeneralErrors
 from expost.erm.exact import exact_minimiser, exact_steps
 from expost.erm.exceptions import ConvergenceError
@@ -169,9 +169,9 @@ class _Descent:
         self._public = public
         self.ball = math.inf if public.radius is None else public.radius
         # settled now, so that numbers too extreme for it are refused whether or not the rows would ask for it
-        loss, p, lam, radius = public.loss, public.p, public.lam, public.radius
-        longest = exact_steps(loss, p, lam, radius) if loss.has_units else 0
-        self._at_any_price = longest <= descent_steps(loss, public.n, p, lam, radius)
+        shape = (public.loss, public.n, public.p, public.lam, public.radius)
+        longest = exact_steps(public.loss, *shape[2:]) if public.loss.has_units else 0
+        self._at_any_price = not descent_is_certain(*shape) or longest <= descent_steps(*shape)
         self.iterations = 0
 
     def accepted(self, theta: FloatArray, gradient: Gradient, *, careful: bool = False) -> Minimum | None:

@@ -2,7 +2,14 @@
 
 from expost.estimators.curator import curator_view
 from expost.estimators.logistic import AccuracyFirstLogisticRegression
+from expost.estimators.model import AccuracyFirstModel
 from expost.estimators.ridge import AccuracyFirstRidge
 from expost.estimators.scaler import PublicBoundsScaler
 
-__all__ = ["AccuracyFirstLogisticRegression", "AccuracyFirstRidge", "PublicBoundsScaler", "curator_view"]
+__all__ = [
+    "AccuracyFirstLogisticRegression",
+    "AccuracyFirstModel",
+    "AccuracyFirstRidge",
+    "PublicBoundsScaler",
+    "curator_view",
+]

@@ -22,7 +22,7 @@ from expost.erm.losses import Loss
 from expost.erm.problem import Problem
 from expost.estimators._features import open_features
 from expost.goals import ExcessRisk, Goal
-from expost.mechanisms import mechanism_of
+from expost.mechanisms import mechanism_for
 from expost.privacy.account import Spending, released
 from expost.privacy.release import Release
 from expost.search.methods import METHODS
@@ -43,15 +43,16 @@ COUNTED_WIDTH = (
 class AccuracyFirstEstimator(BaseEstimator):
     """Common parts; see the two subclasses."""
 
-    _estimator_loss: Loss
+    _default_loss: Loss
     # Declared here for type checkers; set by the subclasses' constructors, as scikit-learn wants it.
     excess_risk: float | None
     goal: Goal | None
+    loss: Loss | None
     regularization: float
     failure_probability: float
     bounds: Any
     feature_bound: float | None
-    perturbation: str
+    perturbation: str | None
     method: str
     calibration: str
     noise: str
@@ -81,11 +82,21 @@ class AccuracyFirstEstimator(BaseEstimator):
                 "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
                 "(n_samples, ), for example using ravel().",
                 DataConversionWarning,
-                stacklevel=3,
+                stacklevel=9,
             )
         if len(rows) != len(target):
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(rows), len(target)]}")
         return rows, target
+
+    @property
+    def _estimator_loss(self) -> Loss:
+        """What is minimised: the caller's loss, if it is one for such targets."""
+        if self.loss is None:
+            return self._default_loss
+        if not isinstance(self.loss, Loss) or self.loss.labels != self._default_loss.labels:
+            kind = "real targets" if self._default_loss.labels == "real" else "labels"
+            raise ValueError(f"loss must be a Loss for {kind}, see expost.erm; got {self.loss!r}")
+        return self.loss
 
     def _forget(self) -> None:
         """Drop an earlier fit, so that a refused one does not leave its predecessor's model behind."""
@@ -120,18 +131,26 @@ class AccuracyFirstEstimator(BaseEstimator):
         calibration = validation.calibration(self.calibration)
         validation.one_of("method", self.method, list(METHODS))
         goal = self._goal(preparation)
+        problem = Problem.of(
+            self._estimator_loss,
+            n=n,
+            p=preparation.n_parameters,
+            regularization=validation.number("regularization", self.regularization),
+            radius=None if self.radius is None else validation.number("radius", self.radius),
+            paper_constants=calibration in validation.PAPER_CALIBRATIONS,
+        )
+        cheapest = self.method == "auto" and isinstance(goal, ExcessRisk) and self.on_failure == "refuse"
         return Request(
-            Problem.of(
-                self._estimator_loss,
-                n=n,
-                p=preparation.n_parameters,
-                regularization=validation.number("regularization", self.regularization),
-                radius=None if self.radius is None else validation.number("radius", self.radius),
-                paper_constants=calibration in validation.PAPER_CALIBRATIONS,
-            ),
+            problem,
             goal,
             METHODS[self.method],
-            mechanism_of(self.perturbation, noise=self.noise, full_matrix=getattr(self, "full_matrix", False)),
+            mechanism_for(
+                self.perturbation,
+                problem,
+                noise=self.noise,
+                full_matrix=getattr(self, "full_matrix", False),
+                excess_risk=cheapest,
+            ),
             self.failure_probability,
             calibration,
             n_levels=self.n_levels,

@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin
 from expost.data import Rows
 from expost.data.columns import Column, labels_array
 from expost.data.tables import RawRows
-from expost.erm.losses import LogisticLoss
+from expost.erm.losses import LogisticLoss, Loss
 from expost.estimators._base import AccuracyFirstEstimator
 from expost.estimators._features import reject_fit_parameters
 from expost.exceptions import InferredClassesWarning
@@ -42,13 +42,16 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     goal : ErrorRate or RelativeExcessRisk, default=None
         A target of another kind: the share of rows misclassified, or the fraction that may remain of the null model's
         excess risk.
+    loss : Loss, default=None
+        Another loss of labels, :class:`expost.erm.SmoothedHingeLoss` say; the logistic loss by default.
     regularization, failure_probability, bounds, feature_bound
         As in :class:`~expost.AccuracyFirstRidge`.
     classes : (negative, positive), default=None
         The two labels, both text or both numbers. ``None`` reads them off the data, warns, and records in the release
         that the guarantee does not cover them.
-    perturbation : {"output"}, default="output"
-        Noise goes on the minimiser.
+    perturbation : {"output"}, default=None
+        Where the noise goes. By default on the gradient where that is predicted to be cheaper (an excess risk by
+        ``method="auto"``; analysed over the reals), else on the minimiser.
     method, calibration, noise, n_levels, max_epsilon, fit_intercept, intercept_weight, on_failure, random_state
         As in :class:`~expost.AccuracyFirstRidge`.
     on_invalid : {"error", "clip"}, default="error"
@@ -84,19 +87,20 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     (True, True)
     """
 
-    _estimator_loss = LogisticLoss()
+    _default_loss = LogisticLoss()
 
     def __init__(
         self,
         *,
         excess_risk: float | None = None,
         goal: Goal | None = None,
+        loss: Loss | None = None,
         regularization: float = 0.01,
         failure_probability: float = 0.1,
         bounds: Any = None,
         feature_bound: float | None = None,
         classes: Sequence[Any] | None = None,
-        perturbation: str = "output",
+        perturbation: str | None = None,
         method: str = "auto",
         calibration: str = "tight",
         noise: str = "laplace",
@@ -111,6 +115,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     ) -> None:
         self.excess_risk = excess_risk
         self.goal = goal
+        self.loss = loss
         self.regularization = regularization
         self.failure_probability = failure_probability
         self.bounds = bounds
@@ -209,7 +214,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
             "class labels were read off the data, which the privacy guarantee does not cover; pass "
             "classes=(negative, positive)",
             InferredClassesWarning,
-            stacklevel=5,
+            stacklevel=10,
         )
         return found, (CLASSES_NOT_COVERED,)
 

@@ -113,6 +113,8 @@ class TestedGoal(Goal):
 
     at_most: float
     margin: float
+    #: Whether it has no measure for a gradual release, only a shortfall for a chain of releases.
+    chained_only: ClassVar[bool] = False
     methods: ClassVar[tuple[str, ...]] = ("auto", "above_threshold")
 
     @classmethod

@@ -44,6 +44,7 @@ class LogLoss(TestedGoal):
 
     name = "log loss"
     flag = Flag("--log-loss", "L", "mean of −log(probability given to the true label) at most")
+    chained_only = True
     methods: ClassVar[tuple[str, ...]] = ("auto",)
 
     def __post_init__(self) -> None:

@@ -43,6 +43,7 @@ class R2(TestedGoal):
 
     name = "R²"
     flag = Flag("--r2", "R", "share of the target's variance explained at least")
+    chained_only = True
     methods: ClassVar[tuple[str, ...]] = ("auto",)
 
     def __post_init__(self) -> None:

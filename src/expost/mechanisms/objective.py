@@ -46,13 +46,15 @@ from expost.noise.blocks import block_noise, largest_noise
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
+from expost.stopping.certificates.objective import ObjectiveCertificate
 from expost.stopping.gradient import gradient_target
+from expost.tails.laplace_norm import laplace_norm
 
 if TYPE_CHECKING:
     from expost.search.request import Plan, Request
 
-_SOLVER_PART = 1e-4  # what covers the solver may cost at most this part of the noise's own ε
-_SOLVER_NOISE = 1e-3  # and move θ by at most about this part of what the noise on the gradient does
+_CERTIFIED = 1.5e-4  # solver_part where a bound, not a test, says that the model is good enough
+_LEAST_SOLVER = 1e-8  # part of ε that covering the solver costs at least: noise of no cost would be infinite
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class Shot:
         λ.
     center_norm
         ‖θ₀‖₂.
+    solver_part
+        The noise that covers the solver moves θ by about this part of what the noise on the gradient does.
     """
 
     loss: Loss
@@ -77,6 +81,7 @@ class Shot:
     epsilon_noise: float
     lam: float
     center_norm: float = 0.0
+    solver_part: float = 1e-3
 
     @property
     def slope(self) -> float:
@@ -106,10 +111,10 @@ class Shot:
         """The grid that θ is rounded to and the ε of the noise there, which covers the solver."""
         p = self.geometry.columns
         moved = 2.0 * math.sqrt(p) * self.errors.distance
-        unit = public_grid(max(moved / p, _SOLVER_NOISE * self.typical / self.lam / p * 2.0**-20))
+        unit = public_grid(max(moved / p, self.solver_part * self.typical / self.lam / p * 2.0**-20))
         grid = Grid(unit, grid_sensitivity(moved, unit, p))
-        scale = _SOLVER_NOISE * self.typical / self.lam / math.sqrt(2.0 * p)
-        return grid, max(grid.effective_sensitivity / scale, _SOLVER_PART * 1e-4 * self.epsilon_noise)
+        scale = self.solver_part * self.typical / self.lam / math.sqrt(2.0 * p)
+        return grid, max(grid.effective_sensitivity / scale, _LEAST_SOLVER * self.epsilon_noise)
 
     @property
     def epsilon_solver(self) -> float:
@@ -121,10 +126,15 @@ class Shot:
         """What the release costs."""
         return add_losses(self.epsilon_noise, self.jacobian, self.epsilon_solver)
 
-    @property
-    def release_error(self) -> float:
-        """Bound on ‖θ_released − θ̂‖₂ but for the solver's noise: the solver and rounding."""
-        return self.errors.distance + self._solver[0].unit * math.sqrt(self.geometry.columns)
+    def moved(self, failure_probability: float) -> float:
+        """Return a bound on ‖θ_released − θ̂‖₂ that fails with that probability: solver, rounding and its noise.
+
+        A discrete Laplace variable can be coupled to a continuous one within a unit, and rounding takes half of one.
+        """
+        p = self.geometry.columns
+        grid, epsilon = self._solver
+        length = grid.effective_sensitivity / epsilon * laplace_norm(p, failure_probability)
+        return self.errors.distance + length + 2.0 * math.sqrt(p) * grid.unit
 
     def draw(
         self, objective: PerturbedObjective, center: NDArray[np.float64], source: WordSource
@@ -205,7 +215,21 @@ class ObjectivePerturbation(Mechanism):
 
     def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
         """Settle the one release whose ε is known to suffice."""
-        raise NotImplementedError
+        problem = request.problem
+        return ObjectiveCertificate.of(
+            problem,
+            excess_risk,
+            request.failure_probability,
+            self.geometry,
+            lambda epsilon: Shot(
+                problem.loss, self.geometry, problem.n, epsilon, problem.regularization, solver_part=_CERTIFIED
+            ),
+            budget=request.budget,
+        )
+
+    def can_certify(self, problem: Problem) -> bool:
+        """Whether no smaller ball was stated: the certificate is about the unconstrained optimum."""
+        return not problem.radius_stated
 
     def on(self, rows: Rows | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""

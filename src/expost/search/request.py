@@ -126,6 +126,9 @@ class Request:
                 calibration=self.calibration,
                 on_failure=self.on_failure,
             )
+        if isinstance(self.goal, TestedGoal) and self.goal.chained_only and self.mechanism.geometry is None:
+            name = type(self.goal).__name__
+            raise ValueError(f"{name} is for tables with a schema: pass AccuracyFirstModel(schema, {name}(...))")
 
     @property
     def errors(self) -> ErrorBounds:

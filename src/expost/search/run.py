@@ -20,7 +20,7 @@ from expost.erm.sums import Sums
 from expost.exceptions import NotPrivateWarning
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal
-from expost.mechanisms import Generator, mechanism_of
+from expost.mechanisms import Generator, mechanism_for
 from expost.noise.source import WordSource, resolve_source
 from expost.privacy.account import Account, Spending, released
 from expost.privacy.release import Release
@@ -59,8 +59,8 @@ def run_search(
     problem, goal
         What is minimised, and how good the model must be, in scaled units; no goal only for ``method="fixed"``.
     method, perturbation, noise, full_matrix, failure_probability, calibration, n_levels, max_epsilon, on_failure
-        As in :class:`~expost.AccuracyFirstRidge`. ``perturbation`` is by default ``"covariance"`` for the squared loss
-        and ``"output"`` for others.
+        As in :class:`~expost.AccuracyFirstRidge`. ``perturbation`` is by default the one that is predicted to be
+        cheapest (:func:`expost.mechanisms.mechanism_for`).
     levels
         Privacy levels of your own.
     factor
@@ -88,8 +88,8 @@ def run_search(
     'released'
     """
     if isinstance(rows, Rows | Sums):
-        chosen = perturbation or ("covariance" if problem.loss.name == "squared" else "output")
-        mechanism = mechanism_of(chosen, noise=noise, full_matrix=full_matrix)
+        cheapest = method == "auto" and isinstance(goal, ExcessRisk) and on_failure == "refuse"
+        mechanism = mechanism_for(perturbation, problem, noise=noise, full_matrix=full_matrix, excess_risk=cheapest)
     else:
         mechanism = rows.mechanism
     validation.one_of("method", method, list(METHODS))

@@ -95,8 +95,9 @@ class DoublingPlan:
 
     @property
     def worst_case(self) -> float:
-        """No outcome costs more."""
-        return self.epsilon_after(self.rounds)
+        """No outcome costs more, however the cost of a test is rounded."""
+        dearest = max(self.epsilon_test, self.test.epsilon(self.sensitivity))
+        return add_losses(self.generation_after(self.rounds), add_losses(*([dearest] * self.rounds)))
 
     def level(self, index: int) -> float:
         """Return the ε of round ``index`` (from 0)."""

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import importlib
 from functools import reduce
 
 import numpy as np
 import pytest
-from expost.erm.gradient_sensitivity import gradient_sensitivity
-from expost.search.certified_output import OutputPlan, certified_output
-from expost.search.covariance import into_ball
-from expost.search.few_statistics import _ATTEMPTS, _ROUNDINGS, FewPlan
-from expost.search.generators import make_generator
-from expost.search.gradient_doubling import gradient_doubling
-from expost.search.output import OutputGenerator
-from expost.search.query import QueryGrid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from expost import AccuracyNotReached, HuberLoss, LogisticLoss, Problem, SeededSource, SmoothedHingeLoss, SquaredLoss
-from expost.erm import GeneralErrors, RidgeErrors
+from expost import AccuracyNotReached, ExcessRisk
+from expost.erm import (
+    GeneralErrors,
+    HuberLoss,
+    LogisticLoss,
+    Problem,
+    RidgeErrors,
+    SmoothedHingeLoss,
+    SquaredLoss,
+    gradient_sensitivity,
+)
+from expost.erm.ball import into_ball
+from expost.erm.sensitivity import Grid
+from expost.mechanisms import Output
 from expost.privacy.composition import add_losses
-
-from .tools import classification_rows
-
-module = importlib.import_module("expost.search.certified_output")
+from expost.search import DoublingPlan, doubling_search, run_search
+from expost.stopping import GradientLength, gradient_target
+from expost.stopping.certificates import output as module
+from expost.stopping.certificates.few_statistics import _ATTEMPTS, _ROUNDINGS, FewPlan
+from expost.stopping.certificates.null_model import NullQuestion
+from expost.stopping.certificates.output import OutputCertificate
+from expost.stopping.measure import charged_grid
+from tests.helpers import classification_rows
 
 LOSSES = [LogisticLoss(), HuberLoss(0.1), HuberLoss(0.5), SmoothedHingeLoss(0.5), SquaredLoss()]
 
@@ -33,14 +40,18 @@ def exponents(low: float, high: float) -> st.SearchStrategy[float]:
     return st.floats(low, high).map(lambda power: 10.0**power)
 
 
+def certificate(loss, p, lam, gamma, noise, sensitivity=0.7, probe=0.01):
+    """Return a certificate for an excess risk of one, whatever it would cost."""
+    problem = Problem.of(loss, n=1000, p=p, regularization=lam)
+    null = NullQuestion.of(problem, 1.0, 0.15 * gamma, GeneralErrors(loss, 1000, p, lam))
+    return OutputCertificate(problem, 1.0, gamma, noise, sensitivity, 0.0, null, probe, float("inf"))
+
+
 class TestCertifiedOutput:
     @pytest.mark.parametrize("noise", ["laplace", "spherical"])
     @pytest.mark.parametrize("cell", [0, 1, 256, 510, 511])
     def test_a_penalty_beside_which_rows_do_not_show(self, noise, cell):
-        problem = Problem.of(
-            LogisticLoss(), n=1000, p=10, regularization=3.95e8, excess_risk=1.0, failure_probability=0.00169
-        )
-        plan = OutputPlan(problem, noise, 1.0, 0.0, 0.01, 0.01)
+        plan = certificate(LogisticLoss(), 10, 3.95e8, 0.00169, noise, sensitivity=1.0)
         assert plan.epsilon_at(cell / 512) <= plan.epsilon_at(1.0)
 
     @given(
@@ -53,11 +64,10 @@ class TestCertifiedOutput:
     )
     @settings(max_examples=60)
     def test_no_trace_costs_more_than_the_largest(self, noise, loss, p, lam, gamma, trace):
-        problem = Problem.of(loss, n=1000, p=p, regularization=lam, excess_risk=1.0, failure_probability=gamma)
-        plan = OutputPlan(problem, noise, 0.7, 0.0, 0.01, 0.003)
+        plan = certificate(loss, p, lam, gamma, noise)
         assert plan.energy(0.0) <= plan.energy(1.0)
-        spent = add_losses(plan.epsilon_at(trace), plan.epsilon_null, plan.epsilon_probe)
-        assert spent <= plan.most
+        spent = add_losses(plan.epsilon_at(trace), plan.null.cost, plan.epsilon_probe)
+        assert spent <= plan.worst_case
 
     @pytest.mark.slow
     def test_no_trace_costs_more_than_the_largest_of_many(self):
@@ -65,10 +75,7 @@ class TestCertifiedOutput:
         for _ in range(3000):
             lam, gamma = 10.0 ** rng.uniform(-9, 13), 10.0 ** rng.uniform(-6, -0.5)
             noise, p = str(rng.choice(["laplace", "spherical"])), int(rng.integers(1, 60))
-            problem = Problem.of(
-                LogisticLoss(), n=1000, p=p, regularization=lam, excess_risk=1.0, failure_probability=gamma
-            )
-            plan = OutputPlan(problem, noise, 0.7, 0.0, 0.01, 0.003)
+            plan = certificate(LogisticLoss(), p, lam, gamma, noise)
             assert plan.epsilon_at(float(rng.choice([rng.random(), 1 - 1 / 512]))) <= plan.epsilon_at(1.0)
 
     @pytest.mark.parametrize("noise", ["laplace", "spherical"])
@@ -77,24 +84,22 @@ class TestCertifiedOutput:
     def test_the_search_ends_with_a_release(self, noise, lam, trace, monkeypatch):
         """Also where a smaller trace saves nothing, so that it is not asked for."""
         if trace is not None:
-            monkeypatch.setattr(module, "_probe_trace", lambda *args: trace)
+            monkeypatch.setattr(OutputCertificate, "_probe_trace", lambda *args: trace)
         rows = classification_rows(500)
-        problem = Problem.of(
-            LogisticLoss(), n=rows.n, p=rows.p, regularization=lam, excess_risk=1e-6, failure_probability=0.00169
-        )
-        generator = make_generator(rows, problem, "output")
-        assert isinstance(generator, OutputGenerator)
+        problem = Problem.of(LogisticLoss(), n=rows.n, p=rows.p, regularization=lam)
+        generator = Output(noise).on(rows, problem)
+        settings = {"method": "certified", "failure_probability": 0.00169}
         for seed in range(5):
-            release = certified_output(generator, problem, noise=noise, source=SeededSource(seed))
+            release = run_search(generator, problem, ExcessRisk(1e-6), random_state=seed, **settings)
             assert release.epsilon <= release.epsilon_worst_case
 
     @pytest.mark.parametrize("noise", ["laplace", "spherical"])
     def test_a_trace_that_saves_nothing_is_not_asked_for(self, noise, monkeypatch):
         monkeypatch.setattr(module, f"{noise}_energy", lambda *args, **options: 5.0)
         rows = classification_rows(500)
-        problem = Problem.of(LogisticLoss(), n=rows.n, p=rows.p, regularization=1.0, excess_risk=0.01)
-        generator = make_generator(rows, problem, "output")
-        release = certified_output(generator, problem, noise=noise, source=SeededSource(0))
+        problem = Problem.of(LogisticLoss(), n=rows.n, p=rows.p, regularization=1.0)
+        generator = Output(noise).on(rows, problem)
+        release = run_search(generator, problem, ExcessRisk(0.01), method="certified", random_state=0)
         assert (release.status, release.epsilon_probe) == ("released", 0.0)
 
 
@@ -106,20 +111,23 @@ class TestGradientDoubling:
         rng = np.random.default_rng(1)
         rows = classification_rows(200)
         for _ in range(10):
-            problem = Problem.of(loss, n=rows.n, p=rows.p, regularization=1e-6, excess_risk=10.0 ** rng.uniform(-3, -1))
-            risk = make_generator(rows, problem, "output").risk
+            problem = Problem.of(loss, n=rows.n, p=rows.p, regularization=1e-6)
+            risk = Output().on(rows, problem).risk
             far = into_ball(np.full(rows.p, -1e9), problem.radius)
-            first = 10.0 ** rng.uniform(-4, 0)
+            first, longest = 10.0 ** rng.uniform(-4, 0), problem.radius * (1 + 1e-9)
+            error = risk.gradient_error_bound(longest)
+            dearest = charged_grid(gradient_sensitivity(loss, longest) / rows.n, error).effective_sensitivity
+            plan = DoublingPlan.of(
+                target=gradient_target(10.0 ** rng.uniform(-3, -1), problem.regularization),
+                failure_probability=0.1,
+                sensitivity=dearest,
+                first=first,
+                last=30 * first,
+                factor=factor,
+                calibration="tight",
+            )
             with pytest.raises(AccuracyNotReached) as refusal:
-                gradient_doubling(
-                    lambda epsilon, far=far: far,
-                    risk,
-                    problem,
-                    first=first,
-                    last=30 * first,
-                    factor=factor,
-                    random_state=0,
-                )
+                doubling_search(lambda epsilon, far=far: far, GradientLength(risk, loss, rows.n), plan, random_state=0)
             assert refusal.value.release.epsilon <= refusal.value.release.epsilon_worst_case
 
     @given(st.lists(exponents(-6, 2), min_size=1, max_size=30))
@@ -140,9 +148,9 @@ class TestFewStatistics:
     )
     def test_attempts_as_dear_as_they_can_be(self, n, p, lam, alpha, gamma, before, sizes, stop):
         """The losses in the order they are booked, each anything up to its largest, against the plan's worst case."""
-        problem = Problem.of(SquaredLoss(), n=n, p=p, regularization=lam, excess_risk=alpha, failure_probability=gamma)
+        problem = Problem.of(SquaredLoss(), n=n, p=p, regularization=lam)
         bounds = RidgeErrors(p, lam, problem.radius)
-        plan = FewPlan.of(problem, gamma, bounds)
+        plan = FewPlan.of(problem, alpha, gamma, bounds)
         test, probe, generation = before, plan.trace_epsilon, 0.0
         for attempt in range(stop):
             # what the budget must have room for
@@ -154,7 +162,7 @@ class TestFewStatistics:
             probe = add_losses(probe, plan.probe_epsilon(overlap * np.sqrt(k) * (1 + 1e-12), k))
             sensitivity = gradient_sensitivity(problem.loss, length * problem.optimum_radius) / n
             error = bounds.gradient_error_bound(length * problem.optimum_radius * (1 + 1e-12))
-            charged = QueryGrid.of(sensitivity, error_bound=error).effective_sensitivity
+            charged = Grid.of(sensitivity, error_bound=error).effective_sensitivity
             test = add_losses(test, plan.test.epsilon(charged))
             assert add_losses(generation, test, probe) <= allowed
         assert add_losses(generation, test, probe) <= add_losses(before, plan.most)
@@ -172,6 +180,6 @@ def test_a_shorter_hypothesis_is_not_dearer_to_test(loss, n, lam, longest, share
 
     def charged(norm: float) -> float:
         error = bounds.gradient_error_bound(norm * (1 + 1e-12))
-        return QueryGrid.of(gradient_sensitivity(loss, norm) / n, error_bound=error).effective_sensitivity
+        return Grid.of(gradient_sensitivity(loss, norm) / n, error_bound=error).effective_sensitivity
 
     assert charged(share * longest) <= charged(longest * (1 + 1e-9))

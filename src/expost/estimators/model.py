@@ -1,0 +1,299 @@
+"""A table with a schema, a goal in people's units, and the most private linear model that meets it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from expost import validation
+from expost.data.encode import Encoding
+from expost.data.schema import Schema
+from expost.erm.geometry import Block, Geometry
+from expost.erm.losses import LogisticLoss, SquaredLoss
+from expost.erm.problem import Problem
+from expost.exceptions import LargeEpsilonWarning
+from expost.goals.goal import Goal, TestedGoal
+from expost.mechanisms.objective import ObjectivePerturbation
+from expost.privacy.account import Spending, released
+from expost.privacy.release import Release
+from expost.search.chain import ChainPlan
+from expost.search.methods import METHODS
+from expost.search.readable import CheckedPlan
+from expost.search.request import Request
+from expost.search.run import carry_out, settle
+
+SCOPE = "accuracy is promised about the bounded, rounded rows, not about values outside the schema"
+BAD_ROWS = (
+    "an error about cells that do not fit the schema would have depended on single rows; on_invalid='clip' removes that"
+)
+_LARGE = 2.0  # an ε worth a warning: odds may move by more than a factor of seven
+_MOST = 10.0
+
+
+class AccuracyFirstModel(BaseEstimator):
+    """The most private linear model of a table that is accurate enough.
+
+    Numbers, text columns, missing cells: the schema says publicly what can be in the table, and the goal how good the
+    model must be. How strongly it is regularised follows from how much noise there is, level by level
+    (:mod:`expost.search.chain`); nobody has to guess a λ.
+
+    Parameters
+    ----------
+    schema : Schema, mapping, or path of a TOML file
+        What is publicly known about the table; names the target.
+    goal : ErrorRate, LogLoss, R2 or MeanSquaredError
+        How good the model must be, on the rows it is fitted to; a mean squared error in squared units of the target.
+    failure_probability : float, default=0.1
+        γ: the chance, over the noise, that a model is released which misses the goal.
+    max_epsilon : float, default=10.0
+        No outcome of the search may cost more.
+    on_invalid : {"error", "clip"}, default="error"
+        What cells that do not fit the schema do: an error for the curator, which the guarantee does not cover, or
+        they count as missing. With ``"clip"`` a table that hardly fits at all is refused after a noisy count, which
+        costs ε = 80/n.
+    random_state : None, int or RandomState, default=None
+        ``None`` is the cryptographic source. Anything else is simulation: the release says it protects nobody.
+
+    Attributes
+    ----------
+    release_ : Release
+        What was paid and what is promised.
+    encoding_ : Encoding
+        How the table became rows; public.
+    coef_ : dict of str to float
+        Coefficients in the table's own units, by encoded column (``workclass=Private``).
+    intercept_ : float
+        The constant.
+    classes_ : ndarray of shape (2,)
+        Negative and positive label, for classification.
+
+    Notes
+    -----
+    Every ``fit`` on the same rows spends privacy anew; :func:`expost.compose` adds releases up. A fitted model, and so
+    its pickle, holds the release and nothing else about the rows.
+
+    Examples
+    --------
+    >>> import numpy as np, pyarrow as pa
+    >>> from expost import AccuracyFirstModel, ErrorRate
+    >>> rng = np.random.default_rng(0)
+    >>> hours, sector = rng.uniform(0, 80, 20_000), rng.choice(["public", "private"], 20_000)
+    >>> high = hours + 10 * (sector == "private") + rng.normal(0, 8, 20_000) > 45
+    >>> table = pa.table({"hours": hours, "sector": sector, "income": np.where(high, "high", "low")})
+    >>> schema = {
+    ...     "target": "income",
+    ...     "classes": ["low", "high"],
+    ...     "columns": {"hours": {"bounds": [0, 80]}, "sector": {"categories": ["public", "private"]}},
+    ... }
+    >>> model = AccuracyFirstModel(schema, ErrorRate(0.2), random_state=0).fit(table)
+    >>> model.release_.status, bool(model.release_.epsilon < 0.5)
+    ('released', True)
+    >>> model.predict(table)[:2].tolist() == table["income"].to_pylist()[:2]
+    True
+    """
+
+    release_: Release
+    encoding_: Encoding
+    coef_: dict[str, float]
+    intercept_: float
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        schema: Any,
+        goal: Goal | None = None,
+        *,
+        failure_probability: float = 0.1,
+        max_epsilon: float = _MOST,
+        on_invalid: str = "error",
+        random_state: Any = None,
+    ) -> None:
+        self.schema = schema
+        self.goal = goal
+        self.failure_probability = failure_probability
+        self.max_epsilon = max_epsilon
+        self.on_invalid = on_invalid
+        self.random_state = random_state
+
+    def fit(self, table: Any, y: None = None) -> Self:
+        """Search for the most private model that meets the goal.
+
+        Parameters
+        ----------
+        table : frame of pandas, Polars or PyArrow, mapping of names to columns, or path of a CSV or Parquet file
+            Private rows, the target among the columns.
+        y : None
+            The schema names the target; nothing else is taken.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        AccuracyNotReached
+            No level qualified. The exception's ``release`` says what the refusal cost.
+        TargetUnreachable
+            No data set of this size could meet the goal within ``max_epsilon``; nothing was spent.
+        InvalidRows
+            The table does not fit the schema (``on_invalid="error"``); nothing was spent.
+        """
+        if y is not None:
+            raise ValueError("y is not taken: the schema names the target column, which belongs in the table")
+        for name in ("release_", "encoding_", "coef_", "intercept_", "classes_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        return Spending().guard(lambda spending: self._search(table, spending))
+
+    def _search(self, table: Any, spending: Spending) -> Self:
+        validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
+        schema = as_schema(self.schema)
+        encoding = Encoding(schema)
+        clip = self.on_invalid == "clip"
+        rows = encoding.encode(table, on_invalid="clip" if clip else "error")
+        request = self._request(schema, encoding, rows.n)
+        plan = settle(request)
+        if clip:
+            plan = CheckedPlan(plan, encoding.readable(table), schema.target, rows.n, request.budget)
+        release = released(
+            carry_out(
+                request,
+                plan,
+                rows,
+                self.random_state,
+                spending,
+                lambda release: _described(release, request, encoding, () if clip else (BAD_ROWS,)),
+            )
+        )
+        coefficients, intercept = encoding.to_caller_units(np.asarray(release.hypothesis))
+        model = {
+            "columns": list(coefficients),
+            "coef": list(coefficients.values()),
+            "intercept": intercept,
+            **({} if schema.classes is None else {"classes": list(schema.classes)}),
+        }
+        self.coef_, self.intercept_, self.encoding_ = coefficients, intercept, encoding
+        if schema.classes is not None:
+            self.classes_ = np.array(list(schema.classes))
+        self.release_ = release.with_details(parameters={**release.parameters, **model})
+        if self.release_.epsilon > _LARGE:
+            warnings.warn(
+                f"epsilon = {self.release_.epsilon:.3g} is large: odds about any row may have moved by a factor of "
+                f"{self.release_.risk_factor:.3g}. Ask for less accuracy, or pass a smaller max_epsilon",
+                LargeEpsilonWarning,
+                stacklevel=6,
+            )
+        return self
+
+    def _request(self, schema: Schema, encoding: Encoding, n: int) -> Request:
+        """Settle everything that is public."""
+        labels = schema.task == "classification"
+        if not isinstance(self.goal, TestedGoal):
+            kinds = "ErrorRate(...) or LogLoss(...)" if labels else "R2(...) or MeanSquaredError(...)"
+            raise ValueError(f"goal must be {kinds}: how good must the model be? Got {self.goal!r}")
+        self.goal.require(LogisticLoss() if labels else SquaredLoss())
+        unit = 1.0 if schema.target_bounds is None else ((schema.target_bounds[1] - schema.target_bounds[0]) / 2) ** 2
+        goal = self.goal.in_scaled_units(unit)
+        assert isinstance(goal, TestedGoal)
+        budget = validation.budget(self.max_epsilon) or _MOST
+        geometry = cheapest_geometry(encoding)
+        start = ChainPlan(goal, goal.chain(), geometry, n, 0.1, budget)
+        problem = Problem.of(
+            start.settings.loss, n=n, p=len(encoding.names), regularization=start.shot(start.start).lam
+        )
+        return Request(
+            problem,
+            goal,
+            METHODS["auto"],
+            ObjectivePerturbation(geometry),
+            self.failure_probability,
+            max_epsilon=budget,
+        )
+
+    def _margins(self, table: Any) -> NDArray[np.float64]:
+        check_is_fitted(self, "release_")
+        return self.encoding_.margins(table, np.asarray(self.release_.hypothesis))
+
+    def decision_function(self, table: Any) -> NDArray[np.float64]:
+        """Return xᵀθ of each row: positive for the positive class.
+
+        Parameters
+        ----------
+        table : as in :meth:`fit`; needs no target
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        return self._margins(table)
+
+    def predict(self, table: Any) -> NDArray[Any]:
+        """Predict labels, or the target within its bounds.
+
+        Parameters
+        ----------
+        table : as in :meth:`fit`; needs no target
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        margins = self._margins(table)
+        bounds = self.encoding_.schema.target_bounds
+        if bounds is None:
+            chosen: NDArray[Any] = self.classes_[(margins > 0).astype(np.intp)]
+            return chosen
+        low, high = bounds
+        return np.asarray(np.clip(low + (high - low) * (margins + 1) / 2, low, high))
+
+
+def as_schema(stated: Any) -> Schema:
+    """Return a schema, however it was stated."""
+    if isinstance(stated, Schema):
+        return stated
+    return Schema.from_dict(stated) if isinstance(stated, dict) else Schema.from_toml(stated)
+
+
+def cheapest_geometry(encoding: Encoding) -> Geometry:
+    """Return the shape of rows whose noise is smallest: blocks, a Euclidean or an ℓ₁ ball; public numbers decide.
+
+    Examples
+    --------
+    >>> schema = {"target": "y", "target_bounds": [0, 1], "columns": {"a": {"bounds": [0, 1]}}}
+    >>> cheapest_geometry(Encoding(as_schema(schema))).name
+    'Euclidean ball'
+    """
+    s, p = encoding.scale, len(encoding.names)
+    block = 1.0 / s
+    shapes = [
+        Geometry(tuple(Block(size, norm, block) for size, norm in encoding.blocks), 1.0, "blocks", scale=s),
+        Geometry((Block(p, "l2", 1.0),), 1.0, "Euclidean ball", scale=s),
+        Geometry((Block(p, "l1", encoding.square / s),), 1.0, "ℓ₁ ball", scale=s),
+    ]
+    best = min(shapes, key=lambda shape: shape.noise)
+    others = ", ".join(f"{shape.name} {shape.noise / best.noise:.2g} times" for shape in shapes if shape is not best)
+    return Geometry(best.blocks, best.radius, best.name, f"the least noise ({others} as much)", s)
+
+
+def _described(release: Release, request: Request, encoding: Encoding, not_covered: tuple[str, ...]) -> Release:
+    schema = encoding.schema
+    promise = release.promise
+    if request.goal is not None and schema.target_bounds is not None:
+        half = (schema.target_bounds[1] - schema.target_bounds[0]) / 2
+        promise = request.goal.in_caller_units(promise, half**2)
+    return release.with_details(
+        promise=promise,
+        preparation={
+            "schema": schema.to_dict(),
+            "fingerprint": schema.fingerprint(),
+            "target": None if schema.target_bounds is None else list(schema.target_bounds),
+            "scale": encoding.scale,
+            "scope": SCOPE,
+        },
+        not_covered=(*release.not_covered, *not_covered),
+    )

@@ -1,0 +1,118 @@
+"""Certified objective perturbation (theory C2): accuracy for free, and nothing to search.
+
+*Released*: θ̂, once. *Theorem (accuracy)*: ∇L(θ̂) = −b/n, so L(θ̂) − min L ≤ ‖∇L(θ̂)‖²/(2λ) = ‖b‖²/(2λn²): the ε that
+suffices follows from a quantile of ‖b‖, which is public. The point released differs from θ̂ by at most the solver's
+error, rounding and the noise that covers them: ‖∇L‖ grows by at most c + λ times that. Failure probabilities add.
+
+The bound is nearly what it takes in truth, most directions of b meeting curvature of the order of λ: promises are
+broken nearly as often as γ allows. A part of γ is therefore kept back.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from expost.erm.geometry import Geometry
+from expost.erm.problem import Problem
+from expost.exceptions import TargetUnreachable
+from expost.noise.source import WordSource
+from expost.privacy.account import Account
+from expost.privacy.composition import add_losses
+from expost.privacy.release import Release
+from expost.stopping.gradient import gradient_target
+from expost.tails.laplace_norm import laplace_norm
+
+if TYPE_CHECKING:
+    from expost.mechanisms.objective import Shot
+
+_USED = 0.6  # of γ goes to the quantile of ‖b‖; nearly tight bounds are counted against γ in few runs otherwise
+_SOLVER = 1e-3  # and this part to the noise that covers the solver
+
+
+@dataclass(frozen=True)
+class ObjectiveCertificate:
+    """The one release that suffices; public.
+
+    Attributes
+    ----------
+    problem, excess_risk, failure_probability
+        What is proved.
+    shot
+        The release.
+    budget
+        No outcome may cost more.
+    """
+
+    problem: Problem
+    excess_risk: float
+    failure_probability: float
+    shot: Shot
+    budget: float
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        excess_risk: float,
+        failure_probability: float,
+        geometry: Geometry,
+        make: Any,
+        *,
+        budget: float = math.inf,
+    ) -> ObjectiveCertificate:
+        """Find the smallest ε that provably suffices; ``make(epsilon_noise)`` returns the release at one."""
+        if problem.radius_stated:
+            raise ValueError("objective perturbation compares with the unconstrained optimum; leave radius out")
+        target = gradient_target(excess_risk, problem.regularization)
+        length = noise_quantile(geometry, _USED * failure_probability)
+        steep = problem.loss.curvature + problem.regularization
+        epsilon = 2.0 * problem.loss.lipschitz(math.inf) * length / (problem.n * target)
+        for _ in range(50):
+            shot: Shot = make(epsilon)
+            moved = steep * shot.moved(_SOLVER * failure_probability)
+            if moved >= target:
+                raise TargetUnreachable("excess_risk is below what floating point can promise; ask for a larger one")
+            needed = 2.0 * shot.slope * length / (problem.n * (target - moved)) * (1 + 1e-9)
+            if needed <= epsilon:
+                break
+            epsilon = needed
+        else:
+            raise TargetUnreachable("excess_risk is below what floating point can promise; ask for a larger one")
+        if shot.epsilon > budget:
+            rows = math.ceil(problem.n * shot.epsilon / budget * 1.05)
+            raise TargetUnreachable(
+                f"at n = {problem.n} this excess risk costs epsilon = {shot.epsilon:.4g}, more than max_epsilon = "
+                f"{budget:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, or about {rows:,} rows. "
+                f"Nothing was spent."
+            )
+        return cls(problem, excess_risk, failure_probability, shot, budget)
+
+    @property
+    def worst_case(self) -> float:
+        """What it costs, whatever the rows."""
+        return self.shot.epsilon
+
+    def search(self, generator: Any, account: Account, source: WordSource) -> Release:
+        """Draw it."""
+        theta = self.shot.draw(generator.rows.perturbed, np.zeros(self.problem.p), source)
+        account.generation = add_losses(account.generation, self.shot.epsilon)
+        account.reasons.append(
+            f"objective perturbation: epsilon = {self.shot.epsilon:.3g} provably suffices, whatever the rows; "
+            f"{self.shot.jacobian:.2g} of it is the Jacobian's"
+        )
+        return account.released(theta, level=0, n_levels=1, noise="over the reals")
+
+
+def noise_quantile(geometry: Geometry, gamma: float) -> float:
+    """Return q: noise for slope ½ at ε = 1 is longer than q with probability at most γ.
+
+    Only for a single ℓ₁ ball, where it is the length of a Laplace vector times the radius.
+    """
+    (block,) = geometry.blocks
+    if block.norm != "l1":
+        raise ValueError("certificates of objective perturbation are for rows in an ℓ₁ ball")
+    return laplace_norm(block.size, gamma) * block.radius
