@@ -42,7 +42,7 @@ GOOD = {
     ],
     "all sorts": [[31, None, "a", b"F", True, 0], ["47", 2.5, 3, None, "no", "yes"], [np.nan, "9", 3.0, "M", 1, b"0"]],
 }
-EXAMPLES = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 task = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 
 

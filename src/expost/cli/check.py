@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     "Count the cells of a file that do not fit its schema. The counts come from single rows and are not private: they "
-    "are for the curator alone. Exit status: 0 if the two fit, 2 if a column or a class nearly never does, or on "
-    "an error."
+    "are for the curator alone. Exit status: 0 if the two fit, 2 if a column or a class nearly never does, or an error."
 )
 CURATOR = "For the curator alone: what follows was counted from single rows and is not private. Do not publish it."
 _REPLACED = "\ufffd"  # what stands for bytes that are not in the encoding
