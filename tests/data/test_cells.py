@@ -92,7 +92,7 @@ NO_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("cell", NO_NUMBERS, ids=repr)
+@pytest.mark.parametrize("cell", NO_NUMBERS, ids=lambda cell: type(cell).__name__)
 def test_cells_that_are_not_numbers(cell):
     assert number(cell) is None
     assert np.isnan(numbers([cell, 1.0])).tolist() == [True, False]

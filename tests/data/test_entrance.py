@@ -140,7 +140,6 @@ def test_lists_of_lists_of_one_cell_are_columns():
         ({"a": [1.0]}, ValueError, "not dict"),
         (None, ValueError, "not NoneType"),
     ],
-    ids=str,
 )
 @pytest.mark.parametrize("on_invalid", ["error", "clip"])
 def test_structure_is_public_and_complained_about(values, error, message, on_invalid):

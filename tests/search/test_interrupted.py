@@ -167,9 +167,9 @@ class TestBlackBoxes:
         asked, given = [], {"failure_probability": 0.1, "first": 1e-3, "last": 1.0, "calibration": "tight"}
 
         class Watching(GradientLength):
-            def value(self, hypothesis):
-                asked.append(hypothesis)
-                return super().value(hypothesis)
+            def at_most(self, hypothesis, limit, unit):
+                asked.append(limit)
+                return super().at_most(hypothesis, limit, unit)
 
         watching = Watching(generator.risk, PROBLEM.loss, ROWS.n)
         target = gradient_target(0.05, PROBLEM.regularization)
@@ -180,5 +180,6 @@ class TestBlackBoxes:
         enough = DoublingPlan.of(target=target, sensitivity=measure.fine_grid(theta).effective_sensitivity, **given)
         with pytest.raises(AccuracyNotReached) as refused:
             doubling_search(lambda epsilon: theta, watching, enough, random_state=0)
+        assert len(asked) == enough.rounds
         assert refused.value.release.epsilon == pytest.approx(enough.worst_case)
         assert refused.value.release.epsilon_test > 1.5 * small.tests_after(small.rounds)

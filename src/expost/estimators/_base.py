@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
 from expost.data import Preparation, Rows, resolve_bounds, resolve_feature_bound
-from expost.data.bounds import stated_width
 from expost.data.columns import Column
 from expost.data.entrance import open_column
 from expost.data.fixed_point import ONE
@@ -44,10 +43,11 @@ COUNTED_WIDTH = (
 class AccuracyFirstEstimator(BaseEstimator):
     """Common parts; see the two subclasses."""
 
-    _estimator_loss: Loss
+    _default_loss: Loss
     # Declared here for type checkers; set by the subclasses' constructors, as scikit-learn wants it.
     excess_risk: float | None
     goal: Goal | None
+    loss: Loss | None
     regularization: float
     failure_probability: float
     bounds: Any
@@ -75,7 +75,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
         on_invalid: Any = self.on_invalid
-        rows = open_features(self, X, reset=True, on_invalid=on_invalid, width=stated_width(self.bounds))
+        rows = open_features(self, X, reset=True, on_invalid=on_invalid, bounds=self.bounds)
         target, dimensions = open_column(y, on_invalid=on_invalid)
         if dimensions == 2:
             warnings.warn(
@@ -87,6 +87,16 @@ class AccuracyFirstEstimator(BaseEstimator):
         if len(rows) != len(target):
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(rows), len(target)]}")
         return rows, target
+
+    @property
+    def _estimator_loss(self) -> Loss:
+        """What is minimised: the caller's loss, if it is one for such targets."""
+        if self.loss is None:
+            return self._default_loss
+        if not isinstance(self.loss, Loss) or self.loss.labels != self._default_loss.labels:
+            kind = "real targets" if self._default_loss.labels == "real" else "labels"
+            raise ValueError(f"loss must be a Loss for {kind}, see expost.erm; got {self.loss!r}")
+        return self.loss
 
     def _forget(self) -> None:
         """Drop an earlier fit, so that a refused one does not leave its predecessor's model behind."""
@@ -293,14 +303,3 @@ def _describe(
         claims=(*release.claims, *claims),
         not_covered=(*release.not_covered, *not_covered),
     )
-
-
-def reject_fit_parameters(name: str, given: dict[str, Any]) -> None:
-    """Raise for anything but X and y in ``fit``, saying why weights are not taken."""
-    if "sample_weight" in given:
-        raise ValueError(
-            f"{name} does not take sample_weight: a weighted row would count for more than one row in the privacy "
-            f"guarantee. Fit without it"
-        )
-    if given:
-        raise TypeError(f"{name}.fit() got unexpected keyword argument(s) {sorted(given)}")

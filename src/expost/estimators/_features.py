@@ -8,14 +8,15 @@ import numpy as np
 import pyarrow as pa
 from sklearn.utils.validation import validate_data
 
+from expost.data.bounds import stated_width
 from expost.data.entrance import OnInvalid, open_rows
 from expost.data.tables import RawRows
 
-__all__ = ["open_features"]
+__all__ = ["open_features", "reject_fit_parameters"]
 
 
 def open_features(
-    estimator: Any, X: Any, *, reset: bool, on_invalid: OnInvalid = "error", width: int | None = None
+    estimator: Any, X: Any, *, reset: bool, on_invalid: OnInvalid = "error", bounds: Any = None
 ) -> RawRows:
     """Let X in, and set or check ``n_features_in_`` and ``feature_names_in_`` of an estimator.
 
@@ -25,8 +26,10 @@ def open_features(
     X : array-like of shape (n, p)
     reset : bool
         Set the attributes (``fit``) or check against them (everything else).
-    on_invalid, width
+    on_invalid
         As in :func:`~expost.data.entrance.open_rows`.
+    bounds
+        What the caller stated, which may say how many columns there are.
 
     Returns
     -------
@@ -43,7 +46,7 @@ def open_features(
     >>> nothing.feature_names_in_
     array(['age'], dtype=object)
     """
-    rows = open_rows(X, on_invalid=on_invalid, width=width)
+    rows = open_rows(X, on_invalid=on_invalid, width=stated_width(bounds))
     for amount, what in ((rows.n, "sample(s)"), (rows.width, "feature(s)")):
         if amount < 1:
             raise ValueError(
@@ -61,3 +64,14 @@ def _without_cells(X: Any, rows: RawRows) -> Any:
     if rows.names is not None or hasattr(X, "__dataframe__"):
         return X
     return np.broadcast_to(0.0, (rows.n, rows.width))
+
+
+def reject_fit_parameters(name: str, given: dict[str, Any]) -> None:
+    """Raise for anything but X and y in ``fit``, saying why weights are not taken."""
+    if "sample_weight" in given:
+        raise ValueError(
+            f"{name} does not take sample_weight: a weighted row would count for more than one row in the privacy "
+            f"guarantee. Fit without it"
+        )
+    if given:
+        raise TypeError(f"{name}.fit() got unexpected keyword argument(s) {sorted(given)}")

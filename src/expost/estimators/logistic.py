@@ -14,8 +14,9 @@ from sklearn.base import ClassifierMixin
 from expost.data import Rows
 from expost.data.columns import Column, labels_array
 from expost.data.tables import RawRows
-from expost.erm.losses import LogisticLoss
-from expost.estimators._base import AccuracyFirstEstimator, reject_fit_parameters
+from expost.erm.losses import LogisticLoss, Loss
+from expost.estimators._base import AccuracyFirstEstimator
+from expost.estimators._features import reject_fit_parameters
 from expost.exceptions import InferredClassesWarning
 from expost.goals import Goal
 
@@ -41,6 +42,8 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     goal : ErrorRate or RelativeExcessRisk, default=None
         A target of another kind: the share of rows misclassified, or the fraction that may remain of the null model's
         excess risk.
+    loss : Loss, default=None
+        Another loss of labels, :class:`expost.erm.SmoothedHingeLoss` say; the logistic loss by default.
     regularization, failure_probability, bounds, feature_bound
         As in :class:`~expost.AccuracyFirstRidge`.
     classes : (negative, positive), default=None
@@ -83,13 +86,14 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     (True, True)
     """
 
-    _estimator_loss = LogisticLoss()
+    _default_loss = LogisticLoss()
 
     def __init__(
         self,
         *,
         excess_risk: float | None = None,
         goal: Goal | None = None,
+        loss: Loss | None = None,
         regularization: float = 0.01,
         failure_probability: float = 0.1,
         bounds: Any = None,
@@ -110,6 +114,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     ) -> None:
         self.excess_risk = excess_risk
         self.goal = goal
+        self.loss = loss
         self.regularization = regularization
         self.failure_probability = failure_probability
         self.bounds = bounds

@@ -11,8 +11,9 @@ from sklearn.base import RegressorMixin
 from expost.data import Rows, resolve_target_bounds
 from expost.data.columns import Column
 from expost.data.tables import RawRows
-from expost.erm.losses import SquaredLoss
-from expost.estimators._base import AccuracyFirstEstimator, reject_fit_parameters
+from expost.erm.losses import Loss, SquaredLoss
+from expost.estimators._base import AccuracyFirstEstimator
+from expost.estimators._features import reject_fit_parameters
 from expost.goals import Goal
 
 
@@ -36,6 +37,8 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     goal : MeanSquaredError or RelativeExcessRisk, default=None
         A target of another kind: the mean squared error in squared units of the target, or the fraction that may remain
         of the null model's excess risk.
+    loss : Loss, default=None
+        Another loss of real targets, :class:`expost.erm.HuberLoss` say; the squared loss by default.
     regularization : float, default=0.01
         λ, in scaled units; ``release_.preparation`` states the weight of each column in the caller's.
     failure_probability : float, default=0.1
@@ -119,13 +122,14 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     (2,)
     """
 
-    _estimator_loss = SquaredLoss()
+    _default_loss = SquaredLoss()
 
     def __init__(
         self,
         *,
         excess_risk: float | None = None,
         goal: Goal | None = None,
+        loss: Loss | None = None,
         regularization: float = 0.01,
         failure_probability: float = 0.1,
         bounds: Any = None,
@@ -148,6 +152,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     ) -> None:
         self.excess_risk = excess_risk
         self.goal = goal
+        self.loss = loss
         self.regularization = regularization
         self.failure_probability = failure_probability
         self.bounds = bounds

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from expost.data.bounds import Bounds, resolve_bounds, stated_width
+from expost.data.bounds import Bounds, resolve_bounds
 from expost.data.entrance import open_rows
 from expost.estimators._features import open_features
 
@@ -82,7 +82,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         >>> PublicBoundsScaler(bounds=1).fit([[0.0, 0.0]]).bounds_
         Bounds(lower=(-1.0, -1.0), upper=(1.0, 1.0))
         """
-        open_features(self, X, reset=True, on_invalid="clip", width=stated_width(self.bounds))
+        open_features(self, X, reset=True, on_invalid="clip", bounds=self.bounds)
         bounds = resolve_bounds(self.bounds, self.n_features_in_, getattr(self, "feature_names_in_", None))
         if bounds is None:
             raise ValueError("pass bounds=(lower, upper) or another form of bounds; they are never read off the data")
@@ -106,7 +106,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         array([[1.5]])
         """
         check_is_fitted(self)
-        rows = open_features(self, X, reset=False, on_invalid="clip", width=self.n_features_in_)
+        rows = open_features(self, X, reset=False, on_invalid="clip", bounds=self.bounds_)
         return self.bounds_.scale(rows.floats(slice(None)), clip=self.clip)
 
     def inverse_transform(self, X: Any) -> npt.NDArray[np.float64]:

@@ -31,7 +31,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 _STEP = 0.25
 _CUT = 40.0  # |b| beyond this (probability e⁻⁴⁰ each) is accounted for separately
@@ -62,6 +61,8 @@ def _cvar(p: int, along: float, regularization: float, gamma: float) -> float:
         """Return, for every value of the rest, the |b₁| beyond which 2X₁ exceeds t."""
         return np.asarray(np.sqrt(np.maximum(t - rest, 0.0) / head))
 
+    from scipy import optimize  # here, because it takes longer to import than most searches take
+
     # any t gives a bound; the best one is the quantile
     top = head * (math.log(1 / gamma) + 1) ** 2 + float(rest[-1])
     t = float(optimize.brentq(lambda t: float(law @ np.exp(-size(t))) - gamma, 0.0, top, xtol=1e-6 * top))
@@ -87,12 +88,12 @@ def _square_sum(count: int) -> tuple[NDArray[np.float64], float, float, float]:
     slopes = np.concatenate([[-1.0], np.diff(overshoots) / _STEP, [0.0]])
     # the sum concentrates near 2·count with spread √(20·count)
     reach = 2.0 * count + 40.0 * math.sqrt(20.0 * count) + 2.0 * _CUT**2
-    law = _power(np.diff(slopes), count, math.ceil(reach / _STEP))
+    law = convolved_power(np.diff(slopes), count, math.ceil(reach / _STEP))
     missed = count * math.exp(-_CUT) * 2 * (_CUT + 1)
     return law, missed, max(0.0, 1.0 - float(law.sum())), 1e-13 * (count + 1)
 
 
-def _power(law: NDArray[np.float64], count: int, size: int) -> NDArray[np.float64]:
+def convolved_power(law: NDArray[np.float64], count: int, size: int) -> NDArray[np.float64]:
     """Return the law of a sum of independent copies, cut to ``size`` values (by repeated squaring)."""
     result, base = np.array([1.0]), law
     while count:

@@ -37,7 +37,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 _STEP = 0.01
 _KNOWN = 1.54  # from here on no tail of T is above that of χ²₁
@@ -68,6 +68,8 @@ def _quantile(p: int, along: float, regularization: float, gamma: float) -> floa
     def above(q: float) -> float:
         """Return a bound on P(X > q)."""
         return float(masses @ special.gammaincc(p, np.sqrt(q / half))) + beyond_rank_one(q / (2 * regularization))
+
+    from scipy import optimize  # here, because it takes longer to import than most searches take
 
     low = 0.5 * regularization * float(special.gammainccinv(p, gamma)) ** 2
     top = 0.5 * (along + regularization) * float(special.gammainccinv(p, gamma * 1e-3)) ** 2
