@@ -29,7 +29,7 @@ WRONG = {
     "unknown method": ([*REGRESSION, *QUICK, "--method", "guess"], "--method: invalid choice"),
     "unknown option": ([*REGRESSION, *QUICK, "--epsilon", "1"], "unrecognized arguments: --epsilon"),
     "abbreviated option": ([*REGRESSION, "--excess", "1"], "unrecognized arguments: --excess"),
-    "no target": (["--task", "regression", *QUICK], "required: --target"),
+    "no target": (["--task", "regression", *QUICK], "--schema is required, or --target and --task"),
     "no bounds": ([*PLAIN, *TARGET, *QUICK], "bounds must be given"),
     "no target bounds": ([*PLAIN, *BOUNDS, *QUICK], "exactly one of target_bound"),
     "bounds the wrong way": ([*PLAIN, *TARGET, *QUICK, "--bounds", "1", "-1e3"], "strictly below"),

@@ -82,7 +82,7 @@ class ObjectiveCertificate:
             epsilon = needed
         else:
             raise TargetUnreachable("excess_risk is below what floating point can promise; ask for a larger one")
-        if shot.epsilon > budget:
+        if shot.epsilon > budget and excess_risk < problem.loss.null_value:
             rows = math.ceil(problem.n * shot.epsilon / budget * 1.05)
             raise TargetUnreachable(
                 f"at n = {problem.n} this excess risk costs epsilon = {shot.epsilon:.4g}, more than max_epsilon = "
@@ -94,10 +94,18 @@ class ObjectiveCertificate:
     @property
     def worst_case(self) -> float:
         """What it costs, whatever the rows."""
-        return self.shot.epsilon
+        return 0.0 if self.free else self.shot.epsilon
+
+    @property
+    def free(self) -> bool:
+        """Whether θ = 0 meets the target whatever the rows: min L ≥ 0, and L(0) is at most what a row costs there."""
+        return self.excess_risk >= self.problem.loss.null_value
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
-        """Draw it."""
+        """Draw it; nothing is drawn or charged where θ = 0 meets the target whatever the rows."""
+        if self.free:
+            account.reasons.append("the null model meets the target whatever the rows: nothing was looked at")
+            return account.released(np.zeros(self.problem.p))
         theta = self.shot.draw(generator.rows.perturbed, np.zeros(self.problem.p), source)
         account.generation = add_losses(account.generation, self.shot.epsilon)
         account.reasons.append(
