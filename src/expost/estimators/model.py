@@ -159,7 +159,9 @@ class AccuracyFirstModel(BaseEstimator):
         request = self._request(schema, encoding, rows.n)
         plan = settle(request)
         if clip:
-            plan = CheckedPlan(plan, encoding.readable(table), schema.target, rows.n, request.budget)
+            tallies, target = encoding.tallies(table)
+            columns = tuple(tally.readable for tally in tallies)
+            plan = CheckedPlan(plan, columns, target.readable, rows.n, request.budget)
         release = released(
             carry_out(
                 request,
@@ -204,7 +206,7 @@ class AccuracyFirstModel(BaseEstimator):
         geometry = cheapest_geometry(encoding)
         start = ChainPlan(goal, goal.chain(), geometry, n, 0.1, budget)
         problem = Problem.of(
-            start.settings.loss, n=n, p=len(encoding.names), regularization=start.shot(start.start).lam
+            start.settings.loss, n=n, p=len(encoding.names), regularization=min(start.shot(start.start).lam, 1e15)
         )
         return Request(
             problem,

@@ -112,7 +112,8 @@ class Shot:
         p = self.geometry.columns
         moved = 2.0 * math.sqrt(p) * self.errors.distance
         unit = public_grid(max(moved / p, self.solver_part * self.typical / self.lam / p * 2.0**-20))
-        grid = Grid(unit, grid_sensitivity(moved, unit, p))
+        # one unit more: the exact minimiser in between is on no grid, so the sum of two moves need not be whole
+        grid = Grid(unit, grid_sensitivity(moved, unit, p) + 1)
         scale = self.solver_part * self.typical / self.lam / math.sqrt(2.0 * p)
         return grid, max(grid.effective_sensitivity / scale, _LEAST_SOLVER * self.epsilon_noise)
 

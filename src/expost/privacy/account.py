@@ -53,9 +53,9 @@ class Account:
         """Everything spent so far."""
         return add_losses(self.probe, self.test, self.generation)
 
-    def after(self, generation: float) -> float:
-        """Return what the total becomes once that much more goes to generation, rounded as it will be then."""
-        return add_losses(self.probe, self.test, add_losses(self.generation, generation))
+    def after(self, generation: float = 0.0, test: float = 0.0) -> float:
+        """Return what the total becomes once that much more is booked, rounded as it will be then."""
+        return add_losses(self.probe, add_losses(self.test, test), add_losses(self.generation, generation))
 
     def released(self, hypothesis: Any, **details: Any) -> Release:
         """Return the release of a hypothesis."""

@@ -38,6 +38,7 @@ _FLOOR = 0.8  # the best model is taken to miss nothing beyond this part of ``st
 _LEAST, _MOST = 2.0, 4.0  # from one level to the next
 _RETEST = 0.6  # a second look at the same model may cost this part of the next level
 _SURELY = 2.0  # a second look is calibrated to fail with probability e^−2 if the first was right
+_NOTHING = 1e-30  # x where nothing can be afforded: its cost is above what is left, and no number is zero
 _WORTH = 1.3  # what is left of the budget is spent on a last level if it is that many times the last one
 
 
@@ -87,13 +88,14 @@ class ChainPlan:
         return min(self.settings.start * self.geometry.scale, self._affordable(self.budget, 0.0))
 
     def _affordable(self, left: float, center_norm: float) -> float:
-        """Return the largest x whose model and test cost no more than what is left."""
+        """Return the largest x whose model and test cost no more than what is left; next to nothing if none does."""
         room = left * (1 - 1e-9) / (1 + self.settings.test_part)
         low, high = 0.0, self.n / self.geometry.noise * room / self.settings.loss.lipschitz(math.inf)
+        high = max(high, _NOTHING)
         for _ in range(60):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if self.shot(middle, center_norm).epsilon <= room else (low, middle)
-        return low
+        return max(low, _NOTHING)
 
     def _require_possible(self) -> None:
         """Refuse a goal that not even a perfect model could be shown to meet."""
@@ -130,11 +132,11 @@ class _Chain:
         while True:
             shot = plan.shot(x, float(np.linalg.norm(self.theta)))
             test = plan.settings.test_part * shot.epsilon
-            if add_losses(self.account.total, shot.epsilon, test) > plan.budget:
+            if self.account.after(shot.epsilon, test) > plan.budget:
                 x = plan._affordable(plan.budget - self.account.total, float(np.linalg.norm(self.theta)))
                 shot = plan.shot(x, float(np.linalg.norm(self.theta)))
                 test = plan.settings.test_part * shot.epsilon
-                over = add_losses(self.account.total, shot.epsilon, test) > plan.budget
+                over = self.account.after(shot.epsilon, test) > plan.budget
                 if over or shot.epsilon < _WORTH * last:
                     return self._refused()
             last = shot.epsilon
@@ -168,7 +170,7 @@ class _Chain:
         goal, n = self.plan.goal, self.plan.n
         tail = math.log(1 / (2 * self._gamma())) + _SURELY
         epsilon = goal.shortfall_sensitivity(n) * tail / -noisy
-        if epsilon > most or add_losses(self.account.total, epsilon) > self.plan.budget:
+        if epsilon > most or self.account.after(test=epsilon) > self.plan.budget:
             return False
         return self._ask(theta, epsilon)[0]
 

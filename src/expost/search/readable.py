@@ -9,7 +9,7 @@ probability of at most e⁻⁶, and one that does not is refused most likely.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +28,14 @@ _SOME = 0.15  # of the cells of every column are readable
 
 @dataclass(frozen=True, repr=False)
 class CheckedPlan:
-    """A plan that first looks whether the table fits; the counts are private."""
+    """A plan that first looks whether the table fits.
+
+    ``columns`` are the readable cells of each column and ``labels`` the readable targets; these counts are private.
+    """
 
     plan: Plan
-    counts: Mapping[str, int]
-    target: str
+    columns: Sequence[int]
+    labels: int
     n: int
     budget: float
 
@@ -58,12 +61,10 @@ class CheckedPlan:
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Look, and go on if the table fits."""
-        labels = [count for name, count in self.counts.items() if _of_target(name, self.target)]
-        columns = [count for name, count in self.counts.items() if not _of_target(name, self.target)]
         noise = discrete_laplace(_EACH / self.n, 1, 2, random_state=source)
         account.probe = add_losses(account.probe, self.cost)
-        known = sum(labels) + int(noise[0])
-        fewest = min(columns, default=self.n) + int(noise[1])
+        known = self.labels + int(noise[0])
+        fewest = min(self.columns, default=self.n) + int(noise[1])
         if known < _ENOUGH * self.n:
             account.reasons.append(
                 f"hardly enough rows have a target that the schema knows (about {max(0, known):,} of {self.n:,}): is a "
@@ -78,7 +79,3 @@ class CheckedPlan:
             return account.refused()
         account.reasons.append(f"the table fits its schema, counted for epsilon = {self.cost:.2g}")
         return self.plan.search(generator, account, source)
-
-
-def _of_target(name: str, target: str) -> bool:
-    return name == target or name.startswith(f"{target}=")
