@@ -26,15 +26,23 @@ def number(name: str, value: Any) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
-    if math.isnan(value):
+    if math.isnan(_float(value)):
         raise ValueError(f"{name} must be a number, got NaN")
-    return float(value)
+    return _float(value)
+
+
+def _float(value: Any) -> float:
+    """Return a real number as a float; one that is too large for it is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def positive(name: str, value: Any) -> float:
     """Return a positive finite number as a float."""
     real = isinstance(value, Real) and not isinstance(value, bool)
-    if not (real and 0 < float(value) < math.inf):
+    if not (real and 0 < _float(value) < math.inf):
         raise ValueError(f"{name} must be a positive finite number, got {value!r}")
     return float(value)
 
@@ -48,7 +56,7 @@ def share(name: str, value: Any, *, end: float = 1.0) -> float:
     0.25
     """
     real = isinstance(value, Real) and not isinstance(value, bool)
-    if not real or not 0 < float(value) < end:
+    if not real or not 0 < _float(value) < end:
         what = "a positive finite number" if math.isinf(end) else f"a number strictly between 0 and {end:g}"
         raise ValueError(f"{name} must be {what}, got {value!r}")
     return float(value)

@@ -140,7 +140,8 @@ class Spending:
         try:
             return self.guard(work, twice=False) if twice else work(self)
         except BaseException as error:
-            raise self._carrying(error) from None
+            carrying = self._carrying(error)
+        raise carrying  # out here: raised inside, it would carry the original, and its text, as its context
 
     def _carrying(self, error: BaseException) -> BaseException:
         if isinstance(error, AccuracyNotReached | SearchInterrupted) or self.release.epsilon == 0:

@@ -172,7 +172,7 @@ def doubling_search(
 
     def work(spending: Spending) -> Release:
         account = Account("doubling", plan.worst_case, source.secure)
-        spending.release = account.interrupted()
+        spending.release = account.interrupted().with_details(claims=(CALLER_CLAIM,))
         spending.release = release = doubled(mechanism, measure, plan, project, account, source, claims=(CALLER_CLAIM,))
         return released(release)
 
