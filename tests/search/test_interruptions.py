@@ -15,6 +15,7 @@ import pytest
 import expost
 from expost import (
     AccuracyFirstLogisticRegression,
+    AccuracyFirstModel,
     AccuracyFirstRidge,
     AccuracyNotReached,
     ErrorRate,
@@ -59,6 +60,14 @@ def logistic(**options):
     ).fit(X, X @ [1.0, -0.8] > 0)
 
 
+def chain(**options):
+    a = np.random.default_rng(0).uniform(0, 1, N)
+    schema = {"target": "y", "classes": [False, True], "columns": {"a": {"bounds": [0, 1]}}}
+    return lambda source: AccuracyFirstModel(
+        schema, max_epsilon=5.0, on_invalid="clip", random_state=source, **options
+    ).fit({"a": a, "y": a > 0.4})
+
+
 FITS = {
     "certified": ridge(excess_risk=0.05),
     "refused": ridge(excess_risk=0.005, max_epsilon=1.0),
@@ -68,6 +77,7 @@ FITS = {
     "doubling": logistic(excess_risk=0.3, method="doubling"),
     "certified output": logistic(excess_risk=0.1),
     "fixed": ridge(method="fixed", max_epsilon=1.0),
+    "chain": chain(goal=ErrorRate(0.3)),
 }
 
 

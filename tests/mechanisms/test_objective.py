@@ -1,0 +1,242 @@
+"""Objective perturbation: the density of what is released, exactly, on neighbouring data sets.
+
+b and θ̂ determine each other, so the density of θ̂ is that of b = −G(θ̂) times |det ∂G(θ̂)|: no sampling is needed to try
+to refute the theorem, and each way to get it wrong is caught.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from expost import ExcessRisk, TargetUnreachable
+from expost.data import Rows
+from expost.data.fixed_point import ONE
+from expost.erm import HuberLoss, LogisticLoss, Problem, SmoothedHingeLoss, SquaredLoss
+from expost.erm.capped_logistic import CappedLogisticLoss
+from expost.erm.geometry import Block, Geometry, l1_ball, l2_ball
+from expost.erm.measures import to_grid
+from expost.mechanisms import ObjectivePerturbation, mechanism_for
+from expost.mechanisms.objective import ObjectiveRows, Shot
+from expost.noise import SeededSource
+from expost.search import run_search
+from tests.helpers import RARE, logistic_rows
+
+ORDERS = {"box": np.inf, "l1": 1, "l2": 2}
+LOSSES = [CappedLogisticLoss(0.5), CappedLogisticLoss(0.3), LogisticLoss(), HuberLoss(0.25), SmoothedHingeLoss(0.5)]
+HALF = 1 / math.sqrt(2)
+SHAPES = {
+    1: [l1_ball(1)],
+    2: [
+        l1_ball(2),
+        l2_ball(2),
+        Geometry((Block(2, "box", HALF),), 1.0, "box"),
+        Geometry((Block(1, "box", HALF), Block(1, "l1", HALF)), 1.0, "blocks"),
+    ],
+}
+
+
+def log_density(shot: Shot, weights, x, y, theta, center) -> float:
+    """ln of the density of θ̂ at a point, up to a constant that no data set changes."""
+    u = x @ theta
+    b = -(shot.loss.derivative(u, y) @ x + shot.n * shot.lam * (theta - center))
+    jacobian = (x.T * shot.loss.second_derivative(u, y)) @ x + shot.n * shot.lam * np.eye(theta.size)
+    total, place = float(np.linalg.slogdet(jacobian)[1]), 0
+    for block, weight in zip(shot.geometry.blocks, weights, strict=True):
+        total -= weight * float(np.linalg.norm(b[place : place + block.size], ord=ORDERS[block.norm]))
+        place += block.size
+    return total
+
+
+def extreme_row(rng, geometry: Geometry) -> np.ndarray:
+    """A row as long as the shape allows, in a random or an extreme direction."""
+    parts = []
+    for block in geometry.blocks:
+        v = rng.normal(size=block.size) if rng.random() < 0.5 else rng.choice([-1.0, 1.0], block.size)
+        v = np.eye(block.size)[rng.integers(block.size)] if rng.random() < 0.3 else v
+        parts.append(v * (block.radius / np.linalg.norm(v, ord=ORDERS[block.norm])))
+    row = np.concatenate(parts)
+    return row / max(1.0, float(np.linalg.norm(row)))
+
+
+def worst_ratio(shot: Shot, weights=None, other: Shot | None = None, tries: int = 400, seed: int = 0) -> float:
+    """The largest log ratio of densities over random and extreme neighbours and points."""
+    rng, p, worst = np.random.default_rng(seed), shot.geometry.columns, 0.0
+    weights = shot.geometry.weights(shot.epsilon_noise, shot.slope) if weights is None else weights
+    for _ in range(tries):
+        x = np.array([extreme_row(rng, shot.geometry) * rng.choice([0.0, 1.0]) for _ in range(shot.n)])
+        x[0] = extreme_row(rng, shot.geometry)
+        y = rng.choice([-1.0, 1.0], shot.n)
+        x2, y2 = x.copy(), y.copy()
+        x2[0] = rng.choice([-1.0, 1.0]) * x[0] if rng.random() < 0.6 else extreme_row(rng, shot.geometry)
+        y2[0] = rng.choice([-1.0, 1.0])
+        theta = rng.normal(size=p) * 10.0 ** rng.uniform(-6, 1)
+        if rng.random() < 0.5:  # just beside a kink
+            theta += x[0] * (y[0] * (1 + 1e-9) - theta @ x[0]) / (x[0] @ x[0]) * rng.choice([1.0, 1.0 - shot.slope])
+        center = theta + rng.normal(size=p) * 10.0 ** rng.uniform(-2, 3)
+        one = log_density(shot, weights, x, y, theta, center)
+        two = log_density(other or shot, weights, x2, y2, theta, center)
+        worst = max(worst, abs(one - two))
+    return worst
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("p", [1, 2])
+def test_the_density_moves_by_noise_and_jacobian_at_most(loss, p):
+    for k, geometry in enumerate(SHAPES[p]):
+        for n, epsilon, lam in ((1, 0.5, 0.05), (3, 0.1, 0.3), (2, 2.0, 1e-4)):
+            shot = Shot(loss, geometry, n, epsilon, lam)
+            worst = worst_ratio(shot, tries=150, seed=k)
+            bound = Fraction(epsilon) + Fraction(shot.jacobian)
+            assert worst <= float(bound) * (1 + 1e-9)
+            assert worst > 0.4 * epsilon
+
+
+def at_the_corner(shot: Shot, weights=None) -> float:
+    """The pair that uses up the whole bound: the same row with the other label, one of them bent and one straight."""
+    weights = shot.geometry.weights(shot.epsilon_noise, shot.slope) if weights is None else weights
+    x, theta, center = np.ones((1, 1)), np.array([1e-9]), np.array([-1e6])
+    one = log_density(shot, weights, x, np.array([1.0]), theta, center)
+    return one - log_density(shot, weights, x, np.array([-1.0]), theta, center)
+
+
+def test_the_bound_is_attained_and_every_part_of_it_is_needed():
+    shot = Shot(CappedLogisticLoss(0.5), l1_ball(1), 1, 0.4, 0.05)
+    assert at_the_corner(shot) == pytest.approx(0.4 + shot.jacobian, rel=1e-6)
+    assert at_the_corner(shot) > 1.5 * shot.epsilon_noise  # the Jacobian forgotten
+    halved = shot.geometry.weights(shot.epsilon_noise, shot.slope / 2)
+    assert at_the_corner(shot, halved) > 1.1 * (0.4 + shot.jacobian)  # the slope halved
+    bent = dataclasses.replace(shot, lam=shot.lam * 2)
+    assert worst_ratio(shot, other=bent) > 2 * (0.4 + shot.jacobian)  # λ read off the data
+    other_center = worst_ratio(dataclasses.replace(shot, n=3), tries=100)
+    assert other_center <= 0.4 + shot.jacobian
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_without_the_jacobian_the_ratio_exceeds_the_noise(loss):
+    shot = Shot(loss, l2_ball(2), 1, 0.05, 1e-3)
+    assert worst_ratio(shot) > 1.5 * shot.epsilon_noise
+    assert shot.jacobian >= math.log1p(loss.curvature / 1e-3)
+
+
+class Rough(Shot):
+    """A shot whose solver is off by a twentieth, so that what covers it can be seen."""
+
+    @property
+    def errors(self):
+        return SimpleNamespace(distance=0.05)
+
+
+def solver_ratio(shot: Shot, epsilon_solver: float) -> float:
+    """The largest log ratio of what is released, in one dimension, by an adversary who moves every minimiser by d."""
+    theta = np.linspace(-6, 6, 24_001)
+    weights, center = shot.geometry.weights(shot.epsilon_noise, shot.slope), np.zeros(1)
+    grid, _ = shot._solver
+    d = shot.errors.distance
+    places, laws = np.arange(-300, 301) / 20.0 / grid.unit, []
+    for label, moved in ((1.0, d), (-1.0, -d)):
+        rows = np.ones((shot.n, 1)), np.array([label, *[1.0] * (shot.n - 1)])
+        mass = np.exp([log_density(shot, weights, *rows, np.array([t]), center) for t in theta[::40]])
+        mass = np.interp(theta, theta[::40], mass)
+        found = np.rint((theta + moved) / grid.unit)
+        rate = epsilon_solver / grid.units
+        laws.append([float(mass @ np.exp(-rate * np.abs(o - found))) / mass.sum() for o in np.rint(places)])
+    return float(np.abs(np.log(laws[0]) - np.log(laws[1])).max())
+
+
+def test_the_solver_is_covered_by_its_noise():
+    shot = Rough(LogisticLoss(), l1_ball(1), 4, 0.3, 2.0, solver_part=0.1)
+    grid, epsilon = shot._solver
+    assert grid.effective_sensitivity >= 2 * 0.05
+    assert epsilon > shot.epsilon_noise + shot.jacobian  # so that it is what counts
+    assert 0.5 * epsilon < solver_ratio(shot, epsilon) <= shot.epsilon
+    assert solver_ratio(shot, 2.5 * epsilon) > shot.epsilon  # noise too small for what it covers
+
+
+@pytest.mark.parametrize("p", [1, 2, 30])
+@pytest.mark.parametrize("lam", [1e-6, 1.0, 1e6])
+def test_the_grid_covers_two_moves_and_two_roundings(p, lam):
+    """From the point found to the exact minimiser, which is on no grid, and back: real numbers, so nothing is whole."""
+    for n in (10, 10**6):
+        for epsilon in (1e-12, 1e-9, 1e-4, 10.0):
+            for part in (1e-3, 1.5e-4):
+                shot = Shot(HuberLoss(0.25), l1_ball(p), n, epsilon, lam, 3.0, part)
+                grid, cost = shot._solver
+                unit = Fraction(grid.unit)
+                moves = 2 * Fraction(math.sqrt(p)) * Fraction(shot.errors.tolerance) / Fraction(lam)
+                assert moves + p * unit <= grid.units * unit
+                assert math.frexp(grid.unit)[0] == 0.5
+                assert cost > 0
+
+
+def test_costs_add_up():
+    for epsilon in np.geomspace(1e-6, 10, 40):
+        shot = Shot(CappedLogisticLoss(0.5), l2_ball(5), 5000, float(epsilon), 0.01)
+        exact = sum(map(Fraction, (shot.epsilon_noise, shot.jacobian, shot.epsilon_solver)))
+        assert exact <= Fraction(shot.epsilon) <= exact * (1 + Fraction(1, 2**50))
+        assert Fraction(shot.jacobian) >= Fraction(math.log1p(0.25 / (5000 * 0.01)))
+
+
+def small_rows(n=400, p=3, seed=0) -> Rows:
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, (n, p)) / math.sqrt(p)
+    y = np.where(x @ np.arange(1, p + 1) + 0.1 * rng.normal(size=n) > 0, ONE, -ONE).astype(np.int32)
+    return Rows(np.trunc(x * ONE).astype(np.int32), y, norm="l2")
+
+
+def test_the_release_is_a_multiple_of_the_public_unit_and_settles_with_little_noise():
+    rows = ObjectiveRows(small_rows(), LogisticLoss())
+    shot = Shot(LogisticLoss(), l2_ball(3), 400, 1.0, 0.05)
+    unit = shot._solver[0].unit
+    drawn = [shot.draw(rows.perturbed, np.zeros(3), SeededSource(seed)) for seed in range(5)]
+    for theta in drawn:
+        assert all((Fraction(value) / Fraction(unit)).denominator == 1 for value in theta.tolist())
+    assert np.ptp([theta[0] for theta in drawn]) > 0.01
+    quiet = dataclasses.replace(shot, epsilon_noise=1e6)
+    calm = [quiet.draw(rows.perturbed, np.zeros(3), SeededSource(seed)) for seed in range(3)]
+    np.testing.assert_allclose(calm[0], calm[1], atol=1e-4)
+    assert np.linalg.norm(calm[0]) > 0.5
+
+
+def test_a_certificate_keeps_its_promise():
+    rows = logistic_rows(2000, 3, 5)
+    problem = Problem.of(LogisticLoss(), n=2000, p=3, regularization=0.05)
+    alpha, gamma, runs = 0.002, 0.2, 300
+    plan = ObjectivePerturbation(l1_ball(3)).certificate(
+        SimpleNamespace(problem=problem, failure_probability=gamma, budget=math.inf), alpha, automatic=True
+    )
+    prepared = ObjectiveRows(rows, problem.loss)
+
+    def missed(shot: Shot) -> int:
+        source, count = SeededSource(11), 0
+        for _ in range(runs):
+            theta = shot.draw(prepared.perturbed, np.zeros(3), source)
+            u = prepared.objective.predictions(to_grid(theta, float(np.abs(theta).max()), norm="l2"))
+            gradient = prepared.objective.mean_gradient(u) + 0.05 * theta
+            count += float(gradient @ gradient) > 2 * 0.05 * alpha
+        return count
+
+    worst = stats.binom.isf(RARE, runs, gamma)  # a false alarm in a million
+    assert missed(plan.shot) <= worst
+    assert missed(dataclasses.replace(plan.shot, epsilon_noise=plan.shot.epsilon_noise / 2)) > worst
+    release = run_search(rows, problem, ExcessRisk(alpha), failure_probability=gamma, random_state=0)
+    assert release.epsilon == plan.worst_case == plan.shot.epsilon
+    with pytest.raises(TargetUnreachable, match="Nothing was spent"):
+        run_search(rows, problem, ExcessRisk(alpha), failure_probability=gamma, max_epsilon=release.epsilon * 0.99)
+
+
+def test_which_mechanism():
+    problem = Problem.of(LogisticLoss(), n=1000, p=3, regularization=0.01)
+    assert mechanism_for(None, problem, excess_risk=True).name == "objective"
+    assert mechanism_for(None, problem).name == mechanism_for("output", problem, excess_risk=True).name == "output"
+    stated = Problem.of(LogisticLoss(), n=1000, p=3, regularization=0.01, radius=1.0)
+    assert mechanism_for(None, stated, excess_risk=True).name == "output"
+    assert mechanism_for(None, problem, excess_risk=True, noise="spherical").name == "output"
+    with pytest.raises(ValueError, match="bounded slope"):
+        ObjectivePerturbation(l1_ball(3)).require(Problem.of(SquaredLoss(), n=9, p=3, regularization=0.1))
