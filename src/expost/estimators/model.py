@@ -268,7 +268,7 @@ def cheapest_geometry(encoding: Encoding) -> Geometry:
     --------
     >>> schema = {"target": "y", "target_bounds": [0, 1], "columns": {"a": {"bounds": [0, 1]}}}
     >>> cheapest_geometry(Encoding(as_schema(schema))).name
-    'Euclidean ball'
+    'blocks'
     """
     s, p = encoding.scale, len(encoding.names)
     block = 1.0 / s
