@@ -135,15 +135,15 @@ class Rough(Shot):
 
 def solver_ratio(shot: Shot, epsilon_solver: float) -> float:
     """The largest log ratio of what is released, in one dimension, by an adversary who moves every minimiser by d."""
-    theta = np.linspace(-6, 6, 24_001)
+    theta = np.linspace(-6, 6, 6001)
     weights, center = shot.geometry.weights(shot.epsilon_noise, shot.slope), np.zeros(1)
     grid, _ = shot._solver
     d = shot.errors.distance
-    places, laws = np.arange(-300, 301) / 20.0 / grid.unit, []
+    places, laws = np.arange(-60, 61) / 4.0 / grid.unit, []
     for label, moved in ((1.0, d), (-1.0, -d)):
         rows = np.ones((shot.n, 1)), np.array([label, *[1.0] * (shot.n - 1)])
-        mass = np.exp([log_density(shot, weights, *rows, np.array([t]), center) for t in theta[::40]])
-        mass = np.interp(theta, theta[::40], mass)
+        mass = np.exp([log_density(shot, weights, *rows, np.array([t]), center) for t in theta[::10]])
+        mass = np.interp(theta, theta[::10], mass)
         found = np.rint((theta + moved) / grid.unit)
         rate = epsilon_solver / grid.units
         laws.append([float(mass @ np.exp(-rate * np.abs(o - found))) / mass.sum() for o in np.rint(places)])
@@ -240,3 +240,27 @@ def test_which_mechanism():
     assert mechanism_for(None, problem, excess_risk=True, noise="spherical").name == "output"
     with pytest.raises(ValueError, match="bounded slope"):
         ObjectivePerturbation(l1_ball(3)).require(Problem.of(SquaredLoss(), n=9, p=3, regularization=0.1))
+
+
+def test_rows_of_another_shape_are_refused():
+    """Noise for an ℓ₁ ball would not hide rows that are only within a Euclidean one."""
+    rows = small_rows(p=4)
+    problem = Problem.of(LogisticLoss(), n=400, p=4, regularization=0.05)
+    assert np.abs(rows.x).sum(axis=1, dtype=np.int64).max() > 1.2 * ONE
+    with pytest.raises(ValueError, match="not of the shape"):
+        run_search(rows, problem, ExcessRisk(0.05), random_state=0)
+    box = Geometry((Block(4, "box", 0.5),), 1.0, "box")
+    for geometry, fits in ((l2_ball(4), True), (box, True), (l1_ball(4), False), (l2_ball(3), False)):
+        mechanism = ObjectivePerturbation(geometry)
+        if fits:
+            assert mechanism.on(rows, problem).rows.n == 400
+        else:
+            with pytest.raises(ValueError, match="not of the shape"):
+                mechanism.on(rows, problem)
+    with pytest.raises(ValueError, match="not of the shape"):
+        ObjectivePerturbation(Geometry((Block(4, "box", 0.4),), 1.0, "box")).on(rows, problem)
+    corner = Rows(np.full((400, 4), ONE // 2, dtype=np.int32), rows.y, norm="l2")
+    assert ObjectivePerturbation(box).on(corner, problem).rows.p == 4
+    v = np.full(4, 0.5)  # such a row with the other label: a shift of 2κ·‖x‖₁ = 4 where 2 was planned for
+    weight = l1_ball(4).weights(0.5, 1.0)[0]
+    assert weight * np.abs(2 * v).sum() > 1.9 * 0.5

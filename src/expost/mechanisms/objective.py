@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from expost.search.request import Plan, Request
 
 _CERTIFIED = 1.5e-4  # solver_part where a bound, not a test, says that the model is good enough
+_SLICE = 65_536  # rows looked at together
 _LEAST_SOLVER = 1e-8  # part of ε that covering the solver costs at least: noise of no cost would be infinite
 
 
@@ -236,4 +237,22 @@ class ObjectivePerturbation(Mechanism):
         """Return the generator for private rows."""
         if isinstance(rows, Sums):
             raise ValueError("objective perturbation needs the rows themselves, not their sums")
+        if not _of_shape(rows, self.geometry):
+            raise ValueError(f"rows are not of the shape that the noise is made for ({self.geometry.name})")
         return ObjectiveGenerator(self, rows, problem)
+
+
+def _of_shape(rows: Rows, geometry: Geometry) -> bool:
+    """Whether no row exceeds its geometry: rows made for it never do, and noise would not hide others."""
+    if geometry.columns != rows.p or geometry.radius < 1.0:
+        return False
+    place = 0
+    for block in geometry.blocks:
+        most = block.radius * ONE * (1.0 + 1e-14)  # a radius is a rounded quotient; weights have room for that
+        for start in range(0, rows.n, _SLICE):
+            part = rows.x[start : start + _SLICE, place : place + block.size].astype(np.float64)
+            lengths = np.linalg.norm(part, ord={"box": np.inf, "l1": 1, "l2": 2}[block.norm], axis=1)
+            if not (lengths <= most).all():
+                return False
+        place += block.size
+    return True

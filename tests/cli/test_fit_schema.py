@@ -1,0 +1,158 @@
+"""``expost fit DATA --schema FILE``: a table, its schema and a goal, end to end."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from expost import AccuracyFirstModel, ErrorRate, Release
+from tests.cli.helpers import call, write
+
+COLUMNS = '[columns]\nhours = { bounds = [0, 80] }\nsector = { categories = ["public", "private"] }\n'
+LABELS = f'target = "income"\nclasses = ["low", "high"]\n{COLUMNS}'
+AMOUNT = f'target = "amount"\ntarget_bounds = [0, 100]\n{COLUMNS}'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    rng, n = np.random.default_rng(0), 3000
+    hours, sector = np.round(rng.uniform(0, 80, n), 2), rng.choice(["public", "private"], n)
+    signal = hours + 10 * (sector == "private") + rng.normal(0, 8, n)
+    amount = np.round(np.clip(signal, 0, 100), 2)
+    income = np.where(signal > 45, "high", "low")
+    made = tmp_path_factory.mktemp("schema")
+    table = pa.table({"hours": hours, "sector": sector, "income": income, "amount": amount})
+    for kind in ("csv", "parquet"):
+        write(made, kind, table)
+    (made / "labels.toml").write_text(LABELS, encoding="utf-8")
+    (made / "amount.toml").write_text(AMOUNT, encoding="utf-8")
+    (made / "wrong.toml").write_text(LABELS.replace("low", "Low"), encoding="utf-8")
+    return made
+
+
+def fit(capsys, folder, *options, schema="labels", data="data.csv", seed=("--seed", "1")):
+    return call(capsys, "fit", folder / data, "--schema", folder / f"{schema}.toml", *seed, *options)
+
+
+@pytest.mark.parametrize(
+    ("schema", "goal", "stated"),
+    [
+        ("labels", ["--error-rate", "0.25"], ("error rate", 0.25)),
+        ("labels", ["--log-loss", "0.55"], ("log loss", 0.55)),
+        ("amount", ["--r2", "0.5"], ("R²", 0.5)),
+        ("amount", ["--mean-squared-error", "300"], ("mean squared error", 300 / 2500)),
+    ],
+)
+def test_released(folder, capsys, schema, goal, stated):
+    said = fit(capsys, folder, *goal, "--json", schema=schema)
+    assert said.status == 0, said.err
+    release = Release.from_json(said.out)
+    assert (release.promise.goal, release.promise.at_most) == (stated[0], pytest.approx(stated[1]))
+    assert list(release.parameters["columns"]) == ["hours", "sector=public", "sector=private", "sector=(missing)"]
+    printed = " ".join(fit(capsys, folder, *goal, schema=schema).out.split())
+    assert " ".join(release.promise.statement.split()) in printed
+    assert f"{release.epsilon:.3g}"[:4] in printed
+
+
+def test_it_is_what_the_estimator_releases_from_any_file(folder, capsys):
+    outs = {
+        fit(capsys, folder, "--error-rate", "0.25", "--json", data=name).out for name in ("data.csv", "data.parquet")
+    }
+    assert len(outs) == 1
+    model = AccuracyFirstModel(folder / "labels.toml", ErrorRate(0.25), random_state=1).fit(folder / "data.csv")
+    assert json.loads(outs.pop()) == json.loads(model.release_.to_json())
+
+
+def test_seeds_and_their_lack(folder, capsys):
+    first, again, other = (
+        fit(capsys, folder, "--error-rate", "0.25", "--json", seed=("--seed", seed)).out for seed in ("1", "1", "2")
+    )
+    assert first == again != other
+    assert json.loads(first)["secure"] is False
+    assert json.loads(fit(capsys, folder, "--error-rate", "0.3", "--json", seed=()).out)["secure"] is True
+
+
+def test_output_and_refusal(folder, capsys, tmp_path):
+    said = fit(
+        capsys, folder, "--error-rate", "0.02", "--max-epsilon", "1.5", "--json", "--output", tmp_path / "r.json"
+    )
+    assert said.status == 3, said.err
+    release = Release.from_json(said.out)
+    assert (release.status, release.hypothesis) == ("refused", None)
+    assert 0 < release.epsilon <= 1.5
+    assert "refused" in said.err
+    assert Release.from_json((tmp_path / "r.json").read_text(encoding="utf-8")) == release
+
+
+def test_a_table_that_does_not_fit(folder, capsys):
+    said = fit(capsys, folder, "--error-rate", "0.25", schema="wrong")
+    assert (said.status, said.out) == (2, "")
+    assert "does not fit the schema" in said.err
+    clipped = fit(capsys, folder, "--error-rate", "0.25", "--on-invalid", "clip", "--json", schema="wrong")
+    assert clipped.status == 3
+    assert Release.from_json(clipped.out).epsilon == pytest.approx(80 / 3000)
+
+
+GOAL = ["--error-rate", "0.25"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "message"),
+    [
+        ("labels", [*GOAL, "--bounds", "0", "1"], "--bounds is stated by the schema"),
+        ("labels", [*GOAL, "--column-bounds", "hours", "0", "1"], "--column-bounds is stated by the schema"),
+        ("labels", [*GOAL, "--target", "income"], "--target is stated by the schema"),
+        ("labels", [*GOAL, "--classes", "low", "high"], "--classes is stated by the schema"),
+        ("amount", ["--r2", "0.5", "--target-bounds", "0", "1"], "--target-bounds is stated by the schema"),
+        ("labels", [], "how good must the model be?"),
+        ("labels", ["--r2", "0.5"], "R2 is for regression"),
+        ("labels", ["--mean-squared-error", "3"], "MeanSquaredError is for regression"),
+        ("amount", GOAL, "ErrorRate is for classification"),
+        ("amount", ["--log-loss", "0.5"], "LogLoss is for classification"),
+        ("labels", ["--excess-risk", "0.1"], "goal must be"),
+        ("labels", ["--error-rate", "1.5"], "at_most"),
+        ("labels", [*GOAL, "--max-epsilon", "1e-12"], "Nothing was spent"),
+        ("missing", GOAL, "there is no schema"),
+    ],
+)
+def test_mistakes(folder, capsys, schema, options, message):
+    said = fit(capsys, folder, *options, schema=schema)
+    assert (said.status, said.out) == (2, "")
+    assert message in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_two_goals_are_one_too_many(folder, capsys):
+    said = fit(capsys, folder, *GOAL, "--log-loss", "0.5")
+    assert said.status == 2
+    assert "not allowed with" in said.err
+
+
+def test_without_a_schema_it_is_asked_for(folder, capsys):
+    said = call(capsys, "fit", folder / "data.csv", *GOAL)
+    assert said.status == 2
+    assert "--schema is required" in said.err
+    for goal in ("--r2", "--log-loss"):
+        said = call(
+            capsys,
+            "fit",
+            folder / "data.csv",
+            "--target",
+            "amount",
+            "--task",
+            "regression",
+            "--target-bounds",
+            "0",
+            "100",
+            "--columns",
+            "hours",
+            "--bounds",
+            "0",
+            "80",
+            goal,
+            "0.5",
+        )
+        assert said.status == 2
