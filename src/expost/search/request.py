@@ -168,6 +168,12 @@ class Request:
             self, goal=goal, failure_probability=failure_probability, max_epsilon=max_epsilon, on_failure="refuse"
         )
 
+    def _about(self, promise: Promise) -> Promise:
+        """Add the problem that a promise is about; where λ changes from level to level it is about none."""
+        if isinstance(self.goal, TestedGoal) and self.mechanism.geometry is not None:
+            return promise
+        return dataclasses.replace(promise, radius=self.problem.radius, regularization=self.problem.regularization)
+
     def details(self, release: Release) -> dict[str, Any]:
         """Return what a release says about itself beside its numbers: method, promise, what is exact or charged."""
         problem, mechanism = self.problem, self.mechanism
@@ -176,11 +182,7 @@ class Request:
         return {
             "method": self.method.name,
             "perturbation": mechanism.name,
-            "promise": dataclasses.replace(
-                self.method.promise(self, release.promise),
-                radius=problem.radius,
-                regularization=problem.regularization,
-            ),
+            "promise": self._about(self.method.promise(self, release.promise)),
             "exact": (
                 *(part for part in mechanism.exact if release.noise == "exact" or part != "generation noise"),
                 *by_goal,
