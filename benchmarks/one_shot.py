@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 RATIO = 1.15
-GRID = [RATIO**k for k in range(-36, 38)]  # from .0065 to 176
+GRID = [RATIO**k for k in range(-36, 51)]  # from .0065 to 1084
 PASS = 0.9
 
 
@@ -66,8 +66,6 @@ class Peers:
     with κ = ¼, c = 1 for regression, the one the chain of releases minimises.
     """
 
-    LAMS = (1e-3, 3e-4, 1e-4, 3e-5, 3e-3, 1e-2, 3e-2, 1e-1)
-
     def __init__(self, task: str, x: Floats, y: Floats, blocks: Sequence[tuple[int, str]], scale: float) -> None:
         from expost.erm import HuberLoss, LogisticLoss
 
@@ -84,8 +82,10 @@ class Peers:
         return {"objective": self.objective, "output": self.output, "second moments": self.moments}
 
     def lams(self, name: str) -> Sequence[float]:
-        """Return the λ that the oracle may choose from."""
-        return (1e-2, 3e-2, 3e-3, 1e-1, 3e-1, 1e-3, 1.0) if name == "second moments" else self.LAMS
+        """Return the λ that the oracle may choose from, four to a decade; those from the middle first."""
+        lowest, highest = (-14, 1) if name == "second moments" else (-20, -3)
+        steps = sorted(range(lowest, highest), key=lambda step: abs(step - (lowest + highest) / 2))
+        return [10 ** (step / 4) for step in steps]
 
     def minimum(self, lam: float, linear: Floats) -> Floats:
         """Minimise mean φ + (λ/2)‖θ‖² + linearᵀθ by L-BFGS in coordinates in which it is nearly round."""
