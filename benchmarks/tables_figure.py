@@ -22,6 +22,10 @@ LOOKS = {
 PANELS = {"Adult": "Adult", "Diamonds, 80 %": "Diamonds", "generated": "Generated"}
 
 
+FAR = 10.0  # beyond it a mechanism is only named
+TEXT: dict[str, Any] = {"fontsize": 8, "color": "0.35"}
+
+
 def draw(kept: dict[str, Any], path: Path) -> None:
     """Draw what has been measured so far."""
     names = [name for name in PANELS if f"{name}|about" in kept]
@@ -54,38 +58,39 @@ def panel(axis: Axes, name: str, kept: dict[str, Any]) -> None:
     for peer, (label, colour, marker) in LOOKS.items():
         found = [kept[key] for key in (f"{name}|{goal}|{peer}" for goal in about["goals"]) if key in kept]
         found = [at for at in found if at["epsilon"] is not None]
+        if found and found[0]["epsilon"] > FAR:
+            axis.text(
+                0.985, 0.08, f"{label}: ε > {FAR:g} →", transform=axis.transAxes, ha="right", fontsize=8, color=colour
+            )
+            continue
         if found:
-            middle = [at["test"][0] for at in found]
-            spread = [[abs(at["test"][i] - at["test"][0]) for at in found] for i in (1, 2)]
+            middle = [at["test"][3] for at in found]
+            spread = [[abs(at["test"][i] - at["test"][3]) for at in found] for i in (1, 2)]
             axis.errorbar(
                 [at["epsilon"] for at in found],
                 middle,
                 yerr=spread,
-                fmt=marker,
+                fmt=f"{marker}-",
                 color=colour,
                 label=f"{label}, oracle's ε",
                 capsize=3,
-                lw=1,
+                lw=0.8,
+                ms=5,
             )
     axis.set_xscale("log")
-    axis.set_xlim(0.03, 200)
-    for value, text, down in (
-        (about["constant"][1], "always the same answer", labels),
-        (about["best"][1], "no privacy", not labels),
-    ):
-        axis.axhline(value, color="0.35", ls="--", lw=1)
-        axis.annotate(
-            text,
-            (0.985, value),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, -4 if down else 4),
-            textcoords="offset points",
-            ha="right",
-            va="top" if down else "bottom",
-            fontsize=8,
-            color="0.35",
-        )
-    axis.margins(y=0.08)
+    axis.set_xlim(0.02, 10.0)
+    axis.margins(y=0.15)
+    for goal in about["goals"]:
+        axis.axhline(goal, color="0.6", ls=":", lw=1, zorder=0)
+        write(axis, f"goal {goal:g}", goal, 0.015, up=True)
+    axis.axhline(about["best"][1], color="0.35", ls="--", lw=1)
+    write(axis, "no privacy", about["best"][1], 0.985, up=False)
+    constant = about["constant"][1]
+    if labels:
+        axis.axhline(constant, color="0.35", ls="--", lw=1)
+        write(axis, "always the same answer", constant, 0.985, up=False)
+    else:  # far below everything else
+        axis.text(0.985, 0.02, "always the same answer: 0 ↓", transform=axis.transAxes, ha="right", **TEXT)
     axis.set_title(f"{PANELS[name]}: {about['n']:,} rows, {about['p']} encoded columns", fontsize=10)
     axis.set_xlabel("ε (log scale)")
     axis.set_ylabel("error rate on test rows" if labels else "R² on test rows")
@@ -93,3 +98,17 @@ def panel(axis: Axes, name: str, kept: dict[str, Any]) -> None:
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.xaxis.set_minor_formatter(NullFormatter())
     axis.grid(alpha=0.25)
+
+
+def write(axis: Axes, text: str, value: float, place: float, *, up: bool) -> None:
+    """Label a horizontal line."""
+    axis.annotate(
+        text,
+        (place, value),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 3 if up else -3),
+        textcoords="offset points",
+        ha="left" if place < 0.5 else "right",
+        va="bottom" if up else "top",
+        **TEXT,
+    )
