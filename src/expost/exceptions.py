@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 
 ADVICE = (
-    "Ask for less accuracy, use more rows, allow a larger max_epsilon if one was set, or, where a goal may be beyond "
-    "the best regularised model itself, a smaller regularization."
+    "Ask for less accuracy, use more rows, or allow a larger max_epsilon if one was set. A goal may also be beyond the "
+    "best linear model, or beyond the best one for the regularization stated: then a smaller one helps."
 )
 
 

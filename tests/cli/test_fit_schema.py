@@ -102,11 +102,11 @@ GOAL = ["--error-rate", "0.25"]
 @pytest.mark.parametrize(
     ("schema", "options", "message"),
     [
-        ("labels", [*GOAL, "--bounds", "0", "1"], "--bounds is stated by the schema"),
-        ("labels", [*GOAL, "--column-bounds", "hours", "0", "1"], "--column-bounds is stated by the schema"),
-        ("labels", [*GOAL, "--target", "income"], "--target is stated by the schema"),
-        ("labels", [*GOAL, "--classes", "low", "high"], "--classes is stated by the schema"),
-        ("amount", ["--r2", "0.5", "--target-bounds", "0", "1"], "--target-bounds is stated by the schema"),
+        ("labels", [*GOAL, "--bounds", "0", "1"], "--bounds goes without a schema only"),
+        ("labels", [*GOAL, "--column-bounds", "hours", "0", "1"], "--column-bounds goes without a schema only"),
+        ("labels", [*GOAL, "--target", "income"], "--target goes without a schema only"),
+        ("labels", [*GOAL, "--classes", "low", "high"], "--classes goes without a schema only"),
+        ("amount", ["--r2", "0.5", "--target-bounds", "0", "1"], "--target-bounds goes without a schema only"),
         ("labels", [], "how good must the model be?"),
         ("labels", ["--r2", "0.5"], "R2 is for regression"),
         ("labels", ["--mean-squared-error", "3"], "MeanSquaredError is for regression"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from expost.cli.command import WRONG
 from expost.cli.options import print_text, stated_bounds, stated_classes, stated_goal, stated_target_type
 from expost.cli.progress import Progress
+from expost.cli.table_options import add_file_options, file_options
 from expost.exceptions import ADVICE, AccuracyNotReached, SearchInterrupted
 from expost.goals import GOALS, Goal
 from expost.mechanisms import MECHANISMS, Noise
@@ -24,7 +25,22 @@ if TYPE_CHECKING:  # imported once the arguments are known to be right
     from expost.privacy.release import Release
 
 NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written
+# options that only fits without a schema have, and their defaults
+_UNUSED = {
+    "method": "auto",
+    "calibration": "tight",
+    "perturbation": None,
+    "noise": "laplace",
+    "radius": None,
+    "n_levels": None,
+    "regularization": 0.01,
+    "fit_intercept": False,
+    "intercept_weight": 0.25,
+    "feature_bound": None,
+}
 REFUSED = 3  # the search refused: not a mistake of the caller's, but no model either
+
+UNFIT = "The table hardly fits its schema; expost check tells the curator where."
 
 DESCRIPTION = (
     "Find the most private model that meets an accuracy target. Bounds are public knowledge you state; "
@@ -39,6 +55,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "--schema", type=Path, metavar="TOML", help="what is publicly known about the table; expost init drafts one"
     )
+    add_file_options(fit)
     fit.add_argument("--target", metavar="COL", help="column to predict (a schema names it)")
     fit.add_argument("--task", choices=("regression", "classification"), help="(follows from a schema)")
     goals = fit.add_argument_group(
@@ -116,7 +133,14 @@ def run(options: argparse.Namespace) -> int:
             _write_whole(options.output, release.to_json() + "\n")
         except (OSError, KeyboardInterrupt) as error:
             failure = str(error) or "interrupted"
-    print_text(release.to_json() if options.json else _summary(release))
+    try:
+        print_text(release.to_json() if options.json else _summary(release))
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
+        print(release.to_json(), file=sys.stderr)
+        print("expost: standard output failed; keep the release above, it was paid for", file=sys.stderr)
+        return NOT_WRITTEN
     if failure is not None:
         print(
             f"expost: {options.output} could not be written ({failure}); keep the release above, it was paid for",
@@ -166,13 +190,16 @@ def _outcome(model: Any, *data: Any) -> tuple[Release, str]:
     try:
         return model.fit(*data).release_, ""
     except AccuracyNotReached as refusal:
-        return refusal.release, f"refused. {ADVICE}"
+        unfit = refusal.release.parameters.get("unfit", False)
+        return refusal.release, "refused. " + (UNFIT if unfit else ADVICE)
     except SearchInterrupted as interruption:
         return interruption.release, f"{interruption}"
 
 
 def _search_table(options: argparse.Namespace, goal: Goal | None, progress: Progress) -> tuple[Release, str]:
     """Fit a table that a schema describes."""
+    from expost.data.named import read_columns
+    from expost.data.schema import Schema
     from expost.estimators import AccuracyFirstModel
 
     stated = [
@@ -180,9 +207,10 @@ def _search_table(options: argparse.Namespace, goal: Goal | None, progress: Prog
         for name in ("target", "task", "columns", "bounds", "bounds_file", "target_bound", "target_bounds", "classes")
         if getattr(options, name) is not None
     ]
+    stated += [name for name, usual in _UNUSED.items() if getattr(options, name) != usual]
     if stated or options.column_bounds:
         flag = (stated or ["column_bounds"])[0].replace("_", "-")
-        raise ValueError(f"--{flag} is stated by the schema; leave it out")
+        raise ValueError(f"--{flag} goes without a schema only; leave it out")
     if goal is None:
         raise ValueError(
             "how good must the model be? State --error-rate or --log-loss for classes, --r2 or --mean-squared-error "
@@ -197,7 +225,8 @@ def _search_table(options: argparse.Namespace, goal: Goal | None, progress: Prog
         **({} if options.max_epsilon is None else {"max_epsilon": options.max_epsilon}),
     )
     progress.stage("reading and searching")
-    return _outcome(model, options.data)
+    schema = Schema.from_toml(options.schema)
+    return _outcome(model, read_columns(options.data, [*schema.columns, schema.target], **file_options(options)))
 
 
 def _summary(release: Release) -> str:

@@ -58,8 +58,11 @@ def summary(release: Release) -> str:
 def _status(release: Release) -> str:
     if release.status == "released":
         return release.status
-    interrupted = release.parameters.get("interrupted", False)
-    return "refused: " + ("the search was interrupted" if interrupted else "no level met the target")
+    if release.parameters.get("interrupted", False):
+        return "refused: the search was interrupted"
+    if release.parameters.get("unfit", False):
+        return "refused: the table hardly fits its schema"
+    return "refused: no level met the target"
 
 
 def up(value: float) -> str:

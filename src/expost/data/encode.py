@@ -132,24 +132,31 @@ class Encoding:
             _require_fit(tallies, target)
         return Rows(x, y, norm="l2")
 
-    def design(self, frame: Any) -> Floats:
+    def design(self, frame: Any, on_invalid: OnInvalid = "clip") -> Floats:
         """Return rows to predict for, encoded as :meth:`encode` does; the table needs no target.
 
         Parameters
         ----------
         frame : as in :meth:`encode`
-            No cell raises: what cannot be read is treated as missing.
+        on_invalid : {"error", "clip"}, default="clip"
+            Whether cells that cannot be read raise, or are treated as missing.
 
         Returns
         -------
         ndarray of float64, shape (n, len(names))
         """
-        x, _ = self._features(open_named(frame, list(self.schema.columns)))
+        x, tallies = self._features(open_named(frame, list(self.schema.columns)))
+        found = complaints(tallies, None) if on_invalid == "error" else []
+        if found:
+            raise InvalidRows(
+                f"the rows to predict for do not fit the schema: {'; '.join(found)}. Mend them, or pass "
+                f'on_invalid="clip" to the model to treat such cells as missing'
+            )
         return x / ONE
 
-    def margins(self, frame: Any, theta: npt.ArrayLike) -> Floats:
+    def margins(self, frame: Any, theta: npt.ArrayLike, on_invalid: OnInvalid = "clip") -> Floats:
         """Return xᵀθ for each row of a table: the sign is the class, or the target scaled to [−1, 1]."""
-        return np.asarray(self.design(frame) @ self._parameters(theta))
+        return np.asarray(self.design(frame, on_invalid) @ self._parameters(theta))
 
     def predictions(self, frame: Any, theta: npt.ArrayLike) -> Floats:
         """Return xᵀθ in the units of the target, for regression."""

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +19,7 @@ from expost.erm.losses import LogisticLoss, SquaredLoss
 from expost.erm.problem import Problem
 from expost.exceptions import LargeEpsilonWarning
 from expost.goals.goal import Goal, TestedGoal
+from expost.goals.log_loss import LARGEST_ODDS, LogLoss
 from expost.mechanisms.objective import ObjectivePerturbation
 from expost.privacy.account import Spending, released
 from expost.privacy.release import Release
@@ -162,16 +164,22 @@ class AccuracyFirstModel(BaseEstimator):
             tallies, target = encoding.tallies(table)
             columns = tuple(tally.readable for tally in tallies)
             plan = CheckedPlan(plan, columns, target.readable, rows.n, request.budget)
-        release = released(
-            carry_out(
-                request,
-                plan,
-                rows,
-                self.random_state,
-                spending,
-                lambda release: _described(release, request, encoding, () if clip else (BAD_ROWS,)),
-            )
+        release = carry_out(
+            request,
+            plan,
+            rows,
+            self.random_state,
+            spending,
+            lambda release: _described(release, request, encoding, () if clip else (BAD_ROWS,)),
         )
+        if release.epsilon > _LARGE:
+            warnings.warn(
+                f"epsilon = {release.epsilon:.3g} is large: odds about any row may have moved by a factor of "
+                f"{release.risk_factor:.3g}. Ask for less accuracy, or pass a smaller max_epsilon",
+                LargeEpsilonWarning,
+                stacklevel=6,
+            )
+        released(release)
         coefficients, intercept = encoding.to_caller_units(np.asarray(release.hypothesis))
         model = {
             "columns": list(coefficients),
@@ -183,13 +191,6 @@ class AccuracyFirstModel(BaseEstimator):
         if schema.classes is not None:
             self.classes_ = np.array(list(schema.classes))
         self.release_ = release.with_details(parameters={**release.parameters, **model})
-        if self.release_.epsilon > _LARGE:
-            warnings.warn(
-                f"epsilon = {self.release_.epsilon:.3g} is large: odds about any row may have moved by a factor of "
-                f"{self.release_.risk_factor:.3g}. Ask for less accuracy, or pass a smaller max_epsilon",
-                LargeEpsilonWarning,
-                stacklevel=6,
-            )
         return self
 
     def _request(self, schema: Schema, encoding: Encoding, n: int) -> Request:
@@ -219,7 +220,8 @@ class AccuracyFirstModel(BaseEstimator):
 
     def _margins(self, table: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "release_")
-        return self.encoding_.margins(table, np.asarray(self.release_.hypothesis))
+        on_invalid: Any = self.on_invalid
+        return self.encoding_.margins(table, np.asarray(self.release_.hypothesis), on_invalid)
 
     def decision_function(self, table: Any) -> NDArray[np.float64]:
         """Return xᵀθ of each row: positive for the positive class.
@@ -233,6 +235,23 @@ class AccuracyFirstModel(BaseEstimator):
         ndarray of shape (n_rows,)
         """
         return self._margins(table)
+
+    def predict_proba(self, table: Any) -> NDArray[np.float64]:
+        """Return the probability of each class, for a model that was asked for a log loss.
+
+        Parameters
+        ----------
+        table : as in :meth:`fit`; needs no target
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            Columns in the order of ``classes_``; log odds moved into [−4, 4], as they were judged.
+        """
+        if not isinstance(self.goal, LogLoss):
+            raise AttributeError("only a model for LogLoss(...) estimates probabilities; others predict labels")
+        odds = np.clip(self._margins(table), -LARGEST_ODDS, LARGEST_ODDS)
+        return np.column_stack([expit(-odds), expit(odds)])
 
     def predict(self, table: Any) -> NDArray[Any]:
         """Predict labels, or the target within its bounds.

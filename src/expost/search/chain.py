@@ -39,6 +39,7 @@ _LEAST, _MOST = 2.0, 4.0  # from one level to the next
 _RETEST = 0.6  # a second look at the same model may cost this part of the next level
 _SURELY = 2.0  # a second look is calibrated to fail with probability e^−2 if the first was right
 _NOTHING = 1e-30  # x where nothing can be afforded: its cost is above what is left, and no number is zero
+_HOPELESS = 0.25  # a first level this far below where it should be is noise
 _WORTH = 1.3  # what is left of the budget is spent on a last level if it is that many times the last one
 
 
@@ -102,9 +103,11 @@ class ChainPlan:
         part = self.settings.test_part / (1 + self.settings.test_part)
         test = ValueTest.of(self.goal.shortfall_sensitivity(self.n), 0.0, self.budget * part)
         needed = test.margin((1 - _KEPT) * self.failure_probability, 0.0)
-        hopeless = self.start < 0.1 * self.settings.start * self.geometry.scale
+        hopeless = self.start < _HOPELESS * self.settings.start * self.geometry.scale
         if needed > self.settings.steer or hopeless:
-            wanted = self.shot(0.1 * self.settings.start * self.geometry.scale).epsilon * (1 + self.settings.test_part)
+            wanted = self.shot(_HOPELESS * self.settings.start * self.geometry.scale).epsilon * (
+                1 + self.settings.test_part
+            )
             rows = math.ceil(self.n * max(needed / self.settings.steer, wanted / self.budget) * 1.1)
             raise TargetUnreachable(
                 f"at n = {self.n} no model could be shown to meet the goal for max_epsilon = {self.budget:.4g}, "

@@ -70,12 +70,12 @@ class CheckedPlan:
                 f"hardly enough rows have a target that the schema knows (about {max(0, known):,} of {self.n:,}): is a "
                 f"label misspelt? expost check tells the curator"
             )
-            return account.refused()
+            return account.refused(parameters={"unfit": True})
         if fewest < _SOME * self.n:
             account.reasons.append(
                 "a column has hardly any cell that fits the schema: is a text column given bounds, or are categories "
                 "misspelt? expost check tells the curator"
             )
-            return account.refused()
+            return account.refused(parameters={"unfit": True})
         account.reasons.append(f"the table fits its schema, counted for epsilon = {self.cost:.2g}")
         return self.plan.search(generator, account, source)
