@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from expost.cli.command import WRONG
-from expost.cli.options import print_text, stated_bounds, stated_classes, stated_goal, stated_target_type
+from expost.cli.options import add_bounds, print_text, stated_bounds, stated_classes, stated_goal, stated_target_type
 from expost.cli.progress import Progress
 from expost.cli.table_options import add_file_options, file_options
 from expost.exceptions import ADVICE, AccuracyNotReached, SearchInterrupted
@@ -67,20 +67,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         "--margin", type=float, default=0.2, metavar="F", help="part of such a goal for test noise (default: 0.2)"
     )
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
-    bounds = fit.add_argument_group("public bounds")
-    bounds.add_argument("--bounds", nargs=2, type=float, metavar=("LO", "HI"), help="for every column")
-    bounds.add_argument(
-        "--column-bounds", nargs=3, action="append", default=[], metavar=("COL", "LO", "HI"), help="for one column"
-    )
-    bounds.add_argument("--bounds-file", type=Path, metavar="JSON", help='{"column": [lower, upper], …}')
-    bounds.add_argument(
-        "--feature-bound", type=float, metavar="F", help="ℓ₁ norm that rows are clipped to, after bounds"
-    )
-    bounds.add_argument("--target-bound", type=float, metavar="B", help="the target lies in [-B, B]")
-    bounds.add_argument(
-        "--target-bounds", nargs=2, type=float, metavar=("LO", "HI"), help="the target lies in [LO, HI]"
-    )
-    bounds.add_argument("--classes", nargs=2, metavar=("NEG", "POS"), help="the two class labels")
+    add_bounds(fit)
     search = fit.add_argument_group("search")
     search.add_argument("--regularization", type=float, default=0.01, metavar="L", help="ridge weight (default: 0.01)")
     search.add_argument(
