@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -224,3 +226,17 @@ def test_fit_needs_no_experiments():
     assert "--excess-risk" in text
     assert "expost.cli.fit" in modules
     assert below(modules, "expost.experiments", "expost.datasets") == []
+
+
+def packages() -> list[str]:
+    """Return every package of the library."""
+    found = [path.parent.relative_to(SOURCE.parent) for path in SOURCE.rglob("__init__.py")]
+    return sorted(".".join(path.parts) for path in found)
+
+
+@pytest.mark.parametrize("package", packages())
+def test_no_name_hides_a_module(package):
+    """``import expost.erm.x`` must not give something else than the module x."""
+    room = importlib.import_module(package)
+    modules = {module.name for module in pkgutil.iter_modules(room.__path__)}
+    assert modules.isdisjoint(getattr(room, "__all__", ()))

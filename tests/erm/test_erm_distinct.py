@@ -8,7 +8,7 @@ from expost.erm import HuberLoss, LogisticLoss, SquaredLoss
 from expost.erm import distinct as module
 from expost.erm.distinct import distinct
 from expost.erm.measures import MeanSquareByRows, errors, to_grid
-from expost.erm.minimise import minimise
+from expost.erm.minimisation import minimise
 from expost.erm.objective import Objective
 from expost.erm.risk import GeneralRisk
 

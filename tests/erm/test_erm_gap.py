@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from expost.erm.losses import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
-from expost.erm.minimise import minimise
+from expost.erm.minimisation import minimise
 from expost.erm.risk import GeneralRisk
 from expost.erm.sensitivity.gap import GapScale
 

@@ -28,7 +28,7 @@ from expost.erm.exact import exact_minimiser, exact_steps
 from expost.erm.exact.objective import ExactObjective
 from expost.erm.objective import Objective
 
-module = importlib.import_module("expost.erm.minimise")  # the package has a function of that name
+module = importlib.import_module("expost.erm.minimisation")  # the package has a function of that name
 solution = importlib.import_module("expost.erm.exact.solution")
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 

@@ -8,7 +8,7 @@ from expost.erm.ball import minimise_in_ball
 from expost.erm.error_bounds import ErrorBounds, GeneralErrors, RidgeErrors
 from expost.erm.exceptions import ConvergenceError
 from expost.erm.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
-from expost.erm.minimise import Minimum, default_tolerance, distance_bound, minimise, radius_tolerance
+from expost.erm.minimisation import Minimum, default_tolerance, distance_bound, minimise, radius_tolerance
 from expost.erm.problem import Problem
 from expost.erm.risk import GeneralRisk, RidgeRisk, Risk
 from expost.erm.sensitivity import (

@@ -40,7 +40,7 @@ class ErrorBounds(Protocol):
 
 @dataclass(frozen=True)
 class GeneralErrors:
-    """Error bounds for :func:`~expost.erm.minimise.minimise` and :class:`~expost.erm.risk.GeneralRisk`.
+    """Error bounds for :func:`~expost.erm.minimisation.minimise` and :class:`~expost.erm.risk.GeneralRisk`.
 
     Parameters
     ----------

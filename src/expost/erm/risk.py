@@ -21,7 +21,7 @@ from expost.erm.ball import minimum_in_ball
 from expost.erm.error_bounds import GeneralErrors, RidgeErrors
 from expost.erm.exact import exact_ridge
 from expost.erm.losses import Loss
-from expost.erm.minimise import Minimum
+from expost.erm.minimisation import Minimum
 from expost.erm.objective import Objective
 from expost.erm.sums import Sums
 
@@ -153,7 +153,7 @@ class GeneralRisk(Private):
     lam : float
         λ > 0.
     minimum : Minimum
-        From :func:`expost.erm.minimise.minimise` on the same rows; its ball, if any, is the set of
+        From :func:`expost.erm.minimisation.minimise` on the same rows; its ball, if any, is the set of
         comparison.
     counts : array of shape (n,), optional
         How many rows each given one stands for.

@@ -28,7 +28,7 @@ from expost.erm.ball import into_ball
 from expost.erm.distinct import distinct
 from expost.erm.error_bounds import GeneralErrors
 from expost.erm.measures import MeanSquareByRows
-from expost.erm.minimise import minimise
+from expost.erm.minimisation import minimise
 from expost.erm.problem import Problem
 from expost.erm.risk import GeneralRisk
 from expost.erm.sensitivity.grid import Grid, grid_sensitivity, public_grid

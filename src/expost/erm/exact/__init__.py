@@ -1,6 +1,6 @@
 """Minimisers in integer arithmetic, for the rows on which floating point gives up.
 
-``expost.erm.minimise`` says when. Nothing here is fast, and nothing here can fail: no rows keep
+``expost.erm.minimisation`` says when. Nothing here is fast, and nothing here can fail: no rows keep
 these methods from a minimiser that is right to its last digit. Private, as all minimisers are.
 """
 
