@@ -8,13 +8,13 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from erm_helpers import ONE, hostile_problem, random_problem
 
 from expost.erm import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss
 from expost.erm.capped_logistic import CappedLogisticLoss
 from expost.erm.exceptions import ConvergenceError
 from expost.erm.objective import Objective
 from expost.erm.perturbed import PerturbedErrors, PerturbedObjective
+from tests.erm.helpers import ONE, hostile_problem, random_problem
 
 LOSSES = [CappedLogisticLoss(0.5), CappedLogisticLoss(0.2), LogisticLoss(), HuberLoss(0.25), SmoothedHingeLoss(0.5)]
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -8,11 +8,8 @@ import warnings
 
 import numpy as np
 import pytest
-from model_helpers import AMOUNT, LABELS, N, model, table, written
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from tests.data.hostile import HOSTILE, MAKERS, silence
-from tests.helpers import CountingSource
 
 from expost import (
     AccuracyNotReached,
@@ -28,6 +25,9 @@ from expost.erm.perturbed import PerturbedObjective
 from expost.exceptions import LargeEpsilonWarning
 from expost.goals import LogLoss
 from expost.goals.r2 import R2
+from tests.data.hostile import HOSTILE, MAKERS, silence
+from tests.estimators.model_helpers import AMOUNT, LABELS, N, model, table, written
+from tests.helpers import CountingSource
 
 KINDS = ["mapping", "pandas", "categorical pandas", "polars", "arrow", "csv", "parquet"]
 REGRESSION = {"schema": AMOUNT, "goal": R2(0.5)}

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from erm_helpers import LOSSES, Floats, in_ball, objective
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from expost.erm import (
     minimiser_l2_sensitivity,
     paper_ridge_output_sensitivity,
 )
+from tests.erm.helpers import LOSSES, Floats, in_ball, objective
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 

@@ -7,9 +7,9 @@ import pickle
 
 import numpy as np
 import pytest
-from erm_helpers import ONE, PlainRows, random_rows
 
 from expost.erm import MAX_CHUNK, SUM_UNIT, Sums, sums_of
+from tests.erm.helpers import ONE, PlainRows, random_rows
 
 
 def reference(rows: PlainRows) -> tuple[list[list[int]], list[int], int]:

@@ -8,7 +8,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from erm_helpers import LOSSES, Floats, hostile_problem, random_problem, random_rows
 
 from expost.erm import (
     ConvergenceError,
@@ -27,6 +26,7 @@ from expost.erm.descent import descend, descent_steps
 from expost.erm.exact import exact_minimiser, exact_steps
 from expost.erm.exact.objective import ExactObjective
 from expost.erm.objective import Objective
+from tests.erm.helpers import LOSSES, Floats, hostile_problem, random_problem, random_rows
 
 module = importlib.import_module("expost.erm.minimisation")  # the package has a function of that name
 solution = importlib.import_module("expost.erm.exact.solution")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from erm_helpers import Floats, in_ball
 from scipy.optimize import brentq, minimize
 
 from expost.erm import minimise_in_ball
+from tests.erm.helpers import Floats, in_ball
 
 
 def value(h: Floats, g: Floats, theta: Floats) -> float:

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from estimator_helpers import loose_logistic, loose_ridge, regression_data
 from sklearn.base import clone
 
 from expost import AccuracyNotReached, Preparation, Release
 from expost.data import resolve_bounds
 from expost.erm import LogisticLoss, SquaredLoss, sums_of
 from expost.search import compare_with_optimum
+from tests.estimators.helpers import loose_logistic, loose_ridge, regression_data
 
 X, Y = regression_data(300)
 LABELS = Y > 0

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from estimator_helpers import CountingSource, classification_data, loose_logistic, loose_ridge, regression_data
 from sklearn.exceptions import NotFittedError
 
 from expost import InferredClassesWarning, TargetUnreachable
+from tests.estimators.helpers import CountingSource, classification_data, loose_logistic, loose_ridge, regression_data
 
 X, Y = regression_data(200)
 LABELS = Y > 0

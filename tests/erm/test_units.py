@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from erm_helpers import LOSSES
 
 from expost.erm import Loss, SquaredLoss
 from expost.erm.eigen import _jacobi, symmetric_eigen
 from expost.erm.exact.multiplier import on_ball
 from expost.erm.exact.ridge import eliminate
 from expost.erm.units import array_to_units, decay, norm, sigmoid, to_floats, to_units
+from tests.erm.helpers import LOSSES
 
 
 def test_floats_survive_the_way_there_and_back() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from estimator_helpers import LOOSE, classification_data, loose_logistic, loose_ridge, regression_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
@@ -13,6 +12,7 @@ from expost import Preparation, cov_nr, output_nr
 from expost.data import resolve_bounds
 from expost.erm import SquaredLoss
 from expost.search import compare_with_optimum
+from tests.estimators.helpers import LOOSE, classification_data, loose_logistic, loose_ridge, regression_data
 
 FEW = settings(max_examples=25, deadline=None, derandomize=True)
 ends = st.tuples(st.floats(-100, 100), st.floats(0.1, 100)).map(lambda pair: (pair[0], pair[0] + pair[1]))

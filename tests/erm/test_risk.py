@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from erm_helpers import LOSSES, PlainRows, in_ball, objective, random_problem, random_rows
 
 from expost.erm import GeneralRisk, LogisticLoss, Loss, RidgeRisk, Risk, SquaredLoss, minimise, sums_of
+from tests.erm.helpers import LOSSES, PlainRows, in_ball, objective, random_problem, random_rows
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 

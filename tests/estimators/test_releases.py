@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from estimator_helpers import classification_data, loose_logistic, loose_ridge, regression_data
 from sklearn.exceptions import NotFittedError
 
 from expost import (
@@ -25,6 +24,7 @@ from expost.estimators._base import BAD_ROWS_NOT_COVERED, PROMISE_SCOPE
 from expost.estimators.logistic import CLASSES_NOT_COVERED
 from expost.mechanisms import Covariance
 from expost.search import compare_with_optimum
+from tests.estimators.helpers import classification_data, loose_logistic, loose_ridge, regression_data
 
 X, Y = regression_data(2000)
 LABELS = Y > 0

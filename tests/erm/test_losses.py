@@ -6,9 +6,9 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from erm_helpers import LOSSES, Floats, random_problem
 
 from expost.erm import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss, minimise
+from tests.erm.helpers import LOSSES, Floats, random_problem
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 each_radius = pytest.mark.parametrize("radius", [0.0, 0.3, 1.0, 4.0])

@@ -10,10 +10,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from estimator_helpers import classification_data, loose_logistic, loose_ridge, regression_data
 
 from expost import AccuracyFirstRidge, InferredClassesWarning, InvalidRows
 from expost.estimators._base import COUNTED_WIDTH
+from tests.estimators.helpers import classification_data, loose_logistic, loose_ridge, regression_data
 
 N = 2000
 SIGNS = [1.0 if i % 2 else -1.0 for i in range(N)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from erm_helpers import ONE, PlainRows, random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expost.erm import STATISTICS_SENSITIVITY, SUM_UNIT, Layout, Sums, from_vector, sums_of, to_vector
+from tests.erm.helpers import ONE, PlainRows, random_rows
 
 Row = tuple[list[int], int]
 

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from erm_helpers import LOSSES, Floats, objective, random_problem, random_rows
 from scipy.optimize import minimize as scipy_minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -24,6 +23,7 @@ from expost.erm import (
 )
 from expost.erm.line_search import step_length
 from expost.erm.objective import Objective
+from tests.erm.helpers import LOSSES, Floats, objective, random_problem, random_rows
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from estimator_helpers import classification_data, loose_logistic, loose_ridge, regression_data
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from expost import PublicBoundsScaler
+from tests.estimators.helpers import classification_data, loose_logistic, loose_ridge, regression_data
 
 X, Y = regression_data()
 LABELS = Y > 0
