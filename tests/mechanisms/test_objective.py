@@ -247,7 +247,7 @@ def test_rows_of_another_shape_are_refused():
     rows = small_rows(p=4)
     problem = Problem.of(LogisticLoss(), n=400, p=4, regularization=0.05)
     assert np.abs(rows.x).sum(axis=1, dtype=np.int64).max() > 1.2 * ONE
-    with pytest.raises(ValueError, match="not of the shape"):
+    with pytest.raises(ValueError, match="needs rows in the ℓ₁ ball"):
         run_search(rows, problem, ExcessRisk(0.05), random_state=0)
     box = Geometry((Block(4, "box", 0.5),), 1.0, "box")
     for geometry, fits in ((l2_ball(4), True), (box, True), (l1_ball(4), False), (l2_ball(3), False)):
@@ -264,3 +264,13 @@ def test_rows_of_another_shape_are_refused():
     v = np.full(4, 0.5)  # such a row with the other label: a shift of 2κ·‖x‖₁ = 4 where 2 was planned for
     weight = l1_ball(4).weights(0.5, 1.0)[0]
     assert weight * np.abs(2 * v).sum() > 1.9 * 0.5
+
+
+@pytest.mark.parametrize("perturbation", [None, "output", "covariance"])
+def test_the_norm_is_refused_by_what_rows_declare_not_by_what_they_hold(perturbation):
+    """Rows of zeros would fit: a refusal that came from their lengths would tell of single rows."""
+    loss = SquaredLoss() if perturbation == "covariance" else LogisticLoss()
+    rows = Rows(np.zeros((50, 3), dtype=np.int32), np.full(50, ONE, dtype=np.int32), "l2")
+    problem = Problem.of(loss, n=50, p=3, regularization=0.1)
+    with pytest.raises(ValueError, match="needs rows in the ℓ₁ ball"):
+        run_search(rows, problem, ExcessRisk(0.3), perturbation=perturbation, random_state=0)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import validation
-from expost.data.rows import Rows
+from expost.data.rows import Norm, Rows
 from expost.erm.error_bounds import ErrorBounds
 from expost.erm.geometry import Geometry
 from expost.erm.measures import MeanSquare
@@ -101,6 +101,11 @@ class Mechanism(ABC):
     def require(self, problem: Problem) -> None:
         """Raise a helpful error unless the problem is one it can solve."""
         return
+
+    def require_norm(self, norm: Norm) -> None:
+        """Raise unless rows bounded in that norm may be used; said by what rows declare, never by what they hold."""
+        if norm != "l1":
+            raise ValueError(f"perturbation={self.name!r} needs rows in the ℓ₁ ball; these are in the Euclidean one")
 
     @abstractmethod
     def errors(self, problem: Problem) -> ErrorBounds:

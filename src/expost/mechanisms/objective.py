@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.data.fixed_point import ONE
-from expost.data.rows import Rows
+from expost.data.rows import Norm, Rows
 from expost.erm.distinct import distinct
 from expost.erm.error_bounds import GeneralErrors
 from expost.erm.geometry import Geometry
@@ -200,6 +200,12 @@ class ObjectivePerturbation(Mechanism):
         """Raise unless slopes are bounded."""
         if not math.isfinite(problem.loss.lipschitz(math.inf)):
             raise ValueError(f"objective perturbation needs a loss of bounded slope, not the {problem.loss.name} loss")
+
+    def require_norm(self, norm: Norm) -> None:
+        """Raise unless rows declare what the shape needs: the unit ℓ₁ ball is more than the Euclidean one says."""
+        block, *others = self.geometry.blocks
+        if not others and block.norm == "l1" and block.radius <= 1.0:
+            super().require_norm(norm)
 
     def errors(self, problem: Problem) -> GeneralErrors:
         """Return the errors of risks that come from passes over the rows."""

@@ -129,6 +129,8 @@ def carry_out(
     ``spending`` holds what has to be charged from the moment noise is drawn; ``describe`` adds what the caller knows.
     """
     # thousands of small products: on a shared machine BLAS threads cost far more than they bring
+    if isinstance(rows, Rows):
+        request.mechanism.require_norm(rows.norm)
     with one_thread():
         generator = request.mechanism.on(rows, request.problem) if isinstance(rows, Rows | Sums) else rows
         if generator.problem != request.problem:
