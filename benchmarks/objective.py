@@ -1,64 +1,80 @@
-"""What an excess risk of logistic regression costs by objective perturbation, and how often its promise breaks.
+"""What an excess risk costs by objective perturbation on the paper's two tasks, and how often its promise breaks.
 
-    EXPOST_DATA=... python benchmarks/objective.py [--violations 1000]
+    EXPOST_DATA=... python benchmarks/objective.py [--runs 1000]
 
-KDD-99 as in the paper: n = 100,000, λ = .005, γ = .1. The ε is known before a row is looked at, so there is nothing to
-average. Simulation: the noise is seeded and protects nobody.
+As in the paper: n = 100,000, λ = .005, γ = .1; KDD-99 by logistic regression, Twitter (rows clipped at the 95th
+percentile, and as the paper scales them) by ridge regression through Huber's loss. `auto` is charged and checked over
+all runs. Simulation: the noise is seeded and protects nobody.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
-from expost import ExcessRisk, __version__
-from expost.datasets import load_kddcup99
-from expost.erm import LogisticLoss, Problem
-from expost.mechanisms import Output, mechanism_for
+from expost import AccuracyNotReached, ExcessRisk, __version__
+from expost.data.rows import Rows
+from expost.datasets import load_kddcup99, load_twitter_buzz
+from expost.erm import LogisticLoss, Problem, SquaredLoss
+from expost.erm.losses import Loss
+from expost.mechanisms import Covariance, Mechanism, Output, mechanism_for
 from expost.search import run_search
 
 RESULT = Path(__file__).parent / "results" / "objective.md"
 N, LAMBDA, GAMMA = 100_000, 0.005, 0.1
-TARGETS = {0.05: 0.011, 0.005: 0.033}  # excess risk, and what it may cost at most
+
+
+def tasks() -> Iterator[tuple[str, Rows, Loss, Mechanism, dict[float, float]]]:
+    """Yield name, rows, loss, the exact mechanism of before, and for each excess risk what it may cost at most."""
+    clipped = load_twitter_buzz(normalisation="q95").sample(N).rows()
+    yield "Twitter, clipped", clipped, SquaredLoss(), Covariance(), {0.05: 0.040, 0.005: 0.10, 0.001: 0.23}
+    scaled = load_twitter_buzz(normalisation="maximum").sample(N).rows()
+    yield "Twitter, as the paper scales it", scaled, SquaredLoss(), Covariance(), {0.05: 0.03}
+    yield "KDD-99", load_kddcup99().sample(N).rows(), LogisticLoss(), Output(), {0.05: 0.011, 0.005: 0.033}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--violations", type=int, default=1000)
-    options = parser.parse_args()
-    rows = load_kddcup99().sample(N).rows()
-    problem = Problem.of(LogisticLoss(), n=N, p=rows.p, regularization=LAMBDA)
-    risk = Output().on(rows, problem).risk
-    generator = mechanism_for(None, problem, excess_risk=True).on(rows, problem)
-    exact = Output().on(rows, problem)
+    parser.add_argument("--runs", type=int, default=1000)
+    count = parser.parse_args().runs
     lines = [
-        "| α | null misses by | `auto` ε | at most | on the minimiser (exact) ε | achieved excess, mean | above α |",
-        "|---|---|---|---|---|---|---|",
+        "| task | α | null misses by | `auto` ε | largest | at most | exact ε | achieved excess, mean | refused | above α |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     failed = False
-    for alpha, most in TARGETS.items():
-        goal = ExcessRisk(alpha)
-        before = np.mean([run_search(exact, problem, goal, random_state=seed).epsilon for seed in range(5)])
-        spent, excess = [], []
-        for seed in range(options.violations):
-            release = run_search(generator, problem, goal, random_state=seed)
-            spent.append(release.epsilon)
-            excess.append(risk.excess(np.asarray(release.hypothesis)))
-        above = int(np.sum(np.array(excess) > alpha))
-        p_value = stats.binomtest(above, options.violations, GAMMA, alternative="greater").pvalue
-        failed |= max(spent) > most or p_value < 1e-3
-        null = risk.excess(np.zeros(rows.p))
-        lines.append(
-            f"| {alpha} | {null / alpha:.3g}× | **{np.mean(spent):.4f}** | {most} | {before:.3g} "
-            f"| {np.mean(excess):.2g} | {above} of {options.violations} |"
-        )
-        print(lines[-1], flush=True)
+    for name, rows, loss, before, targets in tasks():
+        problem = Problem.of(loss, n=N, p=rows.p, regularization=LAMBDA)
+        exact = before.on(rows, problem)
+        for alpha, most in targets.items():
+            goal = ExcessRisk(alpha)
+            old = np.mean([run_search(exact, problem, goal, random_state=seed).epsilon for seed in range(5)])
+            generator = mechanism_for(None, problem, excess_risk=alpha).on(rows, problem)
+            spent, excess, refused = [], [], 0
+            for seed in range(count):
+                try:
+                    release = run_search(generator, problem, goal, random_state=seed)
+                    excess.append(exact.risk.excess(np.asarray(release.hypothesis)))
+                except AccuracyNotReached as refusal:
+                    release, refused = refusal.release, refused + 1
+                spent.append(release.epsilon)
+            above = int(np.sum(np.array(excess) > alpha))
+            p_value = stats.binomtest(above, count, GAMMA, alternative="greater").pvalue
+            failed |= float(np.mean(spent)) > most or p_value < 1e-3 or refused > 0
+            null = exact.risk.excess(np.zeros(rows.p))
+            lines.append(
+                f"| {name} | {alpha} | {null / alpha:.3g}× | **{np.mean(spent):.4f}** | {max(spent):.3g} | {most} "
+                f"| {old:.3g} | {np.mean(excess):.2g} | {refused} | {above} of {count} |"
+            )
+            print(lines[-1], flush=True)
     text = (
-        "# Objective perturbation on the paper's logistic task\n\nSimulation on data one may look at. "
-        f"`python benchmarks/objective.py`; expost {__version__}, KDD-99, n = {N:,}, λ = {LAMBDA}, γ = {GAMMA}.\n\n"
+        "# Objective perturbation on the paper's tasks\n\nSimulation on data one may look at. "
+        f"`python benchmarks/objective.py`; expost {__version__}, n = {N:,}, λ = {LAMBDA}, γ = {GAMMA}, {count} seeded "
+        "runs each, everything charged. *Exact*: `auto` held to second moments (Twitter) or to the minimiser (KDD-99), "
+        "5 runs; it asks about the null model first, which is why it is cheaper where that model will do.\n\n"
         + "\n".join(lines)
         + "\n"
     )

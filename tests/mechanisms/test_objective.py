@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import minimize
 
 from expost import ExcessRisk, TargetUnreachable
 from expost.data import Rows
@@ -26,6 +27,9 @@ from expost.mechanisms import ObjectivePerturbation, mechanism_for
 from expost.mechanisms.objective import ObjectiveRows, Shot
 from expost.noise import SeededSource
 from expost.search import run_search
+from expost.search.methods import METHODS
+from expost.search.request import Request
+from expost.stopping.certificates.objective import noise_quantile
 from tests.helpers import RARE, logistic_rows
 
 ORDERS = {"box": np.inf, "l1": 1, "l2": 2}
@@ -233,11 +237,11 @@ def test_a_certificate_keeps_its_promise():
 
 def test_which_mechanism():
     problem = Problem.of(LogisticLoss(), n=1000, p=3, regularization=0.01)
-    assert mechanism_for(None, problem, excess_risk=True).name == "objective"
-    assert mechanism_for(None, problem).name == mechanism_for("output", problem, excess_risk=True).name == "output"
+    assert mechanism_for(None, problem, excess_risk=0.05).name == "objective"
+    assert mechanism_for(None, problem).name == mechanism_for("output", problem, excess_risk=0.05).name == "output"
     stated = Problem.of(LogisticLoss(), n=1000, p=3, regularization=0.01, radius=1.0)
-    assert mechanism_for(None, stated, excess_risk=True).name == "output"
-    assert mechanism_for(None, problem, excess_risk=True, noise="spherical").name == "output"
+    assert mechanism_for(None, stated, excess_risk=0.05).name == "output"
+    assert mechanism_for(None, problem, excess_risk=0.05, noise="spherical").name == "output"
     with pytest.raises(ValueError, match="bounded slope"):
         ObjectivePerturbation(l1_ball(3)).require(Problem.of(SquaredLoss(), n=9, p=3, regularization=0.1))
 
@@ -247,8 +251,6 @@ def test_rows_of_another_shape_are_refused():
     rows = small_rows(p=4)
     problem = Problem.of(LogisticLoss(), n=400, p=4, regularization=0.05)
     assert np.abs(rows.x).sum(axis=1, dtype=np.int64).max() > 1.2 * ONE
-    with pytest.raises(ValueError, match="needs rows in the ℓ₁ ball"):
-        run_search(rows, problem, ExcessRisk(0.05), random_state=0)
     box = Geometry((Block(4, "box", 0.5),), 1.0, "box")
     for geometry, fits in ((l2_ball(4), True), (box, True), (l1_ball(4), False), (l2_ball(3), False)):
         mechanism = ObjectivePerturbation(geometry)
@@ -266,7 +268,7 @@ def test_rows_of_another_shape_are_refused():
     assert weight * np.abs(2 * v).sum() > 1.9 * 0.5
 
 
-@pytest.mark.parametrize("perturbation", [None, "output", "covariance"])
+@pytest.mark.parametrize("perturbation", ["output", "covariance"])
 def test_the_norm_is_refused_by_what_rows_declare_not_by_what_they_hold(perturbation):
     """Rows of zeros would fit: a refusal that came from their lengths would tell of single rows."""
     loss = SquaredLoss() if perturbation == "covariance" else LogisticLoss()
@@ -274,3 +276,49 @@ def test_the_norm_is_refused_by_what_rows_declare_not_by_what_they_hold(perturba
     problem = Problem.of(loss, n=50, p=3, regularization=0.1)
     with pytest.raises(ValueError, match="needs rows in the ℓ₁ ball"):
         run_search(rows, problem, ExcessRisk(0.3), perturbation=perturbation, random_state=0)
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), SmoothedHingeLoss(0.5), HuberLoss(0.25)], ids=lambda loss: loss.name)
+def test_euclidean_rows_are_certified_with_spherical_noise(loss):
+    """Rows that say they are in the Euclidean ball get its noise; α is exceeded in at most γ of 100 runs (RARE)."""
+    rows = small_rows(p=4)
+    problem = Problem.of(loss, n=400, p=4, regularization=0.05)
+    alpha, gamma = 0.05, 0.2
+    mechanism = mechanism_for(None, problem, excess_risk=alpha, given="l2")
+    assert [block.norm for block in mechanism.geometry.blocks] == ["l2"]
+    generator = mechanism.on(rows, problem)
+    x, y = rows.x / ONE, rows.y / ONE
+
+    def risk(theta):
+        return float(np.mean(loss.value(x @ theta, y))) + 0.025 * float(theta @ theta)
+
+    best = min(
+        minimize(risk, np.zeros(4), method="BFGS", options={"gtol": 1e-9}).fun,
+        risk(np.zeros(4)),
+    )
+    releases = [
+        run_search(generator, problem, ExcessRisk(alpha), failure_probability=gamma, random_state=seed)
+        for seed in range(100)
+    ]
+    assert {release.epsilon for release in releases} == {releases[0].epsilon}
+    assert run_search(rows, problem, ExcessRisk(alpha), failure_probability=gamma, random_state=0) == releases[0]
+    over = sum(risk(np.asarray(release.hypothesis)) > best + alpha for release in releases)
+    assert stats.binom.sf(over - 1, 100, gamma) > RARE
+    # a third of the ε that suffices, three times the noise: the promise breaks far more often than γ allows
+    request = Request(problem, ExcessRisk(alpha), METHODS["certified"], mechanism, gamma)
+    noisier = mechanism.certificate(request, 9 * alpha, automatic=False).shot
+    thetas = (noisier.draw(generator.rows.perturbed, np.zeros(4), SeededSource(seed)) for seed in range(100))
+    broken = sum(risk(theta) > best + alpha for theta in thetas)
+    assert stats.binom.sf(broken - 1, 100, gamma) < RARE
+
+
+@pytest.mark.parametrize("p", [1, 4, 60])
+def test_quantile_of_spherical_noise(p):
+    """Lengths are Gamma(p): beyond the quantile in γ of 20,000 draws, beyond 0.9 of it in more (RARE each)."""
+    rng = np.random.default_rng(p)
+    lengths = rng.gamma(p, size=20_000)
+    q = noise_quantile(l2_ball(p), 0.1)
+    assert stats.binomtest(int(np.sum(lengths > q)), 20_000, 0.1).pvalue > RARE
+    assert stats.binomtest(int(np.sum(lengths > 0.9 * q)), 20_000, 0.1, alternative="greater").pvalue < RARE
+    with pytest.raises(ValueError, match="Euclidean ball"):
+        noise_quantile(Geometry((Block(4, "box", 0.4),), 1.0, "box"), 0.1)

@@ -81,7 +81,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     search.add_argument(
         "--perturbation",
         choices=list(MECHANISMS),
-        help="where the noise goes (default for regression: covariance)",
+        help="where the noise goes (default: what is predicted to be cheapest)",
     )
     search.add_argument(
         "--noise",

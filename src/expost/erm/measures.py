@@ -67,6 +67,23 @@ def clipped_mean_square_error(n: int, p: int, theta: FloatArray) -> float:
     return INFLATION * 4.0 * (gamma(p + 2) * float(np.linalg.norm(theta)) + gamma(summation_length(n) + 8))
 
 
+def mean_beyond(objective: Objective, theta: FloatArray, limit: float) -> float:
+    """Return the mean of ½(|y − xᵀθ| − C)₊², by which the squared loss exceeds Huber's; private."""
+    beyond = np.maximum(np.abs(objective.predictions(theta) - objective.y) - limit, 0.0)
+    return objective.mean(0.5 * beyond * beyond)
+
+
+def mean_beyond_error(n: int, p: int, largest_prediction: float, norm: float, limit: float) -> float:
+    """Return a bound on the error of :func:`mean_beyond`, from n, p, the largest prediction there can be and ‖θ‖₂.
+
+    Proof. A prediction is off by γ_p‖θ‖₂ (‖x‖₂ ≤ 1), so what lies beyond C by d = γ_p‖θ‖₂ + γ₂(1 + m + C); it is at
+    most h = (1 + m − C)₊, so half its square is off by hd + d² and rounding, and the blocked sum by γ_K·h². ∎
+    """
+    off = gamma(p + 2) * norm + gamma(4) * (1.0 + largest_prediction + limit)
+    height = max(0.0, 1.0 + largest_prediction - limit)
+    return INFLATION * (height * off + off * off + gamma(summation_length(n) + 8) * height * height)
+
+
 def target_variance(objective: Objective) -> float:
     """Return the mean of (y − ȳ)²; private. One row moves it by at most 4(n − 1)/n²."""
     mean = objective.mean(objective.y)

@@ -139,7 +139,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             radius=None if self.radius is None else validation.number("radius", self.radius),
             paper_constants=calibration in validation.PAPER_CALIBRATIONS,
         )
-        cheapest = self.method == "auto" and isinstance(goal, ExcessRisk) and self.on_failure == "refuse"
+        cheapest = self.method == "auto" and self.on_failure == "refuse"
         return Request(
             problem,
             goal,
@@ -149,7 +149,9 @@ class AccuracyFirstEstimator(BaseEstimator):
                 problem,
                 noise=self.noise,
                 full_matrix=getattr(self, "full_matrix", False),
-                excess_risk=cheapest,
+                excess_risk=goal.at_most if cheapest and isinstance(goal, ExcessRisk) else None,
+                failure_probability=validation.failure_probability(self.failure_probability),
+                max_epsilon=validation.budget(self.max_epsilon),
             ),
             self.failure_probability,
             calibration,

@@ -53,8 +53,10 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         are and clipped to norm 1, the setting of the paper.
     target_bound, target_bounds : float or (lower, upper)
         Public bounds of the target: B for (−B, B), or a pair. Exactly one is required.
-    perturbation : {"covariance", "output"}, default="covariance"
-        Whether noise goes on the second moments or on the minimiser.
+    perturbation : {"covariance", "output"}, default=None
+        Where the noise goes: on the second moments or on the minimiser. By default, for an excess risk by
+        ``method="auto"``, on the gradient of Huber's loss in the place of the squared one where that is predicted to
+        be clearly cheaper (analysed over the reals; the promise is about the squared loss), else on the second moments.
     method : {"auto", "certified", "stationarity", "above_threshold", "doubling", "theory", "fixed"}, default="auto"
         How the privacy level is found. ``"certified"`` stops by a proof computed from what is released anyway;
         ``"auto"`` chooses the cheapest applicable way to a proof without looking at the data, and the release says
@@ -136,7 +138,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         feature_bound: float | None = None,
         target_bound: float | None = None,
         target_bounds: tuple[float, float] | None = None,
-        perturbation: str = "covariance",
+        perturbation: str | None = None,
         method: str = "auto",
         calibration: str = "tight",
         noise: str = "laplace",

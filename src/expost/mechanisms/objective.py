@@ -53,7 +53,7 @@ from expost.tails.laplace_norm import laplace_norm
 if TYPE_CHECKING:
     from expost.search.request import Plan, Request
 
-_CERTIFIED = 1.5e-4  # solver_part where a bound, not a test, says that the model is good enough
+CERTIFIED = 1.5e-4  # solver_part where a bound, not a test, says that the model is good enough
 _SLICE = 65_536  # rows looked at together
 _LEAST_SOLVER = 1e-8  # part of ε that covering the solver costs at least: noise of no cost would be infinite
 
@@ -230,7 +230,7 @@ class ObjectivePerturbation(Mechanism):
             request.failure_probability,
             self.geometry,
             lambda epsilon: Shot(
-                problem.loss, self.geometry, problem.n, epsilon, problem.regularization, solver_part=_CERTIFIED
+                problem.loss, self.geometry, problem.n, epsilon, problem.regularization, solver_part=CERTIFIED
             ),
             budget=request.budget,
         )
@@ -241,11 +241,16 @@ class ObjectivePerturbation(Mechanism):
 
     def on(self, rows: Rows | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
-        if isinstance(rows, Sums):
-            raise ValueError("objective perturbation needs the rows themselves, not their sums")
-        if not _of_shape(rows, self.geometry):
-            raise ValueError(f"rows are not of the shape that the noise is made for ({self.geometry.name})")
-        return ObjectiveGenerator(self, rows, problem)
+        return ObjectiveGenerator(self, require_shape(rows, self.geometry), problem)
+
+
+def require_shape(rows: Rows | Sums, geometry: Geometry) -> Rows:
+    """Return the rows, or say that they are not what the noise is made for."""
+    if isinstance(rows, Sums):
+        raise ValueError("objective perturbation needs the rows themselves, not their sums")
+    if not _of_shape(rows, geometry):
+        raise ValueError(f"rows are not of the shape that the noise is made for ({geometry.name})")
+    return rows
 
 
 def _of_shape(rows: Rows, geometry: Geometry) -> bool:

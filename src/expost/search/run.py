@@ -88,8 +88,17 @@ def run_search(
     'released'
     """
     if isinstance(rows, Rows | Sums):
-        cheapest = method == "auto" and isinstance(goal, ExcessRisk) and on_failure == "refuse"
-        mechanism = mechanism_for(perturbation, problem, noise=noise, full_matrix=full_matrix, excess_risk=cheapest)
+        cheapest = method == "auto" and on_failure == "refuse"
+        mechanism = mechanism_for(
+            perturbation,
+            problem,
+            noise=noise,
+            full_matrix=full_matrix,
+            excess_risk=goal.at_most if cheapest and isinstance(goal, ExcessRisk) else None,
+            failure_probability=validation.failure_probability(failure_probability),
+            max_epsilon=validation.budget(max_epsilon),
+            given="sums" if isinstance(rows, Sums) else rows.norm,
+        )
     else:
         mechanism = rows.mechanism
     validation.one_of("method", method, list(METHODS))

@@ -11,10 +11,12 @@ broken nearly as often as γ allows. A part of γ is therefore kept back.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import gammainccinv
 
 from expost.erm.geometry import Geometry
 from expost.erm.problem import Problem
@@ -60,28 +62,16 @@ class ObjectiveCertificate:
         excess_risk: float,
         failure_probability: float,
         geometry: Geometry,
-        make: Any,
+        make: Callable[[float], Shot],
         *,
         budget: float = math.inf,
     ) -> ObjectiveCertificate:
         """Find the smallest ε that provably suffices; ``make(epsilon_noise)`` returns the release at one."""
         if problem.radius_stated:
             raise ValueError("objective perturbation compares with the unconstrained optimum; leave radius out")
-        target = gradient_target(excess_risk, problem.regularization)
-        length = noise_quantile(geometry, _USED * failure_probability)
-        steep = problem.loss.curvature + problem.regularization
-        epsilon = 2.0 * problem.loss.lipschitz(math.inf) * length / (problem.n * target)
-        for _ in range(50):
-            shot: Shot = make(epsilon)
-            moved = steep * shot.moved(_SOLVER * failure_probability)
-            if moved >= target:
-                raise TargetUnreachable("excess_risk is below what floating point can promise; ask for a larger one")
-            needed = 2.0 * shot.slope * length / (problem.n * (target - moved)) * (1 + 1e-9)
-            if needed <= epsilon:
-                break
-            epsilon = needed
-        else:
-            raise TargetUnreachable("excess_risk is below what floating point can promise; ask for a larger one")
+        shot = sufficient(
+            problem, excess_risk, _USED * failure_probability, _SOLVER * failure_probability, geometry, make
+        )
         if shot.epsilon > budget and excess_risk < problem.loss.null_value:
             rows = math.ceil(problem.n * shot.epsilon / budget * 1.05)
             raise TargetUnreachable(
@@ -115,12 +105,43 @@ class ObjectiveCertificate:
         return account.released(theta, level=0, n_levels=1, noise="over the reals")
 
 
+def sufficient(
+    problem: Problem,
+    excess_risk: float,
+    noise_probability: float,
+    solver_probability: float,
+    geometry: Geometry,
+    make: Callable[[float], Shot],
+) -> Shot:
+    """Return the release at the smallest ε that suffices, but for the sum of the two probabilities.
+
+    ``make(epsilon_noise)`` returns the release at one.
+    """
+    target = gradient_target(excess_risk, problem.regularization)
+    length = noise_quantile(geometry, noise_probability)
+    steep = problem.loss.curvature + problem.regularization
+    epsilon = 2.0 * problem.loss.lipschitz(math.inf) * length / (problem.n * target)
+    for _ in range(50):
+        shot = make(epsilon)
+        moved = steep * shot.moved(solver_probability)
+        if moved >= target:
+            break
+        needed = 2.0 * shot.slope * length / (problem.n * (target - moved)) * (1 + 1e-9)
+        if needed <= epsilon:
+            return shot
+        epsilon = needed
+    raise TargetUnreachable("excess_risk is below what floating point can promise; ask for a larger one")
+
+
 def noise_quantile(geometry: Geometry, gamma: float) -> float:
     """Return q: noise for slope ½ at ε = 1 is longer than q with probability at most γ.
 
-    Only for a single ℓ₁ ball, where it is the length of a Laplace vector times the radius.
+    Only for a single ball. In the ℓ₁ ball it is the length of a Laplace vector times the radius; in the Euclidean one
+    the length has density ∝ r^{p−1}e^{−r}, a Gamma variable.
     """
-    (block,) = geometry.blocks
-    if block.norm != "l1":
-        raise ValueError("certificates of objective perturbation are for rows in an ℓ₁ ball")
-    return laplace_norm(block.size, gamma) * block.radius
+    block, *others = geometry.blocks
+    if others or block.norm == "box":
+        raise ValueError("certificates of objective perturbation are for rows in an ℓ₁ or a Euclidean ball")
+    if block.norm == "l1":
+        return laplace_norm(block.size, gamma) * block.radius
+    return float(gammainccinv(block.size, gamma)) * (1.0 + 1e-9) * block.radius

@@ -79,6 +79,12 @@ class RidgeCertificate:
         return cls(null, None, alone, budget)
 
     @property
+    def expected(self) -> float:
+        """Roughly what is paid where the null model does not do; used to choose, never to promise."""
+        full = self.full.expected()
+        return add_losses(self.null.cost, full if self.few is None else min(full, self.few.expected))
+
+    @property
     def worst_case(self) -> float:
         """No outcome costs more."""
         most = add_losses(

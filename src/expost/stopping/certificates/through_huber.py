@@ -1,0 +1,249 @@
+"""The squared loss through Huber's (theory C2): the certificate of objective perturbation for ridge regression.
+
+The squared loss has no bounded slope, Huber's has: H_C(r) = ½r² up to |r| = C and a straight line beyond. *Released*: θ̂
+by objective perturbation for H_C, then a noisy mean of what H_C leaves out. *Neighbours*: one row replaced.
+
+*Theorem (accuracy)*. Write L for the ridge objective, L_H for the one with H_C in place of the squared loss, and
+q(θ) = mean ½(|y − xᵀθ| − C)₊². Then L = L_H + q ≥ L_H, hence min L ≥ min L_H and, for every θ,
+
+    L(θ) − min L ≤ [L_H(θ) − min L_H] + q(θ).
+
+The bracket is at most βα by the certificate (`expost.stopping.certificates.objective`), but for γ₁. q is tested: its
+noisy value and a margin that noise exceeds with probability γ₂ must fit into (1 − β)α. So L(θ̂) − min L ≤ α, but for
+γ₁ + γ₂. Where no row can have a residual beyond C, as |xᵀθ̂| ≤ m ≤ C − 1 with m read off θ̂, q = 0 and nothing is
+asked. ∎
+
+*Theorem (privacy)*. θ̂ costs what objective perturbation does. Given θ̂, one row moves q by ½(1 + m − C)₊²/n at most
+(`expost.erm.sensitivity.mean_square`); the noise is made for that, so the test's ε follows from what is released. It is
+asked only if that is no more than a public limit.
+
+A try that does not pass is followed by one with a larger C, then by the certificate from second moments. Order, C, β
+and the shares of γ follow from n, p, λ, α and γ; failure probabilities add up to γ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.erm.geometry import Geometry
+from expost.erm.losses import HuberLoss
+from expost.erm.measures import mean_beyond_error
+from expost.erm.problem import Problem
+from expost.erm.sensitivity.mean_square import beyond_sensitivity
+from expost.exceptions import TargetUnreachable
+from expost.noise.source import WordSource
+from expost.privacy.account import Account
+from expost.privacy.composition import add_losses
+from expost.privacy.release import Release
+from expost.stopping.certificates.objective import noise_quantile, sufficient
+from expost.stopping.certificates.ridge import RidgeCertificate
+from expost.stopping.gradient import gradient_target
+from expost.stopping.noisy_value import ValueTest
+
+if TYPE_CHECKING:
+    from expost.mechanisms.objective import Shot
+
+MakeShot = Callable[[Problem, float], "Shot"]
+
+_SHARES = (0.85, 0.08)  # of γ, for the first try and for the second; second moments get the rest
+_WIDER = 1.5  # C of the second try, in units of the first's
+_SLOPES = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)  # C to choose from; below 1 targets alone leave a residual beyond it
+_CERTIFIED_PARTS = (0.5, 0.6, 0.7, 0.8, 0.9)  # β to choose from
+_TEST_PARTS = (0.01, 0.03, 0.1, 0.3)  # of a try's γ, for its test
+_SOLVER = 1e-3  # and for the noise that covers the solver
+_ROOM = 3.0  # a q of nothing passes but for a chance of ½e^(−3), a fortieth; a second try costs more than the room
+_OPTIMUM = 0.5  # guess of the largest coordinate of θ*; sound whatever it is
+
+
+@dataclass(frozen=True)
+class HuberTry:
+    """One release and its test; public.
+
+    Attributes
+    ----------
+    shot
+        The release; its loss has the slope C.
+    certified, excess_risk
+        βα and α.
+    test_probability
+        γ₂.
+    """
+
+    shot: Shot
+    certified: float
+    excess_risk: float
+    test_probability: float
+
+    @property
+    def limit(self) -> float:
+        """C."""
+        return self.shot.slope
+
+    @property
+    def dearest_test(self) -> float:
+        """What a test may cost at most; a dearer one is not asked."""
+        return self.shot.epsilon
+
+    @property
+    def dearest(self) -> float:
+        """What the try costs at most."""
+        return add_losses(self.shot.epsilon, self.dearest_test)
+
+    def test_cost(self, sensitivity: float) -> float:
+        """Return the ε at which noise on q of that sensitivity leaves room."""
+        room = self.excess_risk - self.certified
+        return sensitivity * (math.log(1 / (2 * self.test_probability)) + _ROOM) / room
+
+    def largest_prediction(self, theta: NDArray[np.float64]) -> float:
+        """Return m ≥ |xᵀθ| for every row there can be; a sum's rounding included."""
+        (block,) = self.shot.geometry.blocks
+        length = np.abs(theta).max(initial=0.0) if block.norm == "l1" else np.linalg.norm(theta)
+        return float(length) * block.radius * (1.0 + 1e-9)
+
+    def passes(self, rows: Any, theta: NDArray[np.float64], account: Account, source: WordSource) -> bool:
+        """Say whether θ is good enough, booking the test if one is needed; ``rows`` are private."""
+        largest = self.largest_prediction(theta)
+        sensitivity = beyond_sensitivity(largest, self.limit, self.shot.n)
+        if 1.0 + largest <= self.limit:
+            account.reasons.append(f"no residual can exceed C = {self.limit:g}: nothing to test")
+            return True
+        length = float(np.linalg.norm(theta))
+        error = mean_beyond_error(self.shot.n, self.shot.geometry.columns, largest, length, self.limit)
+        epsilon = self.test_cost(sensitivity)
+        if epsilon > self.dearest_test:
+            account.reasons.append(f"a test at C = {self.limit:g} would cost epsilon = {epsilon:.3g}: not asked")
+            return False
+        test = ValueTest.of(sensitivity, error, epsilon)
+        account.test = add_losses(account.test, epsilon)
+        noisy = test.ask(rows.mean_beyond(theta, self.limit), source)
+        passed = self.certified + noisy + test.margin(self.test_probability, error) <= self.excess_risk
+        account.reasons.append(
+            f"residuals beyond C = {self.limit:g} tested for epsilon = {epsilon:.3g}: "
+            + ("they leave the promise standing" if passed else "not shown to be few enough")
+        )
+        return passed
+
+
+@dataclass(frozen=True)
+class HuberCertificate:
+    """The tries, and what follows if none passes; public.
+
+    Attributes
+    ----------
+    problem
+        With the squared loss.
+    tries
+        In this order.
+    otherwise
+        The certificate from second moments, for what is left of γ and of the budget; None if the budget has no room.
+    """
+
+    problem: Problem
+    tries: tuple[HuberTry, ...]
+    otherwise: RidgeCertificate | None
+
+    @property
+    def expected(self) -> float:
+        """Roughly what the first try costs; used to choose, never to promise."""
+        return _expected(self.tries[0])
+
+    @property
+    def worst_case(self) -> float:
+        """No outcome costs more."""
+        rest = 0.0 if self.otherwise is None else self.otherwise.worst_case
+        # one sum for each part of the account, as they are booked
+        generation = add_losses(*(each.shot.epsilon for each in self.tries))
+        return add_losses(generation, add_losses(*(each.dearest_test for each in self.tries)), rest) * (1 + 1e-12)
+
+    def search(self, generator: Any, account: Account, source: WordSource) -> Release:
+        """Take the tries, then second moments."""
+        for index, each in enumerate(self.tries):
+            theta = each.shot.draw(generator.perturbed(each.shot.loss), np.zeros(self.problem.p), source)
+            account.generation = add_losses(account.generation, each.shot.epsilon)
+            account.reasons.append(f"objective perturbation with slope C = {each.limit:g}: {each.shot.epsilon:.3g}")
+            if each.passes(generator, theta, account, source):
+                return account.released(theta, level=index, n_levels=len(self.tries), noise="over the reals")
+        if self.otherwise is None:
+            account.reasons.append("second moments: no room left in the budget")
+            return account.refused(n_levels=len(self.tries), noise="over the reals")
+        inner = Account(account.method, self.otherwise.worst_case, account.secure)
+        release = self.otherwise.search(generator.by_moments, inner, source)
+        return account.conclude(release.with_details(noise="over the reals"))
+
+
+def through_huber(
+    problem: Problem,
+    excess_risk: float,
+    failure_probability: float,
+    geometry: Geometry,
+    make: MakeShot,
+    otherwise: Callable[[float, float], RidgeCertificate] | None,
+    *,
+    budget: float = math.inf,
+) -> HuberCertificate | None:
+    """Settle the tries, or return None where not one can be had or fits the budget.
+
+    ``make(problem, epsilon_noise)`` returns a release; ``otherwise(gamma, budget)`` what follows from second moments.
+    """
+    if problem.radius_stated or excess_risk >= problem.loss.null_value:
+        return None
+    tries: list[HuberTry] = []
+    left = budget
+    for number, share in enumerate(_SHARES):
+        slopes = _SLOPES if number == 0 else (tries[0].limit * _WIDER,)
+        each = _best(problem, excess_risk, share * failure_probability, geometry, make, slopes)
+        if each is None or each.dearest > left:
+            break
+        tries.append(each)
+        left -= each.dearest * (1 + 1e-9)
+    if not tries:
+        return None
+    rest = None
+    if otherwise is not None and left > 0:
+        try:
+            rest = otherwise((1 - sum(_SHARES)) * failure_probability, left)
+        except TargetUnreachable:
+            rest = None  # a refusal then, within the budget
+    return HuberCertificate(problem, tuple(tries), rest)
+
+
+def _best(
+    problem: Problem, alpha: float, gamma: float, geometry: Geometry, make: MakeShot, slopes: tuple[float, ...]
+) -> HuberTry | None:
+    """Return the try that is predicted to be cheapest, from public numbers."""
+    best: HuberTry | None = None
+    for slope in slopes:
+        huber = Problem.of(HuberLoss(slope), n=problem.n, p=problem.p, regularization=problem.regularization)
+        for part in _CERTIFIED_PARTS:
+            for test in _TEST_PARTS:
+                spared = gamma * (1 - test - _SOLVER)
+                try:
+                    shot = sufficient(
+                        huber,
+                        part * alpha,
+                        spared,
+                        _SOLVER * gamma,
+                        geometry,
+                        lambda epsilon, huber=huber: make(huber, epsilon),  # type: ignore[misc]
+                    )
+                except TargetUnreachable:
+                    continue
+                each = HuberTry(shot, part * alpha, alpha, test * gamma)
+                if best is None or _expected(each) < _expected(best):
+                    best = each
+    return best
+
+
+def _expected(each: HuberTry) -> float:
+    """Roughly what a try costs: noise moves the flat directions, and its largest coordinate is what residuals see."""
+    shot = each.shot
+    typical = gradient_target(each.certified, shot.lam) / noise_quantile(shot.geometry, 0.1) / shot.lam
+    largest = _OPTIMUM + typical * math.log(shot.geometry.columns / 0.69)
+    cost = each.test_cost(beyond_sensitivity(largest, each.limit, shot.n)) if 1 + largest > each.limit else 0.0
+    return add_losses(shot.epsilon, cost) if cost <= each.dearest_test else 2.0 * each.dearest
