@@ -28,6 +28,7 @@ def clip_ridge(**changes):
             "target_bound": 1.0,
             "on_invalid": "clip",
             "max_epsilon": 0.5,
+            "perturbation": "covariance",
             "random_state": 0,
             **changes,
         }

@@ -237,11 +237,11 @@ def test_a_certificate_keeps_its_promise():
 
 def test_which_mechanism():
     problem = Problem.of(LogisticLoss(), n=1000, p=3, regularization=0.01)
-    assert mechanism_for(None, problem, excess_risk=0.05).name == "objective"
-    assert mechanism_for(None, problem).name == mechanism_for("output", problem, excess_risk=0.05).name == "output"
+    assert mechanism_for(None, problem, shape=l1_ball(3)).name == "objective"
+    assert mechanism_for(None, problem).name == mechanism_for("output", problem, shape=l1_ball(3)).name == "output"
     stated = Problem.of(LogisticLoss(), n=1000, p=3, regularization=0.01, radius=1.0)
-    assert mechanism_for(None, stated, excess_risk=0.05).name == "output"
-    assert mechanism_for(None, problem, excess_risk=0.05, noise="spherical").name == "output"
+    assert mechanism_for(None, stated, shape=l1_ball(3)).name == "output"
+    assert mechanism_for(None, problem, shape=l1_ball(3), noise="spherical").name == "output"
     with pytest.raises(ValueError, match="bounded slope"):
         ObjectivePerturbation(l1_ball(3)).require(Problem.of(SquaredLoss(), n=9, p=3, regularization=0.1))
 
@@ -284,7 +284,7 @@ def test_euclidean_rows_are_certified_with_spherical_noise(loss):
     rows = small_rows(p=4)
     problem = Problem.of(loss, n=400, p=4, regularization=0.05)
     alpha, gamma = 0.05, 0.2
-    mechanism = mechanism_for(None, problem, excess_risk=alpha, given="l2")
+    mechanism = mechanism_for(None, problem, shape=l2_ball(4))
     assert [block.norm for block in mechanism.geometry.blocks] == ["l2"]
     generator = mechanism.on(rows, problem)
     x, y = rows.x / ONE, rows.y / ONE

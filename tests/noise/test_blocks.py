@@ -8,8 +8,9 @@ from scipy import stats
 
 from expost.erm.geometry import Block, Geometry
 from expost.noise import SeededSource
-from expost.noise.blocks import block_noise, largest_noise
+from expost.noise.blocks import block_noise
 from expost.noise.spherical import uniforms
+from expost.tails.largest_noise import largest_noise
 from tests.noise.helpers import RARE, ScriptedSource
 
 ORDERS = {"box": np.inf, "l1": 1, "l2": 2}

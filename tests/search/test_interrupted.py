@@ -110,7 +110,7 @@ class TestRunSearch:
         monkeypatch.setattr(Covariance, "on", broken)
         source = CountingSource()
         with pytest.raises(Broken):
-            run_search(ROWS, PROBLEM, ExcessRisk(0.05), random_state=source)
+            run_search(ROWS, PROBLEM, ExcessRisk(0.05), perturbation="covariance", random_state=source)
         assert source.drawn == 0
 
     def test_a_refusal_charges_what_it_cost(self):

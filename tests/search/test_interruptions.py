@@ -145,7 +145,7 @@ def test_without_the_guard_faults_get_lost(monkeypatch):
 
 def test_an_interruption_is_charged_with_the_worst_case(monkeypatch):
     """By hand, in the middle: what a person gets who presses control-C."""
-    fit = ridge(excess_risk=0.05, max_epsilon=3.0)
+    fit = ridge(excess_risk=0.05, max_epsilon=3.0, perturbation="covariance")
 
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt

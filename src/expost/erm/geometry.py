@@ -105,6 +105,11 @@ class Geometry:
         )
 
 
+def ball(norm: Literal["l1", "l2"], p: int) -> Geometry:
+    """Return the shape of rows in the unit ball of a norm."""
+    return l1_ball(p) if norm == "l1" else l2_ball(p)
+
+
 def l1_ball(p: int) -> Geometry:
     """Return the shape of rows with ‖x‖₁ ≤ 1."""
     return Geometry((Block(p, "l1", 1.0),), 1.0, "ℓ₁ ball")

@@ -309,6 +309,21 @@ class HuberLoss(Loss):
         """Return φ at residual 1 + radius (its minimum is 0)."""
         return self._at(1.0 + radius)
 
+    def left_out(self, residual: FloatArray) -> FloatArray:
+        """Return ½(|r| − δ)₊², by which the squared loss exceeds this one.
+
+        Proof. Beyond δ, ½r² − δ|r| + δ²/2 = ½(|r| − δ)². ∎
+        """
+        beyond = np.maximum(np.abs(residual) - self.delta, 0.0)
+        return 0.5 * beyond * beyond
+
+    def left_out_sensitivity(self, largest_prediction: float, n: int) -> float:
+        """Return ½(1 + m − δ)₊²/n (rounded up): how far one row moves the mean of what is left out, |xᵀθ| ≤ m.
+
+        Proof. A residual is at most 1 + m, so a row's term lies between 0 and ½(1 + m − δ)₊². ∎
+        """
+        return round_up(0.5 * max(0.0, 1.0 + largest_prediction - self.delta) ** 2 / n)
+
 
 class SmoothedHingeLoss(Loss):
     """The hinge loss with its corner rounded over a width h.

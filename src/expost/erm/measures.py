@@ -21,10 +21,23 @@ from expost.data.rows import Norm
 from expost.erm._private import Private
 from expost.erm._rounding import INFLATION, gamma, summation_length
 from expost.erm._types import FloatArray
+from expost.erm.losses import HuberLoss
 from expost.erm.objective import Objective
 from expost.erm.sums import Sums
 
 _STEPS_BITS = 33  # 2²⁰ units of a row times 2³³ steps of θ is 2⁵³
+
+
+def exact_bits(p: int, norm: Norm) -> int:
+    """Return how many binary digits θ may have for predictions to be exact.
+
+    Examples
+    --------
+    >>> exact_bits(100, "l1"), exact_bits(100, "l2"), exact_bits(5000, "l2")
+    (33, 29, 26)
+    """
+    # ‖x‖₁ ≤ √p·‖x‖₂
+    return _STEPS_BITS - (math.ceil(math.log2(max(1, p)) / 2) if norm == "l2" else 0)
 
 
 def to_grid(theta: FloatArray, radius: float, *, norm: Norm = "l1") -> FloatArray:
@@ -36,9 +49,7 @@ def to_grid(theta: FloatArray, radius: float, *, norm: Norm = "l1") -> FloatArra
     >>> float(np.abs(to_grid(np.array([0.1, -2.0]), 7.0) - [0.1, -2.0]).max()) < 1e-9
     True
     """
-    bits = _STEPS_BITS
-    if norm == "l2":  # ‖x‖₁ ≤ √p·‖x‖₂
-        bits -= math.ceil(math.log2(max(1, np.size(theta))) / 2)
+    bits = exact_bits(np.size(theta), norm)
     step = math.ldexp(1.0, math.frexp(radius * (1.0 + 1e-6))[1] - bits)
     steps = np.clip(np.rint(np.asarray(theta) / step), -(2.0**bits), 2.0**bits)
     return np.asarray(steps * step)
@@ -67,14 +78,13 @@ def clipped_mean_square_error(n: int, p: int, theta: FloatArray) -> float:
     return INFLATION * 4.0 * (gamma(p + 2) * float(np.linalg.norm(theta)) + gamma(summation_length(n) + 8))
 
 
-def mean_beyond(objective: Objective, theta: FloatArray, limit: float) -> float:
-    """Return the mean of ½(|y − xᵀθ| − C)₊², by which the squared loss exceeds Huber's; private."""
-    beyond = np.maximum(np.abs(objective.predictions(theta) - objective.y) - limit, 0.0)
-    return objective.mean(0.5 * beyond * beyond)
+def mean_left_out(objective: Objective, theta: FloatArray, huber: HuberLoss) -> float:
+    """Return the mean of what Huber's loss leaves out of the squared one at θ; private."""
+    return objective.mean(huber.left_out(objective.predictions(theta) - objective.y))
 
 
-def mean_beyond_error(n: int, p: int, largest_prediction: float, norm: float, limit: float) -> float:
-    """Return a bound on the error of :func:`mean_beyond`, from n, p, the largest prediction there can be and ‖θ‖₂.
+def mean_left_out_error(n: int, p: int, largest_prediction: float, norm: float, limit: float) -> float:
+    """Return a bound on the error of :func:`mean_left_out`, from n, p, the largest prediction there can be and ‖θ‖₂.
 
     Proof. A prediction is off by γ_p‖θ‖₂ (‖x‖₂ ≤ 1), so what lies beyond C by d = γ_p‖θ‖₂ + γ₂(1 + m + C); it is at
     most h = (1 + m − C)₊, so half its square is off by hd + d² and rounding, and the blocked sum by γ_K·h². ∎

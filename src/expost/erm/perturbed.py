@@ -12,8 +12,8 @@ left. After (16C/3λ)·ln(1 + hλ/e²) steps no more than e²/λ is left, which 
 falls, so no point on the way is farther from the minimiser than √(2h/λ). ∎
 
 *Rounding.* Predictions are computed in two parts, θ = θ₁ + θ₂: rows are multiples of 2⁻²⁰, so xᵀθ₁ is exact in float64
-for θ₁ on a coarse grid (as in `expost.erm.measures`), and θ₂ is smaller by 2⁻²⁰ at least. A prediction is then off by a
-unit or two of its size instead of p.
+for θ₁ on a coarse grid (as in `expost.erm.measures`), and θ₂ is smaller by far. A prediction is then off by a unit or
+two of its size instead of p.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from expost.erm._rounding import INFLATION, gamma, summation_length
 from expost.erm._types import FloatArray
 from expost.erm.exceptions import ConvergenceError
 from expost.erm.losses import Loss
-from expost.erm.measures import to_grid
+from expost.erm.measures import exact_bits, to_grid
 from expost.erm.objective import Objective
 
 _NEWTON_STEPS = 60
 _HALVINGS = 40
-_COARSE = 20  # binary digits at least that the coarse part of θ has
+_LEAST_LEFT = 2.0**-20  # part of θ that is assumed to be left beside its coarse part, at least
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,9 @@ class PerturbedErrors:
         """e, at every such point: predictions, slopes, sums, penalty and linear term."""
         slope, norm = self.loss.lipschitz(math.inf), self.norm
         sums = gamma(summation_length(self.n) + self.loss.EVALUATION_ULPS + 4) * slope
-        predictions = self.loss.curvature * (gamma(3) + gamma(self.p) * 2.0**-_COARSE) * norm
+        # the coarse part has steps of at most 2^(1 − bits) of the largest coordinate, and leaves half a step of each
+        left = max(_LEAST_LEFT, 2.0 ** (1 - exact_bits(self.p, "l2")) * math.sqrt(self.p))
+        predictions = self.loss.curvature * (gamma(3) + gamma(self.p) * left) * norm
         return INFLATION * (sums + predictions + gamma(8) * (slope + self.lam * (norm + self.center_norm) + self.pull))
 
     @property

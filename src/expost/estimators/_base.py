@@ -18,6 +18,7 @@ from expost.data.columns import Column
 from expost.data.entrance import open_column
 from expost.data.fixed_point import ONE
 from expost.data.tables import RawRows
+from expost.erm.geometry import ball
 from expost.erm.losses import Loss
 from expost.erm.problem import Problem
 from expost.estimators._features import open_features
@@ -139,7 +140,8 @@ class AccuracyFirstEstimator(BaseEstimator):
             radius=None if self.radius is None else validation.number("radius", self.radius),
             paper_constants=calibration in validation.PAPER_CALIBRATIONS,
         )
-        cheapest = self.method == "auto" and self.on_failure == "refuse"
+        chosen_for = self.method == "auto" and isinstance(goal, ExcessRisk) and self.on_failure == "refuse"
+        shape = ball("l1", problem.p) if chosen_for else None
         return Request(
             problem,
             goal,
@@ -149,9 +151,7 @@ class AccuracyFirstEstimator(BaseEstimator):
                 problem,
                 noise=self.noise,
                 full_matrix=getattr(self, "full_matrix", False),
-                excess_risk=goal.at_most if cheapest and isinstance(goal, ExcessRisk) else None,
-                failure_probability=validation.failure_probability(self.failure_probability),
-                max_epsilon=validation.budget(self.max_epsilon),
+                shape=shape,
             ),
             self.failure_probability,
             calibration,

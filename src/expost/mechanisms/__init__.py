@@ -1,18 +1,15 @@
 """Ways to make hypotheses of private rows: where the noise goes, and what a hypothesis costs at every level."""
 
 import math
-from typing import Literal
 
 from expost import validation
-from expost.erm.geometry import l1_ball, l2_ball
+from expost.erm.geometry import Geometry
 from expost.erm.problem import Problem
 from expost.mechanisms.covariance import Covariance, CovarianceGenerator
 from expost.mechanisms.mechanism import Generator, Mechanism, Noise
 from expost.mechanisms.objective import ObjectiveGenerator, ObjectivePerturbation
 from expost.mechanisms.output import Output, OutputGenerator
-from expost.mechanisms.through_huber import ThroughHuber, ThroughHuberGenerator, cheaper_than_moments
-
-Given = Literal["l1", "l2", "sums"]
+from expost.mechanisms.through_huber import ThroughHuber, ThroughHuberGenerator
 
 #: Every mechanism by the name the caller knows it by.
 MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Covariance, Output)}
@@ -36,48 +33,39 @@ def mechanism_for(
     *,
     noise: str = "laplace",
     full_matrix: bool = False,
-    excess_risk: float | None = None,
-    failure_probability: float = 0.1,
-    max_epsilon: float | None = None,
-    given: Given = "l1",
+    shape: Geometry | None = None,
 ) -> Mechanism:
     """Return the mechanism of a name, or the one that is predicted to be cheapest.
 
-    For an excess risk and a loss whose slope is bounded that is objective perturbation: its noise is on the gradient,
-    which one row moves by 2/n, and not on the minimiser, which one row moves by 2/(nλ). The squared loss gets there
-    through Huber's, where that is predicted to cost less than second moments. Both are analysed over the reals, and
-    compare with the unconstrained optimum.
+    Where it may be chosen by an excess risk, that is objective perturbation: its noise is on the gradient, which one
+    row moves by 2/n, and not on the minimiser, which one row moves by 2/(nλ). The squared loss gets there through
+    Huber's, if that is predicted to cost less than second moments once the excess risk is known. It is analysed over
+    the reals, and compares with the unconstrained optimum.
 
     Parameters
     ----------
     name, problem, noise, full_matrix
         The caller's choice, what is minimised, and options of the choice.
-    excess_risk
-        What is asked, where the mechanism may be chosen by it; None where it may not.
-    failure_probability, max_epsilon
-        γ and the budget, which predictions depend on.
-    given
-        Rows in the ℓ₁ ball, in the Euclidean one, or their sums only.
+    shape
+        The shape of the rows, where an excess risk is asked for and the mechanism may be chosen for it.
 
     Examples
     --------
     >>> from expost.erm import LogisticLoss, SquaredLoss
-    >>> [
-    ...     mechanism_for(None, Problem.of(loss, n=1000, p=p, regularization=0.001), excess_risk=0.05).name
-    ...     for loss, p in ((SquaredLoss(), 5), (SquaredLoss(), 40), (LogisticLoss(), 5))
-    ... ]
-    ['covariance', 'objective', 'objective']
+    >>> from expost.erm.geometry import l1_ball
+    >>> problems = [Problem.of(loss, n=1000, p=5, regularization=0.01) for loss in (SquaredLoss(), LogisticLoss())]
+    >>> [mechanism_for(None, problem).name for problem in problems]
+    ['covariance', 'output']
+    >>> [mechanism_for(None, problem, shape=l1_ball(5)).name for problem in problems]
+    ['objective', 'objective']
     """
     if name is not None:
         return mechanism_of(name, noise=noise, full_matrix=full_matrix)
-    free = noise == "laplace" and not full_matrix and not problem.radius_stated and not problem.paper_constants
-    if excess_risk is not None and free and given != "sums":
-        ball = l1_ball(problem.p) if given == "l1" else l2_ball(problem.p)
+    if shape is not None and not full_matrix and ObjectivePerturbation.applies(problem, noise=noise):
         if math.isfinite(problem.loss.lipschitz(math.inf)):
-            return ObjectivePerturbation(ball)
-        squared = problem.loss.name == "squared" and given == "l1"
-        if squared and cheaper_than_moments(problem, excess_risk, failure_probability, max_epsilon):
-            return ThroughHuber(ball)
+            return ObjectivePerturbation(shape)
+        if ThroughHuber.stands_for(problem, shape):
+            return ThroughHuber(shape)
     chosen = "covariance" if problem.loss.name == "squared" else "output"
     return mechanism_of(chosen, noise=noise, full_matrix=full_matrix)
 

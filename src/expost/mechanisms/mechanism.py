@@ -24,6 +24,7 @@ from expost.erm.sums import Sums
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
 from expost.noise.spherical_path import SphericalPath
+from expost.privacy.release import Release
 from expost.stopping.measure import Measure
 
 if TYPE_CHECKING:
@@ -126,6 +127,10 @@ class Mechanism(ABC):
     @abstractmethod
     def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
         """Settle the certified search; ``automatic`` if it may also try ways that are cheaper only sometimes."""
+
+    def behind(self, release: Release) -> Mechanism:
+        """Return the mechanism that a release came from, where a plan may choose another."""
+        return self
 
     @abstractmethod
     def on(self, rows: Rows | Sums, problem: Problem) -> Generator:

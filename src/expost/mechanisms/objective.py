@@ -42,13 +42,14 @@ from expost.erm.problem import Problem
 from expost.erm.sensitivity.grid import Grid, grid_sensitivity, public_grid
 from expost.erm.sums import Sums
 from expost.mechanisms.mechanism import Mechanism, NoiseKind
-from expost.noise.blocks import block_noise, largest_noise
+from expost.noise.blocks import block_noise
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
 from expost.stopping.certificates.objective import ObjectiveCertificate
 from expost.stopping.gradient import gradient_target
 from expost.tails.laplace_norm import laplace_norm
+from expost.tails.largest_noise import largest_noise
 
 if TYPE_CHECKING:
     from expost.search.request import Plan, Request
@@ -190,6 +191,11 @@ class ObjectivePerturbation(Mechanism):
     def of(cls, *, noise: str, full_matrix: bool) -> ObjectivePerturbation:
         """Refuse: the shape of the rows has to be known."""
         raise ValueError("objective perturbation is made from the shape of the rows: ObjectivePerturbation(geometry)")
+
+    @staticmethod
+    def applies(problem: Problem, *, noise: str) -> bool:
+        """Whether the caller's options leave room for it: it compares with the unconstrained optimum."""
+        return Mechanism.checked(noise) == "laplace" and not problem.radius_stated and not problem.paper_constants
 
     @property
     def noise_kind(self) -> NoiseKind:

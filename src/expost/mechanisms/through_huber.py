@@ -6,7 +6,6 @@ the *squared* loss in `expost.stopping.certificates.through_huber`.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,22 +17,23 @@ from expost.data.fixed_point import ONE
 from expost.data.rows import Rows
 from expost.erm.distinct import distinct
 from expost.erm.error_bounds import RidgeErrors
-from expost.erm.geometry import Geometry, l1_ball
-from expost.erm.losses import Loss, SquaredLoss
-from expost.erm.measures import mean_beyond
+from expost.erm.geometry import Geometry
+from expost.erm.losses import HuberLoss, Loss
+from expost.erm.measures import mean_left_out
 from expost.erm.objective import Objective
 from expost.erm.perturbed import PerturbedObjective
 from expost.erm.problem import Problem
+from expost.erm.risk import RidgeRisk
 from expost.erm.sums import Sums
 from expost.mechanisms.covariance import Covariance, CovarianceGenerator
+from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.objective import CERTIFIED, ObjectivePerturbation, Shot, require_shape
+from expost.privacy.release import Release
 from expost.stopping.certificates.ridge import RidgeCertificate
-from expost.stopping.certificates.through_huber import HuberCertificate, through_huber
+from expost.stopping.certificates.through_huber import through_huber
 
 if TYPE_CHECKING:
     from expost.search.request import Plan, Request
-
-_CLEARLY_LESS = 0.75
 
 
 class ThroughHuberGenerator:
@@ -42,16 +42,32 @@ class ThroughHuberGenerator:
     def __init__(self, mechanism: ThroughHuber, rows: Rows, problem: Problem) -> None:
         self.mechanism, self.problem = mechanism, problem
         self._rows = rows
-        kinds, targets, self._counts = distinct(rows)
-        self._x, self._y = kinds.astype(np.float64) / ONE, targets.astype(np.float64) / ONE
+        self._kinds, self._targets, self._counts = distinct(rows)
+
+    @cached_property
+    def _floats(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self._kinds.astype(np.float64) / ONE, self._targets.astype(np.float64) / ONE
+
+    def _objective(self, loss: Loss) -> Objective:
+        return Objective(loss, *self._floats, 1.0, self._counts, "l2")
 
     def perturbed(self, loss: Loss) -> PerturbedObjective:
         """Return what is minimised with another loss."""
-        return PerturbedObjective(Objective(loss, self._x, self._y, 1.0, self._counts, "l2"))
+        return PerturbedObjective(self._objective(loss))
 
-    def mean_beyond(self, theta: NDArray[np.float64], limit: float) -> float:
+    def left_out(self, theta: NDArray[np.float64], huber: HuberLoss) -> float:
         """Return q(θ)."""
-        return mean_beyond(Objective(SquaredLoss(), self._x, self._y, 1.0, self._counts, "l2"), theta, limit)
+        return mean_left_out(self._objective(huber), theta, huber)
+
+    @property
+    def sums(self) -> Sums:
+        """Exact sums, where second moments are all that is used."""
+        return self.by_moments.sums
+
+    @property
+    def risk(self) -> RidgeRisk:
+        """True risks of the squared loss; private."""
+        return self.by_moments.risk
 
     @cached_property
     def by_moments(self) -> CovarianceGenerator:
@@ -62,6 +78,11 @@ class ThroughHuberGenerator:
 @dataclass(frozen=True)
 class ThroughHuber(ObjectivePerturbation):
     """Noise on the gradient of Huber's loss, in the place of the squared one."""
+
+    @staticmethod
+    def stands_for(problem: Problem, shape: Geometry) -> bool:
+        """Whether it can: second moments, which it falls back to, are for the squared loss and the ℓ₁ ball."""
+        return problem.loss.name == "squared" and shape.blocks[0].norm == "l1"
 
     def require(self, problem: Problem) -> None:
         """Raise unless the loss is squared."""
@@ -81,52 +102,24 @@ class ThroughHuber(ObjectivePerturbation):
         return Covariance().gradient_epsilon(problem, excess_risk)
 
     def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
-        """Settle the tries."""
-        plan = settled(request.problem, excess_risk, request.failure_probability, self.geometry, budget=request.budget)
-        if plan is None:
-            raise ValueError("Huber's loss cannot stand for the squared one here; pass perturbation='covariance'")
-        return plan
+        """Settle the tries, or second moments alone where they are not predicted to cost clearly more."""
+        problem, errors = request.problem, request.errors
+        return through_huber(
+            problem,
+            excess_risk,
+            request.failure_probability,
+            self.geometry,
+            lambda huber, epsilon: Shot(
+                huber.loss, self.geometry, huber.n, epsilon, huber.regularization, solver_part=CERTIFIED
+            ),
+            lambda gamma, left: RidgeCertificate.of(problem, excess_risk, gamma, errors, budget=left),
+            budget=request.budget,
+        )
+
+    def behind(self, release: Release) -> Mechanism:
+        """Return second moments where nothing else was tried: nothing of the release is then over the reals."""
+        return self if release.noise == "over the reals" else Covariance()
 
     def on(self, rows: Rows | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
         return ThroughHuberGenerator(self, require_shape(rows, self.geometry), problem)
-
-
-def settled(
-    problem: Problem, excess_risk: float, failure_probability: float, geometry: Geometry, *, budget: float = math.inf
-) -> HuberCertificate | None:
-    """Settle the tries and the certificate from second moments that follows them, which is for ℓ₁ rows."""
-    errors = RidgeErrors(problem.p, problem.regularization, problem.radius)
-    return through_huber(
-        problem,
-        excess_risk,
-        failure_probability,
-        geometry,
-        lambda huber, epsilon: Shot(
-            huber.loss, geometry, huber.n, epsilon, huber.regularization, solver_part=CERTIFIED
-        ),
-        lambda gamma, left: RidgeCertificate.of(problem, excess_risk, gamma, errors, budget=left),
-        budget=budget,
-    )
-
-
-def cheaper_than_moments(
-    problem: Problem, excess_risk: float, failure_probability: float, max_epsilon: float | None = None
-) -> bool:
-    """Whether this way is predicted to cost clearly less than second moments, from public numbers alone.
-
-    Clearly, because second moments may show curvature that no public number knows of, and then cost half of it.
-
-    Examples
-    --------
-    >>> wide, narrow = (Problem.of(SquaredLoss(), n=100_000, p=p, regularization=0.001) for p in (77, 5))
-    >>> cheaper_than_moments(wide, 0.05, 0.1), cheaper_than_moments(narrow, 0.05, 0.1)
-    (True, False)
-    """
-    budget = math.inf if max_epsilon is None else max_epsilon
-    plan = settled(problem, excess_risk, failure_probability, l1_ball(problem.p), budget=budget)
-    if plan is None:
-        return False
-    errors = RidgeErrors(problem.p, problem.regularization, problem.radius)
-    moments = RidgeCertificate.of(problem, excess_risk, failure_probability, errors)
-    return plan.expected <= _CLEARLY_LESS * moments.expected

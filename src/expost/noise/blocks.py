@@ -9,7 +9,6 @@ says "over the reals".
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,8 +16,6 @@ from numpy.typing import NDArray
 
 from expost.noise.source import WordSource
 from expost.noise.spherical import spherical_noise, uniforms
-
-_LARGEST_LOG = 37.0  # −ln 2⁻⁵³ is 36.7
 
 
 def block_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float], source: WordSource) -> NDArray[np.float64]:
@@ -41,21 +38,6 @@ def block_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float], sou
     """
     parts = [_DRAW[norm](size, source) / weight for (size, norm), weight in zip(blocks, weights, strict=True)]
     return np.concatenate(parts)
-
-
-def largest_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
-    """Return a bound on ‖b‖₂ that no draw exceeds: uniforms of 52 bits have logarithms of at most 37.
-
-    Examples
-    --------
-    >>> largest_noise([(1, "l1")], [1.0])
-    37.0
-    """
-    squares = []
-    for (size, norm), weight in zip(blocks, weights, strict=True):
-        reach = {"box": (size + 1) * math.sqrt(size), "l1": math.sqrt(size), "l2": float(size)}[norm]
-        squares.append((_LARGEST_LOG * reach / weight) ** 2)
-    return math.sqrt(math.fsum(squares))
 
 
 def _box(size: int, source: WordSource) -> NDArray[np.float64]:

@@ -176,7 +176,7 @@ class Request:
 
     def details(self, release: Release) -> dict[str, Any]:
         """Return what a release says about itself beside its numbers: method, promise, what is exact or charged."""
-        problem, mechanism = self.problem, self.mechanism
+        problem, mechanism = self.problem, self.mechanism.behind(release)
         by_goal = self.goal.exact() if self.goal is not None else ()
         charged = self.goal.charged(self.method.charged) if self.goal is not None else RISK_CHARGED
         return {

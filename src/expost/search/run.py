@@ -14,6 +14,7 @@ from typing import Any
 
 from expost import validation
 from expost.data.rows import Rows
+from expost.erm.geometry import ball
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
 from expost.erm.problem import Problem
 from expost.erm.sums import Sums
@@ -88,16 +89,13 @@ def run_search(
     'released'
     """
     if isinstance(rows, Rows | Sums):
-        cheapest = method == "auto" and on_failure == "refuse"
+        chosen_for = method == "auto" and isinstance(goal, ExcessRisk) and on_failure == "refuse"
         mechanism = mechanism_for(
             perturbation,
             problem,
             noise=noise,
             full_matrix=full_matrix,
-            excess_risk=goal.at_most if cheapest and isinstance(goal, ExcessRisk) else None,
-            failure_probability=validation.failure_probability(failure_probability),
-            max_epsilon=validation.budget(max_epsilon),
-            given="sums" if isinstance(rows, Sums) else rows.norm,
+            shape=ball(rows.norm, rows.p) if chosen_for and isinstance(rows, Rows) else None,
         )
     else:
         mechanism = rows.mechanism

@@ -22,17 +22,3 @@ def mean_square_sensitivity(largest_coordinate: float, n: int) -> float:
     """
     check(n=n, radius=largest_coordinate)
     return round_up((1.0 + largest_coordinate) ** 2 / n)
-
-
-def beyond_sensitivity(largest_prediction: float, limit: float, n: int) -> float:
-    """Return ½(1 + m − C)₊²/n, the sensitivity of mean ½(|y − xᵀθ| − C)₊² for a fixed θ with |xᵀθ| ≤ m.
-
-    Proof. A residual is at most 1 + m, which puts a row's term between 0 and ½(1 + m − C)₊². ∎
-
-    Examples
-    --------
-    >>> round(beyond_sensitivity(1.0, 1.5, 100), 12)
-    0.00125
-    """
-    check(n=n, radius=largest_prediction)
-    return round_up(0.5 * max(0.0, 1.0 + largest_prediction - limit) ** 2 / n)

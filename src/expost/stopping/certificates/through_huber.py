@@ -14,7 +14,7 @@ noisy value and a margin that noise exceeds with probability γ₂ must fit into
 asked. ∎
 
 *Theorem (privacy)*. θ̂ costs what objective perturbation does. Given θ̂, one row moves q by ½(1 + m − C)₊²/n at most
-(`expost.erm.sensitivity.mean_square`); the noise is made for that, so the test's ε follows from what is released. It is
+(`expost.erm.losses.HuberLoss`); the noise is made for that, so the test's ε follows from what is released. It is
 asked only if that is no more than a public limit.
 
 A try that does not pass is followed by one with a larger C, then by the certificate from second moments. Order, C, β
@@ -33,9 +33,8 @@ from numpy.typing import NDArray
 
 from expost.erm.geometry import Geometry
 from expost.erm.losses import HuberLoss
-from expost.erm.measures import mean_beyond_error
+from expost.erm.measures import mean_left_out_error
 from expost.erm.problem import Problem
-from expost.erm.sensitivity.mean_square import beyond_sensitivity
 from expost.exceptions import TargetUnreachable
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
@@ -58,6 +57,7 @@ _CERTIFIED_PARTS = (0.5, 0.6, 0.7, 0.8, 0.9)  # β to choose from
 _TEST_PARTS = (0.01, 0.03, 0.1, 0.3)  # of a try's γ, for its test
 _SOLVER = 1e-3  # and for the noise that covers the solver
 _ROOM = 3.0  # a q of nothing passes but for a chance of ½e^(−3), a fortieth; a second try costs more than the room
+_CLEARLY_LESS = 0.75  # a first try predicted to cost at most this part of second moments is taken
 _OPTIMUM = 0.5  # guess of the largest coordinate of θ*; sound whatever it is
 
 
@@ -68,7 +68,9 @@ class HuberTry:
     Attributes
     ----------
     shot
-        The release; its loss has the slope C.
+        The release.
+    loss
+        Huber's, of slope C.
     certified, excess_risk
         βα and α.
     test_probability
@@ -76,6 +78,7 @@ class HuberTry:
     """
 
     shot: Shot
+    loss: HuberLoss
     certified: float
     excess_risk: float
     test_probability: float
@@ -83,7 +86,7 @@ class HuberTry:
     @property
     def limit(self) -> float:
         """C."""
-        return self.shot.slope
+        return self.loss.delta
 
     @property
     def dearest_test(self) -> float:
@@ -109,19 +112,19 @@ class HuberTry:
     def passes(self, rows: Any, theta: NDArray[np.float64], account: Account, source: WordSource) -> bool:
         """Say whether θ is good enough, booking the test if one is needed; ``rows`` are private."""
         largest = self.largest_prediction(theta)
-        sensitivity = beyond_sensitivity(largest, self.limit, self.shot.n)
+        sensitivity = self.loss.left_out_sensitivity(largest, self.shot.n)
         if 1.0 + largest <= self.limit:
             account.reasons.append(f"no residual can exceed C = {self.limit:g}: nothing to test")
             return True
         length = float(np.linalg.norm(theta))
-        error = mean_beyond_error(self.shot.n, self.shot.geometry.columns, largest, length, self.limit)
+        error = mean_left_out_error(self.shot.n, self.shot.geometry.columns, largest, length, self.limit)
         epsilon = self.test_cost(sensitivity)
         if epsilon > self.dearest_test:
             account.reasons.append(f"a test at C = {self.limit:g} would cost epsilon = {epsilon:.3g}: not asked")
             return False
         test = ValueTest.of(sensitivity, error, epsilon)
         account.test = add_losses(account.test, epsilon)
-        noisy = test.ask(rows.mean_beyond(theta, self.limit), source)
+        noisy = test.ask(rows.left_out(theta, self.loss), source)
         passed = self.certified + noisy + test.margin(self.test_probability, error) <= self.excess_risk
         account.reasons.append(
             f"residuals beyond C = {self.limit:g} tested for epsilon = {epsilon:.3g}: "
@@ -149,11 +152,6 @@ class HuberCertificate:
     otherwise: RidgeCertificate | None
 
     @property
-    def expected(self) -> float:
-        """Roughly what the first try costs; used to choose, never to promise."""
-        return _expected(self.tries[0])
-
-    @property
     def worst_case(self) -> float:
         """No outcome costs more."""
         rest = 0.0 if self.otherwise is None else self.otherwise.worst_case
@@ -164,7 +162,7 @@ class HuberCertificate:
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Take the tries, then second moments."""
         for index, each in enumerate(self.tries):
-            theta = each.shot.draw(generator.perturbed(each.shot.loss), np.zeros(self.problem.p), source)
+            theta = each.shot.draw(generator.perturbed(each.loss), np.zeros(self.problem.p), source)
             account.generation = add_losses(account.generation, each.shot.epsilon)
             account.reasons.append(f"objective perturbation with slope C = {each.limit:g}: {each.shot.epsilon:.3g}")
             if each.passes(generator, theta, account, source):
@@ -183,43 +181,51 @@ def through_huber(
     failure_probability: float,
     geometry: Geometry,
     make: MakeShot,
-    otherwise: Callable[[float, float], RidgeCertificate] | None,
+    moments: Callable[[float, float], RidgeCertificate],
     *,
     budget: float = math.inf,
-) -> HuberCertificate | None:
-    """Settle the tries, or return None where not one can be had or fits the budget.
+) -> HuberCertificate | RidgeCertificate:
+    """Settle the tries, or second moments alone unless the first try is predicted to cost clearly less.
 
-    ``make(problem, epsilon_noise)`` returns a release; ``otherwise(gamma, budget)`` what follows from second moments.
+    Clearly, because second moments may show curvature that no public number knows of, and then cost half of it.
+    ``make(problem, epsilon_noise)`` returns a release; ``moments(gamma, budget)`` the certificate from second moments.
     """
-    if problem.radius_stated or excess_risk >= problem.loss.null_value:
-        return None
+    typical = noise_quantile(geometry, 0.1)
+    alone = moments(failure_probability, budget)
+    if excess_risk >= problem.loss.null_value:
+        return alone
     tries: list[HuberTry] = []
     left = budget
     for number, share in enumerate(_SHARES):
         slopes = _SLOPES if number == 0 else (tries[0].limit * _WIDER,)
-        each = _best(problem, excess_risk, share * failure_probability, geometry, make, slopes)
+        each = _best(problem, excess_risk, share * failure_probability, geometry, make, slopes, typical)
         if each is None or each.dearest > left:
             break
         tries.append(each)
         left -= each.dearest * (1 + 1e-9)
-    if not tries:
-        return None
-    rest = None
-    if otherwise is not None and left > 0:
-        try:
-            rest = otherwise((1 - sum(_SHARES)) * failure_probability, left)
-        except TargetUnreachable:
-            rest = None  # a refusal then, within the budget
+    if not tries or _expected(tries[0], typical) > _CLEARLY_LESS * alone.expected:
+        return alone
+    try:
+        rest = moments((1 - sum(_SHARES)) * failure_probability, left) if left > 0 else None
+    except TargetUnreachable:
+        rest = None  # a refusal then, within the budget
     return HuberCertificate(problem, tuple(tries), rest)
 
 
 def _best(
-    problem: Problem, alpha: float, gamma: float, geometry: Geometry, make: MakeShot, slopes: tuple[float, ...]
+    problem: Problem,
+    alpha: float,
+    gamma: float,
+    geometry: Geometry,
+    make: MakeShot,
+    slopes: tuple[float, ...],
+    typical: float,
 ) -> HuberTry | None:
     """Return the try that is predicted to be cheapest, from public numbers."""
     best: HuberTry | None = None
     for slope in slopes:
-        huber = Problem.of(HuberLoss(slope), n=problem.n, p=problem.p, regularization=problem.regularization)
+        loss = HuberLoss(slope)
+        huber = Problem.of(loss, n=problem.n, p=problem.p, regularization=problem.regularization)
         for part in _CERTIFIED_PARTS:
             for test in _TEST_PARTS:
                 spared = gamma * (1 - test - _SOLVER)
@@ -234,16 +240,17 @@ def _best(
                     )
                 except TargetUnreachable:
                     continue
-                each = HuberTry(shot, part * alpha, alpha, test * gamma)
-                if best is None or _expected(each) < _expected(best):
+                each = HuberTry(shot, loss, part * alpha, alpha, test * gamma)
+                if best is None or _expected(each, typical) < _expected(best, typical):
                     best = each
     return best
 
 
-def _expected(each: HuberTry) -> float:
+def _expected(each: HuberTry, typical: float) -> float:
     """Roughly what a try costs: noise moves the flat directions, and its largest coordinate is what residuals see."""
     shot = each.shot
-    typical = gradient_target(each.certified, shot.lam) / noise_quantile(shot.geometry, 0.1) / shot.lam
-    largest = _OPTIMUM + typical * math.log(shot.geometry.columns / 0.69)
-    cost = each.test_cost(beyond_sensitivity(largest, each.limit, shot.n)) if 1 + largest > each.limit else 0.0
+    coordinate = gradient_target(each.certified, shot.lam) / typical / shot.lam
+    largest = _OPTIMUM + coordinate * math.log(shot.geometry.columns / 0.69)
+    sensitivity = each.loss.left_out_sensitivity(largest, shot.n)
+    cost = each.test_cost(sensitivity) if 1 + largest > each.limit else 0.0
     return add_losses(shot.epsilon, cost) if cost <= each.dearest_test else 2.0 * each.dearest
