@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -31,6 +32,11 @@ LOSSES = [SquaredLoss(), LogisticLoss(), HuberLoss(0.25), HuberLoss(1.5), Smooth
 def at_most_by_chance(trials: int, probability: float) -> int:
     """Return the largest count that does not refute "the probability is at most this", one-sided at level RARE."""
     return int(stats.binom.isf(RARE, trials, probability))
+
+
+def same_in_every_run(text: str) -> dict[str, Any]:
+    """Return a release in JSON as plain values, without what tells one run from another."""
+    return {key: value for key, value in json.loads(text).items() if key not in ("id", "date")}
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, ErrorRat
 from expost.erm import HuberLoss, Loss, SmoothedHingeLoss
 
 METHODS = ("auto", "certified", "stationarity", "above_threshold", "doubling", "theory")
-UNSTABLE = ("versions",)  # fields that differ between machines
+UNSTABLE = ("versions", "id", "date")  # fields that differ between machines and from run to run
 
 
 def _columns(n: int, p: int) -> np.ndarray:
@@ -133,7 +133,7 @@ def cases() -> dict[str, Callable[[], Any]]:
 
 
 def releases(*names: str) -> dict[str, Any]:
-    """Return the releases named, or all, as plain values, without what differs between machines."""
+    """Return the releases named, or all, as plain values, without what differs between machines or runs."""
     made = {}
     for name, make in cases().items():
         if names and name not in names:

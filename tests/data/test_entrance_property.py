@@ -58,7 +58,7 @@ def prepared() -> Iterator[list[Any]]:
 
 def outcome(rows: Any, release: Release) -> Outcome:
     said = release.to_dict()
-    del said["hypothesis"], said["parameters"]["coef"], said["parameters"]["intercept"]
+    del said["id"], said["hypothesis"], said["parameters"]["coef"], said["parameters"]["intercept"]
     return Outcome((rows.x, rows.y), said)
 
 

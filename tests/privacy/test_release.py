@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import datetime
 import json
 import math
 import pickle
+import random
 from fractions import Fraction
 
 import numpy as np
@@ -205,7 +207,11 @@ class TestJson:
             ("status", "fine"),
             ("promise", None),
             ("promise", {"statement": "x", "accuracy": 1.0}),
-            ("format", 2),
+            ("format", 1),
+            ("format", 3),
+            ("id", None),
+            ("date", "yesterday"),
+            ("date", 3),
             ("format", None),
         ],
     )
@@ -216,7 +222,7 @@ class TestJson:
         with pytest.raises(ValueError, match=r"not a release|must be|carries no|worst case"):
             Release.from_json(json.dumps(raw))
 
-    @pytest.mark.parametrize("field", ["epsilon", "epsilon_probe", "hypothesis", "promise", "secure", "format"])
+    @pytest.mark.parametrize("field", ["epsilon", "epsilon_probe", "hypothesis", "promise", "secure", "format", "id"])
     def test_missing_fields_are_refused(self, field):
         raw = json.loads(full_release().to_json())
         del raw[field]
@@ -232,6 +238,54 @@ class TestJson:
     def test_other_texts_are_refused(self, text):
         with pytest.raises(ValueError, match="not a release"):
             Release.from_json(text)
+
+
+class TestWhichRun:
+    def test_every_run_has_an_id_and_a_day(self):
+        before = datetime.datetime.now(datetime.UTC).date()
+        one, two = full_release(), full_release()
+        assert one.id != two.id
+        assert one == two  # what was released and paid is the same
+        assert set(one.id) <= set("0123456789abcdef")
+        assert len(one.id) == 16
+        after = datetime.datetime.now(datetime.UTC).date()
+        assert before <= datetime.date.fromisoformat(one.date) <= after
+
+    def test_they_stay(self):
+        release = full_release()
+        for again in (release.with_details(level=1), Release.from_json(release.to_json()), copy.deepcopy(release)):
+            assert (again.id, again.date) == (release.id, release.date)
+        for name in ("id", "date"):
+            with pytest.raises(ValueError, match="settled"):
+                release.with_details(**{name: "x"})
+
+    def test_a_seed_does_not_settle_them(self):
+        random.seed(0)
+        first = full_release().id
+        random.seed(0)
+        assert full_release().id != first
+
+
+class TestFormat1:
+    """Releases from before there were ids and dates."""
+
+    def old(self, **changes):
+        raw = json.loads(full_release().to_json())
+        for name in ("id", "date", "target", "columns", "schema_fingerprint", "data_fingerprint"):
+            del raw[name]
+        return json.dumps({**raw, "format": 1, **changes})
+
+    def test_they_are_read(self):
+        one, two = Release.from_json(self.old()), Release.from_json(self.old())
+        assert one == full_release()
+        assert one.id == two.id != Release.from_json(self.old(level=7)).id
+        assert one.date is None
+        assert Release.from_json(one.to_json()).id == one.id
+
+    def test_what_the_schema_said_is_kept(self):
+        schema = {"target": "y", "columns": {"a": {"boolean": True}}}
+        release = Release.from_json(self.old(preparation={"schema": schema, "fingerprint": "f00"}))
+        assert (release.target, release.columns, release.schema_fingerprint) == ("y", ("a",), "f00")
 
 
 class TestCopies:

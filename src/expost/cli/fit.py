@@ -170,7 +170,8 @@ def _search(options: argparse.Namespace, progress: Progress) -> tuple[Release, s
         raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
     model = _model(options, table, goal)
     progress.stage("searching")
-    return _outcome(model, _frame(table), table.y)
+    release, complaint = _outcome(model, _frame(table), table.y)
+    return release.with_details(target=options.target), complaint
 
 
 def _outcome(model: Any, *data: Any) -> tuple[Release, str]:

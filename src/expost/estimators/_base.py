@@ -203,6 +203,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         plan = settle(request)
         rows, not_covered = self._rows(raw, wanted)
         claims = (COUNTED_WIDTH,) if raw.counted else ()
+        known = {"target": _name_of(y), "columns": tuple(map(str, getattr(self, "feature_names_in_", ())))}
         if self.on_invalid == "error":
             not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
         release = released(
@@ -212,7 +213,7 @@ class AccuracyFirstEstimator(BaseEstimator):
                 rows,
                 self.random_state,
                 spending,
-                lambda release: _describe(release, preparation, request, not_covered, claims),
+                lambda release: _describe(release, preparation, request, not_covered, claims).with_details(**known),
             )
         )
         coef, intercept = preparation.to_caller_units(np.asarray(release.hypothesis))
@@ -280,6 +281,12 @@ class AccuracyFirstEstimator(BaseEstimator):
         with np.errstate(all="ignore"):
             largest = (part * size) @ np.abs(np.ravel(self.coef_)) + part * abs(float(np.ravel(self.intercept_)[0]))
         return np.asarray(largest)
+
+
+def _name_of(y: Any) -> str | None:
+    """Return the name of a target that has one, as a column of a frame does."""
+    name = getattr(y, "name", None)
+    return name if type(name) is str else None
 
 
 def _square_unit(preparation: Preparation) -> float:

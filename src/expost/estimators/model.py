@@ -311,10 +311,12 @@ def _described(release: Release, request: Request, encoding: Encoding, not_cover
         promise=promise,
         preparation={
             "schema": schema.to_dict(),
-            "fingerprint": schema.fingerprint(),
             "target": None if schema.target_bounds is None else list(schema.target_bounds),
             "scale": encoding.scale,
             "scope": SCOPE,
         },
+        target=schema.target,
+        columns=tuple(schema.columns),
+        schema_fingerprint=schema.fingerprint(),
         not_covered=(*release.not_covered, *not_covered),
     )

@@ -7,9 +7,12 @@ excess risk, θ*) is never in it; see :mod:`expost.search.curator`.
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import hashlib
 import json
 import math
 import platform
+import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,7 +24,8 @@ import numpy as np
 from expost.privacy.composition import _exp, add_losses
 
 NEIGHBOURS = "one row replaced by any other row; the number of rows is public"
-FORMAT = 1
+FORMAT = 2
+_SINCE_2 = {"id", "date", "target", "columns", "schema_fingerprint", "data_fingerprint"}  # fields that format 1 lacks
 
 
 class FrozenMapping(Mapping[str, Any]):
@@ -102,6 +106,23 @@ def _versions() -> FrozenMapping:
     )
 
 
+def _new_id() -> str:
+    return secrets.token_hex(8)
+
+
+def _today() -> str:
+    """Return the day in UTC. No time of day: beside the start of a search it would tell how long the search took."""
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def _is_day(text: Any) -> bool:
+    try:
+        datetime.date.fromisoformat(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class Release:
     """The outcome of one search and the privacy it cost.
@@ -133,6 +154,15 @@ class Release:
         What the caller stated and the library could not check (a black box's ε, say).
     not_covered
         What the guarantee does not cover.
+    id, date
+        Random hexadecimal digits (from the operating system, whatever the seed) and the day in UTC, settled when the
+        release is made. They tell one run from another and do not count when releases are compared; both stay through
+        :meth:`with_details`. A release from before there were dates has ``None``.
+    target, columns
+        Names of the column that is predicted and of those it is predicted from, as far as they are known.
+    schema_fingerprint, data_fingerprint
+        SHA-256 of the schema, and of the data only where that was asked for: the guarantee does not cover it, and
+        ``not_covered`` then says so.
 
     Examples
     --------
@@ -165,6 +195,12 @@ class Release:
     claims: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     versions: FrozenMapping = field(default_factory=_versions)
+    id: str = field(default_factory=_new_id, compare=False)
+    date: str | None = field(default_factory=_today, compare=False)
+    target: str | None = None
+    columns: tuple[str, ...] = ()
+    schema_fingerprint: str | None = None
+    data_fingerprint: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("epsilon_generation", "epsilon_test", "epsilon_probe", "epsilon_worst_case"):
@@ -179,6 +215,10 @@ class Release:
             )
         if self.status == "refused" and self.hypothesis is not None:
             raise ValueError("a refusal carries no hypothesis")
+        if not isinstance(self.id, str) or not self.id:
+            raise ValueError("id must be text")
+        if self.date is not None and not _is_day(self.date):
+            raise ValueError(f"date must be a day, as 2026-03-31, got {self.date!r}")
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
             if isinstance(value, Mapping | list | tuple) or hasattr(value, "__array__"):
@@ -196,7 +236,7 @@ class Release:
 
     def with_details(self, **details: Any) -> Release:
         """Return a copy with further descriptive fields set; losses and hypothesis stay as they are."""
-        fixed = {"status", "hypothesis", "epsilon_generation", "epsilon_test", "epsilon_probe"}
+        fixed = {"status", "hypothesis", "epsilon_generation", "epsilon_test", "epsilon_probe", "id", "date"}
         if fixed & set(details):
             raise ValueError(f"{sorted(fixed & set(details))} are settled by the search")
         return dataclasses.replace(self, **details)
@@ -222,8 +262,10 @@ class Release:
             raw = json.loads(text)
         except json.JSONDecodeError as error:
             raise ValueError(f"not a release: {error}") from None
-        if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+        if not isinstance(raw, dict) or raw.get("format") not in (1, FORMAT):
             raise ValueError(f"not a release of format {FORMAT}; was it written by another version?")
+        if raw["format"] == 1:
+            raw = _from_1(raw)
         stated = _restore(raw.pop("epsilon", None))
         factor = _restore(raw.pop("risk_factor", None))
         raw.pop("format")
@@ -242,6 +284,20 @@ class Release:
         if not isinstance(factor, int | float) or not math.isclose(factor, release.risk_factor, rel_tol=1e-9):
             raise ValueError("not a release: the stated risk factor is not e to the epsilon")
         return release
+
+
+def _from_1(raw: dict[str, Any]) -> dict[str, Any]:
+    """Add what releases of format 1 did not say; the id is made of the text, so that reading twice gives it twice."""
+    if _SINCE_2 & set(raw):
+        raise ValueError(f"not a release: format 1 has no fields {sorted(_SINCE_2 & set(raw))}")
+    text = json.dumps(raw, sort_keys=True, separators=(",", ":"))
+    added = dict.fromkeys(_SINCE_2) | {"columns": [], "id": hashlib.sha256(text.encode()).hexdigest()[:16]}
+    known = raw.get("preparation")
+    if isinstance(known, dict) and isinstance(known.get("schema"), dict):
+        added["target"] = known["schema"].get("target")
+        added["columns"] = list(known["schema"].get("columns", ()))
+        added["schema_fingerprint"] = known.get("fingerprint")
+    return {**raw, **added}
 
 
 def _plain(value: Any) -> Any:
