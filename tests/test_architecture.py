@@ -128,11 +128,15 @@ def test_the_way_on_is_open(room, line):
 
 
 def test_noise_and_privacy_know_nothing_of_regression():
-    """The search builds on them with any generator: neither may need rows, sums or losses."""
+    """The search builds on them with any generator: neither may need rows, sums or losses.
+
+    A released model reads tables to predict for, in two files of their own.
+    """
     for room in ("noise", "privacy"):
         for path in (SOURCE / room).glob("*.py"):
             mine = [module for module in imports(ast.parse(path.read_text())) if module.startswith("expost")]
-            assert {room_of(module) for module in mine} <= {room, "exceptions"}
+            tables = {"data"} if path.name in ("scoring.py", "to_sklearn.py") else set()
+            assert {room_of(module) for module in mine} <= {room, "exceptions", *tables}
 
 
 def test_tests_stand_where_their_subjects_do():

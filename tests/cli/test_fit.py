@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expost import AccuracyFirstRidge, Release
-from expost.cli.summary import WIDTH, summary, up
+from expost.privacy.summary import WIDTH
+from expost.privacy.words import up
 from tests.cli.helpers import BOUNDS, CLASSIFICATION, COLUMNS, QUICK, REGRESSION, call, table, write
 
 # the test is paid for and leaves almost nothing to the noise: the hypotheses are noise and are refused
@@ -101,7 +102,7 @@ def test_a_long_name_is_not_broken():
     release = Release(
         status="released", method="fixed", parameters={"columns": [name], "coef": [1.0], "intercept": 0.0}
     )
-    assert name in summary(release)
+    assert name in str(release)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -111,7 +112,7 @@ def test_privacy_losses_are_rounded_up(value):
 
 
 def test_an_unbounded_cost_is_put_into_words():
-    text = summary(Release(status="released", method="fixed"))
+    text = str(Release(status="released", method="fixed"))
     assert "inf" not in text
     assert "had no bound" in text
 
@@ -158,7 +159,7 @@ def test_a_refusal_exits_with_3_and_its_cost(tmp_path, capsys):
     assert said.status == 3
     assert said.err.startswith("expost: refused. Ask for less accuracy")
     assert "refused: no level met the target" in said.out
-    assert "privacy loss paid  ε = " in said.out
+    assert " privacy  " in said.out
     assert "coefficients" not in said.out
 
 

@@ -14,7 +14,6 @@ from expost import (
     RelativeExcessRisk,
     Release,
 )
-from expost.cli.summary import summary
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 10, (20_000, 2))
@@ -40,13 +39,13 @@ def test_mean_squared_error_is_in_the_callers_units():
     assert promise.at_most == pytest.approx(20.0 / 17.0**2)
     assert promise.at_most_caller_units == pytest.approx(20.0)
     assert promise.excess_risk is None
-    assert "20 in squared units of the target" in summary(model.release_).replace("\n", " ").replace("  ", "")
+    assert "20 in squared units of the target" in str(model.release_).replace("\n", " ").replace("  ", "")
 
 
 def test_error_rate_is_that_of_predict():
     model = logistic(goal=ErrorRate(0.15), fit_intercept=True).fit(X, LABELS)
     assert 1 - model.score(X, LABELS) <= 0.15
-    assert "misclassified is at most 0.15" in " ".join(summary(model.release_).split())
+    assert "misclassified is at most 0.15" in " ".join(str(model.release_).split())
     assert "misclassified rows" in model.release_.exact[-1]
 
 
@@ -85,7 +84,7 @@ def test_promises_survive_json():
         again = Release.from_json(release.to_json())
         assert again == release
         assert again.promise == release.promise
-        assert summary(again) == summary(release)
+        assert str(again) == str(release)
 
 
 def test_a_goal_is_a_parameter_like_any_other():

@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 
 from expost.cli.options import print_text
 from expost.cli.progress import Progress
-from expost.cli.summary import summary
 from expost.datasets.survey import SURVEY_SCHEMA, make_survey
 from expost.estimators import AccuracyFirstModel
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
@@ -40,10 +39,10 @@ def run_demo(n: int = 20_000, *, random_state: int | None = None) -> tuple[str, 
         release = model.fit(pa.table(columns)).release_
     except AccuracyNotReached as refusal:
         chance = "The noise decided against every level, which is rare. Run it again."
-        return "refused", f"{asked}\n\n{summary(refusal.release)}\n\n{chance}"
+        return "refused", f"{asked}\n\n{refusal.release!s}\n\n{chance}"
     except SearchInterrupted as interruption:
-        return "refused", f"{asked}\n\n{summary(interruption.release)}\n\n{interruption}"
-    return release.status, f"{asked}\n\n{summary(release)}\n\n{_truth(model, n)}"
+        return "refused", f"{asked}\n\n{interruption.release!s}\n\n{interruption}"
+    return release.status, f"{asked}\n\n{release!s}\n\n{_truth(model, n)}"
 
 
 def _truth(model: AccuracyFirstModel, n: int) -> str:

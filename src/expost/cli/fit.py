@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from expost.cli.command import WRONG
-from expost.cli.options import add_bounds, print_text, stated_bounds, stated_classes, stated_goal, stated_target_type
+from expost.cli.options import add_bounds, stated_bounds, stated_classes, stated_goal, stated_target_type
+from expost.cli.outcome import deliver
+from expost.cli.output import add_output, check_output
 from expost.cli.progress import Progress
 from expost.cli.table_options import add_file_options, file_options
 from expost.exceptions import ADVICE, AccuracyNotReached, SearchInterrupted
@@ -44,8 +46,12 @@ UNFIT = "The table hardly fits its schema; expost check tells the curator where.
 
 DESCRIPTION = (
     "Find the most private model that meets an accuracy target. Bounds are public knowledge you state; "
-    "none is read off the data. Exit status: 0 released, 3 refused or interrupted (with its cost), 2 an error and "
-    "nothing spent, 1 released or refused, but --output could not be written."
+    "none is read off the data. The release, which holds the model and what it cost, is saved to a new file. Example: "
+    "expost fit survey.csv --schema survey.toml --error-rate 0.2. Exit status: 0 released, 3 refused or interrupted "
+    "(with its cost), 2 an error and nothing spent, 1 released or refused, but a file could not be written."
+)
+FINGERPRINTED = (
+    "data_fingerprint is computed from the file without noise: whoever can guess all of it can check the guess"
 )
 
 
@@ -99,7 +105,11 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     search.add_argument("--seed", type=int, metavar="S", help="simulate with seeded noise, which protects nobody")
     out = fit.add_argument_group("output")
     out.add_argument("--json", action="store_true", help="print the release as JSON")
-    out.add_argument("--output", type=Path, metavar="FILE", help="also write the release as JSON to FILE")
+    add_output(out, "where to save the release (default: a new file named after data and target; with --json none)")
+    out.add_argument("--report", type=Path, metavar="FILE", help="also write a report for a privacy officer, in HTML")
+    out.add_argument(
+        "--fingerprint-data", action="store_true", help="put the SHA-256 of the data into the release, uncovered"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -114,25 +124,7 @@ def run(options: argparse.Namespace) -> int:
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
     for warning in noted:
         print(f"expost: warning: {warning.message}", file=sys.stderr)
-    failure = None
-    if options.output is not None:
-        try:
-            _write_whole(options.output, release.to_json() + "\n")
-        except (OSError, KeyboardInterrupt) as error:
-            failure = str(error) or "interrupted"
-    try:
-        print_text(release.to_json() if options.json else _summary(release))
-        sys.stdout.flush()
-    except OSError:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
-        print(release.to_json(), file=sys.stderr)
-        print("expost: standard output failed; keep the release above, it was paid for", file=sys.stderr)
-        return NOT_WRITTEN
-    if failure is not None:
-        print(
-            f"expost: {options.output} could not be written ({failure}); keep the release above, it was paid for",
-            file=sys.stderr,
-        )
+    if not deliver(release, options):
         return NOT_WRITTEN
     if not complaint:
         return 0
@@ -143,9 +135,31 @@ def run(options: argparse.Namespace) -> int:
 def _search(options: argparse.Namespace, progress: Progress) -> tuple[Release, str]:
     """Return the outcome, and what to say about it if no model is released."""
     goal = stated_goal(options)
-    _check_output(options.output)
-    if options.schema is not None:
-        return _search_table(options, goal, progress)
+    _check_outputs(options)
+    # before the search: a file that cannot be read must be noticed while nothing is spent
+    digest = hashlib.sha256(options.data.read_bytes()).hexdigest() if options.fingerprint_data else None
+    made = _search_table if options.schema is not None else _search_columns
+    release, complaint = made(options, goal, progress)
+    if digest is None:
+        return release, complaint
+    uncovered = (*release.not_covered, FINGERPRINTED)
+    return release.with_details(data_fingerprint=digest, not_covered=uncovered), complaint
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Complain about files that could not be written before there is anything to write."""
+    check_output(options.output, force=options.force)
+    check_output(options.report, force=options.force, option="--report")
+    if options.report is not None and options.report == options.output:
+        raise ValueError("--output and --report name the same file")
+    if options.output is None and not options.json and not os.access(Path(), os.W_OK | os.X_OK):
+        raise ValueError(
+            "this folder cannot be written to; say with --output where to save the release, or pass --json"
+        )
+
+
+def _search_columns(options: argparse.Namespace, goal: Goal | None, progress: Progress) -> tuple[Release, str]:
+    """Fit columns of numbers that options describe."""
     if options.target is None or options.task is None:
         raise ValueError("--schema is required, or --target and --task with bounds; expost init drafts a schema")
     if goal is None and options.method != "fixed":
@@ -217,25 +231,6 @@ def _search_table(options: argparse.Namespace, goal: Goal | None, progress: Prog
     return _outcome(model, read_columns(options.data, [*schema.columns, schema.target], **file_options(options)))
 
 
-def _summary(release: Release) -> str:
-    from expost.cli.summary import summary
-
-    return summary(release)
-
-
-def _check_output(path: Path | None) -> None:
-    """Complain before anything is spent about a file that could not be written afterwards."""
-    if path is None:
-        return
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise ValueError(f"the folder of {path} does not exist")
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; --output must name a file")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ValueError(f"the folder of {path} cannot be written to")
-
-
 def _model(options: argparse.Namespace, table: Table, goal: Goal | None) -> Any:
     from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge
 
@@ -275,20 +270,3 @@ def _frame(table: Table) -> Any:
 
     columns = [pa.array(np.ascontiguousarray(column)) for column in table.X.T]
     return pa.table(columns, names=list(table.column_names))
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file completely or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)  # a temporary file is its owner's alone; a release is for others to read
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

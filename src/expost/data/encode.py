@@ -145,12 +145,13 @@ class Encoding:
         -------
         ndarray of float64, shape (n, len(names))
         """
-        x, tallies = self._features(open_named(frame, list(self.schema.columns)))
+        raw = open_named(frame, list(self.schema.columns))
+        x, tallies = self._features(raw)
         found = complaints(tallies, None) if on_invalid == "error" else []
         if found:
             raise InvalidRows(
-                f"the rows to predict for do not fit the schema: {'; '.join(found)}. Mend them, or pass "
-                f'on_invalid="clip" to the model to treat such cells as missing'
+                f"the rows to predict for do not fit the schema: {'; '.join(found)}; the first is {self._first(raw)}. "
+                f'Mend them, or pass on_invalid="clip" to treat such cells as missing'
             )
         return x / ONE
 
@@ -245,6 +246,14 @@ class Encoding:
             tallies.append(_filled(part, raw, x[:, place : place + width], self.unit))
             place += width
         return x, tallies
+
+    def _first(self, raw: NamedColumns) -> str:
+        """Name the first row with a cell that cannot be read, and its column."""
+        found = [
+            (int(np.argmax(bad)), part.name) for part in self._parts if (bad := part.unreadable(raw[part.name])).any()
+        ]
+        row, name = min(found)
+        return f"row {row + 1} (counting from 1), column {name!r}"
 
     def _target(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], Tally]:
         schema = self.schema

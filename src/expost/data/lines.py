@@ -112,6 +112,11 @@ class CsvLines:
             rows.append([cells[j] if j < len(cells) else None for j in columns])
         return rows
 
+    def first_uneven(self) -> int | None:
+        """Return the first row that has not as many cells as there are names, from 0."""
+        many = len(self.names)
+        return next((i for i, line in enumerate(self._lines) if len(self._split(line)) != many), None)
+
     def _split(self, line: bytes) -> list[str]:
         text = line.decode(self._encoding, "replace")
         if '"' not in text:

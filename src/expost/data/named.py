@@ -105,6 +105,7 @@ def read_columns(
     separator: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
+    whole_lines: bool = False,
 ) -> NamedColumns:
     """Read columns of a CSV or Parquet file, so that no row changes how another is read.
 
@@ -120,6 +121,9 @@ def read_columns(
         What a CSV file has before the fraction of a number.
     encoding : str, default="utf-8"
         Of a CSV file. Cells that are not in it have replacement marks where they are not.
+    whole_lines : bool, default=False
+        Whether a line with more or fewer cells than the first is an error, which names it. For rows to predict: about
+        private ones it would tell.
 
     Examples
     --------
@@ -147,6 +151,11 @@ def read_columns(
     except (OSError, ValueError) as error:  # which speak of the first line and of options alone
         raise ValueError(f"{file} could not be read as CSV: {error}") from None
     places = _places(lines.names, names)
+    if whole_lines and (uneven := lines.first_uneven()) is not None:
+        raise ValueError(
+            f"row {uneven + 1} (line {uneven + 2}) of {file} has not as many cells as the first line has names; mend "
+            f'it, or pass on_invalid="clip" to treat cells it lacks as missing'
+        )
     rows = lines.cells(slice(None), list(places.values()))
     made = _CommaColumn if decimal == "," else Column
     listed = zip(*rows, strict=True) if rows else [()] * len(places)

@@ -56,6 +56,10 @@ class Part:
         """Write the column's rows, where 1 is ``unit``, to zeros; returns counts, which are private."""
         raise NotImplementedError
 
+    def unreadable(self, column: Column) -> npt.NDArray[np.bool_]:
+        """Say which cells are neither missing nor what the column should hold; private, as they are."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class _NumericPart(Part):
@@ -92,6 +96,10 @@ class _NumericPart(Part):
         unreadable = int((gone & ~missing).sum())
         return Tally(self.name, "number", len(values), int(missing.sum()), unreadable, outside=int(outside.sum()))
 
+    def unreadable(self, column: Column) -> npt.NDArray[np.bool_]:
+        values, missing = column.numbers(Lookup([self.marks]))
+        return np.isnan(values) & ~missing
+
 
 @dataclass(frozen=True)
 class _CategoricalPart(Part):
@@ -119,6 +127,10 @@ class _CategoricalPart(Part):
             return Tally(self.name, "category", len(codes), missing, 0, other=unknown)
         return Tally(self.name, "category", len(codes), missing, unknown)
 
+    def unreadable(self, column: Column) -> npt.NDArray[np.bool_]:
+        codes = column.codes(Lookup([*([value] for value in self.kind.categories), self.marks]))
+        return np.asarray((codes == UNKNOWN) & (not self.kind.other))
+
 
 @dataclass(frozen=True)
 class _BooleanPart(Part):
@@ -138,6 +150,9 @@ class _BooleanPart(Part):
             out[codes < 0, 0] = unit // 2
         missing, unknown = int((codes == MISSING).sum()), int((codes == UNKNOWN).sum())
         return Tally(self.name, "boolean", len(codes), missing, unknown)
+
+    def unreadable(self, column: Column) -> npt.NDArray[np.bool_]:
+        return np.asarray(column.codes(Lookup([*BOOLEAN_WORDS, self.marks], fold=True)) == UNKNOWN)
 
 
 def part_of(name: str, kind: Kind, marks: tuple[Any, ...]) -> Part:

@@ -221,6 +221,20 @@ class Preparation:
 
         return self._prepare(X, len(cells), targets, "in neither class", on_invalid, chunk_size)
 
+    def design(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return rows to predict for, bounded and rounded as those of a fit are; NaN is the middle of the bounds.
+
+        Examples
+        --------
+        >>> recipe = Preparation(Bounds((0.0,), (10.0,)), 1.0, target=None, intercept_weight=0.25, n_columns=1)
+        >>> recipe.design(np.array([[10.0], [50.0]]))
+        array([[0.75, 0.25],
+               [0.75, 0.25]])
+        """
+        x = np.full((len(values), self.n_parameters), self.constant, dtype=np.float64)
+        x[:, : self.n_columns] = self._features(values)
+        return x / ONE
+
     def to_caller_units(self, theta: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], float]:
         """Express parameters of prepared rows as coefficients of raw columns.
 

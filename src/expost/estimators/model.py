@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -186,6 +185,7 @@ class AccuracyFirstModel(BaseEstimator):
             "coef": list(coefficients.values()),
             "intercept": intercept,
             **({} if schema.classes is None else {"classes": list(schema.classes)}),
+            **({"largest_odds": LARGEST_ODDS} if isinstance(self.goal, LogLoss) else {}),
         }
         self.coef_, self.intercept_, self.encoding_ = coefficients, intercept, encoding
         if schema.classes is not None:
@@ -250,8 +250,9 @@ class AccuracyFirstModel(BaseEstimator):
         """
         if not isinstance(self.goal, LogLoss):
             raise AttributeError("only a model for LogLoss(...) estimates probabilities; others predict labels")
-        odds = np.clip(self._margins(table), -LARGEST_ODDS, LARGEST_ODDS)
-        return np.column_stack([expit(-odds), expit(odds)])
+        check_is_fitted(self, "release_")
+        on_invalid: Any = self.on_invalid
+        return self.release_.predict_proba(table, on_invalid=on_invalid)
 
     def predict(self, table: Any) -> NDArray[Any]:
         """Predict labels, or the target within its bounds.
@@ -264,13 +265,9 @@ class AccuracyFirstModel(BaseEstimator):
         -------
         ndarray of shape (n_rows,)
         """
-        margins = self._margins(table)
-        bounds = self.encoding_.schema.target_bounds
-        if bounds is None:
-            chosen: NDArray[Any] = self.classes_[(margins > 0).astype(np.intp)]
-            return chosen
-        low, high = bounds
-        return np.asarray(np.clip(low + (high - low) * (margins + 1) / 2, low, high))
+        check_is_fitted(self, "release_")
+        on_invalid: Any = self.on_invalid
+        return self.release_.predict(table, on_invalid=on_invalid)
 
 
 def as_schema(stated: Any) -> Schema:

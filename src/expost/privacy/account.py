@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.privacy.composition import add_losses
-from expost.privacy.release import FrozenMapping, Release
+from expost.privacy.frozen import FrozenMapping
+from expost.privacy.release import Release
 
 Result = TypeVar("Result")
 

@@ -13,65 +13,21 @@ import json
 import math
 import platform
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expost.privacy.composition import _exp, add_losses
+from expost.privacy.frozen import FrozenMapping, freeze, plain, restored
 
 NEIGHBOURS = "one row replaced by any other row; the number of rows is public"
 FORMAT = 2
 _SINCE_2 = {"id", "date", "target", "columns", "schema_fingerprint", "data_fingerprint"}  # fields that format 1 lacks
-
-
-class FrozenMapping(Mapping[str, Any]):
-    """A read-only dictionary, so that a frozen release is frozen all the way down.
-
-    By hand because ``types.MappingProxyType`` cannot be pickled, and estimators are.
-    """
-
-    __slots__ = ("_items",)
-    _items: dict[str, Any]
-
-    def __init__(self, items: Mapping[str, Any] | None = None) -> None:
-        frozen = {str(key): freeze(value) for key, value in (items or {}).items()}
-        object.__setattr__(self, "_items", frozen)
-
-    def __getitem__(self, key: str) -> Any:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("a release cannot be changed")
-
-    def __reduce__(self) -> tuple[type[FrozenMapping], tuple[dict[str, Any]]]:
-        return (FrozenMapping, (dict(self._items),))
-
-    def __hash__(self) -> int:
-        return hash(tuple(sorted(self._items.items(), key=lambda item: item[0])))
-
-    def __repr__(self) -> str:
-        return repr(dict(self._items))
-
-
-def freeze(value: Any) -> Any:
-    """Return an immutable copy made of plain Python values."""
-    if isinstance(value, Mapping):
-        return FrozenMapping(value)
-    if hasattr(value, "__array__"):
-        return freeze(np.asarray(value).tolist())
-    if isinstance(value, list | tuple):
-        return tuple(freeze(item) for item in value)
-    return value
 
 
 @dataclass(frozen=True)
@@ -234,6 +190,58 @@ class Release:
         """The factor e^ε by which any observer's odds about one row can have moved."""
         return _exp(self.epsilon)
 
+    def __str__(self) -> str:
+        from expost.privacy.summary import summary
+
+        return summary(self)
+
+    def _repr_html_(self) -> str:
+        from expost.privacy.summary import summary_html
+
+        return summary_html(self)
+
+    def predict(self, rows: Any, *, on_invalid: Literal["error", "clip"] = "error") -> NDArray[Any]:
+        """Predict from the release alone; this costs no privacy.
+
+        Parameters
+        ----------
+        rows : frame of pandas, Polars or PyArrow, mapping of names to columns, path of a file, or array
+            Needs no target. Columns of an array stand in the order of :attr:`columns`; others are found by name.
+        on_invalid : {"error", "clip"}, default="error"
+            Whether cells that cannot be read raise :class:`~expost.InvalidRows`, which names the first such row, or
+            count as missing. Numbers outside their bounds are moved to the nearest either way.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels, or targets within their bounds.
+
+        Raises
+        ------
+        ValueError
+            If the release holds no model, as a refusal does not.
+        """
+        from expost.privacy.scoring import scorer_of
+
+        return scorer_of(self).predict(rows, on_invalid)
+
+    def predict_proba(self, rows: Any, *, on_invalid: Literal["error", "clip"] = "error") -> NDArray[np.float64]:
+        """Return the probability of each class, where the model estimates probabilities.
+
+        Parameters
+        ----------
+        rows, on_invalid
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            Columns in the order of ``parameters["classes"]``.
+        """
+        from expost.privacy.scoring import scorer_of
+
+        return scorer_of(self).probabilities(rows, on_invalid)
+
     def with_details(self, **details: Any) -> Release:
         """Return a copy with further descriptive fields set; losses and hypothesis stay as they are."""
         fixed = {"status", "hypothesis", "epsilon_generation", "epsilon_test", "epsilon_probe", "id", "date"}
@@ -243,12 +251,12 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and lists, ready for JSON; ``epsilon`` and ``risk_factor`` included."""
-        plain = {item.name: _plain(getattr(self, item.name)) for item in dataclasses.fields(self)}
+        said = {item.name: plain(getattr(self, item.name)) for item in dataclasses.fields(self)}
         return {
             "format": FORMAT,
-            "epsilon": _plain(self.epsilon),
-            "risk_factor": _plain(self.risk_factor),
-            **plain,
+            "epsilon": plain(self.epsilon),
+            "risk_factor": plain(self.risk_factor),
+            **said,
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -266,16 +274,16 @@ class Release:
             raise ValueError(f"not a release of format {FORMAT}; was it written by another version?")
         if raw["format"] == 1:
             raw = _from_1(raw)
-        stated = _restore(raw.pop("epsilon", None))
-        factor = _restore(raw.pop("risk_factor", None))
+        stated = restored(raw.pop("epsilon", None))
+        factor = restored(raw.pop("risk_factor", None))
         raw.pop("format")
         known = {item.name for item in dataclasses.fields(cls)}
         if set(raw) != known:
             raise ValueError(f"not a release: fields {sorted(set(raw) ^ known)} are missing or unknown")
-        restored = {name: _restore(value) for name, value in raw.items()}
+        fields = {name: restored(value) for name, value in raw.items()}
         try:
-            restored["promise"] = Promise(**restored["promise"])
-            release = cls(**restored)
+            fields["promise"] = Promise(**fields["promise"])
+            release = cls(**fields)
         except TypeError as error:
             raise ValueError(f"not a release: {error}") from None
         if stated != release.epsilon:
@@ -298,25 +306,3 @@ def _from_1(raw: dict[str, Any]) -> dict[str, Any]:
         added["columns"] = list(known["schema"].get("columns", ()))
         added["schema_fingerprint"] = known.get("fingerprint")
     return {**raw, **added}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Promise):
-        return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": str(value)}  # JSON has no infinity, and a bare string could be somebody's class label
-    return value
-
-
-def _restore(value: Any) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {"float"} and value["float"] in ("inf", "-inf", "nan"):
-            return float(value["float"])
-        return {key: _restore(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return tuple(_restore(item) for item in value)
-    return value

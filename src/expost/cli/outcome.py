@@ -1,0 +1,75 @@
+"""What ``expost fit`` does with a release once it is paid for: save it, show it, and say what could not be done.
+
+Whatever goes wrong here, the release must reach the caller: in a file, or else on the screen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from expost.cli.options import print_text
+from expost.cli.output import default_stem, write_new, write_whole
+
+if TYPE_CHECKING:
+    from expost.privacy.release import Release
+
+Failures = list[tuple[str, str]]
+
+
+def deliver(release: Release, options: argparse.Namespace) -> bool:
+    """Save and show a release; returns whether all of it was possible."""
+    failures: Failures = []
+    saved = _save(release, options, failures)
+    _save_report(release, options, failures)
+    try:
+        print_text(release.to_json() if options.json else _shown(release, saved, options, failures))
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
+        print(release.to_json(), file=sys.stderr)
+        print("expost: standard output failed; keep the release above, it was paid for", file=sys.stderr)
+        return False
+    keep = "keep the release above, it was paid for" if saved is None else f"the release is in {saved}"
+    for what, failure in failures:
+        print(f"expost: {what} could not be written ({failure}); {keep}", file=sys.stderr)
+    return not failures
+
+
+def _save(release: Release, options: argparse.Namespace, failures: Failures) -> Path | None:
+    """Return where the release was saved."""
+    text = release.to_json() + "\n"
+    try:
+        if options.output is not None:
+            write_whole(options.output, text, force=options.force)
+            return Path(options.output)
+        return None if options.json else write_new(default_stem(options.data, release.target), ".json", text)
+    except (OSError, KeyboardInterrupt) as error:
+        failures.append((str(options.output or "a file for the release"), str(error) or "interrupted"))
+        return None
+
+
+def _save_report(release: Release, options: argparse.Namespace, failures: Failures) -> None:
+    if options.report is None:
+        return
+    from expost.report import report
+
+    try:
+        write_whole(options.report, report(release), force=options.force)
+    except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
+        failures.append((str(options.report), str(error) or "interrupted"))
+
+
+def _shown(release: Release, saved: Path | None, options: argparse.Namespace, failures: Failures) -> str:
+    """Return the summary and what can be done next, or the whole release if it is nowhere else."""
+    if saved is None:
+        return f"{release}\n\n{release.to_json()}"
+    lines = [str(release), f"saved to {saved}"]
+    if options.report is not None and not failures:
+        lines.append(f"report in {options.report}")
+    then = [f"expost predict {saved} DATA"] if release.status == "released" else []
+    then += [f"expost report {saved}"] if options.report is None else []
+    return "\n".join([*lines, *([f"next: {' | '.join(then)}"] if then else [])])

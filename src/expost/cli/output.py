@@ -1,0 +1,95 @@
+"""Files that commands write: whole or not at all, and never over another without being asked."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import tempfile
+from pathlib import Path
+
+
+def add_output(parser: argparse._ActionsContainer, help: str) -> None:
+    """Add ``--output`` and ``--force``."""
+    parser.add_argument("--output", type=Path, metavar="FILE", help=help)
+    parser.add_argument("--force", action="store_true", help="write over files that are there already")
+
+
+def check_output(path: Path | None, *, force: bool = False, option: str = "--output") -> None:
+    """Complain, before anything is spent, about a file that could not be written afterwards."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ValueError(f"the folder of {path} does not exist")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; {option} must name a file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"the folder of {path} cannot be written to")
+    if path.exists() and not force:
+        raise ValueError(f"{path} is there already; name another file with {option}, or pass --force to write over it")
+
+
+def write_whole(path: Path, content: str | bytes, *, force: bool = False) -> None:
+    """Write a file completely or not at all; FileExistsError if one is there and ``force`` is not given."""
+    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)  # a temporary file is its owner's alone; a release is for others to read
+        if force:
+            os.replace(name, path)
+        else:
+            _put_if_new(name, path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _put_if_new(name: str, path: Path) -> None:
+    """Give a finished file its name, unless that has been taken meanwhile."""
+    linked = False
+    with contextlib.suppress(OSError):
+        os.link(name, path)  # fails, in one step, if the name is taken
+        linked = True
+    if linked:
+        return
+    if path.exists():
+        raise FileExistsError(f"{path} is there already")
+    os.replace(name, path)  # a file system without links
+
+
+def write_new(stem: Path, suffix: str, content: str) -> Path:
+    """Write a file under the first free name of ``stem.json``, ``stem-2.json`` and so on; returns the name.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [write_new(Path(folder, "survey"), ".json", "{}").name for _ in range(3)]
+    ['survey.json', 'survey-2.json', 'survey-3.json']
+    """
+    number = 1
+    while True:
+        path = stem.with_name(stem.name + ("" if number == 1 else f"-{number}") + suffix)
+        try:
+            write_whole(path, content)
+        except FileExistsError:
+            number += 1
+        else:
+            return path
+
+
+def default_stem(data: Path, target: str | None) -> Path:
+    """Return what a release is called if nobody says, in the current folder.
+
+    Examples
+    --------
+    >>> default_stem(Path("/data/survey.csv.gz"), "kWh / year").name
+    'survey-kWh-year'
+    """
+    plain = re.sub(r"[^\w.-]+", "-", target or "model").strip("-.") or "model"
+    return Path(f"{data.name.split('.')[0] or 'release'}-{plain[:60]}")

@@ -1,0 +1,190 @@
+"""What the model in a release says of rows, from the release alone.
+
+A release holds everything this takes: the schema or the bounds, θ and the labels. Rows are encoded as they were for the
+search (moved into their bounds, rounded to fixed point), because that is what its promise is about. Predicting is a
+function of the release and of the rows to predict for; it touches no private value and costs no privacy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expost.data.bounds import Bounds
+from expost.data.columns import labels_array
+from expost.data.encode import Encoding
+from expost.data.entrance import OnInvalid, open_rows
+from expost.data.named import NamedColumns, open_named
+from expost.data.preparation import Preparation
+from expost.data.schema import Schema
+from expost.exceptions import InvalidRows
+
+if TYPE_CHECKING:
+    from expost.privacy.release import Release
+
+__all__ = ["BoundsScorer", "SchemaScorer", "Scorer", "scorer_of"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Scorer(ABC):
+    """A released model, ready to predict.
+
+    Parameters
+    ----------
+    release : Release
+        One that holds a model.
+
+    Attributes
+    ----------
+    theta : ndarray of float64
+        Parameters of encoded rows.
+    classes : pair or None
+        Negative and positive label, for classification.
+    target : (float, float) or None
+        Bounds of the target, for regression.
+    largest_odds : float or None
+        What log odds are moved to if they are larger; None where the model estimates no probabilities.
+    """
+
+    def __init__(self, release: Release) -> None:
+        self.release = release
+        self.theta = np.asarray(release.hypothesis, dtype=np.float64)
+        classes = release.parameters.get("classes")
+        self.classes: tuple[Any, Any] | None = None if classes is None else (classes[0], classes[1])
+        bounds = release.preparation.get("target")
+        self.target = None if bounds is None else (float(bounds[0]), float(bounds[1]))
+        self.largest_odds: float | None = release.parameters.get("largest_odds")
+
+    @abstractmethod
+    def design(self, rows: Any, on_invalid: OnInvalid) -> Floats:
+        """Return encoded rows."""
+
+    def margins(self, rows: Any, on_invalid: OnInvalid = "error") -> Floats:
+        """Return xᵀθ: positive for the positive class, or the target scaled to [−1, 1]."""
+        if on_invalid not in ("error", "clip"):
+            raise ValueError('on_invalid must be "error" or "clip"')
+        return np.asarray(self.design(rows, on_invalid) @ self.theta)
+
+    def predict(self, rows: Any, on_invalid: OnInvalid = "error") -> npt.NDArray[Any]:
+        """Return labels, or targets within their bounds."""
+        margins = self.margins(rows, on_invalid)
+        if self.classes is not None:
+            chosen: npt.NDArray[Any] = labels_array(list(self.classes))[(margins > 0).astype(np.intp)]
+            return chosen
+        low, high = self.target or (-1.0, 1.0)
+        bounds = Bounds((low,), (high,))
+        return np.clip(bounds.unscale(margins[:, None])[:, 0], low, high)
+
+    def probabilities(self, rows: Any, on_invalid: OnInvalid = "error") -> Floats:
+        """Return the probability of each class, columns in the order of ``classes``."""
+        if self.largest_odds is None:
+            what = "predicts numbers" if self.classes is None else "was asked for few errors and predicts labels alone"
+            raise ValueError(f"this model {what}; models for a log loss estimate probabilities")
+        odds = np.clip(self.margins(rows, on_invalid), -self.largest_odds, self.largest_odds)
+        with np.errstate(over="ignore"):  # e^(-odds) may be infinite, and 1/∞ is what is meant
+            return np.column_stack([1 / (1 + np.exp(odds)), 1 / (1 + np.exp(-odds))])
+
+
+class SchemaScorer(Scorer):
+    """A model of a table with a schema."""
+
+    def __init__(self, release: Release) -> None:
+        super().__init__(release)
+        self.encoding = Encoding(Schema.from_dict(_thawed(release.preparation["schema"])))
+
+    def design(self, rows: Any, on_invalid: OnInvalid) -> Floats:
+        """Return encoded rows."""
+        return self.encoding.design(_by_name(rows, tuple(self.encoding.schema.columns)), on_invalid)
+
+
+class BoundsScorer(Scorer):
+    """A model of columns of numbers, with bounds or a bound on rows."""
+
+    def __init__(self, release: Release) -> None:
+        super().__init__(release)
+        self.preparation = _preparation_of(release.preparation)
+        if self.classes is not None and release.parameters.get("loss") == "logistic":
+            self.largest_odds = float("inf")
+
+    def design(self, rows: Any, on_invalid: OnInvalid) -> Floats:
+        """Return encoded rows."""
+        width = self.preparation.n_columns
+        names = self.release.columns or tuple(map(str, self.release.parameters["columns"]))
+        # a frame is read by position where the model was fitted to columns without names
+        if _is_named(rows) and (self.release.columns or not hasattr(rows, "shape")):
+            table = open_named(rows, names)
+            values = np.column_stack([table[name].floats(slice(None)) for name in names])
+        else:
+            raw = open_rows(rows, on_invalid=on_invalid, width=width)
+            if raw.width != width:
+                raise ValueError(f"the rows have {raw.width} columns; the model is for {width}")
+            values = raw.floats(slice(None))
+        bad = ~np.isfinite(values)
+        if on_invalid == "error" and bad.any():
+            i, j = np.argwhere(bad)[0]
+            raise InvalidRows(
+                f"row {i + 1} (counting from 1) cannot be read: column {names[j]!r} is missing, "
+                f'infinite or no number; mend it, or pass on_invalid="clip" to put such values in the middle of their '
+                f"bounds"
+            )
+        return self.preparation.design(values)
+
+
+def scorer_of(release: Release) -> Scorer:
+    """Return the released model.
+
+    Raises
+    ------
+    ValueError
+        If the release holds none: a refusal, or parameters of rows that were prepared by hand.
+    """
+    if release.hypothesis is None:
+        raise ValueError("this release was refused: it holds no model, only what the search cost")
+    if "schema" in release.preparation:
+        return SchemaScorer(release)
+    if "feature_bound" in release.preparation:
+        return BoundsScorer(release)
+    raise ValueError("this release does not say how rows were prepared; fit a model with a schema or an estimator")
+
+
+def _by_name(rows: Any, names: tuple[str, ...]) -> Any:
+    """Give columns of an array or list the names they stand for, in order; leave what has names as it is."""
+    if _is_named(rows):
+        return rows
+    array = np.asarray(rows, dtype=object if isinstance(rows, list | tuple) else None)
+    if array.ndim != 2 or array.shape[1] != len(names):
+        raise ValueError(
+            f"pass a frame, a dictionary of columns or the path of a file, or an array of {len(names)} columns: "
+            f"{', '.join(names[:10])}{', …' if len(names) > 10 else ''}"
+        )
+    return {name: array[:, j] for j, name in enumerate(names)}
+
+
+def _is_named(rows: Any) -> bool:
+    if isinstance(rows, np.ndarray | list | tuple):
+        return False
+    return isinstance(rows, str | Mapping | NamedColumns) or hasattr(rows, "__fspath__") or hasattr(rows, "columns")
+
+
+def _preparation_of(said: Mapping[str, Any]) -> Preparation:
+    """Return the recipe that a release describes."""
+    bounds, target = said["bounds"], said["target"]
+    return Preparation(
+        None if bounds is None else Bounds(tuple(bounds["lower"]), tuple(bounds["upper"])),
+        said["feature_bound"],
+        None if target is None else (target[0], target[1]),
+        said["intercept_weight"],
+        said["n_columns"],
+    )
+
+
+def _thawed(value: Any) -> Any:
+    """Return frozen values as the dictionaries and lists they were made of."""
+    if isinstance(value, Mapping):
+        return {key: _thawed(item) for key, item in value.items()}
+    return [_thawed(item) for item in value] if isinstance(value, tuple) else value

@@ -1,0 +1,143 @@
+"""A release in the few lines a person wants to read: what ``print(release)`` and the command line show."""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from expost.privacy.words import SIMULATION, asked, parts, percent, state, subject, suspicion, up, worst_case_line
+
+if TYPE_CHECKING:
+    from expost.privacy.release import Release
+
+__all__ = ["WIDTH", "summary", "summary_html"]
+
+WIDTH = 100
+_BLOCKS = 20
+
+Lines = Sequence[tuple[str, str]]
+
+
+def summary(release: Release) -> str:
+    """Return the few lines a person wants to read.
+
+    Examples
+    --------
+    >>> from expost import Release
+    >>> print(summary(Release(status="released", method="fixed", epsilon_generation=0.5, epsilon_worst_case=0.5)))
+    a target                                                                                    released
+      privacy       ε = 0.5 paid ████████████████████ of 0.5 at most (one row replaced)
+                    0.5 the model
+      in words      a suspicion of 1 % about one row can become at most 1.7 %, odds move by at most ×1.649
+      promise       no accuracy is promised
+      method        fixed
+      noise         exact, cryptographic source
+    """
+    title, outcome = subject(release), state(release)
+    gap = WIDTH - len(title) - len(outcome)
+    first = f"{title}{' ' * gap}{outcome}" if gap >= 2 else f"{title}\n  {outcome}"
+    return f"{first}\n{_aligned(_lines(release))}"
+
+
+def summary_html(release: Release) -> str:
+    """Return the same lines as a table for notebooks."""
+    rows = "".join(
+        f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(label)}</th>"
+        f"<td style='text-align:left;white-space:pre-wrap'>{html.escape(text)}</td></tr>"
+        for label, text in _lines(release)
+    )
+    caption = f"{html.escape(subject(release))} <b>{html.escape(state(release))}</b>"
+    return f"<div><div>{caption}</div><table>{rows}</table></div>"
+
+
+def _lines(release: Release) -> list[tuple[str, str]]:
+    """Return labels and texts."""
+    spent = " · ".join(f"{up(loss)} {what}" for loss, what in parts(release)) or "nothing"
+    rows = [] if release.secure else [("SIMULATION", "the noise came from a seed: this protects nobody")]
+    goal = asked(release)
+    if goal is not None:
+        chance = release.promise.failure_probability
+        sure = "" if chance is None else f"; promised with probability {1 - chance:g} about these rows"
+        rows.append((goal[0], f"{goal[1]}, asked for{sure if release.status == 'released' else '; not reached'}"))
+    rows += [
+        ("privacy", _paid(release)),
+        ("", spent),
+        ("in words", _in_words(release)),
+        ("promise", release.promise.statement),
+    ]
+    if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:
+        squared = f"{release.promise.excess_risk_caller_units:.4g}"
+        rows.append(
+            (
+                "in your units",
+                f"excess risk at most {squared} in squared target units (risk: half the mean square, plus penalty)",
+            )
+        )
+    rows.append(("method", _method_line(release)))
+    reasons = release.parameters.get("reasons", ())
+    rows += [("because" if i == 0 else "", text) for i, text in enumerate(reasons)]
+    rows.append(("noise", _noise_line(release)))
+    rows += [("not covered", text) for text in release.not_covered]
+    if "coef" in release.parameters:
+        rows.append(("model", "coefficients in your units:"))
+        rows += _model_lines(release)
+    return rows
+
+
+def _paid(release: Release) -> str:
+    unit = f"(one row {release.neighbours.split()[2]})" if release.neighbours.startswith("one row ") else ""
+    most = release.epsilon_worst_case
+    paid = f"ε = {up(release.epsilon)} paid"
+    if math.isinf(most):
+        return f"{paid}; {worst_case_line(release)} {unit}".rstrip()
+    filled = math.ceil(_BLOCKS * release.epsilon / most) if most else 0
+    return f"{paid} {'█' * filled}{'░' * (_BLOCKS - filled)} of {up(most)} at most {unit}".rstrip()
+
+
+def _in_words(release: Release) -> str:
+    if not release.secure:
+        return "nothing: the noise came from a seed, which whoever knows it can take off"
+    if math.isinf(release.epsilon):
+        return "nothing is promised: somebody may learn everything about a row"
+    before = 0.01
+    return (
+        f"a suspicion of {percent(before)} about one row can become at most "
+        f"{percent(suspicion(before, release.epsilon))}, odds move by at most ×{up(release.risk_factor)}"
+    )
+
+
+def _aligned(rows: Lines) -> str:
+    """Put labels in one column and texts, folded, in another."""
+    indent = 2
+    width = max([12, *(len(label) for label, _ in rows)]) + 2 + indent
+    lines = []
+    for label, text in rows:
+        folded = textwrap.wrap(text, WIDTH - width, break_long_words=False, break_on_hyphens=False) or [""]
+        start = f"{'':<{indent}}{label}"
+        lines += [f"{start:<{width}}{folded[0]}", *(f"{'':<{width}}{more}" for more in folded[1:])]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _model_lines(release: Release) -> list[tuple[str, str]]:
+    values = [*release.parameters["coef"], release.parameters["intercept"]]
+    numbers = [f"{value:+.5g}" for value in values]
+    width = max(map(len, numbers))
+    names = [*release.parameters["columns"], "(constant)"]
+    return [("", f"{number:<{width}}  {name}") for number, name in zip(numbers, names, strict=True)]
+
+
+def _method_line(release: Release) -> str:
+    named = [release.method, release.perturbation, release.calibration]
+    line = ", ".join(part for part in named if part)
+    if release.level is None or release.n_levels == 1:
+        return line
+    of = "" if release.n_levels is None else f" of {release.n_levels}"
+    return f"{line}; stopped at level {release.level + 1}{of}"
+
+
+def _noise_line(release: Release) -> str:
+    kind = "exact" if release.noise == "exact" else "analysed over the reals"
+    return f"{kind}, " + ("cryptographic source" if release.secure else SIMULATION)

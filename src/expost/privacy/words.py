@@ -1,0 +1,168 @@
+"""What a release says, in words and rounded numbers; the summary and the report share them.
+
+Numbers that bound a loss are rounded up: what is shown is never better than what holds.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from expost.privacy.release import Release
+
+__all__ = [
+    "SIMULATION",
+    "asked",
+    "number_of_rows",
+    "parts",
+    "percent",
+    "state",
+    "subject",
+    "suspicion",
+    "up",
+    "worst_case_line",
+]
+
+SIMULATION = "SEEDED SIMULATION: protects nobody"
+
+
+def up(value: float) -> str:
+    """Write a number with four digits, rounded up: a privacy loss is not to look smaller than it is.
+
+    Examples
+    --------
+    >>> up(0.123412), up(0.1), up(1234567.0), up(float("inf"))
+    ('0.1235', '0.1', '1.235e+06', 'inf')
+    """
+    if not math.isfinite(value):
+        return f"{value:g}"
+    exact = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).create_decimal(repr(float(value)))
+    return f"{float(exact):.4g}"
+
+
+def percent(share: float) -> str:
+    """Write a share of at most 1 in per cent, rounded up: three digits, more of them near 100, none above it.
+
+    Examples
+    --------
+    >>> percent(0.01), percent(0.01489), percent(0.5512), percent(0.99991), percent(1.0)
+    ('1 %', '1.49 %', '55.2 %', '99.992 %', '100 %')
+    """
+    value = 100 * decimal.Decimal(repr(share))
+    if value >= 100 or value <= 0:
+        return f"{max(0, min(100, value)):.0f} %"
+    places = 2 - value.adjusted()
+    if value > 99:
+        places = max(1, 1 - (100 - value).adjusted())
+    rounded = value.quantize(decimal.Decimal(1).scaleb(-places), rounding=decimal.ROUND_CEILING)
+    text = f"{min(rounded, decimal.Decimal(100)):f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def suspicion(before: float, epsilon: float) -> float:
+    """Return what a suspicion can become at most.
+
+    Whoever thought a statement about one row true with probability p, and sees the release, has odds that moved by a
+    factor of at most e^ε (the odds form of Bayes' rule), so thinks it true with probability at most
+    p·e^ε/(1 − p + p·e^ε).
+
+    Examples
+    --------
+    >>> round(suspicion(0.01, 0.41), 4), suspicion(0.5, 0.0), suspicion(0.01, float("inf"))
+    (0.015, 0.5, 1.0)
+    """
+    if math.isinf(epsilon) or epsilon > 700:
+        return 1.0 if before > 0 else 0.0
+    factor = math.exp(epsilon)
+    return before * factor / (1 - before + before * factor)
+
+
+def number_of_rows(release: Release) -> int | None:
+    """Return how many rows there were, which is public, if the release says so."""
+    n = release.parameters.get("n")
+    return n if isinstance(n, int) else None
+
+
+def subject(release: Release) -> str:
+    """Say what is predicted from what.
+
+    Examples
+    --------
+    >>> from expost.privacy import Release
+    >>> subject(Release(status="refused", method="m", target="kwh", columns=("a", "b"), parameters={"n": 2000}))
+    'kwh from 2 columns, 2,000 rows'
+    """
+    schema = release.preparation.get("schema", {})
+    classes = release.parameters.get("classes", schema.get("classes"))
+    what = release.target or "a target"
+    if classes is not None:
+        what += f" ({'/'.join(map(str, classes))})"
+    many = len(release.columns) or release.preparation.get("n_columns")
+    of = "" if not many else f" from {many:,} column{'s' if many != 1 else ''}"
+    n = number_of_rows(release)
+    return what + of + ("" if n is None else f", {n:,} row{'s' if n != 1 else ''}")
+
+
+def state(release: Release) -> str:
+    """Say what became of the search.
+
+    Examples
+    --------
+    >>> from expost.privacy import Release
+    >>> state(Release(status="refused", method="m"))
+    'refused: no level met the target'
+    """
+    if release.status == "released":
+        return release.status
+    if release.parameters.get("interrupted", False):
+        return "refused: the search was interrupted"
+    if release.parameters.get("unfit", False):
+        return "refused: the table hardly fits its schema"
+    return "refused: no level met the target"
+
+
+def asked(release: Release) -> tuple[str, str] | None:
+    """Return the goal's name and what was asked of it, where the goal is more than an excess risk.
+
+    Examples
+    --------
+    >>> from expost.privacy import Promise, Release
+    >>> goal = Promise("...", goal="R²", at_most=0.5)
+    >>> asked(Release(status="released", method="m", promise=goal))
+    ('R²', 'at least 0.5')
+    """
+    goal = release.promise
+    if goal.goal is None or goal.at_most is None:
+        return None
+    if goal.goal == "R²":
+        return goal.goal, f"at least {goal.at_most:g}"
+    return goal.goal, f"at most {goal.at_most if goal.at_most_caller_units is None else goal.at_most_caller_units:g}"
+
+
+def parts(release: Release) -> list[tuple[float, str]]:
+    """Return what was paid and what for, without what cost nothing.
+
+    Examples
+    --------
+    >>> from expost.privacy import Release
+    >>> parts(Release(status="released", method="m", epsilon_probe=0.1, epsilon_generation=0.5))
+    [(0.1, 'to look at the table'), (0.5, 'the model')]
+    """
+    model = "the model" if release.status == "released" else "models that are not shown"
+    if release.parameters.get("interrupted", False):
+        model = "whatever the search may have shown"
+    said = [
+        (release.epsilon_probe, "to look at the table"),
+        (release.epsilon_test, "tests"),
+        (release.epsilon_generation, model),
+    ]
+    return [(loss, what) for loss, what in said if loss]
+
+
+def worst_case_line(release: Release) -> str:
+    """Say what was known before the run."""
+    if math.isinf(release.epsilon_worst_case):
+        return "the cost of other outcomes had no bound"
+    return f"no outcome could cost more than ε = {up(release.epsilon_worst_case)}"
