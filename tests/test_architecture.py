@@ -17,7 +17,7 @@ import expost
 
 SOURCE = Path(expost.__file__).parent
 TESTS = Path(__file__).parent
-ORDER = ["data", "erm", "noise", "privacy", "tails", "stopping", "goals", "mechanisms", "search"]
+ORDER = ["data", "erm", "noise", "privacy", "report", "tails", "stopping", "goals", "mechanisms", "search"]
 ORDER += ["estimators", "experiments", "cli"]
 # Packages outside the rooms: whose place they share, or that all may import them (and they import no room).
 SHARES = {"datasets": "data"}
@@ -92,6 +92,7 @@ def test_every_module_has_a_place():
         ("noise", "from expost.search.run import run_search"),
         ("erm", "import expost.noise.laplace"),
         ("privacy", "from expost import search"),
+        ("report", "from expost.search.run import run_search"),
         ("tails", "from expost.stopping.calibration import calibrate"),
         ("stopping", "from expost.goals import ErrorRate"),
         ("goals", "from expost.mechanisms import Covariance"),

@@ -100,7 +100,7 @@ def wrong(said, match):
 def test_mistakes_are_one_line_and_change_nothing(tmp_path, capsys, arguments, match):
     path, output = write(tmp_path), tmp_path / "release.json"
     output.write_text("an older one")
-    wrong(call(capsys, "fit", path, *arguments, "--output", output), match)
+    wrong(call(capsys, "fit", path, *arguments, "--output", output, "--force"), match)
     assert output.read_text() == "an older one"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["data.csv", "release.json"]
 

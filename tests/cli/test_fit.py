@@ -68,11 +68,12 @@ def test_the_summary_says_what_a_person_wants_to_know(tmp_path, capsys):
     said = call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK, "--max-epsilon", 30, "--fit-intercept")
     assert said.status == 0
     lines = said.out.splitlines()
-    assert lines[0].split() == ["status", "released"]
+    assert lines[0].startswith("spend from 2 columns, 300 rows  ")
+    assert lines[0].endswith("  released")
     for text in (
-        "ex-post",
-        "no outcome could cost more than ε = ",
-        "one row replaced",
+        "ε = ",
+        " at most (one row replaced)",
+        "a suspicion of 1 % about one row can become at most ",
         "with probability at least 0.9",
         "clipped, rounded",
         "cryptographic source",
@@ -90,8 +91,8 @@ def test_the_summary_says_what_a_person_wants_to_know(tmp_path, capsys):
 def test_long_lines_are_folded_and_aligned(tmp_path, capsys):
     lines = call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK, "--seed", 1).out.splitlines()
     assert max(map(len, lines)) <= WIDTH
-    start = lines[0].index("released")
-    promise = next(i for i, line in enumerate(lines) if line.startswith("promise"))
+    promise = next(i for i, line in enumerate(lines) if line.startswith("  promise "))
+    start = lines[promise].index("with probability")
     assert lines[promise][start - 2 : start] == "  "
     assert lines[promise + 1][:start] == " " * start  # the promise does not fit on one line
     assert lines[promise + 1][start] != " "
@@ -120,13 +121,16 @@ def test_an_unbounded_cost_is_put_into_words():
 def test_the_release_is_written_as_well(tmp_path, capsys):
     path, output = write(tmp_path), tmp_path / "release.json"
     output.write_text("an older one")
-    said = call(capsys, "fit", path, *REGRESSION, *QUICK, "--seed", 1, "--output", output)
+    kept = call(capsys, "fit", path, *REGRESSION, *QUICK, "--seed", 1, "--output", output)
+    assert (kept.status, output.read_text()) == (2, "an older one")
+    assert "--force" in kept.err
+    said = call(capsys, "fit", path, *REGRESSION, *QUICK, "--seed", 1, "--output", output, "--force")
     assert said.status == 0
-    assert said.out.startswith("status")
+    assert f"saved to {output}" in said.out
     release = Release.from_json(output.read_text(encoding="utf-8"))
     assert release.parameters["columns"] == ("age", "income")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["data.csv", "release.json"]
-    both = call(capsys, "fit", path, *REGRESSION, *QUICK, "--seed", 1, "--output", output, "--json")
+    both = call(capsys, "fit", path, *REGRESSION, *QUICK, "--seed", 1, "--output", output, "--force", "--json")
     assert both.out == output.read_text(encoding="utf-8")
 
 
@@ -145,7 +149,7 @@ def test_a_file_that_cannot_be_written_after_all_does_not_lose_the_release(tmp_p
         raise OSError("no space left on device")
 
     path, output = write(tmp_path), tmp_path / "release.json"
-    monkeypatch.setattr("expost.cli.fit.os.replace", full)
+    monkeypatch.setattr("expost.cli.output.os.fsync", full)
     said = call(capsys, "fit", path, *REGRESSION, *QUICK, "--seed", 1, "--json", "--output", output)
     assert said.status == 1  # neither "released" nor "nothing spent"
     assert Release.from_json(said.out).status == "released"

@@ -62,7 +62,9 @@ def _print(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except UnicodeEncodeError:
-        raise ValueError("standard output cannot hold every letter of the labels; write to a file with --output") from None
+        raise ValueError(
+            "standard output cannot hold every letter of the labels; write to a file with --output"
+        ) from None
     except OSError as error:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
         raise ValueError(f"standard output failed ({error}); write to a file with --output") from None

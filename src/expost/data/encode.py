@@ -103,6 +103,11 @@ class Encoding:
         self.unit = unit_for(self.square)
         self.scale = ONE / self.unit
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The table's columns in the order in which they are encoded."""
+        return tuple(part.name for part in self._parts)
+
     def __repr__(self) -> str:
         return f"Encoding({len(self.schema.columns)} columns become {len(self.names)})"
 

@@ -108,6 +108,10 @@ class Mechanism(ABC):
         if norm != "l1":
             raise ValueError(f"perturbation={self.name!r} needs rows in the ℓ₁ ball; these are in the Euclidean one")
 
+    def noise_sensitivity(self, problem: Problem) -> float | None:
+        """Return what noise on the parameters themselves is scaled by, over ε; None if noise goes elsewhere."""
+        return None
+
     @abstractmethod
     def errors(self, problem: Problem) -> ErrorBounds:
         """Return how far computed risks, gradients and minimisers may be off."""

@@ -106,6 +106,10 @@ class Output(Mechanism):
             return self.grid(problem).effective_sensitivity
         return problem.output_l2_sensitivity + 2 * self.errors(problem).distance_bound
 
+    def noise_sensitivity(self, problem: Problem) -> float:
+        """Return the sensitivity that is charged: noise is on the parameters."""
+        return self.charged_sensitivity(problem)
+
     def release_error(self, problem: Problem) -> float:
         """Return the ℓ₂ distance between what is released and θ* plus continuous noise: solver, rounding, discreteness.
 

@@ -17,13 +17,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.privacy.composition import _exp, add_losses
 from expost.privacy.frozen import FrozenMapping, freeze, plain, restored
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
 
 NEIGHBOURS = "one row replaced by any other row; the number of rows is public"
 FORMAT = 2
@@ -241,6 +244,20 @@ class Release:
         from expost.privacy.scoring import scorer_of
 
         return scorer_of(self).probabilities(rows, on_invalid)
+
+    def to_sklearn(self) -> Pipeline:
+        """Return the model as a fitted pipeline of scikit-learn's own parts, which scores without this library.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+            Predicts as :meth:`predict` with ``on_invalid="clip"`` does, from frames with the model's columns if they
+            have names and from arrays otherwise. Text must have no spaces around it, and columns of numbers hold
+            numbers. Pickled or saved with joblib it needs scikit-learn and NumPy alone to be loaded.
+        """
+        from expost.privacy.to_sklearn import to_sklearn
+
+        return to_sklearn(self)
 
     def with_details(self, **details: Any) -> Release:
         """Return a copy with further descriptive fields set; losses and hypothesis stay as they are."""

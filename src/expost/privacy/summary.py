@@ -8,7 +8,18 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from expost.privacy.words import SIMULATION, asked, parts, percent, state, subject, suspicion, up, worst_case_line
+from expost.privacy.words import (
+    SIMULATION,
+    asked,
+    parts,
+    percent,
+    state,
+    subject,
+    suspicion,
+    unit_of,
+    up,
+    worst_case_line,
+)
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
@@ -31,7 +42,7 @@ def summary(release: Release) -> str:
     a target                                                                                    released
       privacy       ε = 0.5 paid ████████████████████ of 0.5 at most (one row replaced)
                     0.5 the model
-      in words      a suspicion of 1 % about one row can become at most 1.7 %, odds move by at most ×1.649
+      in words      a suspicion of 1 % about one row can become at most 1.64 % (odds ×1.649)
       promise       no accuracy is promised
       method        fixed
       noise         exact, cryptographic source
@@ -60,8 +71,11 @@ def _lines(release: Release) -> list[tuple[str, str]]:
     goal = asked(release)
     if goal is not None:
         chance = release.promise.failure_probability
-        sure = "" if chance is None else f"; promised with probability {1 - chance:g} about these rows"
-        rows.append((goal[0], f"{goal[1]}, asked for{sure if release.status == 'released' else '; not reached'}"))
+        sure = "" if chance is None else f" (missed with probability at most {chance:g})"
+        if release.status == "released":
+            rows.append((goal[0], f"{goal[1]} on these rows, as asked{sure}"))
+        else:
+            rows.append((goal[0], f"{goal[1]} was asked for; no model is released"))
     rows += [
         ("privacy", _paid(release)),
         ("", spent),
@@ -88,7 +102,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
 
 
 def _paid(release: Release) -> str:
-    unit = f"(one row {release.neighbours.split()[2]})" if release.neighbours.startswith("one row ") else ""
+    unit = f"(one {unit_of(release)} replaced)"
     most = release.epsilon_worst_case
     paid = f"ε = {up(release.epsilon)} paid"
     if math.isinf(most):
@@ -101,11 +115,11 @@ def _in_words(release: Release) -> str:
     if not release.secure:
         return "nothing: the noise came from a seed, which whoever knows it can take off"
     if math.isinf(release.epsilon):
-        return "nothing is promised: somebody may learn everything about a row"
+        return f"nothing is promised: somebody may learn everything about a {unit_of(release)}"
     before = 0.01
     return (
-        f"a suspicion of {percent(before)} about one row can become at most "
-        f"{percent(suspicion(before, release.epsilon))}, odds move by at most ×{up(release.risk_factor)}"
+        f"a suspicion of {percent(before)} about one {unit_of(release)} can become at most "
+        f"{percent(suspicion(before, release.epsilon))} (odds ×{up(release.risk_factor)})"
     )
 
 

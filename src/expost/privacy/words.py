@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import decimal
 import math
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "state",
     "subject",
     "suspicion",
+    "unit_of",
     "up",
     "worst_case_line",
 ]
@@ -77,6 +79,19 @@ def suspicion(before: float, epsilon: float) -> float:
         return 1.0 if before > 0 else 0.0
     factor = math.exp(epsilon)
     return before * factor / (1 - before + before * factor)
+
+
+def unit_of(release: Release) -> str:
+    """Return what the guarantee is about one of, a row if nothing else was said.
+
+    Examples
+    --------
+    >>> from expost.privacy import Release
+    >>> unit_of(Release(status="refused", method="m"))
+    'row'
+    """
+    found = re.search(r"\bone (\w+)", release.neighbours)
+    return "row" if found is None else found[1]
 
 
 def number_of_rows(release: Release) -> int | None:

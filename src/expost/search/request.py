@@ -179,6 +179,7 @@ class Request:
         problem, mechanism = self.problem, self.mechanism.behind(release)
         by_goal = self.goal.exact() if self.goal is not None else ()
         charged = self.goal.charged(self.method.charged) if self.goal is not None else RISK_CHARGED
+        scaled_by = mechanism.noise_sensitivity(problem)
         return {
             "method": self.method.name,
             "perturbation": mechanism.name,
@@ -195,5 +196,6 @@ class Request:
                 "n": problem.n,
                 "p": problem.p,
                 "paper_constants": problem.paper_constants,
+                **({} if scaled_by is None else {"noise_sensitivity": scaled_by}),
             },
         }

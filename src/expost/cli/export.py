@@ -1,0 +1,42 @@
+"""``expost export``: a released model for scikit-learn alone."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from pathlib import Path
+
+from expost.cli.command import WRONG
+from expost.cli.output import check_output, write_whole
+from expost.cli.predict import read_release
+
+DESCRIPTION = (
+    "Write a released model as a pipeline of scikit-learn, which scores where expost is not installed: "
+    "joblib.load(FILE).predict(frame). Nothing is spent. Example: expost export survey-satisfied.json --output "
+    "model.joblib. Exit status: 0 written, 2 an error and nothing written."
+)
+
+
+def add_arguments(export: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    export.add_argument("model", type=Path, help="a release, as expost fit saves it")
+    export.add_argument("--output", type=Path, metavar="FILE", required=True, help="where to, ending in .joblib")
+    export.add_argument("--force", action="store_true", help="write over a file that is there already")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the model; returns the exit status."""
+    try:
+        check_output(options.output, force=options.force)
+        release = read_release(options.model)
+        import joblib
+
+        stream = io.BytesIO()
+        joblib.dump(release.to_sklearn(), stream)
+        write_whole(options.output, stream.getvalue(), force=options.force)
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
+        return WRONG
+    print(f"{options.output} holds the model; load it with joblib.load, from people you trust only")
+    return 0

@@ -1,0 +1,40 @@
+"""``expost report``: a release on paper, for a privacy officer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from expost.cli.command import WRONG
+from expost.cli.output import add_output, check_output, write_whole
+from expost.cli.predict import read_release
+
+DESCRIPTION = (
+    "Write a report on a release: what was promised, what was paid and what that means, what was stated and not "
+    "checked, and the model. One HTML file that opens without a network and prints. Nothing is spent; the data "
+    "are not needed. Example: expost report survey-satisfied.json. Exit status: 0 written, 2 an "
+    "error and nothing written."
+)
+
+
+def add_arguments(report: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    report.add_argument("release", type=Path, help="a release, as expost fit saves it; refusals as well")
+    add_output(report, "where to write (default: beside the release, ending in .html)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the report; returns the exit status."""
+    output = options.output or options.release.with_suffix(".html")
+    try:
+        check_output(output, force=options.force)
+        release = read_release(options.release)
+        from expost.report import report
+
+        write_whole(output, report(release), force=options.force)
+    except (ValueError, TypeError, OSError) as error:
+        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
+        return WRONG
+    print(f"report in {output}; open it in a browser, and print it from there")
+    return 0

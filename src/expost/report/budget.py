@@ -1,0 +1,50 @@
+"""What a report says about the data set's budget, in plain numbers, wherever they are kept."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+__all__ = ["BudgetLine"]
+
+
+@dataclass(frozen=True)
+class BudgetLine:
+    """What has been spent on a data set, this release included.
+
+    Attributes
+    ----------
+    dataset
+        Its name.
+    spent
+        Sum of the losses of all releases about it.
+    cap
+        What they may come to, if somebody has settled that.
+    entry
+        What the book calls this release.
+    held
+        Part of ``spent`` that is held for searches whose outcome is not known.
+
+    Examples
+    --------
+    >>> BudgetLine("survey-2026", spent=0.41, cap=2.0).remaining
+    1.59
+    """
+
+    dataset: str
+    spent: float
+    cap: float | None = None
+    entry: str | None = None
+    held: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("spent", "held"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be a non-negative number")
+        if self.cap is not None and not self.cap >= 0:
+            raise ValueError("cap must be a non-negative number")
+
+    @property
+    def remaining(self) -> float:
+        """What is left; infinite without a cap."""
+        return math.inf if self.cap is None else max(0.0, self.cap - self.spent)

@@ -1,0 +1,200 @@
+"""The officer's sheet: what was promised, what was paid and for what, what that means, and what it does not cover."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from expost.privacy.words import asked, parts, percent, state, subject, suspicion, unit_of, up
+from expost.report.budget import BudgetLine
+from expost.report.markup import bar, bullets, section, table, text
+
+if TYPE_CHECKING:
+    from expost.privacy.release import Release
+
+__all__ = ["sheet"]
+
+_SUSPICIONS = (0.01, 0.1, 0.5)
+_COLOURS = {"to look at the table": "look", "tests": "tests"}  # whatever else is the model
+
+
+def sheet(release: Release, budget: BudgetLine | None) -> str:
+    """Return the sheet as markup."""
+    return "".join(
+        [
+            _header(release),
+            _warnings(release),
+            section("Promised", *_promised(release)),
+            section("Paid", *_paid(release)),
+            section("In words", *_in_words(release)),
+            section("Stated, not checked", *_stated(release)),
+            section("Outside the guarantee", bullets(_outside(release))),
+            section("This data set", *_data_set(release, budget)),
+            section("How it was made", *_made(release)),
+            '<div class="sign"><span>Name</span><span>Date</span><span>Signature</span></div>\n',
+        ]
+    )
+
+
+def _header(release: Release) -> str:
+    verb = "Predicts" if release.status == "released" else "Meant to predict"
+    kind = "ok" if release.status == "released" and release.secure else "no"
+    outcome = state(release) if release.secure else f"{state(release)} (simulation)"
+    day = "date not recorded" if release.date is None else release.date
+    return (
+        f'<header><h1>{verb} {text(subject(release))}</h1><p><span class="{kind}">{text(outcome)}</span> '
+        f"Release <code>{text(release.id)}</code> · {text(day)}</p></header>\n"
+    )
+
+
+def _warnings(release: Release) -> str:
+    said = []
+    if not release.secure:
+        said.append("Simulation: the noise came from a seed. Whoever knows it can take the noise off. Protects nobody.")
+    if math.isinf(release.epsilon):
+        said.append("No privacy: what was released comes from the rows without any noise. Do not publish it.")
+    if release.parameters.get("interrupted", False):
+        said.append(
+            "The search was interrupted. How far it had come may depend on the rows, so what the dearest outcome could "
+            "have cost is charged."
+        )
+    return "".join(f'<p class="warning">{text(line)}</p>\n' for line in said)
+
+
+def _promised(release: Release) -> list[str]:
+    goal = asked(release)
+    if release.status == "refused":
+        wanted = "" if goal is None else f" Asked for: {goal[0]} {goal[1]}."
+        return ["<p class=big>nothing</p>", f"<p>No model was released.{text(wanted)}</p>"]
+    said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(goal[1])} on these rows</p>"]
+    said.append(f"<p>{text(_sentence(release.promise.statement))}</p>")
+    if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:
+        squared = f"{release.promise.excess_risk_caller_units:.4g}"
+        said.append(f"<p>In squared units of the target the excess risk is at most {text(squared)}.</p>")
+    return said
+
+
+def _paid(release: Release) -> list[str]:
+    total, most, spent = release.epsilon, release.epsilon_worst_case, parts(release)
+    if math.isinf(total):
+        return ["<p class=big>ε = ∞</p>"]
+    of = "" if math.isinf(most) else f" of {up(most)} at most"
+    said = [f"<p class=big>ε = {up(total)}{of}</p>"]
+    if not math.isinf(most) and most > 0:
+        said.append(bar([(total, "model")] if total else [], most, f"{up(total)} of {up(most)}"))
+    if not spent:
+        return [*said, "<p>Nothing was spent.</p>"]
+    shares = [(loss, _COLOURS.get(what, "model")) for loss, what in spent]
+    keys = " ".join(
+        f'<span class=key><svg viewBox="0 0 10 10"><rect class="{kind}" width="10" height="10"/></svg>'
+        f"{text(up(loss))} {text(what)}</span>"
+        for (loss, what), (_, kind) in zip(spent, shares, strict=True)
+    )
+    if len(spent) > 1 or total < most:
+        said += ["<p class=small>What it was spent on:</p>", bar(shares, sum(loss for loss, _ in spent), "parts of ε")]
+    said.append(f"<p>{keys}</p>")
+    if math.isinf(most):
+        said.append("<p>Before the run there was no bound on what it could cost.</p>")
+    elif up(total) != up(most):
+        said.append(
+            f"<p>ε = {up(total)} is the loss of what in fact came out. Before the run it was settled that no outcome "
+            f"could cost more than {up(most)}.</p>"
+        )
+    return said
+
+
+def _in_words(release: Release) -> list[str]:
+    unit = text(unit_of(release))
+    if not release.secure or math.isinf(release.epsilon):
+        return [f"<p>Nothing is promised: whoever sees this may learn everything about a {unit}.</p>"]
+    if release.epsilon == 0:
+        return [f"<p>Nobody can learn anything about a {unit} from this.</p>"]
+    rows = [(percent(before), percent(suspicion(before, release.epsilon))) for before in _SUSPICIONS]
+    return [
+        f"<p>Whatever somebody suspected about one {unit}, this release changes the odds by a factor of at most "
+        f"<b>{up(release.risk_factor)}</b>, up or down, whatever else they know and whatever is done with it "
+        f"later.</p>",
+        table(["a suspicion of", "can become at most"], rows, numbers=(0, 1)),
+        "<p class=small>A suspicion p becomes at most p·e<sup>ε</sup>/(1 − p + p·e<sup>ε</sup>), rounded up here. "
+        f"Compared: the rows as they are, and the same rows with one {unit} replaced by any other.</p>",
+    ]
+
+
+def _stated(release: Release) -> list[str]:
+    said = [f"the guarantee is about: {release.neighbours}"]
+    if unit_of(release) == "row":
+        said.append("one row is all there is about one person; whoever has k rows is protected by k times this ε only")
+    schema = release.preparation.get("schema")
+    where = "the next sheet" if release.status == "released" else "the file of this release"
+    if schema is not None:
+        said.append(f"{_counted(schema)} come from public knowledge, not from the rows; {where} lists them")
+    elif release.preparation.get("bounds") is not None:
+        many = len(release.preparation["bounds"]["lower"])
+        said.append(
+            f"the bounds of {many} column{'s' if many != 1 else ''} come from public knowledge, not from the rows"
+        )
+    else:
+        said.append("bounds, names of columns and classes come from public knowledge, not from the rows")
+    return [bullets([*said, *release.claims])]
+
+
+def _counted(schema: Any) -> str:
+    columns = schema["columns"].values()
+    bounds = sum("bounds" in column for column in columns)
+    labels = sum(len(column.get("categories", ())) for column in columns)
+    said = [f"{bounds} pair{'s' if bounds != 1 else ''} of bounds"] if bounds else []
+    said += [f"{labels} categories"] if labels else []
+    said += ["the two classes" if "classes" in schema else "the bounds of the target"]
+    return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
+
+
+def _outside(release: Release) -> list[str]:
+    said = [_sentence(line) for line in release.not_covered]
+    if release.noise != "exact":
+        said.append(
+            "The noise is continuous and its proof is about real numbers; a computer's rounding of it is not covered."
+        )
+    said.append("How long the computation took, how much memory it used, and that it was done at all.")
+    said.append(
+        "What was told about the rows in other ways, also by choosing goal, columns and bounds after seeing them."
+    )
+    return said
+
+
+def _data_set(release: Release, budget: BudgetLine | None) -> list[str]:
+    if budget is None:
+        return [
+            "<p>No book of the data set was given. What several releases about the same rows cost adds up: with this "
+            f"one, {text(up(release.epsilon))} more than before.</p>"
+        ]
+    entry = "" if budget.entry is None else f" Entry {text(budget.entry)}."
+    held = "" if not budget.held else f" {text(up(budget.held))} of it is held for searches that have not ended."
+    if budget.cap is None:
+        return [f"<p>{text(budget.dataset)}: ε = {text(up(budget.spent))} spent so far, no cap.{held}{entry}</p>"]
+    over = ' <b class="no">The cap is exceeded.</b>' if budget.spent > budget.cap else ""
+    return [
+        f"<p>{text(budget.dataset)}: ε = {text(up(budget.spent))} of {budget.cap:.4g} spent, this release included."
+        f"{held}{entry}{over}</p>",
+        bar([(min(budget.spent, budget.cap), "model")] if budget.spent else [], budget.cap, "spent of the cap"),
+    ]
+
+
+def _made(release: Release) -> list[str]:
+    named = ", ".join(part for part in (release.method, release.perturbation, release.calibration) if part)
+    noise = "exact" if release.noise == "exact" else "over the reals"
+    source = "a cryptographic source" if release.secure else "a SEED"
+    lines = [f"method {named}; noise {noise}, from {source}", *release.parameters.get("reasons", ())]
+    lines += [f"exact: {', '.join(release.exact)}"] if release.exact else []
+    lines += [f"floating point, bounded and charged: {'; '.join(release.charged)}"] if release.charged else []
+    lines.append(", ".join(f"{name} {version}" for name, version in release.versions.items()))
+    if release.schema_fingerprint is not None:
+        lines.append(f"schema SHA-256 {release.schema_fingerprint}")
+    if release.data_fingerprint is not None:
+        lines.append(f"data SHA-256 {release.data_fingerprint}")
+    return [f"<div class=small>{bullets(lines)}</div>"]
+
+
+def _sentence(line: str) -> str:
+    """Return a text with a capital and a full stop."""
+    line = line.strip()
+    return line[:1].upper() + line[1:] + ("" if line.endswith((".", "!", "?")) else ".")
