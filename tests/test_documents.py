@@ -335,7 +335,7 @@ def test_additions_work(house, name):
         for said in re.findall(r"^# prints: (.*)$", code, flags=re.MULTILINE):
             assert done.stdout.splitlines()[-1] == said
         if language == "sh":
-            assert re.search(r"^status +released$", done.stdout, flags=re.MULTILINE)
+            assert re.search(r"^label .* {2}released$", done.stdout, flags=re.MULTILINE)
 
 
 def test_additions_are_what_runs(house):

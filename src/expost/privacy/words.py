@@ -50,7 +50,7 @@ def percent(share: float) -> str:
     Examples
     --------
     >>> percent(0.01), percent(0.01489), percent(0.5512), percent(0.99991), percent(1.0)
-    ('1 %', '1.49 %', '55.2 %', '99.992 %', '100 %')
+    ('1 %', '1.49 %', '55.2 %', '99.991 %', '100 %')
     """
     value = 100 * decimal.Decimal(repr(share))
     if value >= 100 or value <= 0:

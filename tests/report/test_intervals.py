@@ -1,0 +1,102 @@
+"""Intervals for the noise in coefficients: they cover what they say, and there are none where nothing can be said."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from expost import Promise, Release
+from expost.erm import LogisticLoss, Problem
+from expost.mechanisms import mechanism_of
+from expost.privacy.scoring import scorer_of
+from expost.report.intervals import COVERAGE, noise_interval, units
+from expost.search import run_search
+from tests.helpers import at_most_by_chance, classification_rows
+from tests.privacy.model_helpers import AMOUNT, released
+
+RUNS = 300
+
+
+def runs(noise: str, **options) -> tuple[np.ndarray, list[Release]]:
+    """Return the noiseless parameters and many releases of them."""
+    rows = classification_rows()
+    problem = Problem.of(LogisticLoss(), n=rows.n, p=rows.p, regularization=0.05)
+    generator = mechanism_of("output", noise=noise).on(rows, problem)
+    made = [run_search(generator, problem, random_state=seed, **options) for seed in range(RUNS)]
+    return generator.risk.optimum, made
+
+
+def misses(truth: np.ndarray, made: list[Release], shrink: float = 1.0) -> int:
+    """Count runs in which the first coefficient's interval does not cover."""
+    return sum(
+        abs(release.hypothesis[0] - truth[0]) > shrink * noise_interval(release).width
+        for release in made
+        if noise_interval(release).kind == "interval"
+    )
+
+
+@pytest.mark.parametrize("noise", ["laplace", "spherical"])
+def test_intervals_cover_and_narrower_ones_do_not(noise):
+    """False alarms have probability RARE, as for all statistical tests here."""
+    truth, made = runs(noise, method="fixed", max_epsilon=0.5)
+    assert all(noise_interval(release).kind == "interval" for release in made)
+    allowed = at_most_by_chance(RUNS, 1 - COVERAGE)
+    assert misses(truth, made) <= allowed
+    assert misses(truth, made, shrink=0.3) > allowed  # what the test would catch
+
+
+def test_a_rescaled_model_has_no_interval():
+    truth, made = runs("laplace", method="fixed", max_epsilon=0.5)
+    inside = made[0]
+    radius = float(np.linalg.norm(inside.hypothesis))
+    promise = dataclasses.replace(inside.promise, radius=radius)
+    assert noise_interval(inside.with_details(promise=promise)).kind == "none"
+    assert truth.shape == (len(inside.hypothesis),)
+
+
+def test_levels_make_intervals_wider():
+    release = Release(
+        status="released",
+        method="above_threshold",
+        perturbation="output",
+        epsilon_generation=2.0,
+        hypothesis=[0.5, 0.1],
+        parameters={"noise_sensitivity": 0.02},
+    )
+    one, many = noise_interval(release), noise_interval(release.with_details(n_levels=32))
+    assert one.width == pytest.approx(0.01 * math.log(10))
+    assert many.width == pytest.approx(0.01 * math.log(320))
+    assert "whichever of the 32 levels" in many.statement
+    assert noise_interval(release.with_details(method="doubling")).kind == "none"
+
+
+def test_a_promised_excess_risk_bounds_the_distance():
+    promise = Promise(
+        "… against the unconstrained optimum", excess_risk=0.02, regularization=0.01, failure_probability=0.1
+    )
+    release = Release(status="released", method="auto", epsilon_generation=1.0, hypothesis=[0.5], promise=promise)
+    found = noise_interval(release)
+    assert (found.kind, found.width) == ("bound", pytest.approx(2.0))
+    assert "A bound, not an estimate" in found.statement
+    other = dataclasses.replace(promise, statement="… against the best in a ball")
+    assert noise_interval(release.with_details(promise=other)).kind == "none"
+
+
+def test_where_nothing_can_be_said_it_says_why():
+    release = released(AMOUNT, typical_noise=0.01, regularization=0.001)
+    found = noise_interval(release)
+    assert (found.kind, found.width) == ("none", None)
+    assert "No interval for single coefficients can be stated" in found.statement
+    null = Release(status="released", method="auto", epsilon_test=0.1, hypothesis=[0.0])
+    assert "No noise was added" in noise_interval(null).statement
+    optimum = Release(status="released", method="auto", epsilon_generation=math.inf, hypothesis=[0.1])
+    assert "no noise" in noise_interval(optimum).statement
+
+
+def test_units_are_those_of_the_coefficients():
+    release = released(AMOUNT)
+    scorer = scorer_of(release)
+    assert units(scorer) * scorer.theta[1:] == pytest.approx(release.parameters["coef"])
