@@ -4,7 +4,8 @@
 regularization give without noise. With Laplace noise |b_j| > (Δ/ε)·ln(1/δ) has probability δ; with spherical noise
 ‖b‖₂ is Δ/ε times a Gamma(p) variable, which bounds every |b_j|. A search over T levels released one of T draws, so
 δ/T is taken for each: whichever was released, all is well with probability 1 − δ for each coefficient. Only where θ was
-not rescaled into its ball, which shows in its length.
+not rescaled into its ball, which shows in its length: a rescaled θ is nearer to θ* as a whole, but single parameters
+need not be. (The noise is discrete, on a grid of far below a ten-thousandth of its scale; widths have that much added.)
 
 *A promised excess risk.* L is λ-strongly convex, so L(θ) − L(θ*) ≤ α gives ‖θ − θ*‖₂ ≤ √(2α/λ) with the probability of
 the promise, for the unconstrained optimum. That is a bound over all rows there could be, most of them far kinder.
@@ -66,7 +67,7 @@ def noise_interval(release: Release) -> Interval:
     ...     perturbation="output",
     ...     epsilon_generation=2.0,
     ...     hypothesis=[0.5, 0.1],
-    ...     parameters={"noise_sensitivity": 0.02, "p": 2},
+    ...     parameters={"noise_sensitivity": 0.02, "radius": 3.0},
     ... )
     >>> found = noise_interval(release)
     >>> found.kind, round(found.width, 4)
@@ -89,15 +90,15 @@ def _on_parameters(release: Release) -> Interval | None:
     if sensitivity is None or release.perturbation != "output" or release.method == "doubling":
         return None
     theta = np.asarray(release.hypothesis, dtype=np.float64)
-    radius = release.promise.radius
-    if radius is not None and np.linalg.norm(theta) > 0.999 * radius:
+    radius = release.parameters.get("radius")
+    if radius is None or np.linalg.norm(theta) > 0.999 * radius:
         return None  # perhaps rescaled: then single parameters are no longer the noisy ones
     levels = release.n_levels or 1
     scale, rare = sensitivity / release.epsilon_generation, (1 - COVERAGE) / levels
     quantile = math.log(1 / rare) if release.noise == "exact" else float(gammaincinv(theta.size, 1 - rare))
     several = "" if levels == 1 else f", whichever of the {levels} levels was released"
     return Interval(
-        scale * quantile,
+        scale * quantile * (1 + 1e-4),
         "interval",
         f"Each interval covers {_REFERENCE} with probability {100 * COVERAGE:.0f} % over the noise{several}. It says "
         f"nothing about other rows than these.",

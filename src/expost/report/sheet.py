@@ -111,7 +111,8 @@ def _in_words(release: Release) -> list[str]:
         return [f"<p>Nobody can learn anything about a {unit} from this.</p>"]
     rows = [(percent(before), percent(suspicion(before, release.epsilon))) for before in _SUSPICIONS]
     return [
-        f"<p>Whatever somebody suspected about one {unit}, this release changes the odds by a factor of at most "
+        f"<p>Whatever somebody suspected about one {unit}, what this {unit} adds to the release changes the odds by a "
+        f"factor of at most "
         f"<b>{up(release.risk_factor)}</b>, up or down, whatever else they know and whatever is done with it "
         f"later.</p>",
         table(["a suspicion of", "can become at most"], rows, numbers=(0, 1)),
@@ -154,6 +155,10 @@ def _outside(release: Release) -> list[str]:
         said.append(
             "The noise is continuous and its proof is about real numbers; a computer's rounding of it is not covered."
         )
+    unit = unit_of(release)
+    said.append(
+        f"What other rows tell about a {unit} that resembles them: what is true of many is true of this one too."
+    )
     said.append("How long the computation took, how much memory it used, and that it was done at all.")
     said.append(
         "What was told about the rows in other ways, also by choosing goal, columns and bounds after seeing them."

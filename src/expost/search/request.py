@@ -196,6 +196,6 @@ class Request:
                 "n": problem.n,
                 "p": problem.p,
                 "paper_constants": problem.paper_constants,
-                **({} if scaled_by is None else {"noise_sensitivity": scaled_by}),
+                **({} if scaled_by is None else {"noise_sensitivity": scaled_by, "radius": problem.radius}),
             },
         }
