@@ -100,6 +100,17 @@ def test_a_row_that_cannot_be_read_is_named_or_clipped(model, data, capsys, line
     assert (said.status, len(answers(said.out))) == (0, 3)
 
 
+def test_what_is_read_is_not_written_over(model, data, capsys):
+    before = model.read_bytes(), data.read_bytes()
+    for used in (model, data):
+        wrong(call(capsys, "predict", model, data, "--output", used, "--force"), "is read")
+    wrong(call(capsys, "export", model, "--output", model, "--force"), "is read")
+    wrong(call(capsys, "report", model, "--output", model, "--force"), "is read")
+    for option in ("--output", "--report"):
+        wrong(call(capsys, "fit", data, *REGRESSION, *QUICK, option, data, "--force"), "is read")
+    assert (model.read_bytes(), data.read_bytes()) == before
+
+
 def test_mistakes_are_one_line(model, data, tmp_path, capsys):
     wrong(call(capsys, "predict", tmp_path / "none.json", data), "there is no file")
     wrong(call(capsys, "predict", data, data), "cannot be used", "not a release")

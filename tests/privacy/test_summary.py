@@ -52,6 +52,13 @@ def test_a_small_loss_is_seen_and_a_title_too_long_for_its_line_is_folded():
     assert long[1] == "  released"
 
 
+def test_a_long_model_does_not_push_the_price_off_the_screen():
+    many = {"columns": [f"c{j}" for j in range(100)], "coef": [0.5] * 100, "intercept": 1.0}
+    shown = lines(Release(status="released", method="auto", parameters=many))
+    assert len(shown) < 40
+    assert shown[-1].strip() == "and 76 more, which the release and its report list"
+
+
 @pytest.mark.parametrize("neighbours", ["one person replaced by any other", "the rows of one person replaced"])
 def test_the_unit_is_the_one_that_was_stated(neighbours):
     release = released(LABELS).with_details(neighbours=neighbours)

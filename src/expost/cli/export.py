@@ -28,7 +28,7 @@ def add_arguments(export: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the model; returns the exit status."""
     try:
-        check_output(options.output, force=options.force)
+        check_output(options.output, force=options.force, inputs=(options.model,))
         release = read_release(options.model)
         import joblib
 

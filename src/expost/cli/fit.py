@@ -148,8 +148,9 @@ def _search(options: argparse.Namespace, progress: Progress) -> tuple[Release, s
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Complain about files that could not be written before there is anything to write."""
-    check_output(options.output, force=options.force)
-    check_output(options.report, force=options.force, option="--report")
+    read = (options.data, options.schema, options.bounds_file)
+    check_output(options.output, force=options.force, inputs=read)
+    check_output(options.report, force=options.force, option="--report", inputs=read)
     if options.report is not None and options.report == options.output:
         raise ValueError("--output and --report name the same file")
     if options.output is None and not options.json and not os.access(Path(), os.W_OK | os.X_OK):

@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -16,8 +17,13 @@ def add_output(parser: argparse._ActionsContainer, help: str) -> None:
     parser.add_argument("--force", action="store_true", help="write over files that are there already")
 
 
-def check_output(path: Path | None, *, force: bool = False, option: str = "--output") -> None:
-    """Complain, before anything is spent, about a file that could not be written afterwards."""
+def check_output(
+    path: Path | None, *, force: bool = False, option: str = "--output", inputs: Sequence[Path | None] = ()
+) -> None:
+    """Complain, before anything is spent, about a file that could not be written afterwards.
+
+    A file that is read (``inputs``) is not written over, whatever ``force`` says: a release was paid for.
+    """
     if path is None:
         return
     folder = path.absolute().parent
@@ -27,6 +33,8 @@ def check_output(path: Path | None, *, force: bool = False, option: str = "--out
         raise ValueError(f"{path} is a folder; {option} must name a file")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ValueError(f"the folder of {path} cannot be written to")
+    if path.exists() and any(used is not None and used.exists() and used.samefile(path) for used in inputs):
+        raise ValueError(f"{path} is read, so it is not written over; name another file with {option}")
     if path.exists() and not force:
         raise ValueError(f"{path} is there already; name another file with {option}, or pass --force to write over it")
 

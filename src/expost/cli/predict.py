@@ -44,7 +44,7 @@ def add_arguments(predict: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Predict; returns the exit status."""
     try:
-        check_output(options.output, force=options.force)
+        check_output(options.output, force=options.force, inputs=(options.model, options.data))
         text = _predicted(read_release(options.model), options)
         if options.output is not None:
             write_whole(options.output, text, force=options.force)

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the report; returns the exit status."""
     output = options.output or options.release.with_suffix(".html")
     try:
-        check_output(output, force=options.force)
+        check_output(output, force=options.force, inputs=(options.release,))
         release = read_release(options.release)
         from expost.report import report
 

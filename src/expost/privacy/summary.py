@@ -28,6 +28,7 @@ __all__ = ["WIDTH", "summary", "summary_html"]
 
 WIDTH = 100
 _BLOCKS = 20
+_COEFFICIENTS = 24  # more would push the price off the screen
 
 Lines = Sequence[tuple[str, str]]
 
@@ -136,11 +137,13 @@ def _aligned(rows: Lines) -> str:
 
 
 def _model_lines(release: Release) -> list[tuple[str, str]]:
-    values = [*release.parameters["coef"], release.parameters["intercept"]]
-    numbers = [f"{value:+.5g}" for value in values]
+    listed = list(zip(release.parameters["columns"], release.parameters["coef"], strict=True))
+    more = max(0, len(listed) - _COEFFICIENTS)
+    shown = [("(constant)", release.parameters["intercept"]), *listed[: len(listed) - more]]
+    numbers = [f"{value:+.5g}" for _, value in shown]
     width = max(map(len, numbers))
-    names = [*release.parameters["columns"], "(constant)"]
-    return [("", f"{number:<{width}}  {name}") for number, name in zip(numbers, names, strict=True)]
+    lines = [("", f"{number:<{width}}  {name}") for number, (name, _) in zip(numbers, shown, strict=True)]
+    return [*lines, *([("", f"and {more} more, which the release and its report list")] if more else [])]
 
 
 def _method_line(release: Release) -> str:

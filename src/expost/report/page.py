@@ -45,6 +45,8 @@ tr { break-inside: avoid; } thead { display: table-header-group; }
 .sign { display: flex; gap: 8mm; margin-top: 11mm; break-inside: avoid; }
 .sign span { flex: 1; border-top: .7pt solid #1c1c1c; font-size: 8.5pt; color: #444; padding-top: .5mm; }
 .sheet + .sheet { break-before: page; margin-top: 12mm; }
+@media screen and (max-width: 600px) { section { grid-template-columns: minmax(0, 1fr); }
+  table { display: block; overflow-x: auto; } .sign { flex-direction: column; gap: 11mm; } }
 @media print { body { font-size: 9pt; line-height: 1.32; margin: 0; padding: 0; max-width: none; }
   h1 { font-size: 13pt; } h2 { font-size: 9pt; } .big { font-size: 11pt; } .small { font-size: 7.5pt; }
   section { padding: 1.3mm 0; } .bar { height: 3mm; } .sign { margin-top: 9mm; } .sheet + .sheet { margin-top: 0; } }
