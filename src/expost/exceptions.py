@@ -20,7 +20,7 @@ class AccuracyNotReached(Exception):
     def __init__(self, release: Release) -> None:
         super().__init__(
             f"no hypothesis met the accuracy target, so none is returned; the refusal itself cost "
-            f"epsilon = {release.epsilon:.4g} (ex-post, one row replaced). {ADVICE}"
+            f"epsilon = {release.epsilon:.4g} (ex-post, one {release.unit} replaced). {ADVICE}"
         )
         self.release = release
 
@@ -34,7 +34,7 @@ class SearchInterrupted(Exception):
     def __init__(self, release: Release, by: str) -> None:
         super().__init__(
             f"the search was interrupted ({by}) after it had begun; epsilon = {release.epsilon:.4g} has to be counted "
-            f"as spent (one row replaced). Keep the release that this exception carries"
+            f"as spent (one {release.unit} replaced). Keep the release that this exception carries"
         )
         self.release, self.by = release, by
 

@@ -158,11 +158,17 @@ def test_sparse_input_is_refused_clearly(make):
 
 
 @pytest.mark.parametrize("make", [loose_ridge, loose_logistic])
+def test_groups_are_for_tables_with_a_schema(make):
+    with pytest.raises(ValueError, match=r"protects single rows.*AccuracyFirstModel\(schema, goal, person="):
+        make().fit(X, LABELS, groups=np.ones(len(X)))
+
+
+@pytest.mark.parametrize("make", [loose_ridge, loose_logistic])
 def test_sample_weight_is_refused_clearly(make):
     with pytest.raises(ValueError, match=r"does not take sample_weight.*more than one row"):
         make().fit(X, LABELS, sample_weight=np.ones(len(X)))
-    with pytest.raises(TypeError, match=r"unexpected keyword argument.*'groups'"):
-        make().fit(X, LABELS, groups=1)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument.*'weights'"):
+        make().fit(X, LABELS, weights=1)
 
 
 @pytest.mark.parametrize("make", [loose_ridge, loose_logistic])

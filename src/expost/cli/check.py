@@ -13,6 +13,7 @@ from expost.cli.table_options import add_file_options, file_options
 
 if TYPE_CHECKING:
     from expost.data.named import NamedColumns
+    from expost.data.persons import PersonTally
     from expost.data.tallies import Tally
 
 DESCRIPTION = (
@@ -28,6 +29,8 @@ def add_arguments(check: argparse.ArgumentParser) -> None:
     """Add the options."""
     check.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file")
     check.add_argument("--schema", type=Path, required=True, metavar="FILE", help="the schema, in TOML")
+    check.add_argument("--person", metavar="COL", help="whose a row is, as in expost fit")
+    check.add_argument("--rows-per-person", type=int, metavar="K", help="how many rows of each person count")
     add_file_options(check)
 
 
@@ -39,12 +42,14 @@ def run(options: argparse.Namespace) -> int:
     from expost.data.tallies import complaints, misfits
 
     try:
-        encoding = Encoding(Schema.from_toml(options.schema))
+        stated = Schema.from_toml(options.schema)
+        encoding = Encoding(stated.with_person(options.person, options.rows_per_person))
         schema = encoding.schema
-        raw = read_columns(options.data, [*schema.columns, schema.target], **file_options(options))
+        raw = read_columns(options.data, schema.needed, **file_options(options))
         if len(raw) == 0:
             raise ValueError(f"{options.data} has no rows")
         tallies, target = encoding.tallies(raw)
+        persons = encoding.person_tally(raw)
     except (ValueError, OSError) as error:
         print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
         return WRONG
@@ -54,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
         named = zip(schema.classes, target.classes, strict=True)
         lines += [f"classes of {target.name}: {', '.join(f'{label} {count:,}' for label, count in named)}"]
     lines += [f"{len(raw):,} rows; {len(schema.columns)} columns become {len(encoding.names)}"]
+    lines += [] if persons is None else _persons(persons, str(schema.person), schema.rows_per_person or 1)
     refused = complaints(tallies, target)
     lines += [f'Refused with on_invalid="error": {reason}' for reason in refused]
     lines += [f"Check: {reason}" for reason in [*wrong, *_replaced(raw, options.encoding)]]
@@ -73,6 +79,21 @@ def _table(tallies: list[Tally]) -> list[str]:
         "  ".join(text.ljust(width) if j < 2 else text.rjust(width) for j, (text, width) in enumerate(pairs)).rstrip()
         for pairs in (list(zip(row, widths, strict=True)) for row in rows)
     ]
+
+
+def _persons(persons: PersonTally, column: str, kept: int) -> list[str]:
+    lines = [
+        f"{persons.persons:,} persons by {column}; {persons.longer:,} have more than {kept:,} rows, of which "
+        f"{persons.left_out:,} rows are left out"
+    ]
+    if persons.missing:
+        lines.append(f"Check: {persons.missing:,} rows have no {column}; each is taken to be a person of its own")
+    if persons.unreadable:
+        lines.append(
+            f"Check: {persons.unreadable:,} cells of {column} are neither text nor numbers; they are taken to be one "
+            f"person"
+        )
+    return lines
 
 
 def _replaced(raw: NamedColumns, encoding: str) -> list[str]:

@@ -61,6 +61,14 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "--schema", type=Path, metavar="TOML", help="what is publicly known about the table; expost init drafts one"
     )
+    fit.add_argument(
+        "--person",
+        metavar="COL",
+        help="whose a row is, where a person has several: the guarantee is about persons (with --schema)",
+    )
+    fit.add_argument(
+        "--rows-per-person", type=int, metavar="K", help="how many rows of each person count; state it with --person"
+    )
     add_file_options(fit)
     fit.add_argument("--target", metavar="COL", help="column to predict (a schema names it)")
     fit.add_argument("--task", choices=("regression", "classification"), help="(follows from a schema)")
@@ -161,6 +169,8 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 def _search_columns(options: argparse.Namespace, goal: Goal | None, progress: Progress) -> tuple[Release, str]:
     """Fit columns of numbers that options describe."""
+    if options.person is not None or options.rows_per_person is not None:
+        raise ValueError("--person and --rows-per-person go with --schema; expost init drafts a schema")
     if options.target is None or options.task is None:
         raise ValueError("--schema is required, or --target and --task with bounds; expost init drafts a schema")
     if goal is None and options.method != "fixed":
@@ -225,11 +235,13 @@ def _search_table(options: argparse.Namespace, goal: Goal | None, progress: Prog
         failure_probability=options.failure_probability,
         on_invalid=options.on_invalid,
         random_state=options.seed,
+        person=options.person,
+        rows_per_person=options.rows_per_person,
         **({} if options.max_epsilon is None else {"max_epsilon": options.max_epsilon}),
     )
     progress.stage("reading and searching")
-    schema = Schema.from_toml(options.schema)
-    return _outcome(model, read_columns(options.data, [*schema.columns, schema.target], **file_options(options)))
+    schema = Schema.from_toml(options.schema).with_person(options.person, options.rows_per_person)
+    return _outcome(model, read_columns(options.data, schema.needed, **file_options(options)))
 
 
 def _model(options: argparse.Namespace, table: Table, goal: Goal | None) -> Any:

@@ -6,7 +6,7 @@ numbers already. Like all private values it prints nothing of what it holds.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,12 @@ class Column:
         if self._missing is None:
             return cells
         return [None if gone else cell for cell, gone in zip(cells, self._missing.tolist(), strict=True)]
+
+    def taken(self, places: npt.NDArray[np.intp]) -> Self:
+        """Return the cells at some places, in that order, some of them more than once perhaps."""
+        values = self._values
+        chosen = values[places] if isinstance(values, np.ndarray) else [values[i] for i in places.tolist()]
+        return type(self)(chosen, None if self._missing is None else self._missing[places])
 
     def array(self) -> npt.NDArray[Any]:
         """Return the cells in an array of their declared type, masked if that is a type of numbers."""

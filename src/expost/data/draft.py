@@ -26,6 +26,9 @@ _HEAD = """\
 target = ""  # name of the column to predict; take its line out of [columns]
 classes = [ , ]  # negative and positive label; for a number to predict write instead: target_bounds = [lowest, highest]
 missing = [""]  # what stands for a missing cell, such as "?" or "NA"
+# Has a person several rows? Then say whose a row is (and take that line out of [columns]) and how many of them count:
+# person = "patient_id"
+# rows_per_person = 5
 
 [columns]
 """

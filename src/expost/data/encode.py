@@ -23,6 +23,7 @@ from expost.data.entrance import OnInvalid
 from expost.data.fixed_point import ONE
 from expost.data.named import NamedColumns, open_named
 from expost.data.parts import Part, middle_and_half, part_of, read_target, unit_for
+from expost.data.persons import PersonTally, count_persons, slots
 from expost.data.rows import Rows
 from expost.data.schema import Schema
 from expost.data.tallies import Tally, complaints, misfits
@@ -124,18 +125,31 @@ class Encoding:
         Returns
         -------
         Rows
-            With ‖x‖₂ ≤ 1; labels are −1 and +1, targets of a regression in [−1, 1].
+            With ‖x‖₂ ≤ 1; labels are −1 and +1, targets of a regression in [−1, 1]. Where the schema names persons,
+            k rows for each (:mod:`expost.data.persons`).
         """
         if on_invalid not in ("error", "clip"):
             raise ValueError('on_invalid must be "error" or "clip"')
-        raw = open_named(frame, [*self.schema.columns, self.schema.target])
+        raw = self.open(frame)
         if len(raw) == 0:
             raise ValueError("there are no rows; pass at least one")
         x, tallies = self._features(raw)
         y, target = self._target(raw)
         if on_invalid == "error":
             _require_fit(tallies, target)
-        return Rows(x, y, norm="l2")
+            self._require_persons(raw)
+        places = self._places(raw)
+        return Rows(x, y, norm="l2") if places is None else Rows(x[places], y[places], norm="l2")
+
+    def open(self, frame: Any) -> NamedColumns:
+        """Find the columns of a table that a fit needs; none is looked at."""
+        return open_named(frame, self.schema.needed)
+
+    def slotted(self, frame: Any) -> NamedColumns:
+        """Return the raw rows that :meth:`encode` makes rows of: where the schema names persons, k of each."""
+        raw = self.open(frame)
+        places = self._places(raw)
+        return raw if places is None else raw.taken(places)
 
     def design(self, frame: Any, on_invalid: OnInvalid = "clip") -> Floats:
         """Return rows to predict for, encoded as :meth:`encode` does; the table needs no target.
@@ -208,7 +222,7 @@ class Encoding:
 
     def tallies(self, frame: Any) -> tuple[list[Tally], Tally]:
         """Count the cells that fit the schema, column by column, and the target's; private, for the curator."""
-        raw = open_named(frame, [*self.schema.columns, self.schema.target])
+        raw = self.open(frame)
         found = {tally.name: tally for tally in self._features(raw)[1]}
         return [found[name] for name in self.schema.columns], self._target(raw)[1]
 
@@ -241,6 +255,28 @@ class Encoding:
             return {**counts, target.name: target.readable}
         named = zip(self.schema.classes, target.classes, strict=True)
         return {**counts, **{f"{target.name}={label}": count for label, count in named}}
+
+    def person_tally(self, frame: Any) -> PersonTally | None:
+        """Count persons and their rows, where the schema names them; private, for the curator."""
+        schema, raw = self.schema, self.open(frame)
+        if schema.person is None or schema.rows_per_person is None:
+            return None
+        return count_persons(raw[schema.person].cells(), schema.rows_per_person, schema.missing)
+
+    def _places(self, raw: NamedColumns) -> npt.NDArray[np.intp] | None:
+        schema = self.schema
+        if schema.person is None or schema.rows_per_person is None:
+            return None
+        return slots(raw[schema.person].cells(), schema.rows_per_person, schema.missing)[0]
+
+    def _require_persons(self, raw: NamedColumns) -> None:
+        found = self.person_tally(raw)
+        if found is not None and found.unreadable:
+            raise InvalidRows(
+                f"cells that are neither text nor numbers in {self.schema.person} ({found.unreadable}), so persons "
+                f"cannot be told apart. This message depends on single rows and is not covered by the privacy "
+                f"guarantee; make them text"
+            )
 
     def _features(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], list[Tally]]:
         x = np.zeros((len(raw), len(self.names)), dtype=np.int32)

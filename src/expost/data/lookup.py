@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from expost.data.cells import Label, label
 
-__all__ = ["MISSING", "UNKNOWN", "Lookup"]
+__all__ = ["MISSING", "UNKNOWN", "Lookup", "is_na"]
 
 MISSING: Final = -1
 UNKNOWN: Final = -2
@@ -89,7 +89,7 @@ class Lookup:
         """
         value: Label | None = label(cell)
         if value is None:
-            return MISSING if cell is None or _is_na(cell) else UNKNOWN
+            return MISSING if cell is None or is_na(cell) else UNKNOWN
         if isinstance(value, bytes):
             value = value.decode("utf-8", "replace")
         if isinstance(value, str):
@@ -127,7 +127,7 @@ def _number(text: str) -> int | float | None:
         return None
 
 
-def _is_na(cell: Any) -> bool:
+def is_na(cell: Any) -> bool:
     """Say whether a cell is one of the two objects of pandas for "missing"; by identity, which calls nothing."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and (cell is getattr(pandas, "NA", pandas) or cell is getattr(pandas, "NaT", pandas))

@@ -47,6 +47,10 @@ class NamedColumns:
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
 
+    def taken(self, places: npt.NDArray[np.intp]) -> NamedColumns:
+        """Return the rows at some places, in that order, some of them more than once perhaps."""
+        return NamedColumns({name: column.taken(places) for name, column in self.columns.items()}, len(places))
+
     def __repr__(self) -> str:
         return f"NamedColumns(n={self.n}, names={list(self.columns)})"
 

@@ -12,7 +12,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from expost.data.lookup import Lookup
 
 __all__ = ["Schema", "toml_key"]
 
-_KEYS = ("target", "classes", "target_bounds", "missing", "columns")
+_KEYS = ("target", "classes", "target_bounds", "missing", "person", "rows_per_person", "columns")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _BLANK = re.compile(r"\[\s*,\s*\]")
 
@@ -43,6 +43,12 @@ class Schema:
         Lowest and highest possible target, for regression.
     missing : sequence of str or numbers, default=("",)
         What stands for a missing cell, beside None and NaN.
+    person : str, optional
+        The column that says whose a row is, where a person has several: the guarantee is then about persons. It is
+        never predicted from.
+    rows_per_person : int, optional
+        How many rows of each person count, stated with ``person``: the first ones of the table, repeated in turn if a
+        person has fewer, so that every person counts alike. What it costs hardly depends on it.
 
     Examples
     --------
@@ -67,6 +73,8 @@ class Schema:
     classes: tuple[Value, Value] | None = None
     target_bounds: tuple[float, float] | None = None
     missing: tuple[Value, ...] = ("",)
+    person: str | None = None
+    rows_per_person: int | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -89,6 +97,30 @@ class Schema:
         put(self, "missing", labels(self.missing, "missing"))
         put(self, "columns", MappingProxyType(_named(self.columns, self.target)))
         self._check_marks()
+        self._check_person()
+
+    def with_person(self, person: str | None, rows_per_person: int | None) -> Schema:
+        """Return the schema with the persons that were stated beside it; it must not say anything else itself.
+
+        Examples
+        --------
+        >>> schema = Schema("y", {"x": Boolean()}, target_bounds=(0, 1))
+        >>> schema.with_person("id", 5).person
+        'id'
+        """
+        if person is None and rows_per_person is None:
+            return self
+        stated = {"person": person, "rows_per_person": rows_per_person}
+        for name, value in stated.items():
+            said = getattr(self, name)
+            if None not in (said, value) and said != value:
+                raise ValueError(f"{name} is {said!r} in the schema and {value!r} beside it; state it in one place")
+        return replace(self, **{name: value for name, value in stated.items() if value is not None})  # type: ignore[arg-type]
+
+    @property
+    def needed(self) -> list[str]:
+        """The columns that a table must have to be fitted: those to predict from, the target, whose a row is."""
+        return [*self.columns, self.target, *([] if self.person is None else [self.person])]
 
     @property
     def task(self) -> Literal["classification", "regression"]:
@@ -157,6 +189,8 @@ class Schema:
         if self.target_bounds is not None:
             said["target_bounds"] = list(self.target_bounds)
         said["missing"] = list(self.missing)
+        if self.person is not None:
+            said["person"], said["rows_per_person"] = self.person, self.rows_per_person
         said["columns"] = {name: kind.to_dict() for name, kind in self.columns.items()}
         return said
 
@@ -199,6 +233,25 @@ class Schema:
             for value in values:
                 if marks.code(value) == 0:
                     raise ValueError(f"{where} hold {value!r}, which missing says is no value; take it out of one")
+
+    def _check_person(self) -> None:
+        """Complain about a privacy unit that is only half stated, or that would be predicted from."""
+        if self.person is None:
+            if self.rows_per_person is not None:
+                raise ValueError("rows_per_person says nothing without person, the column that says whose a row is")
+            return
+        if not isinstance(self.person, str) or not self.person.strip():
+            raise ValueError('person must be the name of a column; write person = "patient_id"')
+        object.__setattr__(self, "person", self.person.strip())
+        if self.person == self.target:
+            raise ValueError(f"column {self.person!r} is the target; it cannot also say whose a row is")
+        if self.person in self.columns:
+            raise ValueError(f"column {self.person!r} says whose a row is; take it out of columns")
+        k = self.rows_per_person
+        if k is None:
+            raise ValueError("rows_per_person is missing: how many rows of one person count? The first ones are kept")
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise ValueError(f"rows_per_person must be a whole number of at least 1, got {k!r}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and self._canonical() == other._canonical()

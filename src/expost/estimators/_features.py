@@ -73,5 +73,10 @@ def reject_fit_parameters(name: str, given: dict[str, Any]) -> None:
             f"{name} does not take sample_weight: a weighted row would count for more than one row in the privacy "
             f"guarantee. Fit without it"
         )
+    if "groups" in given:
+        raise ValueError(
+            f"{name} protects single rows and does not take groups. Where a person has several rows, pass "
+            f"AccuracyFirstModel(schema, goal, person=..., rows_per_person=...)"
+        )
     if given:
         raise TypeError(f"{name}.fit() got unexpected keyword argument(s) {sorted(given)}")

@@ -144,7 +144,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         y : array-like of shape (n_samples,)
             Private labels, two kinds.
         **unsupported
-            Nothing else is taken; ``sample_weight`` raises an error that says why.
+            Nothing else is taken; ``sample_weight`` and ``groups`` raise an error that says why.
 
         Returns
         -------

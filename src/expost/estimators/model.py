@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from expost.goals.log_loss import LARGEST_ODDS, LogLoss
 from expost.mechanisms.objective import ObjectivePerturbation
 from expost.privacy.account import Spending, released
 from expost.privacy.release import Release
+from expost.privacy.unit import ROW, Unit
 from expost.search.chain import ChainPlan
 from expost.search.methods import METHODS
 from expost.search.readable import CheckedPlan
@@ -29,6 +31,7 @@ from expost.search.request import Request
 from expost.search.run import carry_out, settle
 
 SCOPE = "accuracy is promised about the bounded, rounded rows, not about values outside the schema"
+ALIKE = "every person counts alike in it, however many rows they have"
 BAD_ROWS = (
     "an error about cells that do not fit the schema would have depended on single rows; on_invalid='clip' removes that"
 )
@@ -59,6 +62,13 @@ class AccuracyFirstModel(BaseEstimator):
         costs ε = 80/n.
     random_state : None, int or RandomState, default=None
         ``None`` is the cryptographic source. Anything else is simulation: the release says it protects nobody.
+    person : str, optional
+        The column that says whose a row is, where a person has several rows; the schema may say so too. The privacy
+        loss is then about one person replaced, with all of their rows (:mod:`expost.privacy.unit`). Rows without one
+        are taken to be a person each.
+    rows_per_person : int, optional
+        How many rows of each person count: the first in the order of the table, repeated in turn if there are fewer,
+        so that every person counts alike. The loss hardly depends on it, so it may be generous.
 
     Attributes
     ----------
@@ -113,6 +123,8 @@ class AccuracyFirstModel(BaseEstimator):
         max_epsilon: float = _MOST,
         on_invalid: str = "error",
         random_state: Any = None,
+        person: str | None = None,
+        rows_per_person: int | None = None,
     ) -> None:
         self.schema = schema
         self.goal = goal
@@ -120,6 +132,8 @@ class AccuracyFirstModel(BaseEstimator):
         self.max_epsilon = max_epsilon
         self.on_invalid = on_invalid
         self.random_state = random_state
+        self.person = person
+        self.rows_per_person = rows_per_person
 
     def fit(self, table: Any, y: None = None) -> Self:
         """Search for the most private model that meets the goal.
@@ -153,16 +167,17 @@ class AccuracyFirstModel(BaseEstimator):
 
     def _search(self, table: Any, spending: Spending) -> Self:
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
-        schema = as_schema(self.schema)
+        schema = as_schema(self.schema).with_person(self.person, self.rows_per_person)
         encoding = Encoding(schema)
         clip = self.on_invalid == "clip"
-        rows = encoding.encode(table, on_invalid="clip" if clip else "error")
+        raw = encoding.open(table)
+        rows = encoding.encode(raw, on_invalid="clip" if clip else "error")
         request = self._request(schema, encoding, rows.n)
         plan = settle(request)
         if clip:
-            tallies, target = encoding.tallies(table)
+            tallies, target = encoding.tallies(encoding.slotted(raw))
             columns = tuple(tally.readable for tally in tallies)
-            plan = CheckedPlan(plan, columns, target.readable, rows.n, request.budget)
+            plan = CheckedPlan(plan, columns, target.readable, rows.n, request.budget, request.unit)
         release = carry_out(
             request,
             plan,
@@ -173,8 +188,8 @@ class AccuracyFirstModel(BaseEstimator):
         )
         if release.epsilon > _LARGE:
             warnings.warn(
-                f"epsilon = {release.epsilon:.3g} is large: odds about any row may have moved by a factor of "
-                f"{release.risk_factor:.3g}. Ask for less accuracy, or pass a smaller max_epsilon",
+                f"epsilon = {release.epsilon:.3g} is large: odds about any {request.unit.noun} may have moved by a "
+                f"factor of {release.risk_factor:.3g}. Ask for less accuracy, or pass a smaller max_epsilon",
                 LargeEpsilonWarning,
                 stacklevel=6,
             )
@@ -200,10 +215,11 @@ class AccuracyFirstModel(BaseEstimator):
             kinds = "ErrorRate(...) or LogLoss(...)" if labels else "R2(...) or MeanSquaredError(...)"
             raise ValueError(f"goal must be {kinds}: how good must the model be? Got {self.goal!r}")
         self.goal.require(LogisticLoss() if labels else SquaredLoss())
-        unit = 1.0 if schema.target_bounds is None else ((schema.target_bounds[1] - schema.target_bounds[0]) / 2) ** 2
-        goal = self.goal.in_scaled_units(unit)
+        square = 1.0 if schema.target_bounds is None else ((schema.target_bounds[1] - schema.target_bounds[0]) / 2) ** 2
+        goal = self.goal.in_scaled_units(square)
         assert isinstance(goal, TestedGoal)
-        budget = validation.budget(self.max_epsilon) or _MOST
+        unit = unit_of(schema, n)
+        budget = unit.share(validation.budget(self.max_epsilon) or _MOST)
         geometry = cheapest_geometry(encoding)
         start = ChainPlan(goal, goal.chain(), geometry, n, 0.1, budget)
         problem = Problem.of(
@@ -216,6 +232,7 @@ class AccuracyFirstModel(BaseEstimator):
             ObjectivePerturbation(geometry),
             self.failure_probability,
             max_epsilon=budget,
+            unit=unit,
         )
 
     def _margins(self, table: Any) -> NDArray[np.float64]:
@@ -277,6 +294,12 @@ def as_schema(stated: Any) -> Schema:
     return Schema.from_dict(stated) if isinstance(stated, dict) else Schema.from_toml(stated)
 
 
+def unit_of(schema: Schema, n: int) -> Unit:
+    """Return what neighbours differ in, for a table that has become n rows."""
+    k = schema.rows_per_person
+    return ROW if schema.person is None or k is None else Unit(k, n // k, schema.person)
+
+
 def cheapest_geometry(encoding: Encoding) -> Geometry:
     """Return the shape of rows whose noise is smallest: blocks, a Euclidean or an ℓ₁ ball; public numbers decide.
 
@@ -304,13 +327,18 @@ def _described(release: Release, request: Request, encoding: Encoding, not_cover
     if request.goal is not None and schema.target_bounds is not None:
         half = (schema.target_bounds[1] - schema.target_bounds[0]) / 2
         promise = request.goal.in_caller_units(promise, half**2)
+    scope = SCOPE
+    if schema.person is not None:
+        first = f"the first {schema.rows_per_person} rows" if request.unit.rows > 1 else "the first row"
+        scope = f"{SCOPE}; of each person {first} count, repeated in turn if there are fewer"
+        promise = dataclasses.replace(promise, statement=f"{promise.statement}; {ALIKE}")
     return release.with_details(
         promise=promise,
         preparation={
             "schema": schema.to_dict(),
             "target": None if schema.target_bounds is None else list(schema.target_bounds),
             "scale": encoding.scale,
-            "scope": SCOPE,
+            "scope": scope,
         },
         target=schema.target,
         columns=tuple(schema.columns),

@@ -185,7 +185,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         y : array-like of shape (n_samples,)
             Private target.
         **unsupported
-            Nothing else is taken; ``sample_weight`` raises an error that says why.
+            Nothing else is taken; ``sample_weight`` and ``groups`` raise an error that says why.
 
         Returns
         -------

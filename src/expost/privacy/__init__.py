@@ -3,5 +3,16 @@
 from expost.privacy.composition import Composition, add_losses, compose
 from expost.privacy.frozen import FrozenMapping
 from expost.privacy.release import NEIGHBOURS, Promise, Release
+from expost.privacy.unit import ROW, Unit
 
-__all__ = ["NEIGHBOURS", "Composition", "FrozenMapping", "Promise", "Release", "add_losses", "compose"]
+__all__ = [
+    "NEIGHBOURS",
+    "ROW",
+    "Composition",
+    "FrozenMapping",
+    "Promise",
+    "Release",
+    "Unit",
+    "add_losses",
+    "compose",
+]

@@ -15,6 +15,7 @@ from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.privacy.composition import add_losses
 from expost.privacy.frozen import FrozenMapping
 from expost.privacy.release import Release
+from expost.privacy.unit import ROW, Unit
 
 Result = TypeVar("Result")
 
@@ -31,6 +32,8 @@ class Account:
         Bound on every outcome, settled beforehand.
     secure
         Whether the noise may protect anyone.
+    unit
+        What neighbours differ in. Losses are booked for one row replaced; a release charges for the unit.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class Account:
     test: float = 0.0
     generation: float = 0.0
     reasons: list[str] = field(default_factory=list)
+    unit: Unit = ROW
 
     @property
     def total(self) -> float:
@@ -101,11 +105,12 @@ class Account:
         return Release(
             status=status,
             method=self.method,
-            epsilon_generation=generation,
-            epsilon_test=test,
-            epsilon_probe=probe,
-            epsilon_worst_case=self.worst_case,  # Release refuses an outcome above it
+            epsilon_generation=self.unit.charge(generation),
+            epsilon_test=self.unit.charge(test),
+            epsilon_probe=self.unit.charge(probe),
+            epsilon_worst_case=self.unit.worst_case(self.worst_case),  # Release refuses an outcome above it
             secure=self.secure,
+            neighbours=self.unit.neighbours,
             parameters=FrozenMapping(parameters),
             **details,
         )

@@ -189,8 +189,15 @@ class Release:
         return add_losses(self.epsilon_generation, self.epsilon_test, self.epsilon_probe)
 
     @property
+    def unit(self) -> str:
+        """What neighbours differ in, in one word: ``"row"`` or ``"person"``."""
+        from expost.privacy.words import unit_of
+
+        return unit_of(self)
+
+    @property
     def risk_factor(self) -> float:
-        """The factor e^ε by which any observer's odds about one row can have moved."""
+        """The factor e^ε by which any observer's odds about one row (or person) can have moved."""
         return _exp(self.epsilon)
 
     def __str__(self) -> str:

@@ -116,8 +116,9 @@ def subject(release: Release) -> str:
         what += f" ({'/'.join(map(str, classes))})"
     many = len(release.columns) or release.preparation.get("n_columns")
     of = "" if not many else f" from {many:,} column{'s' if many != 1 else ''}"
-    n = number_of_rows(release)
-    return what + of + ("" if n is None else f", {n:,} row{'s' if n != 1 else ''}")
+    persons = release.parameters.get("persons")  # where they are the unit, how many rows they have is not public
+    n, noun = (number_of_rows(release), "row") if persons is None else (persons, "person")
+    return what + of + ("" if n is None else f", {n:,} {noun}{'s' if n != 1 else ''}")
 
 
 def state(release: Release) -> str:

@@ -31,6 +31,7 @@ from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
+from expost.privacy.unit import ROW, Unit
 from expost.stopping.noisy_value import ValueTest
 
 _KEPT = 0.6  # q: what is left of γ after each test
@@ -55,6 +56,8 @@ class ChainPlan:
         The rows' shape and number.
     failure_probability, budget
         γ, and what no outcome may exceed.
+    unit
+        What neighbours differ in, for messages: everything here is for one row replaced.
     """
 
     goal: TestedGoal
@@ -63,11 +66,14 @@ class ChainPlan:
     n: int
     failure_probability: float
     budget: float
+    unit: Unit = ROW
 
     @classmethod
-    def of(cls, goal: TestedGoal, geometry: Geometry, n: int, failure_probability: float, budget: float) -> ChainPlan:
+    def of(
+        cls, goal: TestedGoal, geometry: Geometry, n: int, failure_probability: float, budget: float, unit: Unit = ROW
+    ) -> ChainPlan:
         """Settle it, or say that no data set of this size could meet the goal within the budget."""
-        plan = cls(goal, goal.chain(), geometry, n, failure_probability, budget)
+        plan = cls(goal, goal.chain(), geometry, n, failure_probability, budget, unit)
         plan._require_possible()
         return plan
 
@@ -108,11 +114,13 @@ class ChainPlan:
             wanted = self.shot(_HOPELESS * self.settings.start * self.geometry.scale).epsilon * (
                 1 + self.settings.test_part
             )
-            rows = math.ceil(self.n * max(needed / self.settings.steer, wanted / self.budget) * 1.1)
+            unit = self.unit
+            enough = math.ceil(self.n / unit.rows * max(needed / self.settings.steer, wanted / self.budget) * 1.1)
             raise TargetUnreachable(
-                f"at n = {self.n} no model could be shown to meet the goal for max_epsilon = {self.budget:.4g}, "
-                f"whatever the data: the noise that hides one row would drown it. Pass a larger max_epsilon, fewer "
-                f"columns or categories, or about {rows:,} rows. Nothing was spent."
+                f"at {unit.count(self.n)} no model could be shown to meet the goal for max_epsilon = "
+                f"{unit.charge(self.budget):.4g}, whatever the data: the noise that hides one {unit.noun} would drown "
+                f"it. Pass a larger max_epsilon, fewer columns or categories, or about {enough:,} {unit.noun}s. "
+                f"Nothing was spent."
             )
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:

@@ -3,7 +3,8 @@
 Where no row may raise (``on_invalid="clip"``), a misspelt label or a text column given bounds would turn into a model
 of nothing. *Released*: whether two noisy counts pass. *Neighbours*: one row replaced. *Sensitivity*: the smallest
 number of readable cells in any column, and the number of rows whose target is readable, each move by at most one.
-*Theorem*: Laplace noise of scale n/40 costs 40/n each. No promise rests on it: a table that fits is refused with a
+*Theorem*: Laplace noise of scale n/40 costs 40/n each. Where neighbours differ in a person of k rows, n = m·k and the
+account charges k times that, 40/m (`expost.privacy.unit`). No promise rests on it: a table that fits is refused with a
 probability of at most e⁻⁶, and one that does not is refused most likely.
 """
 
@@ -19,6 +20,7 @@ from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
+from expost.privacy.unit import ROW, Unit
 from expost.search.request import Plan
 
 _EACH = 40.0  # ε of a count, times n
@@ -38,12 +40,14 @@ class CheckedPlan:
     labels: int
     n: int
     budget: float
+    unit: Unit = ROW
 
     def __post_init__(self) -> None:
         if self.cost >= self.budget:
+            cost, budget = self.unit.charge(self.cost), self.unit.charge(self.budget)
             raise TargetUnreachable(
-                f"at n = {self.n} looking whether the table fits its schema would cost epsilon = {self.cost:.4g}, more "
-                f"than max_epsilon = {self.budget:.4g}. Nothing was spent."
+                f"at {self.unit.count(self.n)} looking whether the table fits its schema would cost epsilon = "
+                f"{cost:.4g}, more than max_epsilon = {budget:.4g}. Nothing was spent."
             )
 
     def __repr__(self) -> str:
@@ -77,5 +81,5 @@ class CheckedPlan:
                 "misspelt? expost check tells the curator"
             )
             return account.refused(parameters={"unfit": True})
-        account.reasons.append(f"the table fits its schema, counted for epsilon = {self.cost:.2g}")
+        account.reasons.append(f"the table fits its schema, counted for epsilon = {self.unit.charge(self.cost):.2g}")
         return self.plan.search(generator, account, source)

@@ -22,6 +22,7 @@ from expost.mechanisms.mechanism import Generator, Mechanism
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.release import Promise, Release
+from expost.privacy.unit import ROW, Unit
 
 OnFailure = Literal["refuse", "release_optimum"]
 
@@ -80,11 +81,13 @@ class Request:
     levels, n_levels
         Privacy levels of the caller's own, or how many.
     max_epsilon
-        No outcome may cost more.
+        No outcome may cost more, for one row replaced.
     factor
         From one round of doubling to the next.
     on_failure
         What a refusal becomes.
+    unit
+        What neighbours differ in; the release charges for it.
     """
 
     problem: Problem
@@ -98,6 +101,7 @@ class Request:
     max_epsilon: float | None = None
     factor: float = 2.0
     on_failure: OnFailure = "refuse"
+    unit: Unit = ROW
 
     def __post_init__(self) -> None:
         checked = {
@@ -154,7 +158,7 @@ class Request:
         geometry = self.mechanism.geometry
         if geometry is None:
             return settle_goal(self, goal)
-        return ChainPlan.of(goal, geometry, self.problem.n, self.failure_probability, self.budget)
+        return ChainPlan.of(goal, geometry, self.problem.n, self.failure_probability, self.budget, self.unit)
 
     def relative(self, goal: RelativeExcessRisk) -> Plan:
         """Settle the search for a fraction of what the null model leaves on the table."""
@@ -197,5 +201,6 @@ class Request:
                 "p": problem.p,
                 "paper_constants": problem.paper_constants,
                 **({} if scaled_by is None else {"noise_sensitivity": scaled_by, "radius": problem.radius}),
+                **self.unit.described,
             },
         }

@@ -143,7 +143,7 @@ def carry_out(
         if generator.problem != request.problem:
             raise ValueError("the generator was made for another problem; only the goal may differ")
         source = resolve_source(random_state)
-        account = Account(request.method.name, plan.worst_case, source.secure)
+        account = Account(request.method.name, plan.worst_case, source.secure, unit=request.unit)
         held = account.interrupted().with_details(noise=request.mechanism.noise_kind)
         spending.release = describe(held.with_details(**request.details(held)))
         outcome = plan.search(generator, account, source)
