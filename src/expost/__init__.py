@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from expost.goals import R2, ErrorRate, ExcessRisk, LogLoss, MeanSquaredError, RelativeExcessRisk
     from expost.privacy import Composition, Promise, Release, compose
-    from expost.search import cov_nr, output_nr
+    from expost.search import KeepPath, cov_nr, output_nr, refine, refit
 
 # Where each public name lives. Imported when asked for: the command line starts without NumPy and scikit-learn.
 _HOMES = {
@@ -49,6 +49,7 @@ _HOMES = {
     "ExcessRisk": "goals",
     "InferredClassesWarning": "exceptions",
     "InvalidRows": "exceptions",
+    "KeepPath": "search",
     "LargeEpsilonWarning": "exceptions",
     "LogLoss": "goals",
     "MeanSquaredError": "goals",
@@ -66,6 +67,8 @@ _HOMES = {
     "curator_view": "estimators",
     "output_nr": "search",
     "read_table": "data.files",
+    "refine": "search",
+    "refit": "search",
 }
 
 __all__ = [
@@ -80,6 +83,7 @@ __all__ = [
     "ExcessRisk",
     "InferredClassesWarning",
     "InvalidRows",
+    "KeepPath",
     "LargeEpsilonWarning",
     "LogLoss",
     "MeanSquaredError",
@@ -97,6 +101,8 @@ __all__ = [
     "curator_view",
     "output_nr",
     "read_table",
+    "refine",
+    "refit",
 ]
 
 

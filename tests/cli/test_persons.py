@@ -65,8 +65,8 @@ def test_every_way_of_saying_it_is_the_same(folder, capsys):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--person", "patient"], "rows_per_person is missing"),
-        (["--rows-per-person", "3"], "says nothing without person"),
+        (["--person", "patient"], "--rows-per-person is missing"),
+        (["--rows-per-person", "3"], "--rows-per-person says nothing without --person"),
         (["--person", "pateint", "--rows-per-person", "3"], "did you mean 'patient'"),
         (["--person", "hours", "--rows-per-person", "3"], "take it out of columns"),
         (["--person", "patient", "--rows-per-person", "0"], "at least 1"),

@@ -300,3 +300,18 @@ class TestCopies:
         assert isinstance(again["bounds"], FrozenMapping)
         with pytest.raises(TypeError):
             again["bounds"]["lower"] = 0
+
+
+def test_what_a_release_adds_is_part_of_what_it_costs():
+    def made(increment):
+        parameters = {"continues": "a1f", "epsilon_increment": increment}
+        return Release(status="released", method="fixed", epsilon_generation=0.5, parameters=FrozenMapping(parameters))
+
+    for increment in (-0.1, 0.6, math.nan):
+        with pytest.raises(ValueError, match="adds at least nothing"):
+            made(increment)
+    release = made(0.125)
+    assert (release.epsilon, release.epsilon_increment, release.continues) == (0.5, 0.125, "a1f")
+    assert release.epsilon_beside({"a1f"}) == 0.125
+    assert release.epsilon_beside({"b2e"}) == release.epsilon_beside(()) == 0.5
+    assert Release.from_json(release.to_json()).epsilon_increment == 0.125

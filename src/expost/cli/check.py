@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from expost.cli.command import WRONG
 from expost.cli.options import print_text
-from expost.cli.table_options import add_file_options, file_options
+from expost.cli.table_options import add_file_options, add_person_options, file_options, stated_schema
 
 if TYPE_CHECKING:
     from expost.data.named import NamedColumns
@@ -29,21 +29,18 @@ def add_arguments(check: argparse.ArgumentParser) -> None:
     """Add the options."""
     check.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file")
     check.add_argument("--schema", type=Path, required=True, metavar="FILE", help="the schema, in TOML")
-    check.add_argument("--person", metavar="COL", help="whose a row is, as in expost fit")
-    check.add_argument("--rows-per-person", type=int, metavar="K", help="how many rows of each person count")
     add_file_options(check)
+    add_person_options(check)
 
 
 def run(options: argparse.Namespace) -> int:
     """Count and show; returns the exit status."""
     from expost.data.encode import Encoding
     from expost.data.named import read_columns
-    from expost.data.schema import Schema
     from expost.data.tallies import complaints, misfits
 
     try:
-        stated = Schema.from_toml(options.schema)
-        encoding = Encoding(stated.with_person(options.person, options.rows_per_person))
+        encoding = Encoding(stated_schema(options))
         schema = encoding.schema
         raw = read_columns(options.data, schema.needed, **file_options(options))
         if len(raw) == 0:

@@ -15,7 +15,7 @@ from expost.cli.options import add_bounds, stated_bounds, stated_classes, stated
 from expost.cli.outcome import deliver
 from expost.cli.output import add_output, check_output
 from expost.cli.progress import Progress
-from expost.cli.table_options import add_file_options, file_options
+from expost.cli.table_options import add_file_options, add_person_options, file_options, stated_schema
 from expost.exceptions import ADVICE, AccuracyNotReached, SearchInterrupted
 from expost.goals import GOALS, Goal
 from expost.mechanisms import MECHANISMS, Noise
@@ -39,6 +39,10 @@ _UNUSED = {
     "fit_intercept": False,
     "intercept_weight": 0.25,
     "feature_bound": None,
+    "keep_path": None,
+    "key": None,
+    "later": None,
+    "keep_statistics": False,
 }
 REFUSED = 3  # the search refused: not a mistake of the caller's, but no model either
 
@@ -61,15 +65,8 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "--schema", type=Path, metavar="TOML", help="what is publicly known about the table; expost init drafts one"
     )
-    fit.add_argument(
-        "--person",
-        metavar="COL",
-        help="whose a row is, where a person has several: the guarantee is about persons (with --schema)",
-    )
-    fit.add_argument(
-        "--rows-per-person", type=int, metavar="K", help="how many rows of each person count; state it with --person"
-    )
     add_file_options(fit)
+    add_person_options(fit)
     fit.add_argument("--target", metavar="COL", help="column to predict (a schema names it)")
     fit.add_argument("--task", choices=("regression", "classification"), help="(follows from a schema)")
     goals = fit.add_argument_group(
@@ -111,6 +108,15 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     )
     search.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what NaN and infinities do")
     search.add_argument("--seed", type=int, metavar="S", help="simulate with seeded noise, which protects nobody")
+    later = fit.add_argument_group("going on later (for an excess risk, without a schema)")
+    later.add_argument("--keep-path", type=Path, metavar="FILE", help="keep what is left of the noise, sealed, in FILE")
+    later.add_argument("--key", type=Path, metavar="FILE", help="the key to seal it with; expost key makes one")
+    later.add_argument(
+        "--later", nargs="+", type=float, metavar="A", help="excess risks that expost refine may be asked for"
+    )
+    later.add_argument(
+        "--keep-statistics", action="store_true", help="release the noisy second moments too, for expost refit"
+    )
     out = fit.add_argument_group("output")
     out.add_argument("--json", action="store_true", help="print the release as JSON")
     add_output(out, "where to save the release (default: a new file named after data and target; with --json none)")
@@ -212,7 +218,6 @@ def _outcome(model: Any, *data: Any) -> tuple[Release, str]:
 def _search_table(options: argparse.Namespace, goal: Goal | None, progress: Progress) -> tuple[Release, str]:
     """Fit a table that a schema describes."""
     from expost.data.named import read_columns
-    from expost.data.schema import Schema
     from expost.estimators import AccuracyFirstModel
 
     stated = [
@@ -229,18 +234,16 @@ def _search_table(options: argparse.Namespace, goal: Goal | None, progress: Prog
             "how good must the model be? State --error-rate or --log-loss for classes, --r2 or --mean-squared-error "
             "for numbers"
         )
+    schema = stated_schema(options)
     model = AccuracyFirstModel(
-        options.schema,
+        schema,
         goal,
         failure_probability=options.failure_probability,
         on_invalid=options.on_invalid,
         random_state=options.seed,
-        person=options.person,
-        rows_per_person=options.rows_per_person,
         **({} if options.max_epsilon is None else {"max_epsilon": options.max_epsilon}),
     )
     progress.stage("reading and searching")
-    schema = Schema.from_toml(options.schema).with_person(options.person, options.rows_per_person)
     return _outcome(model, read_columns(options.data, schema.needed, **file_options(options)))
 
 
@@ -263,6 +266,7 @@ def _model(options: argparse.Namespace, table: Table, goal: Goal | None) -> Any:
         "intercept_weight": options.intercept_weight,
         "on_invalid": options.on_invalid,
         "random_state": options.seed,
+        "keep_path": _kept(options),
     }
     if options.perturbation is not None:
         common["perturbation"] = options.perturbation
@@ -270,10 +274,26 @@ def _model(options: argparse.Namespace, table: Table, goal: Goal | None) -> Any:
         if options.classes is not None:
             raise ValueError("--classes is for --task classification")
         pair = None if options.target_bounds is None else tuple(options.target_bounds)
+        common["keep_statistics"] = options.keep_statistics
         return AccuracyFirstRidge(target_bound=options.target_bound, target_bounds=pair, **common)
+    if options.keep_statistics:
+        raise ValueError("--keep-statistics is for --task regression: no second moments are released elsewhere")
     if options.target_bound is not None or options.target_bounds is not None:
         raise ValueError("--target-bound and --target-bounds are for --task regression")
     return AccuracyFirstLogisticRegression(classes=stated_classes(options.classes, table), **common)
+
+
+def _kept(options: argparse.Namespace) -> Any:
+    """Return where the path is kept, if it is."""
+    from expost.search.refinement import KeepPath
+
+    stated = {"--keep-path": options.keep_path, "--key": options.key, "--later": options.later}
+    missing = [flag for flag, value in stated.items() if value is None]
+    if len(missing) == len(stated):
+        return None
+    if missing:
+        raise ValueError(f"{' and '.join(missing)} is missing: a path is kept with --keep-path, --key and --later")
+    return KeepPath(options.keep_path, options.key, tuple(options.later))
 
 
 def _frame(table: Table) -> Any:

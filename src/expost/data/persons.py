@@ -79,7 +79,8 @@ def slots(cells: Iterable[Any], rows_per_person: int, marks: Iterable[Any] = ())
            [1, 5, 1],
            [4, 4, 4]])
     """
-    own = [rows[:rows_per_person] for rows in _grouped(cells, marks)]
+    none = {None, *map(person_of, marks)}
+    own = [rows[:rows_per_person] for rows in _grouped(map(person_of, cells), none)]
     filled = [rows[j % len(rows)] for rows in own for j in range(rows_per_person)]
     return np.array(filled, dtype=np.intp), len(own)
 
@@ -113,12 +114,12 @@ def count_persons(cells: Iterable[Any], rows_per_person: int, marks: Iterable[An
     >>> count_persons(["ann", "bob", "ann", None, {}], 1)
     PersonTally(persons=4, missing=1, unreadable=1, longer=1, left_out=1)
     """
-    listed = list(cells)
     none = {None, *map(person_of, marks)}
-    keys = [person_of(cell) for cell in listed]
-    beyond = [len(rows) - rows_per_person for rows in _grouped(listed, marks) if len(rows) > rows_per_person]
+    keys = [person_of(cell) for cell in cells]
+    persons = _grouped(keys, none)
+    beyond = [len(rows) - rows_per_person for rows in persons if len(rows) > rows_per_person]
     return PersonTally(
-        persons=len(_grouped(listed, marks)),
+        persons=len(persons),
         missing=sum(key in none for key in keys),
         unreadable=sum(key is UNREADABLE for key in keys),
         longer=len(beyond),
@@ -126,13 +127,11 @@ def count_persons(cells: Iterable[Any], rows_per_person: int, marks: Iterable[An
     )
 
 
-def _grouped(cells: Iterable[Any], marks: Iterable[Any]) -> list[list[int]]:
+def _grouped(keys: Iterable[Hashable], none: set[Hashable]) -> list[list[int]]:
     """Return the rows of each person in the order of the table."""
-    none = {None, *map(person_of, marks)}
     known: dict[Hashable, list[int]] = {}
     persons: list[list[int]] = []
-    for i, cell in enumerate(cells):
-        key = person_of(cell)
+    for i, key in enumerate(keys):
         rows = None if key in none else known.get(key)
         if rows is not None:
             rows.append(i)

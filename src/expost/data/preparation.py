@@ -8,7 +8,7 @@ is the same to the bit for every chunk size, and replacing one row changes one r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -289,6 +289,25 @@ class Preparation:
             "n_columns": int(self.n_columns),
             "fraction_bits": FRACTION_BITS,
         }
+
+    @classmethod
+    def described(cls, plain: Mapping[str, Any]) -> Preparation:
+        """Return the recipe that :meth:`describe` says.
+
+        Examples
+        --------
+        >>> recipe = Preparation(Bounds((0.0,), (2.0,)), 1.0, target=(0, 4), intercept_weight=0.5, n_columns=1)
+        >>> Preparation.described(recipe.describe()) == recipe
+        True
+        """
+        bounds, target = plain["bounds"], plain["target"]
+        return cls(
+            None if bounds is None else Bounds(tuple(bounds["lower"]), tuple(bounds["upper"])),
+            plain["feature_bound"],
+            None if target is None else (target[0], target[1]),
+            intercept_weight=plain["intercept_weight"],
+            n_columns=plain["n_columns"],
+        )
 
     @property
     def _scale(self) -> float:

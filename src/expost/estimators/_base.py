@@ -27,6 +27,7 @@ from expost.mechanisms import mechanism_for
 from expost.privacy.account import Spending, released
 from expost.privacy.release import Release
 from expost.search.methods import METHODS
+from expost.search.refinement import KeepPath
 from expost.search.request import Request
 from expost.search.run import carry_out, settle
 
@@ -65,6 +66,7 @@ class AccuracyFirstEstimator(BaseEstimator):
     on_failure: str
     on_invalid: str
     random_state: Any
+    keep_path: KeepPath | None
     release_: Release
     preparation_: Preparation
     coef_: NDArray[np.float64]
@@ -141,7 +143,9 @@ class AccuracyFirstEstimator(BaseEstimator):
             paper_constants=calibration in validation.PAPER_CALIBRATIONS,
         )
         chosen_for = self.method == "auto" and isinstance(goal, ExcessRisk) and self.on_failure == "refuse"
-        shape = ball("l1", problem.p) if chosen_for else None
+        keep_statistics = getattr(self, "keep_statistics", False)
+        # noise on a gradient has neither a path to go on with nor moments to release
+        shape = ball("l1", problem.p) if chosen_for and self.keep_path is None and not keep_statistics else None
         return Request(
             problem,
             goal,
@@ -158,6 +162,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             n_levels=self.n_levels,
             max_epsilon=self.max_epsilon,
             on_failure=self.on_failure,  # type: ignore[arg-type]  # checked by the request
+            keep_statistics=keep_statistics,
         )
 
     def _goal(self, preparation: Preparation) -> Goal | None:
@@ -200,22 +205,23 @@ class AccuracyFirstEstimator(BaseEstimator):
         raw, wanted = self._open(X, y)
         self.preparation_ = preparation = self._preparation(raw.width)
         request = self._request(raw.n, preparation)
-        plan = settle(request)
+        plan = settle(request) if self.keep_path is None else self.keep_path.settle(request)
         rows, not_covered = self._rows(raw, wanted)
         claims = (COUNTED_WIDTH,) if raw.counted else ()
         known = {"target": _name_of(y), "columns": tuple(map(str, getattr(self, "feature_names_in_", ())))}
         if self.on_invalid == "error":
             not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
-        release = released(
-            carry_out(
-                request,
-                plan,
-                rows,
-                self.random_state,
-                spending,
-                lambda release: _describe(release, preparation, request, not_covered, claims).with_details(**known),
-            )
+        release = carry_out(
+            request,
+            plan,
+            rows,
+            self.random_state,
+            spending,
+            lambda release: _describe(release, preparation, request, not_covered, claims).with_details(**known),
         )
+        if self.keep_path is not None:
+            self.keep_path.store(plan, request, release)
+        released(release)
         coef, intercept = preparation.to_caller_units(np.asarray(release.hypothesis))
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(coef))])
         model = {"columns": list(names), "coef": coef, "intercept": intercept, **self._labels()}

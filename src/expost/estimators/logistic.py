@@ -19,6 +19,7 @@ from expost.estimators._base import AccuracyFirstEstimator
 from expost.estimators._features import reject_fit_parameters
 from expost.exceptions import InferredClassesWarning
 from expost.goals import Goal
+from expost.search.refinement import KeepPath
 
 CLASSES_NOT_COVERED = "the two class labels were read off the data; pass classes=(negative, positive)"
 
@@ -59,6 +60,9 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     radius : float, default=None
         Largest ‖θ‖₂ considered: by default √(0.2785/λ), or the paper's √(2 ln 2/λ) with calibrations ``"theorem"``
         and ``"published"``.
+    keep_path : KeepPath, optional
+        Keep what is left of the noise in a sealed file, so that :func:`expost.refine` can go on to a more accurate
+        model later and pay the difference.
 
     Attributes
     ----------
@@ -112,6 +116,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         on_failure: str = "refuse",
         on_invalid: str = "error",
         random_state: Any = None,
+        keep_path: KeepPath | None = None,
     ) -> None:
         self.excess_risk = excess_risk
         self.goal = goal
@@ -133,6 +138,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         self.on_failure = on_failure
         self.on_invalid = on_invalid
         self.random_state = random_state
+        self.keep_path = keep_path
 
     def fit(self, X: ArrayLike, y: ArrayLike, **unsupported: Any) -> AccuracyFirstLogisticRegression:
         """Search for the most private model that meets the target.

@@ -15,6 +15,7 @@ from expost.erm.losses import Loss, SquaredLoss
 from expost.estimators._base import AccuracyFirstEstimator
 from expost.estimators._features import reject_fit_parameters
 from expost.goals import Goal
+from expost.search.refinement import KeepPath
 
 
 class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
@@ -90,6 +91,12 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         middle), so that no row can raise, warn or change what becomes of another.
     random_state : None, int or RandomState, default=None
         ``None`` is the cryptographic source. Anything else is simulation: the release says it protects nobody.
+    keep_path : KeepPath, optional
+        Keep what is left of the noise in a sealed file, so that :func:`expost.refine` can go on to a more accurate
+        model later and pay the difference.
+    keep_statistics : bool, default=False
+        Release the noisy second moments with the model, which they are paid for with, so that :func:`expost.refit` can
+        fit another λ or fewer columns at no further cost. For an ``excess_risk`` by ``"auto"`` or ``"certified"``.
 
     Attributes
     ----------
@@ -151,6 +158,8 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         on_failure: str = "refuse",
         on_invalid: str = "error",
         random_state: Any = None,
+        keep_path: KeepPath | None = None,
+        keep_statistics: bool = False,
     ) -> None:
         self.excess_risk = excess_risk
         self.goal = goal
@@ -174,6 +183,8 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         self.on_failure = on_failure
         self.on_invalid = on_invalid
         self.random_state = random_state
+        self.keep_path = keep_path
+        self.keep_statistics = keep_statistics
 
     def fit(self, X: ArrayLike, y: ArrayLike, **unsupported: Any) -> AccuracyFirstRidge:
         """Search for the most private model that meets the target.

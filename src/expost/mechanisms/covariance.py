@@ -9,7 +9,7 @@ ball is post-processing, also where the noisy matrix is indefinite.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +28,10 @@ from expost.mechanisms.mechanism import Mechanism
 from expost.noise.laplace import Integers
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
-from expost.stopping.certificates.ridge import RidgeCertificate
+from expost.stopping.certificates.covariance import CovariancePlan
+from expost.stopping.certificates.null_model import NullQuestion
+from expost.stopping.certificates.refinable import RefinableCovariance
+from expost.stopping.certificates.ridge import NULL_SHARE, RidgeCertificate
 from expost.stopping.gradient import gradient_target
 from expost.stopping.measure import ErrorMeasure
 
@@ -102,7 +105,19 @@ class Covariance(Mechanism):
             request.errors,
             budget=request.budget,
             few=None if automatic else False,
+            keep_statistics=request.keep_statistics,
         )
+
+    def refinable(self, request: Request, excess_risk: float, later: tuple[float, ...]) -> RefinableCovariance:
+        """Settle the certified search for ridge regression, without few statistics, on a path that is kept."""
+        if not self.can_certify(request.problem):
+            super().refinable(request, excess_risk, later)
+        gamma = request.failure_probability
+        null = NullQuestion.of(request.problem, excess_risk, NULL_SHARE * gamma, request.errors)
+        null.require_affordable(request.budget)
+        plan, last = CovariancePlan.refinable(request.problem, excess_risk, later[-1], (1 - NULL_SHARE) * gamma)
+        plan = replace(plan, keep_statistics=request.keep_statistics)
+        return RefinableCovariance(null, plan, last, request.budget)
 
     def on(self, rows: Rows | Sums, problem: Problem) -> CovarianceGenerator:
         """Return the generator for private rows, or for their exact sums."""

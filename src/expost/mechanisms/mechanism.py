@@ -136,6 +136,13 @@ class Mechanism(ABC):
         """Return the mechanism that a release came from, where a plan may choose another."""
         return self
 
+    def refinable(self, request: Request, excess_risk: float, later: tuple[float, ...]) -> Any:
+        """Settle a certified search whose path can be gone on with, for other excess risks, decreasing."""
+        raise ValueError(
+            f"perturbation={self.name!r} has no gradual release to go on with; a path can be kept with "
+            f"perturbation='covariance' or 'output'"
+        )
+
     @abstractmethod
     def on(self, rows: Rows | Sums, problem: Problem) -> Generator:
         """Return the generator for private rows."""

@@ -39,11 +39,12 @@ from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
 from expost.noise.spherical_path import SphericalPath
 from expost.stopping.certificates.output import OutputCertificate
+from expost.stopping.certificates.refinable import RefinableOutput
 from expost.stopping.gradient import gradient_target
 from expost.stopping.measure import ErrorMeasure
 
 if TYPE_CHECKING:
-    from expost.search.request import Plan, Request
+    from expost.search.request import Request
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,11 @@ class Output(Mechanism):
         """Whether no smaller ball was stated: the certificate is about the unconstrained optimum."""
         return not problem.radius_stated
 
-    def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
+    def refinable(self, request: Request, excess_risk: float, later: tuple[float, ...]) -> RefinableOutput:
+        """Settle the certified release of the minimiser as the first level of a path that is kept."""
+        return RefinableOutput(self.certificate(request, excess_risk, automatic=False), later)
+
+    def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> OutputCertificate:
         """Settle the certified release of the minimiser."""
         return OutputCertificate.of(
             request.problem,

@@ -34,6 +34,8 @@ class Account:
         Whether the noise may protect anyone.
     unit
         What neighbours differ in. Losses are booked for one row replaced; a release charges for the unit.
+    public
+        What was revealed and paid for, beside the hypothesis, and is to be released with it.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class Account:
     generation: float = 0.0
     reasons: list[str] = field(default_factory=list)
     unit: Unit = ROW
+    public: dict[str, Any] = field(default_factory=dict)
 
     @property
     def total(self) -> float:
@@ -64,7 +67,8 @@ class Account:
 
     def released(self, hypothesis: Any, **details: Any) -> Release:
         """Return the release of a hypothesis."""
-        return self._release("released", hypothesis=hypothesis, **details)
+        parameters = {**details.pop("parameters", {}), **self.public}
+        return self._release("released", hypothesis=hypothesis, parameters=parameters, **details)
 
     def refused(self, **details: Any) -> Release:
         """Return the refusal."""

@@ -53,14 +53,17 @@ class Composition:
 def compose(releases: Iterable[Release]) -> Composition:
     """Return what a sequence of releases has cost together, refusals included.
 
+    A release that goes on from another of them (:attr:`~expost.Release.continues`) costs what it adds.
+
     Examples
     --------
     >>> compose([]).epsilon
     0.0
     """
     listed = list(releases)
+    ids = {release.id for release in listed}
     return Composition(
-        epsilon=add_losses(*(release.epsilon for release in listed)),
+        epsilon=add_losses(*(release.epsilon_beside(ids) for release in listed)),
         epsilon_worst_case=add_losses(*(release.epsilon_worst_case for release in listed)),
         count=len(listed),
     )

@@ -13,7 +13,7 @@ import json
 import math
 import platform
 import secrets
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
@@ -174,6 +174,8 @@ class Release:
             )
         if self.status == "refused" and self.hypothesis is not None:
             raise ValueError("a refusal carries no hypothesis")
+        if self.continues is not None and not 0 <= self.epsilon_increment <= self.epsilon:
+            raise ValueError("a release that continues another adds at least nothing and at most its epsilon to it")
         if not isinstance(self.id, str) or not self.id:
             raise ValueError("id must be text")
         if self.date is not None and not _is_day(self.date):
@@ -187,6 +189,22 @@ class Release:
     def epsilon(self) -> float:
         """Total ex-post privacy loss of this outcome (never below the exact sum of its parts)."""
         return add_losses(self.epsilon_generation, self.epsilon_test, self.epsilon_probe)
+
+    @property
+    def continues(self) -> str | None:
+        """Id of the release that this one goes on from on a kept path: ``epsilon`` is then that of both together."""
+        found = self.parameters.get("continues")
+        return found if isinstance(found, str) else None
+
+    @property
+    def epsilon_increment(self) -> float:
+        """What this release costs beside the one it continues; all of ``epsilon`` if it continues none."""
+        found = self.parameters.get("epsilon_increment", self.epsilon)
+        return float(found) if self.continues is not None else self.epsilon
+
+    def epsilon_beside(self, ids: Container[str]) -> float:
+        """Return what this release costs where releases of those ids are counted already."""
+        return self.epsilon_increment if self.continues in ids else self.epsilon
 
     @property
     def unit(self) -> str:

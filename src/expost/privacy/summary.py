@@ -69,7 +69,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
     """Return labels and texts."""
     spent = " · ".join(f"{up(loss)} {what}" for loss, what in parts(release)) or "nothing"
     rows = [] if release.secure else [("SIMULATION", "the noise came from a seed: this protects nobody")]
-    goal = asked(release)
+    goal, before = asked(release), release.continues
     if goal is not None:
         chance = release.promise.failure_probability
         sure = "" if chance is None else f" (missed with probability at most {chance:g})"
@@ -80,6 +80,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
     rows += [
         ("privacy", _paid(release)),
         ("", spent),
+        *([("", f"{up(release.epsilon_increment)} of it is new, beside release {before}")] if before else []),
         ("in words", _in_words(release)),
         ("promise", release.promise.statement),
     ]

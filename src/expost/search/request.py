@@ -25,6 +25,7 @@ from expost.privacy.release import Promise, Release
 from expost.privacy.unit import ROW, Unit
 
 OnFailure = Literal["refuse", "release_optimum"]
+_MOMENTS = ("auto", "certified")  # methods that may reveal second moments
 
 
 class Plan(Protocol):
@@ -88,6 +89,8 @@ class Request:
         What a refusal becomes.
     unit
         What neighbours differ in; the release charges for it.
+    keep_statistics
+        Whether the noisy second moments are released with the model, for the price that they were paid for.
     """
 
     problem: Problem
@@ -102,6 +105,7 @@ class Request:
     factor: float = 2.0
     on_failure: OnFailure = "refuse"
     unit: Unit = ROW
+    keep_statistics: bool = False
 
     def __post_init__(self) -> None:
         checked = {
@@ -129,6 +133,16 @@ class Request:
                 method=self.method.name,
                 calibration=self.calibration,
                 on_failure=self.on_failure,
+            )
+        if self.keep_statistics and not (
+            self.mechanism.name == "covariance"
+            and self.goal is not None
+            and self.method.name in _MOMENTS
+            and not isinstance(self.goal, TestedGoal | RelativeExcessRisk)
+        ):
+            raise ValueError(
+                "keep_statistics goes with an excess_risk, perturbation='covariance' and method='auto' or 'certified': "
+                "elsewhere no noisy second moments are revealed"
             )
         if isinstance(self.goal, TestedGoal) and self.goal.chained_only and self.mechanism.geometry is None:
             name = type(self.goal).__name__

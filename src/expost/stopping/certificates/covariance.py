@@ -31,8 +31,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,8 @@ from expost.erm.problem import Problem
 from expost.erm.sensitivity.statistics import PART_SENSITIVITY
 from expost.erm.statistics import Layout
 from expost.erm.sums import SUM_UNIT, Sums
-from expost.noise.path import NoisePath
+from expost.noise.laplace import Integers
+from expost.noise.path import LevelValue, NoisePath
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
@@ -74,6 +76,8 @@ class CovariancePlan:
         Of the whole.
     ray
         The ray's part of it; zero if it is not tried.
+    keep_statistics
+        Whether what the last level revealed is released with the hypothesis, which it is paid for with.
     """
 
     problem: Problem
@@ -83,6 +87,7 @@ class CovariancePlan:
     split: float
     failure_probability: float
     ray: float = 0.0
+    keep_statistics: bool = False
 
     @classmethod
     def of(
@@ -92,6 +97,7 @@ class CovariancePlan:
         failure_probability: float,
         budget: float = math.inf,
         total: Callable[[float], float] = lambda charge: charge,
+        keep_statistics: bool = False,
     ) -> CovariancePlan | None:
         """Settle levels from where nothing could be certified yet to where all is; None if the budget has no room.
 
@@ -116,7 +122,7 @@ class CovariancePlan:
         if plan.ray and not affordable(problem.p, plan.ray_probability):
             plan = cls._unbounded(problem, excess_risk, failure_probability, 0.0)
         levels = tuple(level for level in plan.levels if total(plan.charge(level)) <= budget)
-        return dataclasses.replace(plan, levels=levels) if levels else None
+        return dataclasses.replace(plan, levels=levels, keep_statistics=keep_statistics) if levels else None
 
     @classmethod
     def _unbounded(cls, problem: Problem, excess_risk: float, failure_probability: float, ray: float) -> CovariancePlan:
@@ -134,6 +140,23 @@ class CovariancePlan:
         steps = tuple(_RATIO**t for t in range(count))
         least = plan.expected(0.0) / earlier
         return dataclasses.replace(plan, levels=tuple(least * step for step in steps), steps=steps)
+
+    @classmethod
+    def refinable(
+        cls, problem: Problem, excess_risk: float, finest: float, failure_probability: float
+    ) -> tuple[CovariancePlan, int]:
+        """Settle levels that also serve later requests, down to ``finest``; and the last one that this one may use.
+
+        The event of the module's theorem is about all levels at once, and mentions neither α nor λ, so it covers every
+        promise made on the path. The ray is not tried: its bound holds once at each level, and a path that is kept may
+        be asked twice.
+        """
+        plan = cls._unbounded(problem, excess_risk, failure_probability, 0.0)
+        last, end = len(plan.levels) - 1, cls._unbounded(problem, finest, failure_probability, 0.0).levels[-1]
+        more = math.ceil(math.log(end / plan.levels[0]) / math.log(_RATIO)) + 1
+        count = _COUNT_BY * math.ceil(max(more, last + 1) / _COUNT_BY)
+        steps = tuple(_RATIO**t for t in range(count))
+        return dataclasses.replace(plan, levels=tuple(plan.levels[0] * step for step in steps), steps=steps), last
 
     @property
     def norm_probability(self) -> float:
@@ -186,35 +209,113 @@ def certified_covariance(
     sums: Sums, plan: CovariancePlan, account: Account, source: WordSource
 ) -> NDArray[np.float64] | None:
     """Reveal levels until a certificate meets the target; return θ, or None. The account is charged either way."""
-    problem, p = plan.problem, plan.problem.p
-    layout = Layout(p)
-    packed = layout.pack(sums)
-    of_matrix, of_vector = ([level * part for level in plan.levels] for part in (1 - plan.split, plan.split))
-    matrices = NoisePath(packed[: layout.size - p], PART_SENSITIVITY, of_matrix, random_state=source)
-    vectors = NoisePath(packed[layout.size - p :], PART_SENSITIVITY, of_vector, random_state=source)
+    problem = plan.problem
     beta = plan.norm()
     target = gradient_target(plan.excess_risk, problem.regularization)
     before = account.generation
-    for level, matrix, vector in zip(plan.levels, matrices, vectors, strict=True):
+    for step in split_path(sums, plan, source):
+        level = step.epsilon
         account.generation = add_losses(before, plan.charge(level))
-        gram, moment = layout.unpack(np.concatenate([matrix.values, vector.values]))
-        second, first = gram / problem.n, moment / problem.n
-        noise = beta / (problem.n * level)
-        matrix_noise = noise / (1 - plan.split)
-        theta, certificate = best_certified(second, first, problem.regularization, noise, plan.lever, matrix_noise)
+        seen = Seen.of(step.values, plan, level, beta)
+        theta, certificate = seen.best(problem.regularization)
+        account.public = {"statistics": seen.said} if plan.keep_statistics else {}
         if certificate <= plan.excess_risk:
             account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {level:.3g}")
             return theta
         if plan.ray:
             scale = 2 / (problem.n * level)  # each part moves by at most 2
             grain = 1 / (SUM_UNIT * problem.n)
-            released = Released(second, first, scale / (1 - plan.split), scale / plan.split, matrix_noise, grain)
+            released = Released(
+                seen.second, seen.first, scale / (1 - plan.split), scale / plan.split, seen.matrix_noise, grain
+            )
             along = best_on_ray(released, problem.regularization, target, plan.ray_probability, source)
             if along is not None:
                 account.reasons.append(f"covariance certificate along the first moments at epsilon = {level:.3g}")
                 return along
     account.reasons.append("covariance certificate: no level sufficed")
     return None
+
+
+def split_path(sums: Sums, plan: CovariancePlan, source: WordSource) -> Iterator[LevelValue]:
+    """Draw the two gradual releases, of XᵀX and of Xᵀy; yield their values together, level by level."""
+    p = plan.problem.p
+    layout = Layout(p)
+    packed = layout.pack(sums)
+    of_matrix, of_vector = ([level * part for level in plan.levels] for part in (1 - plan.split, plan.split))
+    matrices = NoisePath(packed[: layout.size - p], PART_SENSITIVITY, of_matrix, random_state=source)
+    vectors = NoisePath(packed[layout.size - p :], PART_SENSITIVITY, of_vector, random_state=source)
+    for level, matrix, vector in zip(plan.levels, matrices, vectors, strict=True):
+        yield LevelValue(matrix.index, level, np.concatenate([matrix.values, vector.values]))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a level has revealed, and how much noise is in it; public by then.
+
+    Attributes
+    ----------
+    second, first
+        Noisy XᵀX/n and Xᵀy/n.
+    noise, matrix_noise
+        β/(nε), and what it makes of XᵀX/n alone.
+    split, shrunk
+        w and m of the module's theorem.
+    """
+
+    second: NDArray[np.float64]
+    first: NDArray[np.float64]
+    noise: float
+    split: float
+    shrunk: float
+
+    @classmethod
+    def of(cls, values: Integers | NDArray[np.float64], plan: CovariancePlan, level: float, beta: float) -> Seen:
+        """Read the values of a level."""
+        n, p = plan.problem.n, plan.problem.p
+        gram, moment = Layout(p).unpack(values)
+        return cls(gram / n, moment / n, beta / (n * level), plan.split, shrink(p, plan.norm_probability))
+
+    @classmethod
+    def read(cls, said: Mapping[str, Any]) -> Seen:
+        """Read what :attr:`said` says."""
+        first = np.asarray(said["first"], dtype=np.float64)
+        second = np.zeros((len(first), len(first)))
+        second[np.triu_indices(len(first))] = said["second"]
+        second += np.triu(second, 1).T
+        return cls(second, first, said["noise"], said["split"], said["shrunk"])
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """All of it in plain values; of the symmetric matrix the upper triangle, row by row."""
+        upper = self.second[np.triu_indices(len(self.first))]
+        return {
+            "second": upper.tolist(),
+            "first": self.first.tolist(),
+            "noise": self.noise,
+            "split": self.split,
+            "shrunk": self.shrunk,
+        }
+
+    def of_columns(self, places: Sequence[int]) -> Seen:
+        """Return what was revealed about some of the columns.
+
+        The bound on the noise holds for them too: for θ that is zero elsewhere, ‖(Bθ − b)_S‖ ≤ ‖Bθ − b‖.
+        """
+        chosen = list(places)
+        return dataclasses.replace(self, second=self.second[np.ix_(chosen, chosen)], first=self.first[chosen])
+
+    @property
+    def matrix_noise(self) -> float:
+        """The largest norm of the noise on XᵀX/n."""
+        return self.noise / (1 - self.split)
+
+    def lever(self, norm: float) -> float:
+        """Return h(‖θ‖)."""
+        return math.hypot(norm / (1 - self.split), self.shrunk / self.split)
+
+    def best(self, lam: float) -> tuple[NDArray[np.float64], float]:
+        """Return the θ with the smallest certificate, and the certificate."""
+        return best_certified(self.second, self.first, lam, self.noise, self.lever, self.matrix_noise)
 
 
 def best_certified(

@@ -53,6 +53,8 @@ class OutputCertificate:
         The first question, and what the trace is measured with; 0 if it is not, and taken to be 1.
     budget
         No outcome may cost more.
+    bound
+        The bound's part of the failure probability.
     """
 
     problem: Problem
@@ -64,6 +66,7 @@ class OutputCertificate:
     null: NullQuestion
     epsilon_probe: float
     budget: float
+    bound: float = _BOUND
 
     @classmethod
     def of(
@@ -108,7 +111,7 @@ class OutputCertificate:
             trace,
             curvature=problem.loss.curvature,
             regularization=problem.regularization,
-            gamma=_BOUND * self.failure_probability,
+            gamma=self.bound * self.failure_probability,
         )
 
     @property
@@ -141,7 +144,7 @@ class OutputCertificate:
         if add_losses(account.total, self.epsilon_probe, self.epsilon_at(0.0)) > self.budget:
             account.reasons.append("no data set of this size could be certified with what is left of the budget")
             return account.refused(**kind)
-        trace = self._probe_trace(generator.trace_units, account, source)
+        trace = self.probe_trace(generator.trace_units, account, source)
         epsilon = self.epsilon_at(trace)
         if add_losses(account.total, epsilon) > self.budget:
             account.reasons.append(f"the trace is at most {trace:.3g}: would need another epsilon = {epsilon:.3g}")
@@ -154,7 +157,7 @@ class OutputCertificate:
         (step,) = generator.path((epsilon,), source)
         return account.released(generator.unrescaled(step.values), **kind)
 
-    def _probe_trace(self, trace_units: int, account: Account, source: WordSource) -> float:
+    def probe_trace(self, trace_units: int, account: Account, source: WordSource) -> float:
         """Return an upper bound on the trace that fails with probability at most the probe's share."""
         if self.epsilon_probe == 0.0:
             return 1.0  # beside such a λ the rows' curvature does not show

@@ -30,7 +30,7 @@ from expost.stopping.certificates.few_statistics import FewPlan, few_statistics
 from expost.stopping.certificates.null_model import NullQuestion
 
 # How the failure probability is shared out; without few statistics, the certificate gets their share too.
-_NULL, _FEW, _COVARIANCE = 0.2, 0.35, 0.45
+NULL_SHARE, _FEW, _COVARIANCE = 0.2, 0.35, 0.45
 _CLEARLY_LESS = 0.75  # few statistics are tried if expected to cost at most this part of second moments
 
 
@@ -61,20 +61,24 @@ class RidgeCertificate:
         *,
         budget: float = math.inf,
         few: bool | None = None,
+        keep_statistics: bool = False,
     ) -> RidgeCertificate:
         """Settle the steps, or say that not even the first fits the budget.
 
-        ``few`` says whether to try few statistics; None decides by expected cost, which is public.
+        ``few`` says whether to try few statistics; None decides by expected cost, which is public. With
+        ``keep_statistics`` they are not tried: no other λ or columns could be fitted from them.
         """
         gamma = failure_probability
-        null = NullQuestion.of(problem, excess_risk, _NULL * gamma, errors)
+        null = NullQuestion.of(problem, excess_risk, NULL_SHARE * gamma, errors)
         null.require_affordable(budget)
         attempts = FewPlan.of(problem, excess_risk, _FEW * gamma, errors)
         full = CovariancePlan.of(problem, excess_risk, _COVARIANCE * gamma)
         assert full is not None  # without a budget there is always room
-        if attempts.expected <= _CLEARLY_LESS * full.expected() if few is None else few:
+        if few is None:
+            few = not keep_statistics and attempts.expected <= _CLEARLY_LESS * full.expected()
+        if few:
             return cls(null, attempts, full, budget)
-        alone = CovariancePlan.of(problem, excess_risk, (_FEW + _COVARIANCE) * gamma)
+        alone = CovariancePlan.of(problem, excess_risk, (_FEW + _COVARIANCE) * gamma, keep_statistics=keep_statistics)
         assert alone is not None
         return cls(null, None, alone, budget)
 
@@ -109,7 +113,12 @@ class RidgeCertificate:
         if not math.isinf(self.budget):
             full = self.full
             rest = CovariancePlan.of(
-                full.problem, full.excess_risk, full.failure_probability, self.budget, account.after
+                full.problem,
+                full.excess_risk,
+                full.failure_probability,
+                self.budget,
+                account.after,
+                full.keep_statistics,
             )
         if rest is None:
             account.reasons.append("covariance certificate: no room left in the budget")

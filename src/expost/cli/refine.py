@@ -1,0 +1,110 @@
+"""``expost refine``: go on from a release to a more accurate one on its kept path, and pay the difference."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from expost.cli.command import WRONG
+from expost.cli.output import add_output, check_output, write_whole
+from expost.cli.predict import read_release
+
+if TYPE_CHECKING:
+    from expost.privacy.release import Release
+
+NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written
+REFUSED = 3
+
+DESCRIPTION = (
+    "Go on from a release to a more accurate one on the path that expost fit --keep-path kept. The new release says "
+    "what all of them have cost together and how much of it is new. Example: expost refine survey.json --path "
+    "survey.path --key curator.key --excess-risk 0.001. Exit status: 0 released, 3 refused (with its cost), 2 an error "
+    "and nothing spent, 1 released or refused, but a file could not be written."
+)
+
+
+def add_arguments(refine: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    refine.add_argument("release", type=Path, help="the release to go on from, in JSON")
+    refine.add_argument("--path", type=Path, required=True, metavar="FILE", help="the path that was kept")
+    refine.add_argument("--key", type=Path, required=True, metavar="FILE", help="the key it was sealed with")
+    refine.add_argument("--excess-risk", type=float, required=True, metavar="A", help="the accuracy wanted now")
+    refine.add_argument("--regularization", type=float, metavar="L", help="another one; second moments only")
+    refine.add_argument(
+        "--max-epsilon", type=float, metavar="E", help="no outcome may cost more, everything on the path included"
+    )
+    add_release_output(refine)
+
+
+def add_release_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a release that is made of another."""
+    parser.add_argument("--json", action="store_true", help="print the release as JSON")
+    add_output(parser, "where to save the release (default: a new file beside the other; with --json none)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Refine, show and write the release; returns the exit status."""
+    from expost.exceptions import ADVICE, AccuracyNotReached, SearchInterrupted
+    from expost.search.refinement import refine
+
+    complaint = ""
+    try:
+        before = read_release(options.release)
+        output = output_of(options, f"{options.excess_risk:g}")
+        try:
+            release = refine(
+                before,
+                options.path,
+                options.key,
+                excess_risk=options.excess_risk,
+                regularization=options.regularization,
+                max_epsilon=options.max_epsilon,
+            )
+        except AccuracyNotReached as refusal:
+            release, complaint = refusal.release, f"refused. {ADVICE}"
+        except SearchInterrupted as interruption:
+            release, complaint = interruption.release, str(interruption)
+    except (ValueError, OSError) as error:
+        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
+        return WRONG
+    if not deliver(release, output, options):
+        return NOT_WRITTEN
+    if complaint:
+        print(f"expost: {complaint}", file=sys.stderr)
+    return REFUSED if complaint else 0
+
+
+def output_of(options: argparse.Namespace, called: str) -> Path | None:
+    """Return the file to write, after complaining about one that could not be."""
+    output: Path | None = options.output
+    if output is None and not options.json:
+        output = options.release.with_name(f"{options.release.stem}-{called}.json")
+    check_output(output, force=options.force, inputs=(options.release,))
+    return output
+
+
+def deliver(release: Release, output: Path | None, options: argparse.Namespace) -> bool:
+    """Write and show the release; it was paid for, so one of the two must succeed. Returns whether both did."""
+    from expost.cli.options import print_text
+
+    failure = None
+    try:
+        if output is not None:
+            write_whole(output, release.to_json() + "\n", force=options.force)
+    except OSError as error:
+        failure = f"expost: {output} could not be written ({error}); keep the release above, it was paid for"
+    try:
+        print_text(release.to_json() if options.json or failure else str(release))
+        if output is not None and not failure and not options.json:
+            print_text(f"saved to {output}")
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
+        print(release.to_json(), file=sys.stderr)
+        failure = "expost: standard output failed; keep the release above, it was paid for"
+    if failure:
+        print(failure, file=sys.stderr)
+    return not failure

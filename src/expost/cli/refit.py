@@ -1,0 +1,39 @@
+"""``expost refit``: another λ or fewer columns from the second moments in a release, at no further cost."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from expost.cli.command import WRONG
+from expost.cli.predict import read_release
+from expost.cli.refine import NOT_WRITTEN, add_release_output, deliver, output_of
+
+DESCRIPTION = (
+    "Fit another regularization or fewer columns to the noisy second moments that expost fit --keep-statistics put "
+    "into a release. No rows are needed and nothing is spent. Example: expost refit survey.json --regularization 0.05 "
+    "--columns age income. Exit status: 0 done, 2 an error, 1 done, but a file could not be written."
+)
+
+
+def add_arguments(refit: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    refit.add_argument("release", type=Path, help="a release with statistics, in JSON")
+    refit.add_argument("--regularization", type=float, metavar="L", help="ridge weight (default: the release's)")
+    refit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all)")
+    add_release_output(refit)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Refit, show and write the release; returns the exit status."""
+    from expost.search.refitting import refit
+
+    try:
+        before = read_release(options.release)
+        output = output_of(options, "refit")
+        release = refit(before, regularization=options.regularization, columns=options.columns)
+    except (ValueError, OSError) as error:
+        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
+        return WRONG
+    return 0 if deliver(release, output, options) else NOT_WRITTEN

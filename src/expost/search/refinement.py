@@ -1,0 +1,348 @@
+"""Going on with a kept path: more accuracy later, for the difference in privacy (theory B11).
+
+A first certified search draws a path whose levels go on beyond what it needs, and keeps the values at the levels that
+it did not reveal, sealed under the curator's key together with the first release's id. A later request reveals further
+levels of the same path. What holds, and why, stands in `expost.noise.kept` (privacy: the largest level revealed, not a
+sum) and in `expost.stopping.certificates.refinable` (accuracy: one event covers every promise made on the path).
+
+The later release states in ``epsilon`` what all releases on the path have cost together, names the one it continues,
+and has in ``epsilon_increment`` what it adds, rounded up: the first's ``epsilon`` and the increments never add up to
+less than the whole. Going on twice from the same release is sound as well, and booked at more than it costs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from expost import validation
+from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
+from expost.erm.problem import Problem
+from expost.exceptions import TargetUnreachable
+from expost.goals.excess_risk import ExcessRisk
+from expost.mechanisms import mechanism_of
+from expost.noise.kept import KeptLevels
+from expost.privacy.account import Account, Spending, released
+from expost.privacy.composition import add_losses
+from expost.privacy.release import Release
+from expost.privacy.sealed import read_key, seal, unseal
+from expost.search.described import with_model
+from expost.search.methods import METHODS
+from expost.search.request import Request
+from expost.search.threads import one_thread
+from expost.stopping.certificates.covariance import CovariancePlan
+from expost.stopping.certificates.refinable import certify_from
+
+_LOSSES: dict[str, Loss] = {"squared": SquaredLoss(), "logistic": LogisticLoss()}
+_APART = 0.99
+TOGETHER = "with that probability every promise made on this path holds, those of the releases it continues included"
+
+
+@dataclass(frozen=True)
+class KeepPath:
+    """Where a path is kept, under which key, and how accurate later requests may want to be.
+
+    Parameters
+    ----------
+    file : path
+        A new file, for the sealed path.
+    key : path
+        The curator's key, as ``expost key`` makes it.
+    later : float or sequence of float
+        Excess risks that later requests may ask for. A path of second moments serves every one down to the smallest; a
+        path of minimisers has a level for each, which the others pay for, so name few.
+    """
+
+    file: str | os.PathLike[str]
+    key: str | os.PathLike[str]
+    later: float | Sequence[float]
+
+    def settle(self, request: Request) -> Any:
+        """Return the search that keeps its path, or say what is wrong before anything is spent."""
+        read_key(self.key)
+        file = Path(self.file)
+        if file.exists():
+            raise ValueError(f"{file} is there already; name another file for the path")
+        if not os.access(file.absolute().parent, os.W_OK | os.X_OK):
+            raise ValueError(f"the folder of {file} does not exist or cannot be written to")
+        goal = request.goal
+        if not isinstance(goal, ExcessRisk) or request.method.name not in ("auto", "certified"):
+            raise ValueError("a path is kept for an excess_risk by method='auto' or 'certified', whose proofs go on")
+        if request.on_failure != "refuse":
+            raise ValueError("a path is kept with on_failure='refuse' only")
+        if type(request.problem.loss) not in map(type, _LOSSES.values()):
+            raise ValueError("a path is kept for the squared and the logistic loss only")
+        with one_thread():
+            return request.mechanism.refinable(request, goal.at_most, self._later(goal.at_most))
+
+    def _later(self, excess_risk: float) -> tuple[float, ...]:
+        """Return the excess risks in decreasing order; levels have to be told apart, so these have to be, too."""
+        stated = self.later if isinstance(self.later, Sequence) else [self.later]
+        later = tuple(sorted({validation.positive("later", value) for value in stated}, reverse=True))
+        if not later or any(low > _APART * high for high, low in pairwise((excess_risk, *later))):
+            raise ValueError(
+                f"later must be excess risks below the one asked for first, {excess_risk:g}, and apart from each "
+                f"other; got {self.later!r}"
+            )
+        return later
+
+    def store(self, plan: Any, request: Request, release: Release) -> None:
+        """Seal what is left of the path and write it; a file that cannot be written does not undo the release."""
+        if plan.kept is None:
+            return
+        problem = request.problem
+        header = {
+            **plan.said,
+            "release": release.id,
+            "first": release.level or 0,
+            "size": len(plan.kept.values[0]),
+            "values": plan.kept.kind,
+            "loss": problem.loss.name,
+            "n": problem.n,
+            "p": problem.p,
+            "regularization": problem.regularization,
+            "failure_probability": request.failure_probability,
+            "noise": getattr(request.mechanism, "noise", "laplace"),
+            "keep_statistics": request.keep_statistics,
+            "finest": self._later(math.inf)[-1],
+            "secure": release.secure,
+            "epsilon_test": release.epsilon_test,
+            "epsilon_probe": release.epsilon_probe,
+        }
+        content = json.dumps(header).encode() + b"\n" + plan.kept.after(release.level or 0).to_bytes()
+        try:
+            _write_new(Path(self.file), seal(content, read_key(self.key), release.id))
+        except (OSError, ValueError) as error:
+            warnings.warn(
+                f"the path could not be kept ({error}); the release stands, but nothing can go on from it",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
+def refine(
+    release: Release,
+    path: str | os.PathLike[str],
+    key: str | os.PathLike[str],
+    *,
+    excess_risk: float,
+    regularization: float | None = None,
+    max_epsilon: float | None = None,
+) -> Release:
+    """Go on from a release to a more accurate one on the same path, and pay the difference.
+
+    Parameters
+    ----------
+    release : Release
+        The release to go on from: the first one on the path, or one that continues it.
+    path, key : path
+        The sealed path of the first release, and the curator's key.
+    excess_risk : float
+        α, in scaled units, as for the first release, and not below what its path was kept for (``later``).
+    regularization : float, optional
+        Another λ, on a path of second moments.
+    max_epsilon : float, optional
+        No outcome may cost more, everything on the path included.
+
+    Returns
+    -------
+    Release
+        ``epsilon`` is what all releases on the path have cost together, ``epsilon_increment`` what this one adds to
+        the one it ``continues``.
+
+    Raises
+    ------
+    AccuracyNotReached
+        No level sufficed; the exception's ``release`` says what the refusal cost.
+    TargetUnreachable
+        It would take more than ``max_epsilon``; nothing was spent.
+    ValueError
+        Path, key and release do not belong together.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> from expost import AccuracyFirstRidge, KeepPath, refine
+    >>> from expost.privacy.sealed import write_key
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, size=(50_000, 3))
+    >>> y = X @ [2.0, -1.0, 0.5] + rng.normal(size=50_000)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     key, file = pathlib.Path(folder, "curator.key"), pathlib.Path(folder, "survey.path")
+    ...     write_key(key)
+    ...     model = AccuracyFirstRidge(
+    ...         excess_risk=0.02,
+    ...         bounds=(0, 10),
+    ...         target_bounds=(-15, 30),
+    ...         keep_path=KeepPath(file, key, later=0.002),
+    ...         random_state=0,
+    ...     )
+    ...     first = model.fit(X, y).release_
+    ...     second = refine(first, file, key, excess_risk=0.005)
+    >>> second.continues == first.id, second.promise.excess_risk
+    (True, 0.005)
+    >>> second.epsilon < first.epsilon + second.epsilon_increment * (1 + 1e-9) < 2 * second.epsilon
+    True
+    """
+    kept = _Kept.opened(release, path, key)
+    goal = ExcessRisk(validation.number("excess_risk", excess_risk))
+    lam = kept.header["regularization"] if regularization is None else regularization
+    request = kept.request(goal, validation.number("regularization", lam))
+    kept.require(goal.at_most, request)
+    budget = _budget(release, max_epsilon)
+    return Spending().guard(lambda spending: released(kept.go_on(request, budget, spending)))
+
+
+@dataclass(frozen=True, repr=False)
+class _Kept:
+    """A path that was opened, beside the release to go on from; private."""
+
+    release: Release
+    header: Mapping[str, Any]
+    levels: KeptLevels
+
+    @classmethod
+    def opened(cls, release: Release, path: str | os.PathLike[str], key: str | os.PathLike[str]) -> _Kept:
+        file, root = Path(path), str(release.parameters.get("path", release.id))
+        if not file.is_file():
+            raise FileNotFoundError(f"there is no path {file}")
+        try:
+            content = unseal(file.read_bytes(), read_key(key), root)
+        except FileNotFoundError:
+            raise
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from None
+        text, _, values = content.partition(b"\n")
+        header = json.loads(text)
+        if header["release"] != root:
+            raise ValueError(f"{file}: it belongs to another release")
+        level = release.level
+        spent = 0.0 if level is None else header["charges"][level] if level < len(header["charges"]) else math.nan
+        stated = (release.epsilon_test, release.epsilon_probe, release.epsilon_generation)
+        if stated != (header["epsilon_test"], header["epsilon_probe"], spent):
+            raise ValueError(f"release {release.id} does not say what its path says it cost; was it changed?")
+        return cls(release, header, KeptLevels.from_bytes(values, header["first"], header["size"], header["values"]))
+
+    def request(self, goal: ExcessRisk, lam: float) -> Request:
+        """Return what is asked for, as if it were asked afresh."""
+        said = self.header
+        problem = Problem.of(_LOSSES[said["loss"]], n=said["n"], p=said["p"], regularization=lam)
+        mechanism = mechanism_of(said["kind"], noise=said["noise"])
+        gamma, keep = said["failure_probability"], said["keep_statistics"]
+        return Request(problem, goal, METHODS["certified"], mechanism, gamma, keep_statistics=keep)
+
+    def require(self, excess_risk: float, request: Request) -> None:
+        """Say what this path is not for."""
+        said = self.header
+        changed = request.problem.regularization != said["regularization"]
+        if changed and said["kind"] != "covariance":
+            raise ValueError("another regularization needs a path of second moments; this one is of minimisers")
+        if excess_risk < said["finest"]:
+            raise ValueError(
+                f"the path was kept for excess risks of at least {said['finest']:g}, not {excess_risk:g}; a new fit is "
+                f"needed. Nothing was spent."
+            )
+        promised = self.release.promise.excess_risk
+        if self.release.status == "released" and not changed and promised is not None and excess_risk >= promised:
+            raise ValueError(f"release {self.release.id} promises an excess risk of {promised:g} already")
+
+    def go_on(self, request: Request, budget: float, spending: Spending) -> Release:
+        """Reveal what the request takes."""
+        release, charges = self.release, self.header["charges"]
+        beside = add_losses(release.epsilon_probe, release.epsilon_test)
+        worst = min(budget, add_losses(release.epsilon_probe, release.epsilon_test, charges[-1]))
+        account = Account("certified", max(worst, release.epsilon), self.header["secure"])
+        account.probe, account.test = release.epsilon_probe, release.epsilon_test
+        account.generation = release.epsilon_generation
+        with one_thread():
+            if self.header["kind"] == "covariance":
+                spending.release = self._described(account.interrupted(), request)
+                outcome = certify_from(
+                    release.level, len(charges) - 1, self.levels, self._plan(request), account, budget
+                )
+            else:
+                level = self._level(request, beside, budget)
+                spending.release = self._described(account.interrupted(), request)
+                outcome = self._minimiser(level, account)
+            spending.release = outcome = self._described(outcome, request)
+        return outcome
+
+    def _plan(self, request: Request) -> CovariancePlan:
+        said = self.header
+        return CovariancePlan(
+            request.problem,
+            request.goal.at_most,  # type: ignore[union-attr]  # an excess risk
+            tuple(said["levels"]),
+            tuple(said["steps"]),
+            said["split"],
+            said["path_failure_probability"],
+            keep_statistics=request.keep_statistics,
+        )
+
+    def _level(self, request: Request, beside: float, budget: float) -> int:
+        """Return the first level that proves what is asked for; public numbers say which."""
+        said, goal = self.header, request.goal
+        assert isinstance(goal, ExcessRisk)
+        enough = [t for t, proved in enumerate(said["proves"]) if proved <= goal.at_most]
+        level = max(enough[0], self.release.level or 0)  # there is one: what is asked for is not below the last
+        if add_losses(beside, said["charges"][level]) > budget:
+            raise TargetUnreachable(
+                f"it would take epsilon = {add_losses(beside, said['charges'][level]):.4g} altogether, more than "
+                f"max_epsilon = {budget:.4g}. Nothing was spent."
+            )
+        return level
+
+    def _minimiser(self, level: int, account: Account) -> Release:
+        said = self.header
+        account.generation = said["charges"][level]
+        account.reasons.append(f"epsilon = {said['levels'][level]:.3g} provably suffices")
+        values = self.levels[level].astype(np.float64)
+        theta = values if said["unit"] is None else values * said["unit"]
+        return account.released(theta, level=level, n_levels=len(said["levels"]))
+
+    def _described(self, outcome: Release, request: Request) -> Release:
+        before = self.release
+        noise = "exact" if self.header["noise"] == "laplace" else "over the reals"
+        outcome = outcome.with_details(noise=noise)
+        made = outcome.with_details(**request.details(outcome))
+        promise = dataclasses.replace(made.promise, statement=f"{made.promise.statement}; {TOGETHER}")
+        parameters = {
+            **made.parameters,
+            "path": self.header["release"],
+            "continues": before.id,
+            "epsilon_increment": add_losses(made.epsilon, -before.epsilon),
+        }
+        return with_model(made.with_details(promise=promise, parameters=parameters), before, request)
+
+
+def _budget(release: Release, max_epsilon: float | None) -> float:
+    stated = validation.budget(max_epsilon)
+    if stated is not None and stated < release.epsilon:
+        raise TargetUnreachable(
+            f"max_epsilon = {stated:.4g} is about everything on the path, of which epsilon = {release.epsilon:.4g} is "
+            f"spent. Nothing was spent beside it."
+        )
+    return math.inf if stated is None else stated
+
+
+def _write_new(file: Path, content: bytes) -> None:
+    """Write a file that is not there yet and that its owner alone may read, completely or not at all."""
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise

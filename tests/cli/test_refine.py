@@ -1,0 +1,150 @@
+"""``expost key``, ``fit --keep-path``, ``refine`` and ``refit``, end to end."""
+
+from __future__ import annotations
+
+import stat
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from expost import Release, compose
+from tests.cli.helpers import call, write
+
+TASK = ["--target", "y", "--task", "regression", "--bounds", "-1", "1", "--target-bound", "1", "--seed", "0"]
+GOAL = ["--excess-risk", "0.02"]
+
+
+@pytest.fixture
+def folder(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(30_000, 3))
+    y = np.clip(X @ [0.6, -0.5, 0.3] + rng.normal(0, 0.1, len(X)), -1, 1)
+    write(tmp_path, "csv", pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y}))
+    assert call(capsys, "key", tmp_path / "curator.key").status == 0
+    return tmp_path
+
+
+def fit(capsys, folder, *options):
+    return call(capsys, "fit", folder / "data.csv", *TASK, *GOAL, *options, "--output", folder / "first.json")
+
+
+def keep(folder):
+    return ["--keep-path", folder / "kept", "--key", folder / "curator.key", "--later", "0.004", "0.001"]
+
+
+def read(path):
+    return Release.from_json(path.read_text(encoding="utf-8"))
+
+
+def test_from_a_key_to_a_finer_model(folder, capsys):
+    assert stat.S_IMODE((folder / "curator.key").stat().st_mode) == 0o600
+    assert fit(capsys, folder, *keep(folder), "--keep-statistics").status == 0
+    opened = ["--path", folder / "kept", "--key", folder / "curator.key"]
+    said = call(capsys, "refine", folder / "first.json", *opened, "--excess-risk", "0.004")
+    assert said.status == 0, said.err
+    one, two = read(folder / "first.json"), read(folder / "first-0.004.json")
+    assert two.continues == one.id
+    assert two.target == "y"
+    assert f"beside release {one.id}" in " ".join(said.out.split())
+    assert compose([one, two]).epsilon == pytest.approx(two.epsilon)
+    out = folder / "third.json"
+    said = call(capsys, "refine", folder / "first-0.004.json", *opened, "--excess-risk", "0.001", "--output", out)
+    assert said.status == 0
+    assert read(out).continues == two.id
+    said = call(capsys, "refit", out, "--regularization", "0.05", "--columns", "a", "c")
+    assert said.status == 0, said.err
+    other = read(folder / "third-refit.json")
+    assert other.epsilon_increment == 0
+    assert other.parameters["coef"][1] == 0
+    printed = call(capsys, "refit", out, "--json")
+    assert Release.from_json(printed.out) == Release.from_json(call(capsys, "refit", out, "--json").out)
+
+
+def test_a_budget_for_all_of_it(folder, capsys):
+    fit(capsys, folder, *keep(folder))
+    opened = ["--path", folder / "kept", "--key", folder / "curator.key", "--excess-risk", "0.001", "--json"]
+    cost = read(folder / "first.json").epsilon
+    said = call(capsys, "refine", folder / "first.json", *opened, "--max-epsilon", f"{1.3 * cost:.6g}")
+    assert said.status == 3
+    assert "refused" in said.err
+    assert cost <= Release.from_json(said.out).epsilon <= 1.3 * cost
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--keep-path", "kept"], "--key and --later is missing"),
+        (["--keep-path", "kept", "--key", "none", "--later", "0.001"], "there is no key none; expost key makes one"),
+        (["--later", "0.001"], "--keep-path and --key is missing"),
+    ],
+)
+def test_half_a_path(folder, capsys, options, said):
+    answer = fit(capsys, folder, *options)
+    assert (answer.status, answer.out) == (2, "")
+    assert said in answer.err
+    assert not (folder / "first.json").exists()
+
+
+def test_mistakes_write_nothing_and_replace_nothing(folder, capsys):
+    fit(capsys, folder, *keep(folder))
+    before = sorted(folder.iterdir())
+    write_other = call(capsys, "key", folder / "other.key")
+    assert write_other.status == 0
+    good = ["--path", folder / "kept", "--key", folder / "curator.key", "--excess-risk", "0.004"]
+    for arguments, said in (
+        (["refine", folder / "first.json", *good[:2], "--key", folder / "other.key", *good[4:]], "does not open"),
+        (["refine", folder / "none.json", *good], "there is no file"),
+        (["refine", folder / "data.csv", *good], "not a release"),
+        (["refine", folder / "first.json", *good, "--output", folder / "first.json"], "is not written over"),
+        (["refine", folder / "first.json", *good, "--output", folder / "no" / "file"], "folder"),
+        (["refine", folder / "first.json", *good[:5], "0.0001"], "at least 0.001"),
+        (["refit", folder / "first.json"], "has no statistics"),
+        (["key", folder / "curator.key"], "is there already"),
+        (["key", folder / "no" / "file"], "could not be written"),
+    ):
+        answer = call(capsys, *arguments)
+        assert (answer.status, answer.out) == (2, ""), arguments
+        assert said in answer.err
+        assert answer.err.count("\n") == 1
+    assert sorted(folder.iterdir()) == sorted([*before, folder / "other.key"])
+
+
+def test_with_force_a_file_is_replaced(folder, capsys):
+    fit(capsys, folder, *keep(folder))
+    out = folder / "second.json"
+    out.write_text("old")
+    good = ["--path", folder / "kept", "--key", folder / "curator.key", "--excess-risk", "0.004"]
+    assert call(capsys, "refine", folder / "first.json", *good, "--output", out, "--force").status == 0
+    assert read(out).status == "released"
+
+
+def test_a_release_reaches_the_caller_when_its_file_does_not(folder, capsys, monkeypatch):
+    fit(capsys, folder, *keep(folder))
+    good = ["--path", folder / "kept", "--key", folder / "curator.key", "--excess-risk", "0.004"]
+
+    def full(*_, **__):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("expost.cli.refine.write_whole", full)
+    said = call(capsys, "refine", folder / "first.json", *good)
+    assert said.status == 1
+    assert "no space left" in said.err
+    assert Release.from_json(said.out).promise.excess_risk == 0.004
+
+
+def test_classification_has_no_moments(folder, capsys):
+    answer = call(
+        capsys, "fit", folder / "data.csv", "--target", "y", "--task", "classification", *GOAL, "--keep-statistics"
+    )
+    assert answer.status == 2
+    assert "--keep-statistics is for --task regression" in answer.err
+
+
+def test_with_a_schema_nothing_is_kept(folder, capsys):
+    (folder / "schema.toml").write_text('target = "y"\ntarget_bounds = [-1, 1]\n[columns]\na = { bounds = [-1, 1] }\n')
+    answer = call(
+        capsys, "fit", folder / "data.csv", "--schema", folder / "schema.toml", "--r2", "0.2", "--keep-statistics"
+    )
+    assert answer.status == 2
+    assert "--keep-statistics goes without a schema only" in answer.err
