@@ -146,6 +146,9 @@ def test_every_float_of_the_pickle_is_a_public_one(task, make):
     public |= {*said["bounds"]["lower"], *said["bounds"]["upper"], *said["regularization_per_column"]}
     public |= {said["feature_bound"], said["intercept_weight"], *(said["target"] or ())}
     public |= {v for v in vars(release.promise).values() if isinstance(v, float)}
+    if release.perturbation == "output":  # what noise is scaled by, and the ball: settled without a row
+        request = model._request(release.parameters["n"], model._preparation(X.shape[1]))
+        public |= {request.mechanism.noise_sensitivity(request.problem), request.problem.radius}
     floats = {v for v in walk(model) if isinstance(v, float)}
     assert floats <= public, f"unaccounted: {floats - public}"
     in_opcodes = {arg for op, arg, _ in pickletools.genops(pickle.dumps(model)) if op.name == "BINFLOAT"}

@@ -7,16 +7,10 @@ excess risk, θ*) is never in it; see :mod:`expost.search.curator`.
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import hashlib
 import json
 import math
-import platform
-import secrets
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -24,13 +18,13 @@ from numpy.typing import NDArray
 
 from expost.privacy.composition import _exp, add_losses
 from expost.privacy.frozen import FrozenMapping, freeze, plain, restored
+from expost.privacy.origin import completed, is_day, new_id, today, versions
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
 NEIGHBOURS = "one row replaced by any other row; the number of rows is public"
 FORMAT = 2
-_SINCE_2 = {"id", "date", "target", "columns", "schema_fingerprint", "data_fingerprint"}  # fields that format 1 lacks
 
 
 @dataclass(frozen=True)
@@ -51,35 +45,6 @@ class Promise:
     goal: str | None = None
     at_most: float | None = None
     at_most_caller_units: float | None = None
-
-
-@lru_cache(maxsize=1)  # reading package metadata takes milliseconds, and a search makes thousands of releases
-def _versions() -> FrozenMapping:
-    return FrozenMapping(
-        {
-            "expost": metadata.version("expost"),
-            "numpy": np.__version__,
-            "cryptography": metadata.version("cryptography"),
-            "python": platform.python_version(),
-        }
-    )
-
-
-def _new_id() -> str:
-    return secrets.token_hex(8)
-
-
-def _today() -> str:
-    """Return the day in UTC. No time of day: beside the start of a search it would tell how long the search took."""
-    return datetime.datetime.now(datetime.UTC).date().isoformat()
-
-
-def _is_day(text: Any) -> bool:
-    try:
-        datetime.date.fromisoformat(text)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 @dataclass(frozen=True)
@@ -153,9 +118,9 @@ class Release:
     charged: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
-    versions: FrozenMapping = field(default_factory=_versions)
-    id: str = field(default_factory=_new_id, compare=False)
-    date: str | None = field(default_factory=_today, compare=False)
+    versions: FrozenMapping = field(default_factory=versions)
+    id: str = field(default_factory=new_id, compare=False)
+    date: str | None = field(default_factory=today, compare=False)
     target: str | None = None
     columns: tuple[str, ...] = ()
     schema_fingerprint: str | None = None
@@ -178,7 +143,7 @@ class Release:
             raise ValueError("a release that continues another adds at least nothing and at most its epsilon to it")
         if not isinstance(self.id, str) or not self.id:
             raise ValueError("id must be text")
-        if self.date is not None and not _is_day(self.date):
+        if self.date is not None and not is_day(self.date):
             raise ValueError(f"date must be a day, as 2026-03-31, got {self.date!r}")
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
@@ -277,8 +242,9 @@ class Release:
         -------
         sklearn.pipeline.Pipeline
             Predicts as :meth:`predict` with ``on_invalid="clip"`` does, from frames with the model's columns if they
-            have names and from arrays otherwise. Text must have no spaces around it, and columns of numbers hold
-            numbers. Pickled or saved with joblib it needs scikit-learn and NumPy alone to be loaded.
+            have names and from arrays otherwise. Text must have no spaces around it, columns of numbers hold
+            numbers, and missing text is None or NaN (``pandas.NA`` is an error). Pickled or saved with joblib it needs
+            scikit-learn and NumPy alone to be loaded.
         """
         from expost.privacy.to_sklearn import to_sklearn
 
@@ -315,7 +281,7 @@ class Release:
         if not isinstance(raw, dict) or raw.get("format") not in (1, FORMAT):
             raise ValueError(f"not a release of format {FORMAT}; was it written by another version?")
         if raw["format"] == 1:
-            raw = _from_1(raw)
+            raw = completed(raw)
         stated = restored(raw.pop("epsilon", None))
         factor = restored(raw.pop("risk_factor", None))
         raw.pop("format")
@@ -334,17 +300,3 @@ class Release:
         if not isinstance(factor, int | float) or not math.isclose(factor, release.risk_factor, rel_tol=1e-9):
             raise ValueError("not a release: the stated risk factor is not e to the epsilon")
         return release
-
-
-def _from_1(raw: dict[str, Any]) -> dict[str, Any]:
-    """Add what releases of format 1 did not say; the id is made of the text, so that reading twice gives it twice."""
-    if _SINCE_2 & set(raw):
-        raise ValueError(f"not a release: format 1 has no fields {sorted(_SINCE_2 & set(raw))}")
-    text = json.dumps(raw, sort_keys=True, separators=(",", ":"))
-    added = dict.fromkeys(_SINCE_2) | {"columns": [], "id": hashlib.sha256(text.encode()).hexdigest()[:16]}
-    known = raw.get("preparation")
-    if isinstance(known, dict) and isinstance(known.get("schema"), dict):
-        added["target"] = known["schema"].get("target")
-        added["columns"] = list(known["schema"].get("columns", ()))
-        added["schema_fingerprint"] = known.get("fingerprint")
-    return {**raw, **added}

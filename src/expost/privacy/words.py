@@ -66,9 +66,10 @@ def percent(share: float) -> str:
 def suspicion(before: float, epsilon: float) -> float:
     """Return what a suspicion can become at most.
 
-    Whoever thought a statement about one row true with probability p, and sees the release, has odds that moved by a
-    factor of at most e^ε (the odds form of Bayes' rule), so thinks it true with probability at most
-    p·e^ε/(1 − p + p·e^ε).
+    Let somebody think a statement about one row true with probability p, the other rows given. What came out has, for
+    any two values of that row, probabilities whose ratio is at most e^ε; so have the averages over the values that make
+    the statement true and over those that make it false. By Bayes' rule the odds p/(1 − p) move by at most that ratio,
+    and p becomes at most p·e^ε/(1 − p + p·e^ε). What the other rows tell about this one is not counted.
 
     Examples
     --------
