@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -282,7 +283,8 @@ def test_a_terminal_without_greek_letters_still_gets_the_release(tmp_path, more)
     if more:
         assert Release.from_json(text).status == "released"
     else:
-        assert text.startswith("status             released")
+        assert text.startswith("spend from 2 columns, 300 rows ")
+        assert re.search(r"privacy +eps = \d[\d.e-]* paid", text)
 
 
 def test_clipping_takes_text_as_missing(tmp_path, capsys):

@@ -209,6 +209,7 @@ def test_an_interruption_carries_a_release(monkeypatch):
     assert release.epsilon == release.epsilon_worst_case == 3.0
     assert release.schema_fingerprint == Schema.from_dict(LABELS).fingerprint()
     assert (release.target, release.columns) == ("income", ("hours", "sector"))
+    assert release.noise == "over the reals"  # as it would have been
 
 
 def test_a_large_epsilon_is_warned_of():

@@ -14,6 +14,9 @@ from expost.goals import GOALS, Goal
 if TYPE_CHECKING:
     from expost.data.files import Table
 
+# for terminals that know no others; what is not listed becomes a question mark
+_PLAIN = str.maketrans({"ε": "eps", "█": "#", "░": ".", "×": "x", "·": "/", "−": "-", "²": "2", "…": "..."})
+
 
 def add_bounds(parser: argparse.ArgumentParser) -> Any:
     """Add the options that state public bounds; returns their group."""
@@ -109,5 +112,5 @@ def print_text(text: str) -> None:
     except UnicodeEncodeError:
         if text.startswith("{"):
             text = json.dumps(json.loads(text), indent=2)
-        text = text.encode("ascii", "replace").decode()
+        text = text.translate(_PLAIN).encode("ascii", "replace").decode()
     print(text)
