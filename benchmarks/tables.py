@@ -183,7 +183,7 @@ def summary(values: list[float]) -> list[float]:
 def expost(task: Task, goal: float, runs: int, violations: int) -> dict[str, Any]:
     """Search with many seeds on rows encoded once, as AccuracyFirstModel does."""
     asked = ErrorRate(goal) if task.schema.classes else R2(goal)
-    request = AccuracyFirstModel(task.schema, asked)._request(task.schema, task.encoding, task.rows.n)
+    request = AccuracyFirstModel(task.schema, asked).request_for(task.rows.n, task.schema, task.encoding)
     plan = settle(request)
     generator = request.mechanism.on(task.rows, request.problem)
     spent: list[float] = []

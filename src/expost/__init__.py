@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         TargetUnreachable,
     )
     from expost.goals import R2, ErrorRate, ExcessRisk, LogLoss, MeanSquaredError, RelativeExcessRisk
+    from expost.planning import PricePlan, plan
     from expost.privacy import Composition, Promise, Release, compose
     from expost.search import KeepPath, cov_nr, output_nr, refine, refit
 
@@ -55,6 +56,7 @@ _HOMES = {
     "MeanSquaredError": "goals",
     "NotPrivateWarning": "exceptions",
     "Preparation": "data",
+    "PricePlan": "planning",
     "Promise": "privacy",
     "PublicBoundsScaler": "estimators",
     "RelativeExcessRisk": "goals",
@@ -66,6 +68,7 @@ _HOMES = {
     "cov_nr": "search",
     "curator_view": "estimators",
     "output_nr": "search",
+    "plan": "planning",
     "read_table": "data.files",
     "refine": "search",
     "refit": "search",
@@ -89,6 +92,7 @@ __all__ = [
     "MeanSquaredError",
     "NotPrivateWarning",
     "Preparation",
+    "PricePlan",
     "Promise",
     "PublicBoundsScaler",
     "RelativeExcessRisk",
@@ -100,6 +104,7 @@ __all__ = [
     "cov_nr",
     "curator_view",
     "output_nr",
+    "plan",
     "read_table",
     "refine",
     "refit",

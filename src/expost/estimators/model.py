@@ -172,7 +172,7 @@ class AccuracyFirstModel(BaseEstimator):
         clip = self.on_invalid == "clip"
         raw = encoding.open(table)
         rows = encoding.encode(raw, on_invalid="clip" if clip else "error")
-        request = self._request(schema, encoding, rows.n)
+        request = self.request_for(rows.n, schema, encoding)
         plan = settle(request)
         if clip:
             tallies, target = encoding.tallies(encoding.slotted(raw))
@@ -208,8 +208,8 @@ class AccuracyFirstModel(BaseEstimator):
         self.release_ = release.with_details(parameters={**release.parameters, **model})
         return self
 
-    def _request(self, schema: Schema, encoding: Encoding, n: int) -> Request:
-        """Settle everything that is public."""
+    def request_for(self, n: int, schema: Schema, encoding: Encoding) -> Request:
+        """Return what would be searched for in n rows: everything that is public about a fit."""
         labels = schema.task == "classification"
         if not isinstance(self.goal, TestedGoal):
             kinds = "ErrorRate(...) or LogLoss(...)" if labels else "R2(...) or MeanSquaredError(...)"

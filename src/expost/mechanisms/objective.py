@@ -153,22 +153,34 @@ class Shot:
 
 
 class ObjectiveRows:
-    """Private rows, ready for perturbed objectives."""
+    """Private rows, ready for perturbed objectives.
 
-    def __init__(self, rows: Rows, loss: Loss) -> None:
-        kinds, targets, counts = distinct(rows)
+    ``counts`` says how many rows each given one stands for, where that is known beforehand (made-up rows); otherwise
+    equal rows are found and counted.
+    """
+
+    def __init__(self, rows: Rows, loss: Loss, counts: NDArray[np.float64] | None = None) -> None:
+        kinds, targets = rows.x, rows.y
+        if counts is None:
+            kinds, targets, counts = distinct(rows)
         x, y = kinds.astype(np.float64) / ONE, targets.astype(np.float64) / ONE
-        self.n, self.p = rows.n, rows.p
         self.objective = Objective(loss, x, y, 1.0, counts, "l2")
         self.perturbed = PerturbedObjective(self.objective)
+        self.n, self.p = self.objective.n, rows.p
 
 
 class ObjectiveGenerator:
     """The private side: rows and what is minimised over them."""
 
-    def __init__(self, mechanism: ObjectivePerturbation, rows: Rows, problem: Problem) -> None:
+    def __init__(
+        self,
+        mechanism: ObjectivePerturbation,
+        rows: Rows,
+        problem: Problem,
+        counts: NDArray[np.float64] | None = None,
+    ) -> None:
         self.mechanism, self.problem = mechanism, problem
-        self.rows = ObjectiveRows(rows, problem.loss)
+        self.rows = ObjectiveRows(rows, problem.loss, counts)
 
 
 @dataclass(frozen=True)

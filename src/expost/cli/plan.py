@@ -1,0 +1,148 @@
+"""``expost plan``: what a goal would cost, before any data are read."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from expost.cli.command import WRONG
+from expost.cli.options import print_text
+from expost.cli.progress import Progress
+from expost.goals import GOALS, Goal
+
+if TYPE_CHECKING:
+    from expost.planning import PricePlan
+
+NOT_WRITTEN = 1  # the plan was shown, but its picture could not be written
+
+DESCRIPTION = (
+    "Say what goals would cost for a schema and a number of rows. No data are read: what depends on the rows is a "
+    "range over made-up tables that follow the schema, and your rows decide. Example: expost plan survey.toml "
+    "--rows 20000 --error-rate 0.25 0.20 --max-epsilon 1. Exit status: 0 shown, 2 an error, 1 shown, but --plot "
+    "could not be written."
+)
+
+
+def add_arguments(plan: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    plan.add_argument("schema", type=Path, nargs="?", metavar="SCHEMA", help="a TOML file; expost init drafts one")
+    plan.add_argument("--rows", type=whole, required=True, metavar="N", help="how many rows there will be")
+    goals = plan.add_argument_group("goals (any number of them; the usual ones if none is stated)")
+    for goal in GOALS:
+        goals.add_argument(
+            goal.flag.name, type=float, nargs="+", action="extend", metavar=goal.flag.metavar, help=goal.flag.help
+        )
+    fit = plan.add_argument_group("the fit that is planned")
+    fit.add_argument("--max-epsilon", type=float, metavar="E", help="no outcome may cost more (default: 10)")
+    fit.add_argument(
+        "--failure-probability", type=float, default=0.1, metavar="G", help="of the accuracy promise (default: 0.1)"
+    )
+    fit.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what bad cells do")
+    array = plan.add_argument_group("plain arrays, without a schema")
+    array.add_argument("--task", choices=("regression", "classification"))
+    array.add_argument("--columns", type=whole, metavar="P", help="how many columns")
+    array.add_argument(
+        "--regularization", type=float, default=0.01, metavar="L", help="λ, for goals about the risk (default: 0.01)"
+    )
+    out = plan.add_argument_group("output")
+    out.add_argument("--json", action="store_true", help="print the plan as JSON")
+    out.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, to a .png, .svg or .pdf file")
+    out.add_argument("--force", action="store_true", help="overwrite the file of --plot")
+    out.add_argument("--worlds", type=whole, default=30, metavar="K", help="made-up tables (default: 30)")
+    out.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
+
+
+def whole(text: str) -> int:
+    """Read a whole number, 20,000 and 20_000 among them."""
+    try:
+        return int(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plan and show; returns the exit status."""
+    try:
+        goals = stated_goals(options)
+        _check_plot(options.plot, options.force)
+        from expost.planning import plan
+
+        with Progress() as progress:
+            progress.stage("searching made-up tables")
+            prices = plan(
+                options.schema,
+                goals,
+                rows=options.rows,
+                max_epsilon=options.max_epsilon,
+                failure_probability=options.failure_probability,
+                on_invalid=options.on_invalid,
+                task=options.task,
+                columns=options.columns,
+                regularization=options.regularization,
+                worlds=options.worlds,
+                random_state=options.seed,
+            )
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
+        return WRONG
+    print_text(prices.to_json() if options.json else "\n".join([str(prices), *_next(prices, options)]))
+    if options.plot is None:
+        return 0
+    from expost.planning.figure import draw
+
+    try:
+        draw(prices, options.plot)
+    except OSError as error:
+        print(f"expost: {options.plot} could not be written ({error})", file=sys.stderr)
+        return NOT_WRITTEN
+    return 0
+
+
+def stated_goals(options: argparse.Namespace) -> list[Goal]:
+    """Return the goals that were stated, in the order of their flags."""
+    found = []
+    for kind in GOALS:
+        for value in getattr(options, kind.flag.attribute) or ():
+            try:
+                found.append(kind.stated(value, 0.2))
+            except ValueError as error:
+                raise ValueError(f"{kind.flag.name}: {error}") from None
+    return found
+
+
+def _check_plot(path: Path | None, force: bool) -> None:
+    """Complain before anything is computed about a picture that could not be drawn."""
+    if path is None:
+        return
+    from importlib.util import find_spec
+
+    from expost.planning.figure import SUFFIXES
+
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"--plot {path}: state a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file")
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"the folder of {path} does not exist")
+    if path.exists() and not force:
+        raise ValueError(f"{path} exists; pass --force to overwrite it")
+    if find_spec("matplotlib") is None:
+        raise ValueError("--plot needs matplotlib: pip install 'expost[plot]'")
+
+
+def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
+    """Return the command that a reader would go on with."""
+    from expost.goals import TestedGoal
+
+    if prices.schema is None:
+        return []
+    tables = [price for price in prices.goals if isinstance(price.goal, TestedGoal) and not price.unreachable]
+    fitting = [price for price in tables if price.cheapest.share_within(prices.wished) >= 0.9]
+    chosen = (fitting or tables)[-1:]
+    parts: list[Any] = [
+        f"expost fit DATA.csv --schema {shlex.quote(str(options.schema))} {price.flag}" for price in chosen
+    ]
+    cap = "" if prices.max_epsilon is None else f" --max-epsilon {prices.max_epsilon:g}"
+    clip = " --on-invalid clip" if options.on_invalid == "clip" else ""
+    return [f"next: {part}{cap}{clip}" for part in parts]

@@ -1,0 +1,257 @@
+"""Rows that a schema allows, made up: what a table might look like that nobody has seen. Public through and through.
+
+A *world* is a table drawn from a schema: numbers somewhere within their bounds, categories of unequal sizes, columns
+that go together because one hidden factor moves them all, a few missing cells. A score is a linear function of the
+encoded columns, most of which hardly matter. Labels or targets follow the score with so much noise that the best
+linear model would reach a stated part of what the goal allows.
+
+Nothing here is known about the caller's rows, and nothing is claimed about them: worlds differ widely on purpose, and
+prices over many of them are a range, not a forecast.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit, ndtr
+
+from expost.data.bounds import Bounds
+from expost.data.encode import Encoding
+from expost.data.fixed_point import ONE
+from expost.data.kinds import Categorical, Numeric
+from expost.data.preparation import Preparation, resolve_feature_bound
+from expost.data.rows import Norm, Rows
+from expost.goals import R2, ErrorRate, Goal, LogLoss, MeanSquaredError
+
+Floats = NDArray[np.float64]
+
+#: What the best linear model misses, as a part of what the goal allows: from easy to nearly out of reach.
+REACH = (0.4, 0.95)
+_FACTOR = (0.0, 0.8)  # correlation of a column with the hidden factor
+_MISSING = 0.02  # of the cells of a column that has a mark for them
+_WIDE = 1000.0  # bounds this many times apart are of something skewed, money say
+_SPREADS = (0.2, 0.5)  # standard deviation of a target scaled to [−1, 1]
+_UNEXPLAINED, _MISTAKEN = 0.8, 0.3  # what a goal about the risk is taken to allow, so that reaches mean something
+_GRID = 200
+
+
+@dataclass(frozen=True, repr=False)
+class Features:
+    """Rows of a world before its target is drawn; public.
+
+    Attributes
+    ----------
+    x
+        Encoded rows in fixed point.
+    score
+        A linear function of them, of mean 0 and variance 1: what can be known of the target.
+    norm
+        Which norm of a row is at most 1.
+    """
+
+    x: NDArray[np.int32]
+    score: Floats
+    norm: Norm
+
+
+def draw_features(encoding: Encoding, n: int, rng: np.random.Generator) -> Features:
+    """Draw rows that follow a schema, and a score.
+
+    Examples
+    --------
+    >>> from expost.data import Categorical, Numeric, Schema
+    >>> schema = Schema("y", {"age": Numeric((17, 90)), "sex": Categorical(["F", "M"])}, target_bounds=(0, 1))
+    >>> world = draw_features(Encoding(schema), 1000, np.random.default_rng(0))
+    >>> world.x.shape, round(float(world.score.std()), 6)
+    ((1000, 5), 1.0)
+    """
+    schema = encoding.schema
+    factor = rng.normal(size=n)
+    table: dict[str, Any] = {}
+    for name, kind in schema.columns.items():
+        share = rng.uniform(*_FACTOR)
+        sign = rng.choice([-1.0, 1.0])
+        normal = sign * share * factor + math.sqrt(1 - share**2) * rng.normal(size=n)
+        table[name] = _column(kind, normal, rng)
+    labels = schema.classes
+    table[schema.target] = [labels[0] if labels is not None else (schema.target_bounds or (0.0,))[0]] * n
+    rows = encoding.encode(table, on_invalid="clip")
+    return Features(np.array(rows.x), _score(rows.x, _owners(encoding), rng), "l2")
+
+
+def _column(kind: Any, normal: Floats, rng: np.random.Generator) -> NDArray[Any]:
+    """Return a column's cells, each a growing function of a normal variable."""
+    n = len(normal)
+    if isinstance(kind, Numeric):
+        place = expit(rng.normal(0.0, 0.8) + rng.uniform(0.4, 1.2) * normal)  # within the bounds, around somewhere
+        cells = _number(kind, place)
+    elif isinstance(kind, Categorical):
+        sizes = rng.dirichlet(np.full(len(kind.categories), 0.7))
+        code = np.searchsorted(np.cumsum(sizes)[:-1], ndtr(normal))
+        cells = np.array(kind.categories, dtype=object)[code]
+    else:
+        cells = (ndtr(normal) < rng.uniform(0.1, 0.9)).astype(object)
+    if getattr(kind, "missing", None) == "indicator":
+        cells = cells.astype(object)
+        cells[rng.random(n) < _MISSING] = None
+    return cells
+
+
+def _number(kind: Numeric, place: Floats) -> Floats:
+    """Return numbers at places in [0, 1] between the bounds, on the scale on which they are likely spread evenly."""
+    low, high = kind.bounds
+    if kind.transform == "sqrt":
+        return np.asarray((math.sqrt(low) + place * (math.sqrt(high) - math.sqrt(low))) ** 2)
+    if kind.transform == "log1p" or skewed(kind):
+        return np.asarray(np.expm1(math.log1p(low) + place * (math.log1p(high) - math.log1p(low))))
+    return np.asarray(low + place * (high - low))
+
+
+def skewed(kind: Numeric) -> bool:
+    """Whether bounds are so far apart, above zero, that values are likely crowded near the lower one.
+
+    Examples
+    --------
+    >>> skewed(Numeric((0, 1_000_000))), skewed(Numeric((17, 90)))
+    (True, False)
+    """
+    low, high = kind.bounds
+    return low >= 0 and 1 + high >= _WIDE * (1 + low)
+
+
+def draw_array(columns: int, n: int, rng: np.random.Generator) -> Features:
+    """Draw rows of an array: numbers in [−1, 1] scaled as estimators scale them when bounds are stated.
+
+    Examples
+    --------
+    >>> draw_array(3, 100, np.random.default_rng(0)).x.shape
+    (100, 3)
+    """
+    factor = rng.normal(size=n)
+    shares = rng.uniform(*_FACTOR, size=columns) * rng.choice([-1.0, 1.0], size=columns)
+    normal = factor[:, None] * shares + rng.normal(size=(n, columns)) * np.sqrt(1 - shares**2)
+    place = expit(rng.normal(0.0, 0.8, size=columns) + rng.uniform(0.4, 1.2, size=columns) * normal)
+    bounds = Bounds((-1.0,) * columns, (1.0,) * columns)
+    recipe = Preparation(
+        bounds, resolve_feature_bound(None, bounds, columns), target=(-1.0, 1.0), intercept_weight=0, n_columns=columns
+    )
+    rows = recipe.prepare_regression(2 * place - 1, np.zeros(n))
+    return Features(np.array(rows.x), _score(rows.x, np.arange(columns), rng), "l1")
+
+
+def _score(x: NDArray[np.int32], owners: NDArray[np.intp], rng: np.random.Generator) -> Floats:
+    """Return a linear function of the rows in which a few columns of the table matter."""
+    centred = x / ONE
+    centred = centred - centred.mean(axis=0)
+    effects = rng.normal(size=centred.shape[1])
+    weights = rng.gamma(0.5, size=int(owners.max()) + 1)
+    total = np.zeros(len(x))
+    for j, weight in enumerate(weights):
+        part = centred[:, owners == j] @ effects[owners == j]
+        spread = float(part.std())
+        if spread > 0:
+            total += weight / spread * part
+    spread = float(total.std())
+    return np.asarray(total / spread if spread > 0 else rng.normal(size=len(x)))
+
+
+def _owners(encoding: Encoding) -> NDArray[np.intp]:
+    """Return which column of the table each encoded one belongs to; the constant is a column of its own."""
+    size = encoding.blocks[0][0]
+    rest = [size + j for j, (width, _) in enumerate(encoding.blocks[1:]) for _ in range(width)]
+    return np.array([*range(size), *rest], dtype=np.intp)
+
+
+def with_target(
+    features: Features, goal: Goal, labels: bool, reach: float, n: int, rng: np.random.Generator
+) -> tuple[Rows, Floats]:
+    """Draw targets of n rows: the best linear model reaches ``reach`` times what the goal, in scaled units, allows.
+
+    Each row of the features stands for n/m. Their labels are drawn one by one and counted; of their targets, which
+    scatter around the score, a pair is kept that has about the mean and the spread of as many. So nothing is easier to
+    fit than it would be with n rows.
+
+    Returns
+    -------
+    rows, counts
+        Each kind of row once, and how many rows are of it.
+    """
+    m = len(features.score)
+    many = np.full(m, n // m)
+    many[: n % m] += 1
+    if labels:
+        positive = rng.binomial(many, _chances(features.score, goal, reach, rng))
+        targets, counts = np.repeat([ONE, -ONE], m), np.concatenate([positive, many - positive])
+    else:
+        center, spread = _targets(features.score, goal, reach, rng)
+        mean, each = rng.normal(size=m) / np.sqrt(many), rng.normal(size=m) * np.sqrt(1 - 1 / many)
+        two = np.concatenate([center + spread * (mean + each), center + spread * (mean - each)])
+        targets = np.trunc(np.clip(two * ONE, -ONE, ONE))
+        counts = np.concatenate([many - many // 2, many // 2])
+    kept = counts > 0
+    x = np.concatenate([features.x, features.x])[kept]
+    return Rows(x, targets[kept].astype(np.int32), norm=features.norm), counts[kept].astype(np.float64)
+
+
+def _targets(score: Floats, goal: Goal, reach: float, rng: np.random.Generator) -> tuple[Floats, float]:
+    """Return what is expected of each row's target, and how far targets are from it."""
+    reach_of_score = float(np.quantile(np.abs(score), 0.99))
+    most = min(_SPREADS[1], 1 / reach_of_score)  # targets lie within their bounds, so what is expected of them does
+    spread = min(rng.uniform(*_SPREADS), most)
+    if isinstance(goal, R2):
+        left = reach * (1 - goal.at_least)
+    elif isinstance(goal, MeanSquaredError):
+        least = math.sqrt(1.2 * goal.at_most)  # a constant would not do
+        spread = rng.uniform(least, max(least, most))
+        left = reach * goal.at_most / spread**2
+    else:
+        left = reach * _UNEXPLAINED
+    middle = rng.uniform(-1, 1) * max(0.0, 1 - spread * reach_of_score)
+    return middle + spread * math.sqrt(1 - left) * score, spread * math.sqrt(left)
+
+
+def _chances(score: Floats, goal: Goal, reach: float, rng: np.random.Generator) -> Floats:
+    """Return each row's chance of the positive label, such that who knows the score misses just the part stated.
+
+    The rarer label has a share above what the goal allows, often not by much: always giving the other one is no way
+    to the goal.
+    """
+    by_log_loss = isinstance(goal, LogLoss)
+    allowed = goal.at_most if isinstance(goal, ErrorRate | LogLoss) else _MISTAKEN
+    least = _rarest(allowed) if by_log_loss else allowed
+    share = math.exp(rng.uniform(math.log(min(1.1 * least, 0.5)), math.log(0.5)))
+    share = share if rng.random() < 0.5 else 1 - share
+    grid = np.quantile(score, (np.arange(_GRID) + 0.5) / _GRID)  # enough to settle two numbers
+
+    def shift(noise: float) -> float:
+        return _root(lambda t: float(expit((grid - t) / noise).mean()) - share, -60.0, 60.0)
+
+    def left(noise: float) -> float:
+        odds = (grid - shift(noise)) / noise
+        p = expit(odds)
+        if by_log_loss:
+            return float(-(p * log_expit(odds) + (1 - p) * log_expit(-odds)).mean())
+        return float(np.minimum(p, 1 - p).mean())
+
+    wanted = reach * allowed
+    noise = math.exp(_root(lambda log_noise: left(math.exp(log_noise)) - wanted, math.log(0.02), math.log(30.0)))
+    return np.asarray(expit((score - shift(noise)) / noise))
+
+
+def _rarest(log_loss: float) -> float:
+    """Return the share of the rarer label at which always stating that share has this log loss."""
+    return _root(lambda q: -q * math.log(q) - (1 - q) * math.log(1 - q) - log_loss, 1e-9, 0.5)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a monotone function changes its sign, or the end nearer to it."""
+    sign = 1.0 if function(high) > function(low) else -1.0
+    for _ in range(18):  # to a few millionths of the interval
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if sign * function(middle) > 0 else (middle, high)
+    return 0.5 * (low + high)

@@ -1,0 +1,261 @@
+"""``expost.plan``: fits pay what was planned, and a plan says what it knows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from expost import (
+    R2,
+    AccuracyFirstLogisticRegression,
+    AccuracyFirstModel,
+    AccuracyFirstRidge,
+    AccuracyNotReached,
+    ErrorRate,
+    ExcessRisk,
+    LargeEpsilonWarning,
+    LogLoss,
+    MeanSquaredError,
+    RelativeExcessRisk,
+    Schema,
+    plan,
+)
+from expost.data.encode import Encoding
+from expost.data.kinds import Numeric
+from expost.datasets import make_survey
+from expost.estimators.model import cheapest_geometry
+from expost.planning.savings import ANY
+
+from .helpers import STONES, SURVEY, planned
+
+N = 5000
+
+
+def paid(goal, table, seed, **options) -> tuple[str, float]:
+    model = AccuracyFirstModel(SURVEY, goal, random_state=seed, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LargeEpsilonWarning)
+        try:
+            release = model.fit(table).release_
+        except AccuracyNotReached as refusal:
+            release = refusal.release
+    return release.status, release.epsilon
+
+
+def test_fits_pay_what_was_planned():
+    """No fit pays more than the worst case, on whatever rows; rows that can meet the goal mostly pay what is likely.
+
+    The survey is not one of the made-up tables. Its seeds are fixed, so there is no false alarm.
+    """
+    found = []
+    for price in planned(N).goals:
+        way = price.cheapest
+        for seed in range(8):
+            status, epsilon = paid(price.goal, make_survey(N, seed=seed), seed, max_epsilon=2.0)
+            assert epsilon <= way.worst_case == 2.0
+            found.append(status == "released" and way.low <= epsilon <= way.high)
+    assert np.mean(found) >= 0.75
+
+
+def test_hopeless_rows_pay_no_more_than_the_worst_case():
+    table = make_survey(N)
+    table["satisfied"] = np.random.default_rng(0).permutation(table["satisfied"])
+    status, epsilon = paid(ErrorRate(0.2), table, 0, max_epsilon=1.0)
+    assert status == "refused"
+    assert 0.5 < epsilon <= plan(SURVEY, ErrorRate(0.2), rows=N, max_epsilon=1.0, worlds=1).goals[0].cheapest.worst_case
+
+
+def test_looking_first_is_charged():
+    free, looked = (
+        plan(SURVEY, ErrorRate(0.25), rows=N, worlds=3, on_invalid=how).goals[0].cheapest for how in ("error", "clip")
+    )
+    assert looked.low - free.low == pytest.approx(80 / N)
+    assert paid(ErrorRate(0.25), make_survey(N), 0, on_invalid="clip")[1] >= looked.low
+
+
+def test_the_rows_asked_for_are_enough():
+    """At the number of rows that a wished ε is said to need, nine in ten worlds pay no more."""
+    price = planned(N).goals[1]
+    wished = price.cheapest.low  # less than most paid
+    rows = price.rows_for(wished)
+    assert rows > N
+    assert plan(SURVEY, price.goal, rows=rows, worlds=12).goals[0].cheapest.high <= wished
+
+
+def test_without_a_cap_the_estimators_default_is_the_worst_case():
+    assert planned(N, None, 3).goals[0].cheapest.worst_case == AccuracyFirstModel(SURVEY).max_epsilon
+
+
+def test_what_no_data_set_can_reach_is_said():
+    price = plan(SURVEY, ErrorRate(0.2), rows=60, max_epsilon=0.1, worlds=2).goals[0]
+    assert "Nothing was spent" in price.unreachable
+    assert price.rows_for(0.1) > 10_000
+    assert "no;" in str(plan(SURVEY, ErrorRate(0.2), rows=60, max_epsilon=0.1, worlds=2))
+
+
+def test_a_cap_that_leaves_the_constant_is_warned_about():
+    (warning,) = plan(SURVEY, ErrorRate(0.2), rows=1000, max_epsilon=0.5, worlds=2).warnings
+    assert "little more than its constant" in warning
+    assert planned(N).warnings == ()
+
+
+def test_usual_goals():
+    assert [price.goal for price in plan(STONES, rows=N, worlds=2).goals] == [R2(r) for r in (0.3, 0.5, 0.7, 0.8, 0.9)]
+
+
+def test_a_mean_squared_error_is_in_units_of_the_target():
+    loose, strict = plan(STONES, [MeanSquaredError(2e7), MeanSquaredError(2e6)], rows=N, worlds=8).goals
+    assert loose.cheapest.typical < strict.cheapest.typical
+
+
+# --- what costs most -------------------------------------------------------------------------------------------------
+
+
+def test_leaving_a_column_out_saves_its_noise():
+    """Noise is in proportion to the shape of a row, the Jacobian's part of ε to the squared length of rows."""
+    (saving,) = [s for s in planned(N).savings if (s.column, s.change) == ("heating", "leave it out")]
+    rest = {name: kind for name, kind in SURVEY.columns.items() if name != "heating"}
+    shapes = [cheapest_geometry(Encoding(s)) for s in (SURVEY, dataclasses.replace(SURVEY, columns=rest))]
+    by_noise, by_jacobian = (1 - part[1] / part[0] for part in ([s.noise * s.scale for s in shapes], [8, 7]))
+    assert by_jacobian < saving.saves < by_noise
+    assert saving.saves > by_noise - 0.06  # most of ε is noise
+    assert not saving.estimated
+
+
+def test_wide_bounds_cost():
+    savings = {(s.column, s.change): s for s in plan(STONES, R2(0.6), rows=N, worlds=10).savings}
+    halved, logarithm = savings[ANY, "halve the bounds"], savings["weight", 'transform = "log1p"']
+    assert 0.01 < halved.saves < logarithm.saves < 0.99
+    assert halved.estimated
+    assert ("cut", "list half of them, other = true") in savings
+    assert ("width", 'transform = "log1p"') not in savings
+
+
+def test_an_estimated_saving_is_seen_in_fits():
+    """Bounds sixteen times too wide for the only column: fits of the same rows pay more, as estimated."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 4000)
+    table = {"x": x, "y": np.where(x + rng.logistic(0, 0.15, 4000) > 0, "b", "a")}
+    means = []
+    for bound in (1, 16):
+        schema = Schema("y", {"x": Numeric((-bound, bound))}, classes=("a", "b"))
+        models = [AccuracyFirstModel(schema, ErrorRate(0.2), random_state=seed) for seed in range(10)]
+        means.append(np.mean([model.fit(table).release_.epsilon for model in models]))
+    assert means[0] < 0.7 * means[1]
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_certified_price_is_paid_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(3000, 4))
+    y = np.where(x[:, 0] > 0, "b", "a")
+    model = AccuracyFirstLogisticRegression(excess_risk=0.02, bounds=1.0, classes=("a", "b"), random_state=0).fit(x, y)
+    (price,) = plan(goals=ExcessRisk(0.02), rows=3000, task="classification", columns=4, worlds=3).goals
+    assert price.cheapest.known
+    assert price.cheapest.worst_case == model.release_.epsilon
+    assert [way.method for way in price.methods][-1] == "theory"
+
+
+def test_ridge_is_within_its_range():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(20_000, 4))
+    y = np.clip(0.4 * x[:, 0] + rng.normal(0, 0.2, 20_000), -1, 1)
+    way = (
+        plan(goals=ExcessRisk(0.01), rows=20_000, task="regression", columns=4, regularization=0.003).goals[0].cheapest
+    )
+    assert (way.method, way.perturbation, way.known) == ("auto", "covariance", False)
+    model = AccuracyFirstRidge(excess_risk=0.01, bounds=1.0, target_bound=1.0, regularization=0.003, random_state=0)
+    epsilon = model.fit(x, y).release_.epsilon
+    assert epsilon <= way.worst_case
+    assert way.low / 2 <= epsilon <= way.high * 2
+
+
+def test_arrays_scale_with_their_rows():
+    """Prices at 100,000 rows come from fewer; direct runs at fewer rows agree."""
+    few, many = (
+        plan(goals=ExcessRisk(0.05), rows=n, task="regression", columns=3, worlds=3).goals[0].methods
+        for n in (4000, 100_000)
+    )
+    paid_few = {(way.method, way.perturbation): way for way in few}
+    for way in many:
+        assert way.typical * 100_000 == pytest.approx(paid_few[way.method, way.perturbation].typical * 4000, rel=0.3)
+        assert way.high <= way.worst_case * 1.001
+
+
+def test_methods_that_a_cap_rules_out_are_said():
+    (price,) = plan(goals=ExcessRisk(0.005), rows=4000, task="regression", columns=5, max_epsilon=0.3, worlds=2).goals
+    assert not all(way.affordable for way in price.methods)
+    assert all(way.worst_case <= 0.3 for way in price.methods if way.affordable)
+
+
+def test_a_large_penalty_is_warned_about():
+    (warning,) = plan(goals=ExcessRisk(0.05), rows=4000, task="classification", columns=10, worlds=2).warnings
+    assert "close to its constant" in warning
+    free = plan(
+        goals=ExcessRisk(0.05), rows=4000, task="classification", columns=10, worlds=2, regularization=1e-6
+    ).warnings
+    assert free == ()
+
+
+def test_tables_and_arrays_in_one_plan():
+    prices = plan(SURVEY, [ErrorRate(0.25), RelativeExcessRisk(0.5)], rows=500, worlds=1).goals
+    assert [len(price.methods) > 1 for price in prices] == [False, True]
+
+
+# --- the object ------------------------------------------------------------------------------------------------------
+
+
+def test_json_has_everything_and_no_nan():
+    said = json.loads(planned(N).to_json())
+    assert said["data_read"] is False
+    assert Schema.from_dict(said["schema"]) == SURVEY
+    for goal in said["goals"]:
+        (way,) = goal["methods"]
+        assert way["low"] <= way["typical"] <= way["high"]
+        assert len(way["epsilons"]) == 12
+    hopeless = plan(SURVEY, ErrorRate(0.001), rows=3, worlds=2)
+    assert "NaN" not in hopeless.to_json()
+    assert "Infinity" not in hopeless.to_json()
+
+
+def test_a_plan_is_a_function_of_what_is_stated():
+    first, again = (plan(SURVEY, ErrorRate(0.2), rows=900, worlds=3) for _ in range(2))
+    assert first == again
+    assert plan(SURVEY, ErrorRate(0.2), rows=900, worlds=3, random_state=1) != first
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        first.rows = 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rows": 0}, "rows must be a positive whole number"),
+        ({"rows": 2.5}, "rows must be"),
+        ({"rows": 9, "goals": [0.2]}, "goals must be ErrorRate"),
+        ({"rows": 9, "goals": R2(0.5)}, "R2 is for regression"),
+        ({"rows": 9, "task": "regression"}, "a schema says both"),
+        ({"rows": 9, "schema": None}, "state a schema, or task and columns"),
+        ({"rows": 9, "schema": None, "task": "regression", "columns": 3}, "state a goal"),
+        ({"rows": 9, "schema": None, "task": "regression", "columns": 3, "goals": R2(0.5)}, "tables with a schema"),
+        ({"rows": 9, "failure_probability": 2}, "failure_probability"),
+        ({"rows": 9, "max_epsilon": -1}, "max_epsilon"),
+        ({"rows": 9, "on_invalid": "guess"}, "on_invalid"),
+        ({"rows": 9, "schema": STONES, "goals": MeanSquaredError(1e9)}, "whatever the rows"),
+        ({"rows": 9, "schema": "no.toml"}, "expost init"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        plan(**{"schema": SURVEY, "worlds": 1, **arguments})
+
+
+def test_log_losses_have_prices():
+    price = plan(SURVEY, LogLoss(0.55), rows=N, worlds=4).goals[0].cheapest
+    assert 0 < price.low <= price.high < math.inf

@@ -1,0 +1,110 @@
+"""Searches of made-up rows: few rows stand for many, and one run prices every cap."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from expost.data.rows import Rows
+from expost.mechanisms.objective import ObjectiveGenerator
+from expost.noise import SeededSource
+from expost.planning.simulation import TableWorlds
+from expost.privacy.account import Account
+from expost.search.run import settle
+from expost.stopping.noisy_value import ValueTest
+
+from .helpers import GOALS, STONES, SURVEY, request_of, worlds_of
+
+TASKS = ["classification", "regression"]
+
+
+def schema_of(task):
+    return SURVEY if task == "classification" else STONES
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_counted_rows_cost_what_so_many_rows_do(task):
+    """The same rows written out one by one, through the door that a fit uses, are released at the same price."""
+    worlds = worlds_of(task, 6000)
+    request = request_of(schema_of(task), GOALS[task], 6000)
+    paid = worlds.search(request)
+    plan = settle(request)
+    for k in (0, 9):
+        rows, counts = worlds.rows(k, request.goal)
+        many = Rows(
+            np.repeat(rows.x, counts.astype(int), axis=0), np.repeat(rows.y, counts.astype(int)), norm=rows.norm
+        )
+        assert many.n == 6000
+        account = Account("auto", plan.worst_case, secure=False)
+        release = plan.search(request.mechanism.on(many, request.problem), account, SeededSource([0, k, 2]))
+        assert release.epsilon == pytest.approx(paid[k].epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_one_run_prices_every_cap(task):
+    """Whoever pays at most the cap without one pays the same with one; the others pay no more than the cap."""
+    n, schema, goal = 6000, schema_of(task), GOALS[task]
+    worlds = worlds_of(task, n)
+    free = [outcome.epsilon for outcome in worlds.search(request_of(schema, goal, n))]
+    cap = sorted(free)[len(free) // 2] * 1.001
+    capped = [outcome.epsilon for outcome in worlds.search(request_of(schema, goal, n, cap))]
+    within = [paid <= cap for paid in free]
+    assert 0 < sum(within) < len(free) or len(set(free)) == 1
+    for paid, limited in zip(free, capped, strict=True):
+        assert limited == paid if paid <= cap else limited <= cap or math.isinf(limited)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_level_is_the_same_for_every_number_of_rows(task):
+    """Noise on a mean gradient, λ and the margin of a test depend on the level alone; ε·n hardly depends on n."""
+    few, many = (settle(request_of(schema_of(task), GOALS[task], n)) for n in (4000, 400_000))
+    for times in (1, 2, 8):
+        x = times * few.start
+        one, other = few.shot(x), many.shot(x)
+        assert other.typical == pytest.approx(one.typical, rel=1e-9)
+        assert other.lam == one.lam
+        assert other.epsilon * other.n == pytest.approx(one.epsilon * one.n, rel=0.05 * times)
+        assert other.epsilon * other.n > one.epsilon * one.n  # what is scaled from few rows errs by a little, this way
+        part = few.settings.test_part
+        margins = [
+            ValueTest.of(few.goal.shortfall_sensitivity(shot.n), 0.0, part * shot.epsilon).margin(0.04, 0.0)
+            for shot in (one, other)
+        ]
+        assert margins[0] == pytest.approx(margins[1], rel=0.05 * times)
+
+
+def spread(task: str, times: int) -> np.ndarray:
+    """Return log(ε·n), for five worlds and many draws of noise, with each row so many times."""
+    worlds, n = worlds_of(task, 4000), 4000 * times
+    request = request_of(schema_of(task), GOALS[task], n)
+    plan, paid = settle(request), []
+    for k in range(0, 10, 2):
+        rows, counts = worlds.rows(k, request.goal)
+        generator = ObjectiveGenerator(request.mechanism, rows, request.problem, counts * times)
+        for seed in range(16):
+            release = plan.search(
+                generator, Account("auto", plan.worst_case, secure=False), SeededSource([seed, times])
+            )
+            paid.append(release.epsilon * n)
+    return np.log(paid)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_epsilon_times_rows_is_nearly_constant(task):
+    """The same rows a hundred times: within four standard errors, and no other power of n would be."""
+    few, many = spread(task, 1), spread(task, 100)
+    error = math.hypot(few.std(), many.std()) / math.sqrt(few.size)
+    assert abs(many.mean() - few.mean()) < 4 * error + 0.08
+    assert math.log(100) / 2 > 4 * error + 0.08  # ε·√n, say
+
+
+def test_worlds_are_a_function_of_the_seed():
+    first, again = (TableWorlds.of(worlds_of("classification", 500).encoding, 500, 2, 5) for _ in range(2))
+    other = TableWorlds.of(first.encoding, 500, 2, 6)
+    assert all((a.x == b.x).all() for a, b in zip(first.features, again.features, strict=True))
+    assert (first.features[0].x != other.features[0].x).any()
+    request = request_of(SURVEY, GOALS["classification"], 500)
+    assert first.search(request) == again.search(request)
+    assert isinstance(first.generator(0, request), ObjectiveGenerator)

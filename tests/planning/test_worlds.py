@@ -1,0 +1,89 @@
+"""Made-up rows: they follow the schema, and the best linear model reaches what was stated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from expost import R2, ErrorRate, LogLoss, MeanSquaredError
+from expost.data.encode import Encoding
+from expost.data.fixed_point import ONE
+from expost.estimators.model import cheapest_geometry
+from expost.mechanisms.objective import _of_shape
+from expost.planning.worlds import draw_array, draw_features, with_target
+
+from .helpers import STONES, SURVEY
+
+N = 40_000
+
+
+@pytest.mark.parametrize("schema", [SURVEY, STONES], ids=["labels", "numbers"])
+@pytest.mark.parametrize("n", [1, 7, 900])
+def test_rows_follow_the_schema(schema, n):
+    encoding = Encoding(schema)
+    labels = schema.classes is not None
+    features = draw_features(encoding, n, np.random.default_rng(1))
+    rows, counts = with_target(
+        features, ErrorRate(0.2) if labels else R2(0.5), labels, 0.5, 3 * n + 1, np.random.default_rng(2)
+    )
+    assert counts.sum() == 3 * n + 1
+    assert (counts > 0).all()
+    assert _of_shape(rows, cheapest_geometry(encoding))
+    assert features.x.std(axis=0)[1:].max() > 0 or n == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("reach", [0.5, 0.9])
+def test_the_best_model_reaches_what_was_stated(seed, reach):
+    """Best errors are about the part stated of what the goal allows; a constant does worse than the goal."""
+    rng = np.random.default_rng(seed)
+    features = draw_features(Encoding(SURVEY), 1500, rng)
+    rows, counts = with_target(features, ErrorRate(0.2), True, reach, N, rng)
+    x, y = rows.x / ONE * Encoding(SURVEY).scale, rows.y > 0
+    model = LogisticRegression(C=1e4, max_iter=3000).fit(x, y, sample_weight=counts)
+    wrong = float(counts[model.predict(x) != y].sum()) / N
+    assert wrong == pytest.approx(reach * 0.2, abs=0.012)  # a standard deviation is 0.002, the loss is another one
+    assert min(counts[y].sum(), counts[~y].sum()) / N > 0.205
+
+    rows, counts = with_target(features, LogLoss(0.5), True, reach, N, rng)
+    model = LogisticRegression(C=1e4, max_iter=3000).fit(x := rows.x / ONE * 3, rows.y > 0, sample_weight=counts)
+    chance = np.where(rows.y > 0, *model.predict_proba(x).T[::-1])
+    assert float(-(counts * np.log(chance)).sum() / N) == pytest.approx(reach * 0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_model_explains_what_was_stated(seed):
+    rng = np.random.default_rng(seed)
+    features = draw_features(Encoding(STONES), 1500, rng)
+    for goal, allowed in ((R2(0.6), 0.4), (MeanSquaredError(0.05), None)):
+        rows, counts = with_target(features, goal, False, 0.5, N, rng)
+        x, y, root = rows.x / ONE, rows.y / ONE, np.sqrt(counts)
+        best = np.linalg.lstsq(x * root[:, None], y * root, rcond=None)[0]
+        left = float((counts * (y - x @ best) ** 2).sum() / N)
+        spread = float((counts * (y - (counts * y).sum() / N) ** 2).sum() / N)
+        # targets beyond the bounds are moved to them, which takes a little off
+        assert (left / spread / allowed if allowed else left / goal.at_most) == pytest.approx(0.5, abs=0.12)
+        assert allowed or spread > goal.at_most
+
+
+def test_repeated_rows_are_no_easier_to_fit():
+    """As many rows as there are features, or eight of each: noise is fitted as n rows allow, not as few kinds would."""
+    rng = np.random.default_rng(0)
+    fits = []
+    for m in (4000, 500):
+        features = draw_features(Encoding(STONES), m, np.random.default_rng(3))
+        rows, counts = with_target(features, R2(0.5), False, 1.0, 4000, rng)
+        x, y, root = rows.x / ONE, rows.y / ONE, np.sqrt(counts)
+        fits.append(float((counts * (y - x @ np.linalg.lstsq(x * root[:, None], y * root, rcond=None)[0]) ** 2).mean()))
+    assert len(set(fits)) == 2
+    noise = with_target(draw_features(Encoding(STONES), 9, rng), R2(0.5), False, 1.0, 9, rng)
+    assert noise[1].tolist() == [1.0] * 9
+
+
+def test_arrays_are_in_the_ball():
+    features = draw_array(7, 300, np.random.default_rng(0))
+    rows, counts = with_target(features, ErrorRate(0.3), True, 0.5, 300, np.random.default_rng(1))
+    assert rows.norm == "l1"
+    assert counts.tolist() == [1.0] * 300
+    assert set(np.abs(rows.y)) == {ONE}
