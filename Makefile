@@ -4,13 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint audit bench clean
+.PHONY: demo test test-browser lint audit bench clean
 
 demo: $(READY)
 	@$(BIN)/expost demo
 
 test: $(READY) lint
 	@$(BIN)/python -m pytest -n 2
+
+# The page in a real browser: the Chromium or Chrome of this machine, or one that is downloaded.
+test-browser: $(READY)
+	@$(BIN)/pip install -q -e ".[browser]"
+	@PLAYWRIGHT_BROWSERS_PATH=$(CURDIR)/$(VENV)/browsers EXPOST_CHROMIUM="$$(PLAYWRIGHT_BROWSERS_PATH=$(CURDIR)/$(VENV)/browsers $(BIN)/python tools/chromium.py)" \
+		$(BIN)/python -m pytest -m browser --override-ini "addopts=-q --strict-markers --strict-config" tests/exploring
 
 lint: $(READY)
 	@$(BIN)/ruff check .

@@ -19,6 +19,7 @@ COMMANDS = {
     "init": ("expost.cli.init", "draft a schema for a file, with blanks to fill in"),
     "check": ("expost.cli.check", "count how a file fits its schema (for the curator alone)"),
     "plan": ("expost.cli.plan", "say what a goal would cost, without reading data"),
+    "explore": ("expost.cli.explore", "write a page to explore prices on, and open it"),
     "fit": ("expost.cli.fit", "fit a model to a CSV or Parquet file"),
     "predict": ("expost.cli.predict", "predict the rows of a file with a released model"),
     "export": ("expost.cli.export", "write a released model as one of scikit-learn"),

@@ -128,7 +128,7 @@ class _Quadratic:
 
     def __init__(self, worlds: TableWorlds, k: int, request: Request, plan: ChainPlan, level: float) -> None:
         objective = worlds.generator(k, request).rows.objective
-        self._theta = _minimiser(objective, plan.shot(level).lam * _REFERENCE)
+        self._theta = minimiser(objective, plan.shot(level).lam * _REFERENCE)
         self._curvature = objective.curvature_at(objective.predictions(self._theta))
         self._plan, self._level = plan, level
 
@@ -159,7 +159,7 @@ class _Quadratic:
         return 0.5 * spread + 0.5 * shot.lam**2 * float(pulled @ curved @ pulled)
 
 
-def _minimiser(objective: Objective, lam: float) -> Floats:
+def minimiser(objective: Objective, lam: float) -> Floats:
     """Return about where the mean loss is smallest: advice needs no certificate."""
     theta, gradient = np.zeros(objective.p), objective.mean_gradient(np.zeros(len(objective.y)))
     for _ in range(_NEWTON):

@@ -59,12 +59,15 @@ class TableWorlds:
         Rows of each world, without their targets.
     seed
         Of targets and noise.
+    reach
+        What the best model misses in the first and in the last world, as a part of what the goal allows.
     """
 
     encoding: Encoding
     n: int
     features: Sequence[Features]
     seed: int
+    reach: tuple[float, float] = REACH
 
     @classmethod
     def of(cls, encoding: Encoding, n: int, worlds: int, seed: int) -> TableWorlds:
@@ -81,8 +84,8 @@ class TableWorlds:
 
     def rows(self, k: int, goal: Goal) -> tuple[Rows, Floats]:
         """Return world k with targets, and how many rows each of its rows stands for."""
-        # goals are nearly out of reach in the last worlds
-        reach = REACH[0] + (REACH[1] - REACH[0]) * (k + 0.5) / len(self.features)
+        first, last = self.reach  # goals are nearly out of reach in the last worlds
+        reach = first + (last - first) * (k + 0.5) / len(self.features)
         labels = self.encoding.schema.task == "classification"
         return with_target(self.features[k], goal, labels, reach, self.n, np.random.default_rng([self.seed, k, 1]))
 

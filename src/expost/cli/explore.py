@@ -1,0 +1,145 @@
+"""``expost explore``: a local page on which prices can be moved about."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from expost.cli.command import WRONG
+from expost.cli.options import print_text
+from expost.cli.plan import whole
+from expost.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from expost.data.schema import Schema
+    from expost.privacy.release import Release
+
+DESCRIPTION = (
+    "Write a page that shows what goals would cost, with sliders for rows, goal, γ and budget, and open it. It is one "
+    "file, works without a network and sends nothing; no data are read. Without a schema it is that of the release, or "
+    "a generated survey's. Example: expost explore survey.toml --rows 20000. Exit status: 0 written or served, 2 an "
+    "error."
+)
+DEFAULT = Path("explore.html")
+
+
+def add_arguments(explore: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    explore.add_argument("schema", type=Path, nargs="?", metavar="SCHEMA", help="a TOML file; expost init drafts one")
+    explore.add_argument("--release", type=Path, metavar="FILE", help="a release (JSON) to place among the prices")
+    explore.add_argument("--rows", type=whole, metavar="N", help="where the page starts (default: 20,000)")
+    kinds = ("error-rate", "log-loss", "r2", "mean-squared-error")
+    explore.add_argument("--goal", choices=kinds, help="which goal (default: the release's, or error-rate or r2)")
+    explore.add_argument("--max-epsilon", type=float, default=1.0, metavar="E", help="where the budget starts")
+    explore.add_argument("--worlds", type=whole, default=24, metavar="K", help="made-up tables (default: 24)")
+    explore.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
+    out = explore.add_argument_group("output")
+    out.add_argument("--output", type=Path, metavar="FILE", help=f"where to write the page (default: {DEFAULT})")
+    out.add_argument("--force", action="store_true", help="overwrite the file")
+    out.add_argument("--no-open", action="store_true", help="do not open a browser")
+    out.add_argument("--serve", action="store_true", help="serve the page on this machine only, instead of a file")
+    out.add_argument("--port", type=int, default=0, metavar="P", help="of --serve (default: any that is free)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compute the page and write or serve it; returns the exit status."""
+    try:
+        place = None if options.serve else _place(options)
+        release, schema = _read(options)
+        from expost.exploring import explorer_data, page
+
+        with Progress() as progress:
+            progress.stage("searching made-up tables")
+            data = explorer_data(
+                schema,
+                kind=options.goal,
+                rows=options.rows,
+                release=release,
+                max_epsilon=options.max_epsilon,
+                schema_file=str(options.schema or "schema.toml"),
+                worlds=options.worlds,
+                random_state=options.seed,
+            )
+        text = page(data)
+        if place is None:
+            return _serve(text, options)
+        _write(place, text)
+    except (ValueError, TypeError, OSError) as error:
+        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
+        return WRONG
+    print_text(f"{place} is written: one page, for any browser, that needs no network")
+    if not options.no_open:
+        import webbrowser
+
+        webbrowser.open(place.absolute().as_uri())
+    return 0
+
+
+def _place(options: argparse.Namespace) -> Path:
+    """Return where the page goes; complain before anything is computed."""
+    place: Path = options.output or DEFAULT
+    if not place.absolute().parent.is_dir():
+        raise ValueError(f"the folder of {place} does not exist")
+    if place.is_dir():
+        raise ValueError(f"{place} is a folder; --output must name a file")
+    if place.exists() and not options.force:
+        raise ValueError(f"{place} exists; pass --force to overwrite it, or --output for another file")
+    return place
+
+
+def _read(options: argparse.Namespace) -> tuple[Release | None, Schema]:
+    from expost.data.schema import Schema
+    from expost.datasets.survey import SURVEY_SCHEMA
+    from expost.privacy.release import Release
+
+    release = None
+    if options.release is not None:
+        try:
+            release = Release.from_json(options.release.read_text(encoding="utf-8"))
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{options.release} is no release: expost fit --output writes one") from None
+    if options.schema is not None:
+        return release, Schema.from_toml(options.schema)
+    if release is None:
+        return None, Schema.from_dict(SURVEY_SCHEMA)
+    if "schema" not in release.preparation:
+        raise ValueError("the release is not of a table with a schema: it has no place on this page")
+    return release, Schema.from_dict(release.preparation["schema"])
+
+
+def _write(path: Path, text: str) -> None:
+    """Write the page completely or not at all."""
+    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _serve(text: str, options: argparse.Namespace) -> int:
+    """Serve the page to this machine until interrupted."""
+    from expost.exploring.server import server_of
+
+    with server_of(text, options.port) as server:
+        address = f"http://127.0.0.1:{server.server_address[1]}/"
+        print_text(f"serving {address} to this machine only; Ctrl+C ends it")
+        sys.stdout.flush()
+        if not options.no_open:
+            import webbrowser
+
+            webbrowser.open(address)
+        try:
+            server.serve_forever(poll_interval=0.2)
+        except KeyboardInterrupt:
+            print("expost: ended", file=sys.stderr)
+    return 0

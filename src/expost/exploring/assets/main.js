@@ -1,0 +1,110 @@
+// Controls, the answer in words, the command to copy, and light and dark.
+(() => {
+  const by = (id) => document.getElementById(id);
+  const goals = DATA.goal.values;
+  const ends = { rows: [200, 1e7], budget: [0.01, 10], gamma: [0.02, 0.3] };
+  const state = { ...DATA.start };
+
+  // Sliders of numbers that go over orders of magnitude move in their logarithm.
+  const toPlace = (name, value) => {
+    const [low, high] = ends[name].map(Math.log);
+    return Math.round(((Math.log(value) - low) / (high - low)) * 1000);
+  };
+  const fromPlace = (name, place) => {
+    const [low, high] = ends[name].map(Math.log);
+    const exact = Math.exp(low + (high - low) * (place / 1000));
+    return Number(exact.toPrecision(name === "rows" ? 3 : 2));
+  };
+
+  function set(id, text) {
+    by(`${id}-value`).textContent = text;
+    by(id).setAttribute("aria-valuetext", text);
+  }
+
+  function prepare() {
+    const kind = DATA.classes ? `${DATA.classes[0]} or ${DATA.classes[1]}` : "a number";
+    by("about").textContent = `${DATA.target} (${kind}) from ${DATA.columns} columns; no data were read`;
+    by("goal-label").textContent = `Goal: ${DATA.goal.name} ${DATA.goal.atLeast ? "at least" : "at most"}`;
+    const [low, high] = [Math.min(...goals), Math.max(...goals)];
+    Object.assign(by("goal"), { min: low, max: high, step: (high - low) / 140 });
+    by("goal").value = state.goal;
+    for (const name of Object.keys(ends)) by(name).value = toPlace(name, state[name]);
+    if (DATA.release) {
+      const r = DATA.release;
+      by("release-key").hidden = false;
+      by("release-words").textContent =
+        `the release: ${Words.goal(r.value)}, ${r.status}, ε ${Words.number(r.epsilon)} paid for ${Words.count(r.rows)} rows`;
+    }
+  }
+
+  function read(name) {
+    if (name === "goal") state.goal = Number(Number(by("goal").value).toPrecision(3));
+    else state[name] = fromPlace(name, Number(by(name).value));
+  }
+
+  function answer() {
+    const p = Model.price(state.goal, state.rows, state.gamma);
+    const share = Math.round(100 * Model.share(state.goal, state.rows, state.gamma, state.budget));
+    const node = by("answer");
+    const strong = document.createElement("strong");
+    strong.textContent = `likely ε ${Words.range(p.low, p.high)}`;
+    node.replaceChildren(`${Words.goal(state.goal)} for ${Words.count(state.rows)} rows: `, strong);
+    const rows = Model.rowsFor(state.goal, state.gamma, state.budget);
+    const more = Number.isFinite(rows) && rows > state.rows ? ` About ${Words.count(Number(rows.toPrecision(2)))} rows would do.` : "";
+    const fits = share >= 90 ? "nearly all made-up tables stay within it" : `${share} % of made-up tables stay within it`;
+    node.append(`. Never above ${Words.number(state.budget)}, the budget: ${fits}.${share >= 90 ? "" : more}`);
+  }
+
+  function command() {
+    const quoted = /^[\w./-]+$/.test(DATA.schemaFile) ? DATA.schemaFile : `'${DATA.schemaFile.replaceAll("'", "'\\''")}'`;
+    const gamma = state.gamma === 0.1 ? "" : ` --failure-probability ${state.gamma}`;
+    by("command").value =
+      `expost fit DATA.csv --schema ${quoted} ${DATA.goal.flag} ${state.goal}${gamma} --max-epsilon ${state.budget}`;
+  }
+
+  function update() {
+    set("goal", Words.goal(state.goal));
+    by("goal-value").textContent = `${DATA.goal.atLeast ? "≥" : "≤"} ${state.goal}`;
+    set("rows", Words.count(state.rows));
+    set("budget", Words.number(state.budget));
+    set("gamma", Words.number(state.gamma));
+    Chart.draw(state);
+    answer();
+    command();
+    Watch.show(state.goal, state.rows);
+  }
+
+  function theme() {
+    const chosen = document.documentElement.dataset.theme;
+    const dark = chosen ? chosen === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
+    by("theme").setAttribute("aria-pressed", String(dark));
+    return dark;
+  }
+
+  by("theme").addEventListener("click", () => {
+    document.documentElement.dataset.theme = theme() ? "light" : "dark";
+    theme();
+  });
+  by("copy").addEventListener("click", async () => {
+    by("command").select();
+    let done = true;
+    try {
+      await navigator.clipboard.writeText(by("command").value);
+    } catch {
+      done = document.execCommand("copy"); // a page from a disk may not use the newer way
+    }
+    by("copied").textContent = done ? "Copied." : "Press Ctrl+C to copy.";
+  });
+  for (const name of ["goal", "rows", "budget", "gamma"]) {
+    by(name).addEventListener("input", () => {
+      read(name);
+      by("copied").textContent = "";
+      update();
+    });
+  }
+  by("controls").addEventListener("submit", (event) => event.preventDefault());
+  prepare();
+  Chart.bars();
+  theme();
+  update();
+})();
