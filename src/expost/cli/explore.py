@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expost.cli.command import WRONG
 from expost.cli.options import print_text
+from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.plan import whole
 from expost.cli.progress import Progress
 
@@ -38,8 +37,7 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
     explore.add_argument("--worlds", type=whole, default=24, metavar="K", help="made-up tables (default: 24)")
     explore.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
     out = explore.add_argument_group("output")
-    out.add_argument("--output", type=Path, metavar="FILE", help=f"where to write the page (default: {DEFAULT})")
-    out.add_argument("--force", action="store_true", help="overwrite the file")
+    add_output(out, f"where to write the page (default: {DEFAULT})")
     out.add_argument("--no-open", action="store_true", help="do not open a browser")
     out.add_argument("--serve", action="store_true", help="serve the page on this machine only, instead of a file")
     out.add_argument("--port", type=int, default=0, metavar="P", help="of --serve (default: any that is free)")
@@ -48,7 +46,9 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compute the page and write or serve it; returns the exit status."""
     try:
-        place = None if options.serve else _place(options)
+        place: Path = options.output or DEFAULT
+        if not options.serve:
+            check_output(place, force=options.force, inputs=(options.schema, options.release))
         release, schema = _read(options)
         from expost.exploring import explorer_data, page
 
@@ -65,9 +65,9 @@ def run(options: argparse.Namespace) -> int:
                 random_state=options.seed,
             )
         text = page(data)
-        if place is None:
+        if options.serve:
             return _serve(text, options)
-        _write(place, text)
+        write_whole(place, text, force=options.force)
     except (ValueError, TypeError, OSError) as error:
         print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
         return WRONG
@@ -77,18 +77,6 @@ def run(options: argparse.Namespace) -> int:
 
         webbrowser.open(place.absolute().as_uri())
     return 0
-
-
-def _place(options: argparse.Namespace) -> Path:
-    """Return where the page goes; complain before anything is computed."""
-    place: Path = options.output or DEFAULT
-    if not place.absolute().parent.is_dir():
-        raise ValueError(f"the folder of {place} does not exist")
-    if place.is_dir():
-        raise ValueError(f"{place} is a folder; --output must name a file")
-    if place.exists() and not options.force:
-        raise ValueError(f"{place} exists; pass --force to overwrite it, or --output for another file")
-    return place
 
 
 def _read(options: argparse.Namespace) -> tuple[Release | None, Schema]:
@@ -109,21 +97,6 @@ def _read(options: argparse.Namespace) -> tuple[Release | None, Schema]:
     if "schema" not in release.preparation:
         raise ValueError("the release is not of a table with a schema: it has no place on this page")
     return release, Schema.from_dict(release.preparation["schema"])
-
-
-def _write(path: Path, text: str) -> None:
-    """Write the page completely or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _serve(text: str, options: argparse.Namespace) -> int:

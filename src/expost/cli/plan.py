@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.cli.command import WRONG
 from expost.cli.options import print_text
+from expost.cli.output import check_output, write_whole
 from expost.cli.progress import Progress
 from expost.goals import GOALS, Goal
 
@@ -50,7 +51,7 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
     out = plan.add_argument_group("output")
     out.add_argument("--json", action="store_true", help="print the plan as JSON")
     out.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, to a .png, .svg or .pdf file")
-    out.add_argument("--force", action="store_true", help="overwrite the file of --plot")
+    out.add_argument("--force", action="store_true", help="write over the file of --plot if it is there already")
     out.add_argument("--worlds", type=whole, default=30, metavar="K", help="made-up tables (default: 30)")
     out.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
 
@@ -91,10 +92,10 @@ def run(options: argparse.Namespace) -> int:
     print_text(prices.to_json() if options.json else "\n".join([str(prices), *_next(prices, options)]))
     if options.plot is None:
         return 0
-    from expost.planning.figure import draw
+    from expost.planning.figure import picture
 
     try:
-        draw(prices, options.plot)
+        write_whole(options.plot, picture(prices, options.plot.suffix.lower()), force=options.force)
     except OSError as error:
         print(f"expost: {options.plot} could not be written ({error})", file=sys.stderr)
         return NOT_WRITTEN
@@ -123,10 +124,7 @@ def _check_plot(path: Path | None, force: bool) -> None:
 
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"--plot {path}: state a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file")
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"the folder of {path} does not exist")
-    if path.exists() and not force:
-        raise ValueError(f"{path} exists; pass --force to overwrite it")
+    check_output(path, force=force, option="--plot")
     if find_spec("matplotlib") is None:
         raise ValueError("--plot needs matplotlib: pip install 'expost[plot]'")
 

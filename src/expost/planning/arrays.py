@@ -14,6 +14,7 @@ import numpy as np
 
 from expost.data.fixed_point import ONE
 from expost.data.rows import Rows
+from expost.erm.geometry import l1_ball
 from expost.erm.losses import LogisticLoss, SquaredLoss
 from expost.erm.problem import Problem
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
@@ -75,9 +76,9 @@ def _ways(problem: Problem, goal: Goal) -> Iterator[tuple[str, Mechanism]]:
     seen = set()
     for method in goal.methods:
         for name in (None, *MECHANISMS):
-            cheapest = method == "auto" and isinstance(goal, ExcessRisk)
+            chosen_for = method == "auto" and isinstance(goal, ExcessRisk)
             try:
-                mechanism = mechanism_for(name, problem, excess_risk=cheapest)
+                mechanism = mechanism_for(name, problem, shape=l1_ball(problem.p) if chosen_for else None)
                 mechanism.require(problem)
             except ValueError:
                 continue  # one that is for another loss

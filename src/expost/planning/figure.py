@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import math
-from pathlib import Path
 from typing import Any
 
 from expost.planning.result import MethodPrice, PricePlan
@@ -13,19 +13,18 @@ SUFFIXES = (".png", ".svg", ".pdf")
 _BAND, _DOT, _CAP = "#9ecae1", "#08519c", "#a63603"
 
 
-def draw(plan: PricePlan, path: str | Path) -> None:
-    """Draw a plan to a .png, .svg or .pdf file.
+def picture(plan: PricePlan, suffix: str) -> bytes:
+    """Return a plan as a .png, .svg or .pdf file.
 
     Raises
     ------
     ValueError
-        The file's name ends otherwise.
+        The suffix is another.
     ImportError
         matplotlib is not installed.
     """
-    suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(f"{path}: a plot is a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file")
+        raise ValueError(f"a plot is a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file, not {suffix}")
     from matplotlib.figure import Figure
 
     entries = _entries(plan)
@@ -49,7 +48,9 @@ def draw(plan: PricePlan, path: str | Path) -> None:
     axes.set_title(f"What it would cost: {what}, {plan.rows:,} rows", loc="left", pad=18)
     axes.grid(axis="x", which="major", alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150, metadata={"Date": None} if suffix == ".svg" else None)
+    content = io.BytesIO()
+    figure.savefig(content, format=suffix[1:], dpi=150, metadata={"Date": None} if suffix == ".svg" else None)
+    return content.getvalue()
 
 
 def _entries(plan: PricePlan) -> list[tuple[str, MethodPrice]]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ class ChainPlan:
         lam = 1.0 / (x * self.settings.reach * self.geometry.scale)
         return Shot(loss, self.geometry, self.n, noise, lam, center_norm)
 
-    @property
+    @cached_property
     def start(self) -> float:
         """x of the first level, or the largest that the budget allows."""
         return min(self.settings.start * self.geometry.scale, self._affordable(self.budget, 0.0))
