@@ -181,6 +181,11 @@ def test_empty_states_say_so():
     assert "Nothing was spent" in words(report(Release(status="refused", method="auto", epsilon_worst_case=1.0)))
 
 
+def test_a_release_that_continues_another_adds_the_difference():
+    release = released(LABELS, continues="a1f", epsilon_increment=0.125)
+    assert "with this one, 0.125 more than before, beside release a1f" in words(report(release))
+
+
 def test_the_formula_is_the_model():
     schema = {"target": "kwh", "target_bounds": [0, 100], "columns": {"area": {"bounds": [0, 50]}}}
     release = released(Schema.from_dict(schema))

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from scipy.special import gammaincinv
 
 from expost.privacy.scoring import BoundsScorer, SchemaScorer, Scorer
+from expost.privacy.words import unit_of
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
@@ -89,6 +90,8 @@ def _on_parameters(release: Release) -> Interval | None:
     sensitivity = release.parameters.get("noise_sensitivity")
     if sensitivity is None or release.perturbation != "output" or release.method == "doubling":
         return None
+    if release.continues is not None or unit_of(release) != "row":
+        return None  # a level chosen after others were seen; a loss that is charged for several rows
     theta = np.asarray(release.hypothesis, dtype=np.float64)
     radius = release.parameters.get("radius")
     if radius is None or np.linalg.norm(theta) > 0.999 * radius:

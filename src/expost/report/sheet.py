@@ -168,9 +168,12 @@ def _outside(release: Release) -> list[str]:
 
 def _data_set(release: Release, budget: BudgetLine | None) -> list[str]:
     if budget is None:
+        new = f"{text(up(release.epsilon_increment))} more than before"
+        if release.continues is not None:
+            new += f", beside release {text(release.continues)}, which it continues"
         return [
-            "<p>No book of the data set was given. What several releases about the same rows cost adds up: with this "
-            f"one, {text(up(release.epsilon))} more than before.</p>"
+            f"<p>No book of the data set was given. What several releases about the same rows cost adds up: with this "
+            f"one, {new}.</p>"
         ]
     entry = "" if budget.entry is None else f" Entry {text(budget.entry)}."
     held = "" if not budget.held else f" {text(up(budget.held))} of it is held for searches that have not ended."
