@@ -1,12 +1,15 @@
-# Two commands do everything from a fresh clone: `make demo` and `make test`. Each sets itself up.
+# Two commands do everything from a fresh clone: `make demo` and `make test`. Each sets itself up, and no more than it
+# needs: the demonstration what the package itself needs, the tests the tools of development as well.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --no-input
 
 .PHONY: demo test test-browser lint audit bench clean
 
-demo: $(READY)
+demo: $(INSTALLED)
 	@$(BIN)/expost demo
 
 test: $(READY) lint
@@ -27,15 +30,25 @@ audit: $(READY)
 	@$(BIN)/python -m pytest -n 2 -m slow --override-ini "addopts=-q --strict-markers --strict-config" tests
 
 bench: $(READY)
-	@$(BIN)/pip install -q -e ".[bench]"
+	@$(PIP) -q -e ".[bench]"
 	@$(BIN)/python benchmarks/sampler.py
 	@$(BIN)/python benchmarks/methods.py
 
-$(READY): pyproject.toml
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e ".[dev]"
+	@echo "Making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+# Byte code is compiled when a module is first used: the demonstration uses a small part of what is installed.
+$(INSTALLED): pyproject.toml | $(BIN)/python
+	@echo "Installing expost and what it needs into $(VENV) (once, about 110 MB to download)"
+	@$(PIP) --no-compile -e .
 	@touch $@
+
+$(READY): pyproject.toml | $(BIN)/python
+	@echo "Installing expost and the tools of development into $(VENV) (once, about 300 MB to download)"
+	@$(PIP) -e ".[dev]"
+	@touch $@ $(INSTALLED)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
