@@ -84,7 +84,9 @@ def test_counts_without_quoting(tmp_path, capsys):
     assert numbers(said.out, "age") == [3, 0, 1, 1, 0]
     assert numbers(said.out, "town") == [3, 1, 0, 0, 1]
     assert numbers(said.out, "y") == [3, 1, 0, 0, 0]
-    assert 'Refused with on_invalid="error": cells that are not numbers in column(s) age (1)' in said.out
+    assert (
+        "Refused by expost fit without --on-invalid clip: cells that are not numbers in column(s) age (1)" in said.out
+    )
     assert "The table fits" not in said.out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import numpy as np
@@ -22,16 +23,16 @@ WRONG = {
         "there are no column.*height",
     ),
     "no target risk": ([*REGRESSION], "--excess-risk is required"),
-    "zero excess risk": ([*REGRESSION, "--excess-risk", "0"], "excess_risk must be a positive"),
-    "negative excess risk": ([*REGRESSION, "--excess-risk", "-1e-3"], "excess_risk must be a positive"),
+    "zero excess risk": ([*REGRESSION, "--excess-risk", "0"], "--excess-risk must be a positive"),
+    "negative excess risk": ([*REGRESSION, "--excess-risk", "-1e-3"], "--excess-risk must be a positive"),
     "not a number": ([*REGRESSION, "--excess-risk", "small"], "--excess-risk: invalid float value: 'small'"),
     "unknown task": (["--target", "spend", "--task", "guess", *QUICK], "--task: invalid choice: 'guess'"),
     "unknown method": ([*REGRESSION, *QUICK, "--method", "guess"], "--method: invalid choice"),
     "unknown option": ([*REGRESSION, *QUICK, "--epsilon", "1"], "unrecognized arguments: --epsilon"),
     "abbreviated option": ([*REGRESSION, "--excess", "1"], "unrecognized arguments: --excess"),
     "no target": (["--task", "regression", *QUICK], "--schema is required, or --target and --task"),
-    "no bounds": ([*PLAIN, *TARGET, *QUICK], "bounds must be given"),
-    "no target bounds": ([*PLAIN, *BOUNDS, *QUICK], "exactly one of target_bound"),
+    "no bounds": ([*PLAIN, *TARGET, *QUICK], "--bounds must be given"),
+    "no target bounds": ([*PLAIN, *BOUNDS, *QUICK], "exactly one of --target-bound B .* and --target-bounds"),
     "bounds the wrong way": ([*PLAIN, *TARGET, *QUICK, "--bounds", "1", "-1e3"], "strictly below"),
     "a column without bounds": (
         [*PLAIN, *TARGET, *QUICK, "--column-bounds", "age", "0", "100"],
@@ -62,14 +63,14 @@ WRONG = {
     "labels nobody has": ([*CLASSES, *QUICK, "--classes", "left", "stayed"], "in neither class"),
     "classes for regression": ([*REGRESSION, *QUICK, "--classes", "a", "b"], "--classes is for"),
     "target bounds for classes": ([*CLASSIFICATION, *QUICK, "--target-bound", "1"], "are for --task regression"),
-    "covariance for classes": ([*CLASSIFICATION, *QUICK, "--perturbation", "covariance"], "perturbation='output'"),
-    "spherical on moments": ([*REGRESSION, *QUICK, "--noise", "spherical"], "for perturbation='output'"),
+    "covariance for classes": ([*CLASSIFICATION, *QUICK, "--perturbation", "covariance"], "use --perturbation output"),
+    "spherical on moments": ([*REGRESSION, *QUICK, "--noise", "spherical"], "is for --perturbation output"),
     "out of reach": (
         [*REGRESSION, "--excess-risk", "1e-6", "--max-epsilon", "0.1"],
-        "max_epsilon = 0.1.*Nothing was spent",
+        "--max-epsilon = 0.1.*Nothing was spent",
     ),
     "fixed without a budget": ([*REGRESSION, "--method", "fixed"], "pass it"),
-    "negative seed": ([*REGRESSION, *QUICK, "--seed", "-1"], "random_state must be a non-negative"),
+    "negative seed": ([*REGRESSION, *QUICK, "--seed", "-1"], "--seed must be a non-negative"),
 }
 
 
@@ -115,7 +116,7 @@ def test_noise_is_drawn_where_nothing_is_wrong(tmp_path, capsys, no_noise):
 @pytest.mark.usefixtures("no_noise")
 def test_files_that_cannot_be_read(tmp_path, capsys):
     wrong(call(capsys, "fit", tmp_path / "none.csv", *REGRESSION, *QUICK), "there is no file")
-    wrong(call(capsys, "fit", tmp_path, *REGRESSION, *QUICK), "there is no file")
+    wrong(call(capsys, "fit", tmp_path, *REGRESSION, *QUICK), "is a folder, not a file")
     text = tmp_path / "data.txt"
     text.write_text("age\n1\n")
     wrong(call(capsys, "fit", text, *REGRESSION, *QUICK), "cannot tell the type")
@@ -150,7 +151,8 @@ def test_an_output_that_cannot_be_written_is_found_out_before_anything_is_spent(
 
 @pytest.mark.usefixtures("no_noise")
 def test_a_folder_without_permission(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("expost.cli.fit.os.access", lambda *_: False)  # root, who may run this, can write anywhere
+    # root, who may run this, can write anywhere
+    monkeypatch.setattr("expost.cli.paths.os.access", lambda _, mode: not mode & os.W_OK)
     wrong(
         call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK, "--output", tmp_path / "x.json"), "cannot be written"
     )

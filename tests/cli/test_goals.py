@@ -56,9 +56,12 @@ def test_refused(data, capsys):
     ("arguments", "message"),
     [
         (REGRESSION, "--excess-risk is required"),
-        ([*REGRESSION, "--error-rate", "0.1"], "ErrorRate is for classification"),
-        ([*CLASSIFICATION, "--mean-squared-error", "0.1"], "MeanSquaredError is for regression"),
-        ([*CLASSIFICATION, "--error-rate", "5"], "--error-rate: at_most must be"),
+        (
+            [*REGRESSION, "--error-rate", "0.1"],
+            "--error-rate is for classification; for regression pass --mean-squared-error",
+        ),
+        ([*CLASSIFICATION, "--mean-squared-error", "0.1"], "--mean-squared-error is for regression"),
+        ([*CLASSIFICATION, "--error-rate", "5"], "--error-rate must be"),
         ([*CLASSIFICATION, "--error-rate", "0.1", "--excess-risk", "0.1"], "not allowed with"),
         ([*CLASSIFICATION, "--error-rate", "0.1", "--method", "certified"], "above_threshold"),
         ([*CLASSIFICATION, "--error-rate", "0.001", "--max-epsilon", "0.1"], "Nothing was spent"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from expost.cli.command import WRONG
-from expost.cli.options import print_text
+from expost.cli.paths import check_schema, check_table
 from expost.cli.table_options import add_file_options, add_person_options, file_options, stated_schema
+from expost.cli.terminal import print_text
+from expost.cli.words import WRONG, complain
 
 if TYPE_CHECKING:
     from expost.data.named import NamedColumns
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     "Count the cells of a file that do not fit its schema. The counts come from single rows and are not private: they "
-    "are for the curator alone. Exit status: 0 if the two fit, 2 if a column or a class nearly never does, or an error."
+    "are for the curator alone."
 )
+EXAMPLES = ("expost check survey.csv --schema survey.toml",)
+EXITS = {0: "the two fit", 2: "a column or a class nearly never does, or a mistake in the arguments or files"}
 CURATOR = "For the curator alone: what follows was counted from single rows and is not private. Do not publish it."
 _REPLACED = "\ufffd"  # what stands for bytes that are not in the encoding
 _HEADINGS = ("column", "kind", "readable", "missing", "unreadable", "outside", "other")
@@ -35,6 +37,11 @@ def add_arguments(check: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Count and show; returns the exit status."""
+    try:
+        check_table(options.data)
+        check_schema(options.schema)
+    except (ValueError, OSError) as error:
+        return complain(error, options)
     from expost.data.encode import Encoding
     from expost.data.named import read_columns
     from expost.data.tallies import complaints, misfits
@@ -48,8 +55,7 @@ def run(options: argparse.Namespace) -> int:
         tallies, target = encoding.tallies(raw)
         persons = encoding.person_tally(raw)
     except (ValueError, OSError) as error:
-        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
-        return WRONG
+        return complain(error, options)
     wrong = misfits(tallies, target)
     lines = [CURATOR, "", *_table([*tallies, target]), ""]
     if target.classes is not None and schema.classes is not None:
@@ -58,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     lines += [f"{len(raw):,} rows; {len(schema.columns)} columns become {len(encoding.names)}"]
     lines += [] if persons is None else _persons(persons, str(schema.person), schema.rows_per_person or 1)
     refused = complaints(tallies, target)
-    lines += [f'Refused with on_invalid="error": {reason}' for reason in refused]
+    lines += [f"Refused by expost fit without --on-invalid clip: {reason}" for reason in refused]
     lines += [f"Check: {reason}" for reason in [*wrong, *_replaced(raw, options.encoding)]]
     if not wrong and not refused:
         lines += ["The table fits the schema."]

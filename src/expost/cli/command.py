@@ -1,21 +1,25 @@
 """The command ``expost``: which sub-commands there are, and how one is found.
 
-A module is imported when its command is called: ``expost --version`` needs neither NumPy nor scikit-learn.
+A module is imported when its command is called, and what computes only once the arguments are known to be right:
+``--help`` and mistakes need neither NumPy nor scikit-learn.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Sequence
-from importlib import import_module, metadata
-from typing import NoReturn
+from importlib import import_module
+from typing import Any, NoReturn
 
-WRONG = 2  # exit status of a mistake in the arguments or the data; nothing was spent
+from expost.cli.terminal import prepare_streams
+from expost.cli.words import WRONG, complain
 
-# Each module has add_arguments(parser) and run(options).
+# Each module has DESCRIPTION, EXAMPLES, EXITS (what each exit status means), add_arguments(parser) and run(options).
 COMMANDS = {
+    "example": ("expost.cli.example", "write a generated table and its schema, to try things on"),
     "init": ("expost.cli.init", "draft a schema for a file, with blanks to fill in"),
     "check": ("expost.cli.check", "count how a file fits its schema (for the curator alone)"),
     "plan": ("expost.cli.plan", "say what a goal would cost, without reading data"),
@@ -31,21 +35,47 @@ COMMANDS = {
     "reproduce": ("expost.cli.reproduce", "run the paper's experiments and draw its figures (a simulation)"),
     "compare": ("expost.cli.compare", "run the same experiments on your own data (a simulation)"),
 }
+INTERRUPTED = 130
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     # argparse takes -1e3 for an option unless something stands before the dash
     given = [f" {text}" if _NEGATIVE_NUMBER.fullmatch(text) else text for text in given]
-    options = _parser(given).parse_args(given)
+    options = argparse.Namespace()
     try:
+        options = _parsed(given)
         status: int = options.run(options)
+        sys.stdout.flush()
     except KeyboardInterrupt:
-        print("expost: interrupted; nothing was spent", file=sys.stderr)
-        return 130
+        complain("interrupted; nothing was spent")
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit does not fail as well
+        return 0
+    except (ValueError, OSError) as error:
+        return complain(error, options)
     return status
+
+
+class _Version(argparse.Action):
+    """Print the version, which takes longer to look up than all else here."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib import metadata
+
+        print(f"expost {metadata.version('expost')}")
+        parser.exit()
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Fold paragraphs, and leave texts of several lines as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
 class _OneLineParser(argparse.ArgumentParser):
@@ -55,24 +85,61 @@ class _OneLineParser(argparse.ArgumentParser):
         self.exit(WRONG, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser, with the options of the one command that is called."""
+def _parsed(given: Sequence[str]) -> argparse.Namespace:
+    """Return the options of the command that is called, or end with a line about what is wrong with them."""
+    called = next((text for text in given if not text.startswith("-")), None)
+    parser, command = build_parser(called)
+    try:
+        options, unknown = parser.parse_known_args(given)
+    except SystemExit:
+        sys.stdout.flush()  # of help: whether somebody reads it shows here
+        raise
+    if unknown:
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{_nearest(unknown[0], command)}")
+    return options
+
+
+def _nearest(unknown: str, parser: argparse.ArgumentParser) -> str:
+    from difflib import get_close_matches
+
+    known = [name for name in parser._option_string_actions if name.startswith("--")]
+    near = get_close_matches(unknown.split("=")[0], known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def build_parser(called: str | None) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+    """Return the parser with the options of the one command that is called, and that command's own."""
     parser = _OneLineParser(
         prog="expost",
         description="Accuracy-first privacy: state the accuracy, get the most private model that meets it.",
+        epilog="Try it: expost example survey\n"
+        "        expost fit survey.csv --schema survey.toml --error-rate 0.20\n\n"
+        "Each command says more: expost fit --help",
         allow_abbrev=False,
+        formatter_class=_Formatter,
     )
-    parser.add_argument("--version", action="version", version=f"expost {metadata.version('expost')}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    called = next((text for text in given if not text.startswith("-")), None)
+    chosen: argparse.ArgumentParser = parser
     for name, (module, summary) in COMMANDS.items():
-        command = commands.add_parser(name, allow_abbrev=False, help=summary)
+        command = commands.add_parser(name, allow_abbrev=False, help=summary, formatter_class=_Formatter)
         if name == called:
             home = import_module(module)
             command.description = home.DESCRIPTION
+            command.epilog = _epilog(home)
             home.add_arguments(command)
             command.set_defaults(run=home.run)
-    return parser
+            chosen = command
+    return parser, chosen
+
+
+def _epilog(home: Any) -> str | None:
+    lines = [f"  {example}" for example in getattr(home, "EXAMPLES", ())]
+    parts = ["\n".join(["examples:", *lines])] if lines else []
+    exits = getattr(home, "EXITS", {})
+    if exits:
+        parts.append("\n".join(["exit status:", *(f"  {status}  {what}" for status, what in exits.items())]))
+    return "\n\n".join(parts) or None
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from expost.cli.experiment import add_grid, run_experiment_command
+from expost import validation
+from expost.cli.experiment import EXITS, add_grid, check_grid, run_experiment_command
 from expost.cli.options import add_bounds, stated_bounds, stated_classes
+from expost.cli.paths import check_table
 
 if TYPE_CHECKING:  # the command line starts without them
     from expost.experiments.plan import Plan, Task
@@ -18,6 +20,8 @@ DESCRIPTION = (
     "Run the paper's methods side by side on a CSV or Parquet file. A simulation with seeded noise on "
     "data that you may look at: it writes true excess risks to disk and protects nobody."
 )
+EXAMPLES = ("expost compare energy.parquet --target kwh --task regression --bounds 0 10 --target-bounds 0 80 --quick",)
+__all__ = ["DESCRIPTION", "EXAMPLES", "EXITS", "add_arguments", "own_task", "run"]
 
 
 def add_arguments(compare: argparse.ArgumentParser) -> None:
@@ -38,6 +42,7 @@ def add_arguments(compare: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the experiments; returns the exit status."""
+    _check(options)
     from expost.experiments.plan import paper_plan
 
     def load() -> tuple[Task, Plan]:
@@ -51,6 +56,18 @@ def run(options: argparse.Namespace) -> int:
 
     command = f"expost compare {options.file.name} --target {options.target} --task {options.task} …"
     return run_experiment_command(options, load, command, Path(f"compare-{_plain_name(options.file)}"))
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Complain about what is wrong whatever the table holds, before anything is imported that would take time."""
+    check_grid(options)
+    check_table(options.file)
+    validation.regularization(options.regularization)
+    validation.failure_probability(options.failure_probability)
+    if options.task == "regression" and options.target_bounds is None and options.target_bound is None:
+        raise ValueError("--target-bound or --target-bounds must be given for --task regression")
+    if options.task == "classification" and options.classes is None:
+        raise ValueError("--classes must be given for --task classification")
 
 
 def own_task(options: argparse.Namespace) -> Task:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-from sklearn.linear_model import LogisticRegression
-
-from expost.cli.options import print_text
 from expost.cli.progress import Progress
-from expost.datasets.survey import SURVEY_SCHEMA, make_survey
-from expost.estimators import AccuracyFirstModel
+from expost.cli.terminal import print_text
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
-from expost.goals import ErrorRate
+
+if TYPE_CHECKING:  # the command line starts without them
+    from expost.estimators import AccuracyFirstModel
 
 DESCRIPTION = "Fit a model to a generated survey, show what it cost, and compare it with the truth."
+EXAMPLES = ("expost demo",)
+EXITS = {0: "released", 3: "refused: the noise decided against every level, which is rare"}
 REFUSED = 3
 ERROR_RATE = 0.25
 
@@ -29,6 +28,12 @@ def run_demo(n: int = 20_000, *, random_state: int | None = None) -> tuple[str, 
     >>> status, "floor_area" in text
     ('released', True)
     """
+    import pyarrow as pa
+
+    from expost.datasets.survey import SURVEY_SCHEMA, make_survey
+    from expost.estimators import AccuracyFirstModel
+    from expost.goals import ErrorRate
+
     columns = make_survey(n)
     asked = (
         f"A generated survey of {n:,} households with text columns and missing cells: are they satisfied?\n"
@@ -47,6 +52,11 @@ def run_demo(n: int = 20_000, *, random_state: int | None = None) -> tuple[str, 
 
 def _truth(model: AccuracyFirstModel, n: int) -> str:
     """Compare with the constant and with a model without privacy, on the rows and on fresh ones."""
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+
+    from expost.datasets.survey import make_survey
+
     own, fresh = make_survey(n), make_survey(n, seed=1)
     design, labels = model.encoding_.design(own), own["satisfied"] == "yes"
     limit = LogisticRegression(C=1e3, max_iter=2000).fit(design, labels)

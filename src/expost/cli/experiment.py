@@ -8,12 +8,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from expost.cli.command import WRONG
-from expost.cli.options import print_text
+from expost import validation
+from expost.cli.command import INTERRUPTED
+from expost.cli.paths import check_folder
+from expost.cli.terminal import print_text
+from expost.cli.words import complain
 from expost.exceptions import SearchInterrupted
 
 FAILED = 1
-INTERRUPTED = 130
+EXITS = {
+    0: "done; tables and figures are in the folder",
+    1: "a process was lost; finished trials are kept, the same command goes on from there",
+    2: "a mistake in the arguments or the data",
+    130: "interrupted; finished trials are kept",
+}
 
 
 def add_grid(parser: argparse.ArgumentParser) -> None:
@@ -30,26 +38,35 @@ def add_grid(parser: argparse.ArgumentParser) -> None:
 
 def run_experiment_command(options: argparse.Namespace, load: Any, command: str, default_folder: Path) -> int:
     """Run, print and report failures in a line; returns the exit status."""
+    folder = options.output or default_folder.with_name(default_folder.name + ("-quick" if options.quick else ""))
+    check_folder(folder)
     from expost.experiments.plan import SIMULATION
     from expost.experiments.workers import WorkerLost
 
-    print(SIMULATION, file=sys.stderr)
-    folder = options.output or default_folder.with_name(default_folder.name + ("-quick" if options.quick else ""))
     try:
+        print(SIMULATION, file=sys.stderr)
         print_text(_experiment(options, load, command, folder))
     except (KeyboardInterrupt, SearchInterrupted) as error:
         if isinstance(error, SearchInterrupted) and error.by != KeyboardInterrupt.__name__:
             raise  # a trial failed: nobody's doing, and not to be passed over
-        kept = f"finished trials are kept in {folder}, the same command goes on from there"
-        print(f"expost: interrupted; {kept}", file=sys.stderr)
+        complain(f"interrupted; finished trials are kept in {folder}, the same command goes on from there")
         return INTERRUPTED
     except (ValueError, TypeError, OSError, ImportError) as error:
-        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
-        return WRONG
+        return complain(error, options)
     except WorkerLost as error:
-        print(f"expost: {error}", file=sys.stderr)
+        complain(error)
         return FAILED
     return 0
+
+
+def check_grid(options: argparse.Namespace) -> None:
+    """Complain about numbers out of their range before anything is read."""
+    for name, least in (("trials", 1), ("processes", 1), ("seed", 0), ("rows", 1), ("n_levels", 1)):
+        value = getattr(options, name, None)
+        if value is not None and value < least:
+            raise ValueError(f"--{name.replace('_', '-')} must be at least {least}, got {value}")
+    for alpha in options.alphas or ():
+        validation.positive("--alphas", alpha)
 
 
 def _experiment(options: argparse.Namespace, load: Any, command: str, folder: Path) -> str:

@@ -8,22 +8,32 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from expost.cli.command import WRONG
-from expost.cli.options import add_bounds, stated_bounds, stated_classes, stated_goal, stated_target_type
+from expost.cli.options import (
+    add_bounds,
+    check_numbers,
+    stated_bounds,
+    stated_classes,
+    stated_goal,
+    stated_target_type,
+)
 from expost.cli.outcome import deliver
 from expost.cli.output import add_output, check_output
+from expost.cli.paths import check_schema, check_table
 from expost.cli.progress import Progress
 from expost.cli.table_options import add_file_options, add_person_options, file_options, stated_schema
+from expost.cli.words import complain, own_words
 from expost.exceptions import ADVICE, AccuracyNotReached, SearchInterrupted
-from expost.goals import GOALS, Goal
-from expost.mechanisms import MECHANISMS, Noise
-from expost.search.methods import METHODS
+from expost.goals import FLAGS
+from expost.mechanisms import NAMES as MECHANISMS
+from expost.mechanisms import NOISES
+from expost.search.methods import NAMES as METHODS
 from expost.validation import CALIBRATIONS
 
 if TYPE_CHECKING:  # imported once the arguments are known to be right
     from expost.data.files import Table
+    from expost.goals import Goal
     from expost.privacy.release import Release
 
 NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written
@@ -50,10 +60,19 @@ UNFIT = "The table hardly fits its schema; expost check tells the curator where.
 
 DESCRIPTION = (
     "Find the most private model that meets an accuracy target. Bounds are public knowledge you state; "
-    "none is read off the data. The release, which holds the model and what it cost, is saved to a new file. Example: "
-    "expost fit survey.csv --schema survey.toml --error-rate 0.2. Exit status: 0 released, 3 refused or interrupted "
-    "(with its cost), 2 an error and nothing spent, 1 released or refused, but a file could not be written."
+    "none is read off the data. The release, which holds the model and what it cost, is saved to a new file."
 )
+EXAMPLES = (
+    "expost fit survey.csv --schema survey.toml --error-rate 0.20",
+    "expost fit survey.csv --schema survey.toml --error-rate 0.20 --max-epsilon 1 --report report.html",
+    "expost fit energy.parquet --target kwh --task regression --bounds 0 10 --target-bounds 0 80 --excess-risk 0.01",
+)
+EXITS = {
+    0: "released",
+    1: "released or refused, but a file could not be written, or nothing could be printed",
+    2: "a mistake in the arguments, the schema or the table; nothing was spent",
+    3: "refused or interrupted, with its cost",
+}
 FINGERPRINTED = (
     "data_fingerprint is computed from the file without noise: whoever can guess all of it can check the guess"
 )
@@ -72,8 +91,8 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     goals = fit.add_argument_group(
         "accuracy target (exactly one, but for --method fixed)"
     ).add_mutually_exclusive_group()
-    for goal in GOALS:
-        goals.add_argument(goal.flag.name, type=float, metavar=goal.flag.metavar, help=goal.flag.help)
+    for flag in FLAGS.values():
+        goals.add_argument(flag.name, type=float, metavar=flag.metavar, help=flag.help)
     fit.add_argument(
         "--margin", type=float, default=0.2, metavar="F", help="part of such a goal for test noise (default: 0.2)"
     )
@@ -97,7 +116,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     search.add_argument(
         "--noise",
         default="laplace",
-        choices=get_args(Noise),
+        choices=NOISES,
         help="exact Laplace, or with --perturbation output spherical, analysed over the reals (default: %(default)s)",
     )
     search.add_argument("--radius", type=float, metavar="R", help="largest norm of the parameters considered")
@@ -129,27 +148,65 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Fit, show and write the release; returns the exit status."""
     try:
+        _check(options)
         with warnings.catch_warnings(record=True) as noted, Progress() as progress:
             warnings.simplefilter("always")
             release, complaint = _search(options, progress)
     except (ValueError, TypeError, OSError) as error:
-        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
-        return WRONG
+        return complain(error, options)
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
     for warning in noted:
-        print(f"expost: warning: {warning.message}", file=sys.stderr)
+        print(f"expost: warning: {own_words(str(warning.message), options)}", file=sys.stderr)
     if not deliver(release, options):
         return NOT_WRITTEN
     if not complaint:
         return 0
-    print(f"expost: {complaint}", file=sys.stderr)
+    complain(complaint, options)
     return REFUSED
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Complain about what is wrong whatever the table holds, before anything is imported that would take time."""
+    check_numbers(options)
+    goals = [flag for flag in FLAGS.values() if getattr(options, flag.attribute) is not None]
+    if options.schema is not None:
+        _check_with_schema(options)
+        if not goals:
+            raise ValueError(
+                "how good must the model be? State --error-rate or --log-loss for classes, --r2 or "
+                "--mean-squared-error for numbers"
+            )
+    elif options.person is not None or options.rows_per_person is not None:
+        raise ValueError("--person and --rows-per-person go with --schema; expost init drafts a schema")
+    elif options.target is None or options.task is None:
+        raise ValueError("--schema is required, or --target and --task with bounds; expost init drafts a schema")
+    elif not goals and options.method != "fixed":
+        raise ValueError(
+            "--excess-risk is required: how much worse than the best model may the released one be? Or state "
+            "--relative-excess-risk, --error-rate or --mean-squared-error"
+        )
+    check_table(options.data)
+    if options.schema is not None:
+        check_schema(options.schema)
+    _check_outputs(options)
+
+
+def _check_with_schema(options: argparse.Namespace) -> None:
+    """Complain about options that a schema leaves no use for."""
+    stated = [
+        name
+        for name in ("target", "task", "columns", "bounds", "bounds_file", "target_bound", "target_bounds", "classes")
+        if getattr(options, name) is not None
+    ]
+    stated += [name for name, usual in _UNUSED.items() if getattr(options, name) != usual]
+    if stated or options.column_bounds:
+        flag = (stated or ["column_bounds"])[0].replace("_", "-")
+        raise ValueError(f"--{flag} goes without a schema only; leave it out")
 
 
 def _search(options: argparse.Namespace, progress: Progress) -> tuple[Release, str]:
     """Return the outcome, and what to say about it if no model is released."""
     goal = stated_goal(options)
-    _check_outputs(options)
     # before the search: a file that cannot be read must be noticed while nothing is spent
     digest = hashlib.sha256(options.data.read_bytes()).hexdigest() if options.fingerprint_data else None
     made = _search_table if options.schema is not None else _search_columns
@@ -175,15 +232,6 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 def _search_columns(options: argparse.Namespace, goal: Goal | None, progress: Progress) -> tuple[Release, str]:
     """Fit columns of numbers that options describe."""
-    if options.person is not None or options.rows_per_person is not None:
-        raise ValueError("--person and --rows-per-person go with --schema; expost init drafts a schema")
-    if options.target is None or options.task is None:
-        raise ValueError("--schema is required, or --target and --task with bounds; expost init drafts a schema")
-    if goal is None and options.method != "fixed":
-        raise ValueError(
-            "--excess-risk is required: how much worse than the best model may the released one be? Or state "
-            "--relative-excess-risk, --error-rate or --mean-squared-error"
-        )
     from expost.data.files import read_table
 
     progress.stage("reading data")
@@ -220,20 +268,6 @@ def _search_table(options: argparse.Namespace, goal: Goal | None, progress: Prog
     from expost.data.named import read_columns
     from expost.estimators import AccuracyFirstModel
 
-    stated = [
-        name
-        for name in ("target", "task", "columns", "bounds", "bounds_file", "target_bound", "target_bounds", "classes")
-        if getattr(options, name) is not None
-    ]
-    stated += [name for name, usual in _UNUSED.items() if getattr(options, name) != usual]
-    if stated or options.column_bounds:
-        flag = (stated or ["column_bounds"])[0].replace("_", "-")
-        raise ValueError(f"--{flag} goes without a schema only; leave it out")
-    if goal is None:
-        raise ValueError(
-            "how good must the model be? State --error-rate or --log-loss for classes, --r2 or --mean-squared-error "
-            "for numbers"
-        )
     schema = stated_schema(options)
     model = AccuracyFirstModel(
         schema,

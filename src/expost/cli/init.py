@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from expost.cli.command import WRONG
+from expost.cli.output import check_output, write_whole
+from expost.cli.paths import check_table
 from expost.cli.table_options import add_file_options, file_options
 
 DESCRIPTION = (
     "Draft a schema for a file, from the names of its columns and their declared types. No row is looked at: bounds "
     "and categories are blanks to fill in with what is publicly known."
 )
+EXAMPLES = ("expost init census.csv --output census.toml",)
+EXITS = {0: "the draft is written", 2: "a mistake in the arguments or the file; nothing was written"}
 
 
 def add_arguments(init: argparse.ArgumentParser) -> None:
@@ -21,23 +23,17 @@ def add_arguments(init: argparse.ArgumentParser) -> None:
     init.add_argument(
         "--output", type=Path, default=Path("schema.toml"), metavar="FILE", help="where to (default: %(default)s)"
     )
+    init.add_argument("--force", action="store_true", help="replace FILE if it is there already")
     add_file_options(init, decimal=False)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the draft to a new file; returns the exit status."""
+    check_table(options.data)
+    check_output(options.output, force=options.force, inputs=(options.data,))
     from expost.data.draft import draft
 
-    try:
-        text = draft(options.data, **file_options(options))
-        with options.output.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError:
-        print(f"expost: {options.output} is there already; name another file with --output", file=sys.stderr)
-        return WRONG
-    except (ValueError, OSError) as error:
-        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
-        return WRONG
+    write_whole(options.output, draft(options.data, **file_options(options)), force=options.force)
     print(f"{options.output} is a draft. Fill in its blanks, then see how the table fits:")
     print(f"  expost check {options.data} --schema {options.output}")
     return 0

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from expost.goals import GOALS, Goal
+from expost import validation
+from expost.cli.terminal import print_text
+from expost.goals import FLAGS
 
 if TYPE_CHECKING:
     from expost.data.files import Table
+    from expost.goals import Goal
 
-# for terminals that know no others; what is not listed becomes a question mark
-_PLAIN = str.maketrans({"ε": "eps", "█": "#", "░": ".", "×": "x", "·": "/", "−": "-", "²": "2", "…": "..."})
+__all__ = [
+    "add_bounds",
+    "check_numbers",
+    "print_text",
+    "stated_bounds",
+    "stated_classes",
+    "stated_goal",
+    "stated_target_type",
+]
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> Any:
@@ -93,24 +102,26 @@ def _label(text: str, kind: str) -> bool | int | float:
     return int(text) if kind in "iu" else float(text)
 
 
+def check_numbers(options: argparse.Namespace) -> None:
+    """Complain about numbers out of their range, before anything is imported that would take time."""
+    for flag in FLAGS.values():
+        value = getattr(options, flag.attribute)
+        if value is not None:
+            flag.check(value)
+    validation.share("--margin", options.margin)
+    validation.failure_probability(options.failure_probability)
+    validation.budget(options.max_epsilon)
+    if options.seed is not None and options.seed < 0:
+        raise ValueError(f"--seed must be a non-negative integer, got {options.seed}")
+
+
 def stated_goal(options: argparse.Namespace) -> Goal | None:
     """Return the goal that was stated."""
-    for kind in GOALS:
-        value = getattr(options, kind.flag.attribute)
+    import expost.goals
+
+    for name, flag in FLAGS.items():
+        value = getattr(options, flag.attribute)
         if value is not None:
-            try:
-                return kind.stated(value, options.margin)
-            except ValueError as error:
-                raise ValueError(f"{kind.flag.name}: {error}") from None
+            goal: type[Goal] = getattr(expost.goals, name)
+            return goal.stated(value, options.margin)
     return None
-
-
-def print_text(text: str) -> None:
-    """Print, also where the terminal does not know every letter: an error here would lose what was paid for."""
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        if text.startswith("{"):
-            text = json.dumps(json.loads(text), indent=2)
-        text = text.translate(_PLAIN).encode("ascii", "replace").decode()
-    print(text)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from expost.cli.experiment import add_grid, run_experiment_command
+from expost.cli.experiment import EXITS, add_grid, check_grid, run_experiment_command
 
 if TYPE_CHECKING:  # the command line starts without them
     from expost.experiments.plan import Plan, Task
@@ -17,6 +17,8 @@ DESCRIPTION = (
     "regression and 40 for logistic regression. A simulation with seeded noise on data that may be looked at: it "
     "protects nobody. An interrupted run goes on where it stopped."
 )
+EXAMPLES = ("expost reproduce kdd99 --data ~/data --quick",)
+__all__ = ["DESCRIPTION", "EXAMPLES", "EXITS", "add_arguments", "run"]
 
 
 def add_arguments(reproduce: argparse.ArgumentParser) -> None:
@@ -29,12 +31,11 @@ def add_arguments(reproduce: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the experiments; returns the exit status."""
+    check_grid(options)
     from expost.datasets import load_kddcup99, load_twitter_buzz
     from expost.experiments.plan import Task, paper_plan
 
     def load() -> tuple[Task, Plan]:
-        if options.rows < 1:
-            raise ValueError(f"--rows must be at least 1, got {options.rows}")
         if options.dataset == "kdd99":
             data = load_kddcup99(options.data)
         else:

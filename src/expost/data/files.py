@@ -110,7 +110,10 @@ def read_table(
     """
     file = Path(path)
     data = _opened(file, by_line=text_as_missing, text=[target] if target_as != "inferred" else [])
-    available = list(data.names) if isinstance(data, CsvLines) else list(data.column_names)
+    try:
+        available = list(data.names) if isinstance(data, CsvLines) else list(data.column_names)
+    except UnicodeDecodeError:
+        raise ValueError(f"the names of the columns of {file} are not in UTF-8; save it as UTF-8") from None
     names = _chosen(available, target, columns, file)
     if isinstance(data, CsvLines):
         X, y = _from_lines(data, [available.index(name) for name in [*names, target]], target_as)

@@ -178,6 +178,8 @@ class Schema:
             blank = next((i for i, line in enumerate(text.splitlines(), 1) if _BLANK.search(line.split("#")[0])), 0)
             why = f"line {blank} has a blank that is still to be filled in" if blank else f"not TOML: {error}"
             raise ValueError(f"{file}: {why}") from None
+        except RecursionError:
+            raise ValueError(f"{file}: not a schema: lists are nested too deeply") from None
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import Any
 
 import numpy as np
@@ -44,7 +46,7 @@ def make_survey(n: int = 20_000, *, seed: int = 0) -> dict[str, NDArray[Any]]:
     balcony = rng.random(n) < 0.4
     score = 0.035 * (area / residents - 40) + 0.9 * (np.log1p(income) - 10.4) + 0.8 * balcony
     score += 0.9 * (tenure == "own") - 0.9 * (tenure == "social") - 0.6 * (heating == "electric")
-    satisfied = 1.6 * score + rng.logistic(size=n) > 0
+    satisfied = 2.5 * score + rng.logistic(size=n) > 0
     return {
         "residents": residents,
         "floor_area": area,
@@ -55,3 +57,46 @@ def make_survey(n: int = 20_000, *, seed: int = 0) -> dict[str, NDArray[Any]]:
         "balcony": balcony,
         "satisfied": np.where(satisfied, "yes", "no"),
     }
+
+
+def survey_csv(n: int = 20_000, *, seed: int = 0) -> str:
+    """Return the survey as the text of a CSV file, numbers without a point and truth as yes and no.
+
+    Examples
+    --------
+    >>> print(survey_csv(2), end="")
+    residents,floor_area,income,tenure,heating,region,balcony,satisfied
+    2,83,58003,social,gas,east,no,yes
+    1,92,21542,social,wood,north,yes,yes
+    """
+    columns = make_survey(n, seed=seed)
+    written = {
+        name: np.where(cells, "yes", "no") if cells.dtype.kind == "b" else cells for name, cells in columns.items()
+    }
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(written)
+    writer.writerows(
+        zip(*(cells.astype(int) if cells.dtype.kind == "f" else cells for cells in written.values()), strict=True)
+    )
+    return file.getvalue()
+
+
+_TOML = """\
+# What is publicly known about the survey: from its questionnaire, not from its rows.
+"""
+
+
+def survey_toml() -> str:
+    """Return the schema as the text of a TOML file.
+
+    Examples
+    --------
+    >>> print(*survey_toml().splitlines()[:3], sep="\\n")
+    # What is publicly known about the survey: from its questionnaire, not from its rows.
+    target = "satisfied"
+    classes = ["no", "yes"]
+    """
+    from expost.data.schema import Schema
+
+    return f"{_TOML}{Schema.from_dict(SURVEY_SCHEMA).to_toml()}\n"

@@ -1,21 +1,54 @@
-"""Targets people have, each in a file of its own: what it promises, what it is tested on, its units and its flag.
+"""Targets people have, each in a file of its own: what it promises, what it is tested on and its units.
 
 :class:`ExcessRisk` is the paper's. An error rate or a mean squared error is tested as it stands. A fraction of what the
 null model leaves on the table becomes an excess risk by a private measurement (`expost.search.gap_probe`).
+
+Names are imported when asked for. The command line reads :data:`FLAGS` alone until it knows that it was called rightly.
 """
 
-from expost.goals.error_rate import ErrorRate
-from expost.goals.excess_risk import ExcessRisk
-from expost.goals.goal import Flag, Goal, TestedGoal
-from expost.goals.log_loss import LogLoss
-from expost.goals.mean_squared_error import MeanSquaredError
-from expost.goals.r2 import R2
-from expost.goals.relative import RelativeExcessRisk
+from __future__ import annotations
 
-#: Every goal, in the order the command line lists them.
-GOALS: tuple[type[Goal], ...] = (ErrorRate, LogLoss, R2, MeanSquaredError, ExcessRisk, RelativeExcessRisk)
+import math
+import sys
+from typing import TYPE_CHECKING
+
+from expost.goals.flags import Flag
+from expost.lazy import importer
+
+if TYPE_CHECKING:
+    from expost.goals.error_rate import ErrorRate
+    from expost.goals.excess_risk import ExcessRisk
+    from expost.goals.goal import Goal, TestedGoal
+    from expost.goals.log_loss import LogLoss
+    from expost.goals.mean_squared_error import MeanSquaredError
+    from expost.goals.r2 import R2
+    from expost.goals.relative import RelativeExcessRisk
+
+    GOALS: tuple[type[Goal], ...]
+
+#: The flag of every goal, in the order the command line lists them.
+FLAGS = {
+    "ErrorRate": Flag("--error-rate", "E", "share of rows misclassified at most"),
+    "LogLoss": Flag("--log-loss", "L", "mean of −log(probability given to the true label) at most", math.log(2.0)),
+    "R2": Flag("--r2", "R", "share of the target's variance explained at least"),
+    "MeanSquaredError": Flag("--mean-squared-error", "M", "at most, in squared units of the target column", math.inf),
+    "ExcessRisk": Flag("--excess-risk", "A", "how much worse than the best model, in scaled units", math.inf),
+    "RelativeExcessRisk": Flag("--relative-excess-risk", "R", "the same as a fraction of what the null model misses"),
+}
+
+_HOMES = {
+    "R2": "r2",
+    "ErrorRate": "error_rate",
+    "ExcessRisk": "excess_risk",
+    "Goal": "goal",
+    "LogLoss": "log_loss",
+    "MeanSquaredError": "mean_squared_error",
+    "RelativeExcessRisk": "relative",
+    "TestedGoal": "goal",
+}
 
 __all__ = [
+    "FLAGS",
     "GOALS",
     "R2",
     "ErrorRate",
@@ -27,3 +60,11 @@ __all__ = [
     "RelativeExcessRisk",
     "TestedGoal",
 ]
+
+
+def _goals() -> tuple[type[Goal], ...]:
+    """Return every goal, in the order of the flags."""
+    return tuple(getattr(sys.modules[__name__], name) for name in FLAGS)
+
+
+__getattr__ = importer(__name__, _HOMES, {"GOALS": _goals})

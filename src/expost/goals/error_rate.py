@@ -18,7 +18,7 @@ from expost.erm.measures import errors, to_grid
 from expost.erm.objective import Objective
 from expost.erm.problem import Problem
 from expost.erm.sensitivity.grid import UNITS, Grid
-from expost.goals.goal import Flag, TestedGoal
+from expost.goals.goal import TestedGoal
 from expost.goals.shortfall import ChainSettings
 from expost.privacy.release import Promise
 from expost.stopping.measure import Measure
@@ -47,7 +47,6 @@ class ErrorRate(TestedGoal):
     margin: float = 0.2
 
     name = "error rate"
-    flag = Flag("--error-rate", "E", "share of rows misclassified at most")
 
     def __post_init__(self) -> None:
         self.settle("at_most")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from expost.erm.problem import Problem
-from expost.goals.goal import ABOUT_RISK, Flag, Goal
+from expost.goals.goal import ABOUT_RISK, Goal
 from expost.privacy.release import Promise
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ class ExcessRisk(Goal):
     at_most: float
 
     name = None
-    flag = Flag("--excess-risk", "A", "how much worse than the best model, in scaled units")
     methods = ("auto", "certified", "stationarity", "above_threshold", "doubling", "theory", "fixed")
 
     def __post_init__(self) -> None:

@@ -1,7 +1,6 @@
-"""What a goal is: what the caller asks for, what is promised about it, in whose units, and how it reads as an option.
+"""What a goal is: what the caller asks for, what is promised about it, and in whose units.
 
-A new goal is one file here, an entry in ``goals/__init__.py`` and, for its flag, nothing more: the command line reads
-flags off the goals.
+A new goal is one file here and an entry in ``goals/__init__.py`` with its flag, which the command line reads there.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from expost import validation
@@ -27,26 +25,11 @@ RISK_CHARGED = ("excess risk: rounded to a public grid, floating-point error bou
 ABOUT_RISK = "regularised empirical risk of the clipped, rounded rows"
 
 
-@dataclass(frozen=True)
-class Flag:
-    """How a goal reads on the command line."""
-
-    name: str
-    metavar: str
-    help: str
-
-    @property
-    def attribute(self) -> str:
-        """The name of the parsed option."""
-        return self.name.removeprefix("--").replace("-", "_")
-
-
 class Goal(ABC):
     """What the caller asks for."""
 
     #: What releases call it; None for excess risk, the paper's own target.
     name: ClassVar[str | None]
-    flag: ClassVar[Flag]
     #: Methods that can meet it.
     methods: ClassVar[tuple[str, ...]]
 

@@ -16,7 +16,7 @@ from expost.erm._rounding import INFLATION, gamma, summation_length
 from expost.erm.losses import LogisticLoss, Loss
 from expost.erm.objective import Objective
 from expost.erm.problem import Problem
-from expost.goals.goal import Flag, TestedGoal
+from expost.goals.goal import TestedGoal
 from expost.goals.shortfall import ChainSettings
 from expost.privacy.release import Promise
 from expost.stopping.measure import Measure
@@ -43,7 +43,6 @@ class LogLoss(TestedGoal):
     at_most: float
 
     name = "log loss"
-    flag = Flag("--log-loss", "L", "mean of −log(probability given to the true label) at most")
     chained_only = True
     methods: ClassVar[tuple[str, ...]] = ("auto",)
 

@@ -17,7 +17,7 @@ from expost.erm.measures import MeanSquare, clipped_mean_square, clipped_mean_sq
 from expost.erm.objective import Objective
 from expost.erm.problem import Problem
 from expost.erm.sensitivity.mean_square import mean_square_sensitivity
-from expost.goals.goal import Flag, Goal, TestedGoal
+from expost.goals.goal import Goal, TestedGoal
 from expost.goals.shortfall import ChainSettings
 from expost.privacy.release import Promise
 from expost.stopping.measure import Measure
@@ -50,7 +50,6 @@ class MeanSquaredError(TestedGoal):
     margin: float = 0.2
 
     name = "mean squared error"
-    flag = Flag("--mean-squared-error", "M", "at most, in squared units of the target column")
 
     def __post_init__(self) -> None:
         self.settle("at_most", math.inf)

@@ -16,7 +16,7 @@ from expost.erm.losses import HuberLoss, Loss
 from expost.erm.measures import clipped_mean_square, clipped_mean_square_error, target_variance
 from expost.erm.objective import Objective
 from expost.erm.problem import Problem
-from expost.goals.goal import Flag, TestedGoal
+from expost.goals.goal import TestedGoal
 from expost.goals.shortfall import ChainSettings
 from expost.privacy.release import Promise
 from expost.stopping.measure import Measure
@@ -42,7 +42,6 @@ class R2(TestedGoal):
     at_least: float
 
     name = "R²"
-    flag = Flag("--r2", "R", "share of the target's variance explained at least")
     chained_only = True
     methods: ClassVar[tuple[str, ...]] = ("auto",)
 

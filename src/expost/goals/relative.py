@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from expost.erm.problem import Problem
-from expost.goals.goal import ABOUT_RISK, Flag, Goal
+from expost.goals.goal import ABOUT_RISK, Goal
 from expost.privacy.release import Promise
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ class RelativeExcessRisk(Goal):
     fraction: float
 
     name = "relative excess risk"
-    flag = Flag("--relative-excess-risk", "R", "the same as a fraction of what the null model misses")
     methods = ("auto", "certified", "stationarity", "above_threshold", "doubling")
 
     def __post_init__(self) -> None:

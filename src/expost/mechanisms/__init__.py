@@ -1,18 +1,55 @@
-"""Ways to make hypotheses of private rows: where the noise goes, and what a hypothesis costs at every level."""
+"""Ways to make hypotheses of private rows: where the noise goes, and what a hypothesis costs at every level.
+
+Names are imported when asked for: the command line reads :data:`NAMES` and :data:`NOISES` alone until it knows that it
+was called rightly.
+"""
+
+from __future__ import annotations
 
 import math
+import sys
+from typing import TYPE_CHECKING
 
 from expost import validation
-from expost.erm.geometry import Geometry
-from expost.erm.problem import Problem
-from expost.mechanisms.covariance import Covariance, CovarianceGenerator
-from expost.mechanisms.mechanism import Generator, Mechanism, Noise
-from expost.mechanisms.objective import ObjectiveGenerator, ObjectivePerturbation
-from expost.mechanisms.output import Output, OutputGenerator
-from expost.mechanisms.through_huber import ThroughHuber, ThroughHuberGenerator
+from expost.lazy import importer
 
-#: Every mechanism by the name the caller knows it by.
-MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Covariance, Output)}
+if TYPE_CHECKING:
+    from expost.erm.geometry import Geometry
+    from expost.erm.problem import Problem
+    from expost.mechanisms.covariance import Covariance, CovarianceGenerator
+    from expost.mechanisms.mechanism import Generator, Mechanism, Noise
+    from expost.mechanisms.objective import ObjectiveGenerator, ObjectivePerturbation
+    from expost.mechanisms.output import Output, OutputGenerator
+    from expost.mechanisms.through_huber import ThroughHuber, ThroughHuberGenerator
+
+    MECHANISMS: dict[str, type[Mechanism]]
+
+#: The class of every mechanism, by the name the caller knows it by.
+NAMES = {"covariance": "Covariance", "output": "Output"}
+#: The kinds of noise, as `Noise` has them.
+NOISES = ("laplace", "spherical")
+
+_HOMES = {
+    "Covariance": "covariance",
+    "CovarianceGenerator": "covariance",
+    "Generator": "mechanism",
+    "Mechanism": "mechanism",
+    "Noise": "mechanism",
+    "ObjectiveGenerator": "objective",
+    "ObjectivePerturbation": "objective",
+    "Output": "output",
+    "OutputGenerator": "output",
+    "ThroughHuber": "through_huber",
+    "ThroughHuberGenerator": "through_huber",
+}
+
+
+def _mechanisms() -> dict[str, type[Mechanism]]:
+    """Return every mechanism by name."""
+    return {name: getattr(sys.modules[__name__], kind) for name, kind in NAMES.items()}
+
+
+__getattr__ = importer(__name__, _HOMES, {"MECHANISMS": _mechanisms})
 
 
 def mechanism_of(name: str, *, noise: str = "laplace", full_matrix: bool = False) -> Mechanism:
@@ -23,8 +60,8 @@ def mechanism_of(name: str, *, noise: str = "laplace", full_matrix: bool = False
     >>> mechanism_of("output", noise="spherical")
     Output(noise='spherical')
     """
-    validation.one_of("perturbation", name, list(MECHANISMS))
-    return MECHANISMS[name].of(noise=noise, full_matrix=full_matrix)
+    validation.one_of("perturbation", name, list(NAMES))
+    return _mechanisms()[name].of(noise=noise, full_matrix=full_matrix)
 
 
 def mechanism_for(
@@ -51,7 +88,7 @@ def mechanism_for(
 
     Examples
     --------
-    >>> from expost.erm import LogisticLoss, SquaredLoss
+    >>> from expost.erm import LogisticLoss, Problem, SquaredLoss
     >>> from expost.erm.geometry import l1_ball
     >>> problems = [Problem.of(loss, n=1000, p=5, regularization=0.01) for loss in (SquaredLoss(), LogisticLoss())]
     >>> [mechanism_for(None, problem).name for problem in problems]
@@ -59,6 +96,9 @@ def mechanism_for(
     >>> [mechanism_for(None, problem, shape=l1_ball(5)).name for problem in problems]
     ['objective', 'objective']
     """
+    from expost.mechanisms.objective import ObjectivePerturbation
+    from expost.mechanisms.through_huber import ThroughHuber
+
     if name is not None:
         return mechanism_of(name, noise=noise, full_matrix=full_matrix)
     if shape is not None and not full_matrix and ObjectivePerturbation.applies(problem, noise=noise):
@@ -72,6 +112,8 @@ def mechanism_for(
 
 __all__ = [
     "MECHANISMS",
+    "NAMES",
+    "NOISES",
     "Covariance",
     "CovarianceGenerator",
     "Generator",

@@ -1,0 +1,62 @@
+"""Mistakes in the command line's own words: the library speaks of arguments, here they are options."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from expost.goals import FLAGS
+
+WRONG = 2  # exit status of a mistake in the arguments or the data; nothing was spent
+
+# arguments whose option is called otherwise
+_OTHER = {"random_state": "--seed", "at_most": "the number stated", "at_least": "the number stated"}
+# names of columns are quoted, and files have points or slashes about them: neither is an argument
+_BEFORE, _AFTER = r"(?<![\w'\"./-])", r"(?![\w'\"./-])"
+
+
+def own_words(text: str, options: argparse.Namespace) -> str:
+    """Write a message of the library with options for its arguments.
+
+    What begins with the name of a file is about what stands in the file, and left alone.
+
+    Examples
+    --------
+    >>> options = argparse.Namespace(max_epsilon=0.1, method="auto", columns=None, seed=None)
+    >>> own_words("max_epsilon = 0.1 is too small; pass method='fixed', or columns= with fewer", options)
+    '--max-epsilon = 0.1 is too small; pass --method fixed, or --columns with fewer'
+    >>> own_words("ErrorRate is for classification; pass MeanSquaredError(...)", options)
+    '--error-rate is for classification; pass --mean-squared-error'
+    >>> own_words("there is no column 'max_epsilon' in max_epsilon.csv", options)
+    "there is no column 'max_epsilon' in max_epsilon.csv"
+    """
+    text = " ".join(text.split())
+    if any(isinstance(value, Path) and text.startswith(f"{value}") for value in vars(options).values()):
+        return text
+    for goal, flag in FLAGS.items():
+        text = re.sub(rf"(?:\bgoal=)?{_BEFORE}{goal}(?:\(\.\.\.\))?{_AFTER}", flag.name, text)
+    for name in vars(options):
+        option = f"--{name.replace('_', '-')}"
+        text = re.sub(rf"{_BEFORE}{name}=['\"]([\w-]+)['\"]", rf"{option} \1", text)
+        text = re.sub(rf"{_BEFORE}{name}=\s?(?=[\w(]|$)", f"{option} ", text)
+        # a plain word is an argument where something must be done about it
+        text = re.sub(rf"{_BEFORE}{name}{_AFTER}" + ("" if "_" in name else r"(?= must\b)"), option, text)
+    for name, said in _OTHER.items():
+        text = re.sub(rf"{_BEFORE}{name}{_AFTER}", said, text)
+    return text
+
+
+def complain(error: BaseException | str, options: argparse.Namespace | None = None) -> int:
+    """Say what is wrong in one line on standard error; returns the exit status of a mistake."""
+    text = f"{error}" if isinstance(error, str) or not isinstance(error, OSError) else _of_system(error)
+    print(f"expost: {own_words(text, options or argparse.Namespace())}", file=sys.stderr)
+    return WRONG
+
+
+def _of_system(error: OSError) -> str:
+    """Say what the operating system refused, without its number."""
+    if error.strerror is None or error.filename is None:
+        return f"{error}"
+    return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"

@@ -1,0 +1,144 @@
+"""Files that are not what a command asks for: every command says so in one line, writes nothing and spends nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from expost.noise.source import SecureSource
+from tests.cli.helpers import call
+
+GOOD = 'target = "y"\ntarget_bounds = [0, 2]\n[columns]\na = { bounds = [0, 6] }\nb = { bounds = [0, 4] }\n'
+BINARY = random.Random(0).randbytes(2000)
+
+TABLES = {
+    "empty.csv": b"",
+    "newlines.csv": b"\n\n\n",
+    "header.csv": b"a,b,y\n",
+    "binary.csv": BINARY,
+    "binary.parquet": BINARY,
+    "empty.parquet": b"",
+    "not.csv.gz": b"a,b,y\n1,2,3\n",
+    "twice.csv": b"a,a,y\n1,2,3\n",
+    "latin.csv": "größe,a,b,y\n1,2,3,4\n".encode("latin-1"),
+    "utf16.csv": "a,b,y\n1,2,3\n".encode("utf-16"),
+    "other.txt": b"a,b,y\n1,2,3\n",
+}
+SCHEMAS = {
+    "nothing": ("", "the schema has no target"),
+    "brackets": ("]]]", "not TOML: Invalid statement (at line 1"),
+    "nested": ("a = " + "[" * 2000 + "]" * 2000, "nested too deeply"),
+    "a blank": (GOOD.replace("[0, 6]", "[ , ]"), "line 4 has a blank that is still to be filled in"),
+    "a target that is a number": (GOOD.replace('"y"', "3"), "target must be the name of a column"),
+    "bounds of text": (GOOD.replace("[0, 2]", '"low"'), "target_bounds must be two numbers"),
+    "bounds reversed": (GOOD.replace("[0, 2]", "[2, 0]"), "write target_bounds = [0, 2]"),
+    "columns that are a list": (GOOD.split("[columns]")[0] + "columns = [1]\n", "[columns] and a line for each"),
+    "a column that is text": (GOOD.replace("{ bounds = [0, 6] }", '"number"'), "no description of a column"),
+    "a key misspelt": (GOOD.replace("target_bounds", "target_bound"), "did you mean 'target_bounds'?"),
+    "an option misspelt": (GOOD.replace("a = { bounds", "a = { bonds"), "did you mean 'bounds'?"),
+    "a column misspelt": (GOOD.replace("\nb =", "\nbb ="), "there is no column 'bb' in the table; did you mean 'b'?"),
+    "categories of dates": (GOOD.replace("bounds = [0, 6]", "categories = [1979-05-27]"), "text, finite numbers"),
+    "a transform misspelt": (GOOD.replace("[0, 6]", '[0, 6], transform = "lag1p"'), 'transform must be "log1p"'),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    def draw(*_):
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr(SecureSource, "words", draw)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.toml").write_text(GOOD, encoding="utf-8")
+    rows = "".join(f"{i % 7},{i % 5},{i % 3}\n" for i in range(300))
+    (tmp_path / "good.csv").write_text(f"a,b,y\n{rows}", encoding="utf-8")
+    return tmp_path
+
+
+def complaint(said):
+    """Return the one line that is said, after looking at everything else."""
+    *stages, line = said.err.splitlines()
+    assert all("… (" in stage or stage.startswith("Simulation") for stage in stages), said.err
+    assert line.startswith("expost: ")
+    assert (said.status, said.out) == (2, "")
+    return line
+
+
+TABLE_COMMANDS = {
+    "check": ["--schema", "schema.toml"],
+    "fit": ["--schema", "schema.toml", "--r2", "0.1"],
+    "init": ["--output", "new.toml"],
+    "compare": ["--target", "y", "--task", "regression", "--bounds", "0", "6", "--target-bounds", "0", "2", "--quick"],
+}
+
+
+@pytest.mark.parametrize("command", TABLE_COMMANDS)
+def test_tables_that_are_none(folder, capsys, command):
+    (folder / "folder.csv").mkdir()
+    before = sorted(folder.iterdir())
+    for name in ("folder.csv", "nowhere.csv", "nowhere/good.csv"):
+        assert name in complaint(call(capsys, command, name, *TABLE_COMMANDS[command]))
+    for name, content in TABLES.items():
+        if command == "init" and name in ("header.csv", "twice.csv"):
+            continue  # names are all it needs; that one stands there twice is said when the table is read
+        (folder / name).write_bytes(content)
+        line = complaint(call(capsys, command, name, *TABLE_COMMANDS[command]))
+        assert "Traceback" not in line
+        assert "codec" not in line
+        (folder / name).unlink()
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_schemas_that_are_none(folder, capsys, kind):
+    text, why = SCHEMAS[kind]
+    (folder / "mine.toml").write_text(text, encoding="utf-8")
+    for command in (["check", "good.csv"], ["fit", "good.csv", "--r2", "0.1"]):
+        line = complaint(call(capsys, *command, "--schema", "mine.toml"))
+        assert why in line
+        assert "--target" not in line  # what stands in a file is no option
+
+
+def test_a_schema_that_is_not_text(folder, capsys):
+    (folder / "mine.toml").write_bytes(BINARY)
+    assert "mine.toml is not in UTF-8" in complaint(call(capsys, "check", "good.csv", "--schema", "mine.toml"))
+
+
+def test_files_without_permission(folder, capsys, monkeypatch):
+    monkeypatch.setattr("expost.cli.paths.os.access", lambda *_: False)  # root, who may run this, can read everything
+    for command, options in TABLE_COMMANDS.items():
+        assert complaint(call(capsys, command, "good.csv", *options)).endswith("cannot be read: permission denied")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["fit", "good.csv", *TABLE_COMMANDS["fit"], "--output", "."], ". is a folder; name a file"),
+        (["init", "good.csv", "--output", "there"], "there is a folder; name a file"),
+        (["init", "good.csv", "--output", "nowhere/schema.toml"], "the folder of nowhere/schema.toml does not exist"),
+        (["compare", "good.csv", *TABLE_COMMANDS["compare"], "--output", "good.csv"], "good.csv is a file; --output"),
+        (["reproduce", "kdd99", "--data", "nowhere"], "nowhere is neither a file nor a folder"),
+        (["reproduce", "kdd99", "--data", "good.csv", "--output", "good.csv/x"], "good.csv is a file; --output"),
+        (["fit", "good.csv", *TABLE_COMMANDS["fit"], "--encoding", "klingon"], "klingon"),
+        (["fit", "good.csv", *TABLE_COMMANDS["fit"], "--separator", "ab"], "separator must be one letter"),
+    ],
+)
+def test_places_and_options_that_are_none(folder, capsys, arguments, why):
+    (folder / "there").mkdir()
+    before = sorted(folder.iterdir())
+    assert why in complaint(call(capsys, *arguments))
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_reader_who_has_seen_enough_is_no_mistake(folder):
+    for arguments in (["fit", "--help"], ["--version"], ["check", "good.csv", "--schema", "schema.toml"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        command = [sys.executable, "-m", "expost.cli", *arguments]
+        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (0, b""), arguments
