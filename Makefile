@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --no-input
 
-.PHONY: demo test test-browser lint audit bench clean
+.PHONY: demo test test-browser lint audit bench clean diffprivlib
 
 demo: $(INSTALLED)
 	@$(BIN)/expost demo
@@ -34,6 +34,12 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/sampler.py
 	@$(BIN)/python benchmarks/methods.py
 
+# diffprivlib needs an older scikit-learn, so its example runs in an environment of its own.
+diffprivlib:
+	@test -x .venv-diffprivlib/bin/python || $(PYTHON) -m venv .venv-diffprivlib
+	@.venv-diffprivlib/bin/python -m pip install --disable-pip-version-check -q -e ".[diffprivlib]" pytest hypothesis
+	@.venv-diffprivlib/bin/python -m pytest -q tests/test_examples.py -rs
+
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@echo "Making $(VENV)"
@@ -51,4 +57,4 @@ $(READY): pyproject.toml | $(BIN)/python
 	@touch $@ $(INSTALLED)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-diffprivlib build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from expost import validation
 from expost.erm.ball import into_ball
@@ -125,6 +125,7 @@ def doubling_search(
     plan: DoublingPlan,
     *,
     project: Callable[[Any], Any] | None = None,
+    noise: Literal["exact", "over the reals"] = "over the reals",
     random_state: int | WordSource | None = None,
 ) -> Release:
     """Search by doubling ε around any private mechanism.
@@ -139,6 +140,9 @@ def doubling_search(
         From :meth:`DoublingPlan.of`, made with the largest sensitivity of the measure.
     project
         Applied to each hypothesis before it is tested, for instance into the ball the sensitivity was computed for.
+    noise
+        Whether the mechanism's noise has exactly its stated law or is analysed over the reals, as that of most
+        libraries is. The caller's claim as well.
     random_state
         Source of the test noise; ``None`` is secure.
 
@@ -172,8 +176,10 @@ def doubling_search(
 
     def work(spending: Spending) -> Release:
         account = Account("doubling", plan.worst_case, source.secure)
-        spending.release = account.interrupted().with_details(claims=(CALLER_CLAIM,))
-        spending.release = release = doubled(mechanism, measure, plan, project, account, source, claims=(CALLER_CLAIM,))
+        spending.release = account.interrupted().with_details(claims=(CALLER_CLAIM,), noise=noise)
+        spending.release = release = doubled(
+            mechanism, measure, plan, project, account, source, claims=(CALLER_CLAIM,), noise=noise
+        )
         return released(release)
 
     return Spending().guard(work)
