@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --no-input
 
-.PHONY: demo test test-browser lint audit bench clean diffprivlib
+.PHONY: demo test test-browser lint audit bench clean diffprivlib docs
 
 demo: $(INSTALLED)
 	@$(BIN)/expost demo
@@ -33,6 +33,12 @@ bench: $(READY)
 	@$(PIP) -q -e ".[bench]"
 	@$(BIN)/python benchmarks/sampler.py
 	@$(BIN)/python benchmarks/methods.py
+
+# Pages in build/site, made without the network; warnings are errors.
+docs: $(INSTALLED)
+	@$(PIP) -q -e ".[docs]"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
+	@echo "build/site/index.html"
 
 # diffprivlib needs an older scikit-learn, so its example runs in an environment of its own.
 diffprivlib:

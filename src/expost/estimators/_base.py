@@ -22,6 +22,7 @@ from expost.erm.geometry import ball
 from expost.erm.losses import Loss
 from expost.erm.problem import Problem
 from expost.estimators._features import open_features
+from expost.estimators.surroundings import Surroundings, noted_surroundings
 from expost.goals import ExcessRisk, Goal
 from expost.mechanisms import mechanism_for
 from expost.privacy.account import Spending, released
@@ -190,24 +191,26 @@ class AccuracyFirstEstimator(BaseEstimator):
     def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget an earlier fit, and make sure that whatever is raised after a draw carries a release."""
         self._forget()
-        return Spending().guard(lambda spending: self._or_forget(X, y, spending))
+        around = noted_surroundings(self)
+        return Spending().guard(lambda spending: self._or_forget(X, y, around, spending))
 
-    def _or_forget(self, X: ArrayLike, y: ArrayLike, spending: Spending) -> Self:
+    def _or_forget(self, X: ArrayLike, y: ArrayLike, around: Surroundings, spending: Spending) -> Self:
         """Search; leave nothing behind of a search that has no model to show."""
         try:
-            return self._search(X, y, spending)
+            return self._search(X, y, around, spending)
         except BaseException:
             self._forget()
             raise
 
-    def _search(self, X: ArrayLike, y: ArrayLike, spending: Spending) -> Self:
+    def _search(self, X: ArrayLike, y: ArrayLike, around: Surroundings, spending: Spending) -> Self:
         """Settle what is public, look at the rows, search, and keep the release and nothing else."""
         raw, wanted = self._open(X, y)
         self.preparation_ = preparation = self._preparation(raw.width)
         request = self._request(raw.n, preparation)
         plan = settle(request) if self.keep_path is None else self.keep_path.settle(request)
         rows, not_covered = self._rows(raw, wanted)
-        claims = (COUNTED_WIDTH,) if raw.counted else ()
+        not_covered = (*not_covered, *around.not_covered)
+        claims = (*((COUNTED_WIDTH,) if raw.counted else ()), *around.claims)
         known = {"target": _name_of(y), "columns": tuple(map(str, getattr(self, "feature_names_in_", ())))}
         if self.on_invalid == "error":
             not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)

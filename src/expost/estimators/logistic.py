@@ -29,7 +29,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
 
     Minimises, over private rows scaled so that ‖x‖₁ ≤ 1, with labels y = ±1,
 
-    .. math:: L(θ) = \\frac{1}{n} \\sum_i \\log(1 + e^{−y_i x_i^⊤ θ}) + \\frac{λ}{2} ‖θ‖²
+        L(θ) = (1/n) Σᵢ log(1 + exp(−yᵢ xᵢᵀθ)) + (λ/2) ‖θ‖²
 
     and releases a θ with L(θ) − min L ≤ ``excess_risk``, as :class:`~expost.AccuracyFirstRidge` does for the
     squared loss.

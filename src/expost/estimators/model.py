@@ -17,6 +17,7 @@ from expost.data.schema import Schema
 from expost.erm.geometry import Block, Geometry
 from expost.erm.losses import LogisticLoss, SquaredLoss
 from expost.erm.problem import Problem
+from expost.estimators.surroundings import Surroundings, noted_surroundings
 from expost.exceptions import LargeEpsilonWarning
 from expost.goals.goal import Goal, TestedGoal
 from expost.goals.log_loss import LARGEST_ODDS, LogLoss
@@ -163,9 +164,10 @@ class AccuracyFirstModel(BaseEstimator):
         for name in ("release_", "encoding_", "coef_", "intercept_", "classes_"):
             if hasattr(self, name):
                 delattr(self, name)
-        return Spending().guard(lambda spending: self._search(table, spending))
+        around = noted_surroundings(self)
+        return Spending().guard(lambda spending: self._search(table, around, spending))
 
-    def _search(self, table: Any, spending: Spending) -> Self:
+    def _search(self, table: Any, around: Surroundings, spending: Spending) -> Self:
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
         schema = as_schema(self.schema).with_person(self.person, self.rows_per_person)
         encoding = Encoding(schema)
@@ -184,7 +186,9 @@ class AccuracyFirstModel(BaseEstimator):
             rows,
             self.random_state,
             spending,
-            lambda release: _described(release, request, encoding, () if clip else (BAD_ROWS,)),
+            lambda release: _described(
+                release, request, encoding, (*(() if clip else (BAD_ROWS,)), *around.not_covered), around.claims
+            ),
         )
         if release.epsilon > _LARGE:
             warnings.warn(
@@ -321,7 +325,9 @@ def cheapest_geometry(encoding: Encoding) -> Geometry:
     return Geometry(best.blocks, best.radius, best.name, f"the least noise ({others} as much)", s)
 
 
-def _described(release: Release, request: Request, encoding: Encoding, not_covered: tuple[str, ...]) -> Release:
+def _described(
+    release: Release, request: Request, encoding: Encoding, not_covered: tuple[str, ...], claims: tuple[str, ...]
+) -> Release:
     schema = encoding.schema
     promise = release.promise
     if request.goal is not None and schema.target_bounds is not None:
@@ -343,5 +349,6 @@ def _described(release: Release, request: Request, encoding: Encoding, not_cover
         target=schema.target,
         columns=tuple(schema.columns),
         schema_fingerprint=schema.fingerprint(),
+        claims=(*release.claims, *claims),
         not_covered=(*release.not_covered, *not_covered),
     )

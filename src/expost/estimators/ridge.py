@@ -23,7 +23,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
 
     Minimises, over private rows scaled so that ‖x‖₁ ≤ 1 and |y| ≤ 1,
 
-    .. math:: L(θ) = \\frac{1}{2n} ‖y − Xθ‖² + \\frac{λ}{2} ‖θ‖²
+        L(θ) = (1/2n) ‖y − Xθ‖² + (λ/2) ‖θ‖²
 
     and releases a θ with L(θ) − min L ≤ ``excess_risk`` (with probability at least 1 − ``failure_probability`` over
     the noise) at the smallest privacy loss the search finds; ``release_`` says what was paid. If no level
