@@ -88,7 +88,7 @@ def test_help_summaries_json_and_mistakes(environment, tmp_path):
     assert [first[0], other[0], as_json[0], example[0]] == [0, 0, 0, 0]
     assert demo[0] in (0, 3)
     for _, text in (first, other, demo):
-        assert ("privacy loss paid  ε = " if knows else "privacy loss paid  epsilon = ") in text
+        assert ("ε = " if knows else "epsilon = ") in text
     release = Release.from_json(as_json[1])  # no letter is lost where it is escaped
     assert release.parameters["columns"] == (NAME,)
     assert [status for status, _ in said[-len(mistakes) :]] == [2] * len(mistakes)

@@ -6,6 +6,7 @@ Seconds differ from machine to machine. What takes them is NumPy, SciPy, PyArrow
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import get_args
@@ -137,7 +138,6 @@ def test_flags_take_the_numbers_that_their_goals_take(name):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_shows_an_example_and_what_exit_statuses_mean(capsys, name):
-    text = call(capsys, name, "--help").out
-    examples = text.split("examples:")[1].split("exit status:")[0]
-    assert f"  expost {name}" in examples
-    assert "\n  0  " in text.split("exit status:")[1]
+    text = " ".join(call(capsys, name, "--help").out.split())
+    assert text.count(f"expost {name}") > 1  # beside the usage
+    assert re.search(r"exit status: 0 ", text, flags=re.IGNORECASE)

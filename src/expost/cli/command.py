@@ -17,6 +17,8 @@ from typing import Any, NoReturn
 from expost.cli.terminal import prepare_streams
 from expost.cli.words import WRONG, complain
 
+__all__ = ["COMMANDS", "INTERRUPTED", "WRONG", "build_parser", "main"]
+
 # Each module has DESCRIPTION, EXAMPLES, EXITS (what each exit status means), add_arguments(parser) and run(options).
 COMMANDS = {
     "example": ("expost.cli.example", "write a generated table and its schema, to try things on"),
