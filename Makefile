@@ -37,7 +37,7 @@ bench: $(READY)
 # Pages in build/site, made without the network; warnings are errors.
 docs: $(INSTALLED)
 	@$(PIP) -q -e ".[docs]"
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "build/site/index.html"
 
 # diffprivlib needs an older scikit-learn, so its example runs in an environment of its own.

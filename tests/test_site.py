@@ -112,10 +112,10 @@ def test_pictures_can_be_drawn(path, tmp_path):
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs", reason="the extra docs is not installed")
-    command = [sys.executable, "-m", "mkdocs", "build", "-q", "--site-dir", str(tmp_path / "site")]
+    command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     for page in ("index", "reference/cli", "reference/api", "notebooks/first_model", "benchmarks/results/tables"):
         assert (tmp_path / f"site/{page}.html").is_file()
     text = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "site").rglob("*.html"))
-    assert not re.search(r'(?:src|href)="https?://fonts\.', text)  # nothing is fetched
+    assert not re.search(r'src="https?://', text)  # nothing is fetched
