@@ -70,6 +70,7 @@ def test_help_summaries_json_and_mistakes(environment, tmp_path):
         ["fit", "other.csv", *named, "--seed", "1", "--json"],
         ["example", "survey", "--rows", "5"],
         ["demo"],
+        ["report", "data-spend.json"],
     ]
     mistakes = [
         ["fit", "data.csv", *REGRESSION, *QUICK, "--columns", "Größe ≤ 1"],
@@ -84,8 +85,8 @@ def test_help_summaries_json_and_mistakes(environment, tmp_path):
         assert status == 0
         assert text.startswith("usage: expost")
     assert ("ℓ₁ norm" if knows else "l1 norm") in "".join(text for _, text in said[: len(helps)])
-    first, other, as_json, example, demo = said[len(helps) : len(helps) + len(works)]
-    assert [first[0], other[0], as_json[0], example[0]] == [0, 0, 0, 0]
+    first, other, as_json, example, demo, report = said[len(helps) : len(helps) + len(works)]
+    assert [first[0], other[0], as_json[0], example[0], report[0]] == [0, 0, 0, 0, 0]
     assert demo[0] in (0, 3)
     for _, text in (first, other, demo):
         assert ("ε = " if knows else "epsilon = ") in text

@@ -103,6 +103,32 @@ def test_schemas_that_are_none(folder, capsys, kind):
         assert "--target" not in line  # what stands in a file is no option
 
 
+RELEASES = {"empty": b"", "binary": BINARY, "a list": b"[]", "another": b'{"a": 1}', "a half": b'{"format": 1,'}
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_releases_that_are_none(folder, capsys, kind):
+    (folder / "release.json").write_bytes(RELEASES[kind])
+    before = sorted(folder.iterdir())
+    for command, more in RELEASE_COMMANDS.items():
+        line = complaint(call(capsys, command, "release.json", *more))
+        assert "release.json" in line
+        assert "Traceback" not in line
+    assert sorted(folder.iterdir()) == before
+
+
+RELEASE_COMMANDS = {"predict": ["good.csv"], "export": ["--output", "model.joblib"], "report": []}
+
+
+def test_no_release_at_all(folder, capsys):
+    (folder / "folder").mkdir()
+    for command, more in RELEASE_COMMANDS.items():
+        assert "there is no release none.json; expost fit saves one" in complaint(
+            call(capsys, command, "none.json", *more)
+        )
+        assert "folder is a folder, not a release" in complaint(call(capsys, command, "folder", *more))
+
+
 def test_a_schema_that_is_not_text(folder, capsys):
     (folder / "mine.toml").write_bytes(BINARY)
     assert "mine.toml is not in UTF-8" in complaint(call(capsys, "check", "good.csv", "--schema", "mine.toml"))
@@ -117,8 +143,8 @@ def test_files_without_permission(folder, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["fit", "good.csv", *TABLE_COMMANDS["fit"], "--output", "."], ". is a folder; name a file"),
-        (["init", "good.csv", "--output", "there"], "there is a folder; name a file"),
+        (["fit", "good.csv", *TABLE_COMMANDS["fit"], "--output", "."], ". is a folder; --output must name a file"),
+        (["init", "good.csv", "--output", "there"], "there is a folder; --output must name a file"),
         (["init", "good.csv", "--output", "nowhere/schema.toml"], "the folder of nowhere/schema.toml does not exist"),
         (["compare", "good.csv", *TABLE_COMMANDS["compare"], "--output", "good.csv"], "good.csv is a file; --output"),
         (["reproduce", "kdd99", "--data", "nowhere"], "nowhere is neither a file nor a folder"),

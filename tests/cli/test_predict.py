@@ -112,7 +112,7 @@ def test_what_is_read_is_not_written_over(model, data, capsys):
 
 
 def test_mistakes_are_one_line(model, data, tmp_path, capsys):
-    wrong(call(capsys, "predict", tmp_path / "none.json", data), "there is no file")
+    wrong(call(capsys, "predict", tmp_path / "none.json", data), "there is no release")
     wrong(call(capsys, "predict", data, data), "cannot be used", "not a release")
     wrong(call(capsys, "predict", model, tmp_path / "none.csv"), "there is no file")
     refusal = tmp_path / "refusal.json"
@@ -200,5 +200,5 @@ def test_help_has_an_example_and_exit_codes(capsys, command):
     said = call(capsys, command, "--help")
     text = " ".join(said.out.split())
     assert said.status == 0
-    assert f"Example: expost {command}" in text
-    assert "Exit status: 0 " in text
+    assert f"examples: expost {command}" in text
+    assert "exit status: 0 " in text

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import io
-import sys
 from pathlib import Path
 
-from expost.cli.command import WRONG
 from expost.cli.output import check_output, write_whole
+from expost.cli.paths import check_release
 from expost.cli.predict import read_release
+from expost.cli.words import complain
 
 DESCRIPTION = (
     "Write a released model as a pipeline of scikit-learn, which scores where expost is not installed: "
-    "joblib.load(FILE).predict(frame). Nothing is spent. Example: expost export survey-satisfied.json --output "
-    "model.joblib. Exit status: 0 written, 2 an error and nothing written."
+    "joblib.load(FILE).predict(frame). Nothing is spent."
 )
+EXAMPLES = ("expost export survey-satisfied.json --output model.joblib",)
+EXITS = {0: "written", 2: "a mistake in the arguments or files; nothing was written"}
 
 
 def add_arguments(export: argparse.ArgumentParser) -> None:
@@ -28,6 +29,7 @@ def add_arguments(export: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the model; returns the exit status."""
     try:
+        check_release(options.model)
         check_output(options.output, force=options.force, inputs=(options.model,))
         release = read_release(options.model)
         import joblib
@@ -36,7 +38,6 @@ def run(options: argparse.Namespace) -> int:
         joblib.dump(release.to_sklearn(), stream)
         write_whole(options.output, stream.getvalue(), force=options.force)
     except (ValueError, TypeError, OSError, ImportError) as error:
-        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
-        return WRONG
+        return complain(error, options)
     print(f"{options.output} holds the model; load it with joblib.load, from people you trust only")
     return 0

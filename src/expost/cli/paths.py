@@ -1,4 +1,4 @@
-"""Files and folders to read from, as the command line is given them: what is wrong with one is said before anything is imported.
+"""Files to read and folders to write to: what is wrong with one is said before anything is imported.
 
 Nothing is read here but names and permissions, which are public.
 """
@@ -33,6 +33,11 @@ def check_input(path: Path, what: str = "file", hint: str = "") -> None:
 def check_schema(path: Path) -> None:
     """Complain about a schema that cannot be read."""
     check_input(path, "schema", "; expost init drafts one")
+
+
+def check_release(path: Path) -> None:
+    """Complain about a release that cannot be read."""
+    check_input(path, "release", "; expost fit saves one")
 
 
 def check_folder(path: Path) -> None:

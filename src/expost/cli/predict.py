@@ -10,18 +10,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.cli.command import WRONG
 from expost.cli.output import add_output, check_output, write_whole
+from expost.cli.paths import check_release, check_table
 from expost.cli.table_options import add_file_options, file_options
+from expost.cli.words import complain
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
 
 DESCRIPTION = (
     "Predict the rows of a file with a released model. The release is all it takes, and nothing is spent. Prints CSV "
-    "with one line for each row, in their order. Example: expost predict survey-satisfied.json new.csv --output "
-    "answers.csv. Exit status: 0 predicted, 2 an error and nothing written."
+    "with one line for each row, in their order."
 )
+EXAMPLES = ("expost predict survey-satisfied.json new.csv --output answers.csv",)
+EXITS = {0: "predicted", 2: "a mistake in the arguments or files; nothing was written"}
 
 
 def add_arguments(predict: argparse.ArgumentParser) -> None:
@@ -44,6 +46,8 @@ def add_arguments(predict: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Predict; returns the exit status."""
     try:
+        check_release(options.model)
+        check_table(options.data)
         check_output(options.output, force=options.force, inputs=(options.model, options.data))
         text = _predicted(read_release(options.model), options)
         if options.output is not None:
@@ -51,14 +55,14 @@ def run(options: argparse.Namespace) -> int:
         else:
             _print(text)
     except (ValueError, TypeError, OSError) as error:
-        said = " ".join(str(error).split()).replace('pass on_invalid="clip"', "pass --on-invalid clip")
-        print(f"expost: {said}", file=sys.stderr)
-        return WRONG
+        return complain(error, options)
     return 0
 
 
 def _print(text: str) -> None:
     try:
+        # labels are data: they are not to be spelled out in other letters, as messages are
+        text.encode(sys.stdout.encoding or "utf-8")
         sys.stdout.write(text)
         sys.stdout.flush()
     except UnicodeEncodeError:

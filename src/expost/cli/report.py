@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from expost.cli.command import WRONG
 from expost.cli.output import add_output, check_output, write_whole
+from expost.cli.paths import check_release
 from expost.cli.predict import read_release
+from expost.cli.words import complain
 
 DESCRIPTION = (
     "Write a report on a release: what was promised, what was paid and what that means, what was stated and not "
     "checked, and the model. One HTML file that opens without a network and prints. Nothing is spent; the data "
-    "are not needed. Example: expost report survey-satisfied.json. Exit status: 0 written, 2 an "
-    "error and nothing written."
+    "are not needed."
 )
+EXAMPLES = ("expost report survey-satisfied.json",)
+EXITS = {0: "written", 2: "a mistake in the arguments or files; nothing was written"}
 
 
 def add_arguments(report: argparse.ArgumentParser) -> None:
@@ -28,13 +29,13 @@ def run(options: argparse.Namespace) -> int:
     """Write the report; returns the exit status."""
     output = options.output or options.release.with_suffix(".html")
     try:
+        check_release(options.release)
         check_output(output, force=options.force, inputs=(options.release,))
         release = read_release(options.release)
         from expost.report import report
 
         write_whole(output, report(release), force=options.force)
     except (ValueError, TypeError, OSError) as error:
-        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
-        return WRONG
+        return complain(error, options)
     print(f"report in {output}; open it in a browser, and print it from there")
     return 0
