@@ -108,5 +108,5 @@ def test_serves(schema, capsys, monkeypatch):
 def test_help_has_an_example_and_exit_codes(capsys):
     said = call(capsys, "explore", "--help")
     text = " ".join(said.out.split())
-    assert "Example: expost explore survey.toml" in text
-    assert "Exit status: 0 written or served, 2 an error" in text
+    assert "examples: expost explore survey.toml" in text
+    assert "exit status: 0 written or served, 2 an error" in text

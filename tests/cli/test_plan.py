@@ -105,5 +105,5 @@ def test_a_schema_that_is_not_there(tmp_path, capsys):
 def test_help_has_an_example_and_exit_codes(capsys):
     said = call(capsys, "plan", "--help")
     text = " ".join(said.out.split())
-    assert "Example: expost plan survey.toml" in text
-    assert "Exit status: 0 shown, 2 an error" in text
+    assert "examples: expost plan survey.toml" in text
+    assert "exit status: 0 shown, 2 an error" in text

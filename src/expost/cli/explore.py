@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from expost.cli.command import WRONG
-from expost.cli.options import print_text
 from expost.cli.output import add_output, check_output, write_whole
+from expost.cli.paths import check_release, check_schema
 from expost.cli.plan import whole
 from expost.cli.progress import Progress
+from expost.cli.terminal import print_text
+from expost.cli.words import complain
 
 if TYPE_CHECKING:
     from expost.data.schema import Schema
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 DESCRIPTION = (
     "Write a page that shows what goals would cost, with sliders for rows, goal, γ and budget, and open it. It is one "
     "file, works without a network and sends nothing; no data are read. Without a schema it is that of the release, or "
-    "a generated survey's. Example: expost explore survey.toml --rows 20000. Exit status: 0 written or served, 2 an "
-    "error."
+    "a generated survey's."
 )
+EXAMPLES = ("expost explore survey.toml --rows 20000",)
+EXITS = {0: "written or served", 2: "a mistake in the arguments or files; nothing was written"}
 DEFAULT = Path("explore.html")
 
 
@@ -46,6 +48,10 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compute the page and write or serve it; returns the exit status."""
     try:
+        if options.schema is not None:
+            check_schema(options.schema)
+        if options.release is not None:
+            check_release(options.release)
         place: Path = options.output or DEFAULT
         if not options.serve:
             check_output(place, force=options.force, inputs=(options.schema, options.release))
@@ -69,8 +75,7 @@ def run(options: argparse.Namespace) -> int:
             return _serve(text, options)
         write_whole(place, text, force=options.force)
     except (ValueError, TypeError, OSError) as error:
-        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
-        return WRONG
+        return complain(error, options)
     print_text(f"{place} is written: one page, for any browser, that needs no network")
     if not options.no_open:
         import webbrowser

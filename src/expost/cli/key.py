@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from expost.cli.command import WRONG
+from expost.cli.words import complain
 
 DESCRIPTION = (
     "Write a new key to a new file that its owner alone may read. Paths kept by expost fit --keep-path are sealed with "
-    "it: keep it apart from them. Example: expost key curator.key. Exit status: 0 written, 2 an error."
+    "it: keep it apart from them."
 )
+EXAMPLES = ("expost key curator.key",)
+EXITS = {0: "written", 2: "a mistake in the arguments; nothing was written"}
 
 
 def add_arguments(key: argparse.ArgumentParser) -> None:
@@ -26,10 +27,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         write_key(options.file)
     except FileExistsError:
-        print(f"expost: {options.file} is there already; name another file", file=sys.stderr)
-        return WRONG
+        return complain(f"{options.file} is there already; name another file")
     except OSError as error:
-        print(f"expost: {options.file} could not be written ({error.strerror})", file=sys.stderr)
-        return WRONG
+        return complain(f"{options.file} could not be written ({error.strerror})")
     print(f"{options.file} is a new key. Whoever has it can open the paths that are sealed with it.")
     return 0

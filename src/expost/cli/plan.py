@@ -8,23 +8,26 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.cli.command import WRONG
-from expost.cli.options import print_text
+from expost import validation
 from expost.cli.output import check_output, write_whole
+from expost.cli.paths import check_schema
 from expost.cli.progress import Progress
-from expost.goals import GOALS, Goal
+from expost.cli.terminal import print_text
+from expost.cli.words import complain
+from expost.goals import FLAGS
 
 if TYPE_CHECKING:
+    from expost.goals import Goal
     from expost.planning import PricePlan
 
 NOT_WRITTEN = 1  # the plan was shown, but its picture could not be written
 
 DESCRIPTION = (
     "Say what goals would cost for a schema and a number of rows. No data are read: what depends on the rows is a "
-    "range over made-up tables that follow the schema, and your rows decide. Example: expost plan survey.toml "
-    "--rows 20000 --error-rate 0.25 0.20 --max-epsilon 1. Exit status: 0 shown, 2 an error, 1 shown, but --plot "
-    "could not be written."
+    "range over made-up tables that follow the schema, and your rows decide."
 )
+EXAMPLES = ("expost plan survey.toml --rows 20000 --error-rate 0.25 0.20 --max-epsilon 1",)
+EXITS = {0: "shown", 1: "shown, but --plot could not be written", 2: "a mistake in the arguments or the schema"}
 
 
 def add_arguments(plan: argparse.ArgumentParser) -> None:
@@ -32,10 +35,8 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("schema", type=Path, nargs="?", metavar="SCHEMA", help="a TOML file; expost init drafts one")
     plan.add_argument("--rows", type=whole, required=True, metavar="N", help="how many rows there will be")
     goals = plan.add_argument_group("goals (any number of them; the usual ones if none is stated)")
-    for goal in GOALS:
-        goals.add_argument(
-            goal.flag.name, type=float, nargs="+", action="extend", metavar=goal.flag.metavar, help=goal.flag.help
-        )
+    for flag in FLAGS.values():
+        goals.add_argument(flag.name, type=float, nargs="+", action="extend", metavar=flag.metavar, help=flag.help)
     fit = plan.add_argument_group("the fit that is planned")
     fit.add_argument("--max-epsilon", type=float, metavar="E", help="no outcome may cost more (default: 10)")
     fit.add_argument(
@@ -67,6 +68,7 @@ def whole(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Plan and show; returns the exit status."""
     try:
+        _check(options)
         goals = stated_goals(options)
         _check_plot(options.plot, options.force)
         from expost.planning import plan
@@ -87,8 +89,7 @@ def run(options: argparse.Namespace) -> int:
                 random_state=options.seed,
             )
     except (ValueError, TypeError, OSError, ImportError) as error:
-        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
-        return WRONG
+        return complain(error, options)
     print_text(prices.to_json() if options.json else "\n".join([str(prices), *_next(prices, options)]))
     if options.plot is None:
         return 0
@@ -104,14 +105,28 @@ def run(options: argparse.Namespace) -> int:
 
 def stated_goals(options: argparse.Namespace) -> list[Goal]:
     """Return the goals that were stated, in the order of their flags."""
+    import expost.goals
+
     found = []
-    for kind in GOALS:
-        for value in getattr(options, kind.flag.attribute) or ():
-            try:
-                found.append(kind.stated(value, 0.2))
-            except ValueError as error:
-                raise ValueError(f"{kind.flag.name}: {error}") from None
+    for name, flag in FLAGS.items():
+        for value in getattr(options, flag.attribute) or ():
+            kind: type[Goal] = getattr(expost.goals, name)
+            found.append(kind.stated(value, 0.2))
     return found
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Complain about what is wrong whatever the schema holds, before anything is imported that would take time."""
+    for flag in FLAGS.values():
+        for value in getattr(options, flag.attribute) or ():
+            flag.check(value)
+    for name, value in (("--rows", options.rows), ("--worlds", options.worlds)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    validation.failure_probability(options.failure_probability)
+    validation.budget(options.max_epsilon)
+    if options.schema is not None:
+        check_schema(options.schema)
 
 
 def _check_plot(path: Path | None, force: bool) -> None:

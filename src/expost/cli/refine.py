@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from expost.cli.command import WRONG
+from expost import validation
 from expost.cli.output import add_output, check_output, write_whole
+from expost.cli.paths import check_input, check_release
 from expost.cli.predict import read_release
+from expost.cli.words import complain
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
@@ -20,10 +22,15 @@ REFUSED = 3
 
 DESCRIPTION = (
     "Go on from a release to a more accurate one on the path that expost fit --keep-path kept. The new release says "
-    "what all of them have cost together and how much of it is new. Example: expost refine survey.json --path "
-    "survey.path --key curator.key --excess-risk 0.001. Exit status: 0 released, 3 refused (with its cost), 2 an error "
-    "and nothing spent, 1 released or refused, but a file could not be written."
+    "what all of them have cost together and how much of it is new."
 )
+EXAMPLES = ("expost refine survey.json --path survey.path --key curator.key --excess-risk 0.001",)
+EXITS = {
+    0: "released",
+    1: "released or refused, but a file could not be written",
+    2: "a mistake in the arguments or files; nothing was spent",
+    3: "refused or interrupted, with its cost",
+}
 
 
 def add_arguments(refine: argparse.ArgumentParser) -> None:
@@ -47,6 +54,10 @@ def add_release_output(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Refine, show and write the release; returns the exit status."""
+    validation.positive("--excess-risk", options.excess_risk)
+    check_release(options.release)
+    check_input(options.path, "path")
+    check_input(options.key, "key", "; expost key makes one")
     from expost.exceptions import ADVICE, AccuracyNotReached, SearchInterrupted
     from expost.search.refinement import refine
 
@@ -68,12 +79,11 @@ def run(options: argparse.Namespace) -> int:
         except SearchInterrupted as interruption:
             release, complaint = interruption.release, str(interruption)
     except (ValueError, OSError) as error:
-        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
-        return WRONG
+        return complain(error, options)
     if not deliver(release, output, options):
         return NOT_WRITTEN
     if complaint:
-        print(f"expost: {complaint}", file=sys.stderr)
+        complain(complaint, options)
     return REFUSED if complaint else 0
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from expost.cli.command import WRONG
+from expost.cli.paths import check_release
 from expost.cli.predict import read_release
 from expost.cli.refine import NOT_WRITTEN, add_release_output, deliver, output_of
+from expost.cli.words import complain
 
 DESCRIPTION = (
     "Fit another regularization or fewer columns to the noisy second moments that expost fit --keep-statistics put "
-    "into a release. No rows are needed and nothing is spent. Example: expost refit survey.json --regularization 0.05 "
-    "--columns age income. Exit status: 0 done, 2 an error, 1 done, but a file could not be written."
+    "into a release. No rows are needed and nothing is spent."
 )
+EXAMPLES = ("expost refit survey.json --regularization 0.05 --columns age income",)
+EXITS = {0: "done", 1: "done, but a file could not be written", 2: "a mistake in the arguments or the release"}
 
 
 def add_arguments(refit: argparse.ArgumentParser) -> None:
@@ -27,6 +28,7 @@ def add_arguments(refit: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Refit, show and write the release; returns the exit status."""
+    check_release(options.release)
     from expost.search.refitting import refit
 
     try:
@@ -34,6 +36,5 @@ def run(options: argparse.Namespace) -> int:
         output = output_of(options, "refit")
         release = refit(before, regularization=options.regularization, columns=options.columns)
     except (ValueError, OSError) as error:
-        print(f"expost: {' '.join(str(error).split())}", file=sys.stderr)
-        return WRONG
+        return complain(error, options)
     return 0 if deliver(release, output, options) else NOT_WRITTEN

@@ -14,6 +14,8 @@ from expost import validation
 from expost.erm.losses import Loss
 from expost.erm.objective import Objective
 from expost.erm.problem import Problem
+from expost.goals import FLAGS
+from expost.goals.flags import Flag
 from expost.goals.shortfall import ChainSettings
 from expost.privacy.release import Promise
 
@@ -25,11 +27,19 @@ RISK_CHARGED = ("excess risk: rounded to a public grid, floating-point error bou
 ABOUT_RISK = "regularised empirical risk of the clipped, rounded rows"
 
 
+class _OwnFlag:
+    """The flag of a goal's class, which stands in the table that is read before any goal is imported."""
+
+    def __get__(self, goal: Goal | None, kind: type[Goal]) -> Flag:
+        return FLAGS[kind.__name__]
+
+
 class Goal(ABC):
     """What the caller asks for."""
 
     #: What releases call it; None for excess risk, the paper's own target.
     name: ClassVar[str | None]
+    flag: ClassVar[_OwnFlag] = _OwnFlag()
     #: Methods that can meet it.
     methods: ClassVar[tuple[str, ...]]
 
