@@ -55,7 +55,7 @@ def main() -> None:
             return float(risk.excess(theta) / gap)
 
         goals: list[tuple[Goal, Callable[[np.ndarray], float], float]] = [
-            (RelativeExcessRisk(fraction), relative, fraction) for fraction in (0.3, 0.1)
+            (RelativeExcessRisk(fraction, baseline="null"), relative, fraction) for fraction in (0.3, 0.1)
         ]
         if loss.labels == "binary":
             best = error(optimum)

@@ -100,7 +100,14 @@ def main() -> None:
     parser.add_argument("--peer", type=Path, help="checkout of the authors' code")
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
-    common = {"excess_risk": ALPHA, "regularization": LAMBDA, "failure_probability": GAMMA, "feature_bound": 1.0}
+    common = {
+        "excess_risk": ALPHA,
+        "regularization": LAMBDA,
+        "failure_probability": GAMMA,
+        "feature_bound": 1.0,
+        "fit_intercept": False,
+        "max_epsilon": None,
+    }
     lines = [
         f"expost {__version__}, n = {N:,}, T = {LEVELS}, α = {ALPHA}, λ = {LAMBDA}, γ = {GAMMA}, "
         "calibration published, secure noise; best of the repeats, arrays in memory to release.",

@@ -17,9 +17,21 @@ from typing import Any
 import numpy as np
 
 import expost
-from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, ErrorRate, MeanSquaredError, RelativeExcessRisk
+from expost import (
+    R2,
+    AccuracyFirstLogisticRegression,
+    AccuracyFirstRidge,
+    ErrorRate,
+    LogLoss,
+    MeanSquaredError,
+    RelativeExcessRisk,
+)
 from expost.erm import HuberLoss, Loss, SmoothedHingeLoss
 
+# stated, so that releases stay what they are whatever estimators take where nothing is stated
+STATED: dict[str, Any] = {"fit_intercept": False, "max_epsilon": None}
+# and these are the defaults, stated
+DEFAULTS: dict[str, Any] = {"fit_intercept": True, "max_epsilon": "auto", "regularization": "auto"}
 METHODS = ("auto", "certified", "stationarity", "above_threshold", "doubling", "theory")
 UNSTABLE = ("versions", "id", "date")  # fields that differ between machines and from run to run
 
@@ -32,7 +44,7 @@ def ridge(n: int = 20_000, p: int = 4, seed: int = 1, **options: Any) -> Any:
     """Return a ridge release, or the refusal."""
     X = _columns(n, p)
     y = X @ np.linspace(1, -0.5, p) + 0.1 * np.random.default_rng(7).normal(size=n)
-    settings = {"bounds": 1.0, "target_bound": 2.0, "regularization": 0.02, "random_state": seed, **options}
+    settings = {**STATED, "bounds": 1.0, "target_bound": 2.0, "regularization": 0.02, "random_state": seed, **options}
     return _outcome(AccuracyFirstRidge(**settings), X, y)
 
 
@@ -40,7 +52,14 @@ def logistic(n: int = 20_000, p: int = 4, seed: int = 1, **options: Any) -> Any:
     """Return a logistic release, or the refusal."""
     X = _columns(n, p)
     y = X @ np.linspace(4, -2, p) + np.random.default_rng(7).logistic(size=n) / 2 > 0
-    settings = {"bounds": 1.0, "classes": (False, True), "regularization": 0.01, "random_state": seed, **options}
+    settings = {
+        **STATED,
+        "bounds": 1.0,
+        "classes": (False, True),
+        "regularization": 0.01,
+        "random_state": seed,
+        **options,
+    }
     return _outcome(AccuracyFirstLogisticRegression(**settings), X, y)
 
 
@@ -110,7 +129,7 @@ def cases() -> dict[str, Callable[[], Any]]:
         "ridge doubling, unreachable": partial(ridge, n=900, excess_risk=0.05, max_epsilon=1.0, method="doubling"),
         "ridge theory, unreachable": partial(ridge, excess_risk=0.05, max_epsilon=0.1, method="theory"),
         "ridge auto, unreachable": partial(ridge, n=200, excess_risk=0.01, max_epsilon=0.1),
-        "relative, unreachable": partial(ridge, n=200, goal=RelativeExcessRisk(0.1), max_epsilon=0.1),
+        "relative, unreachable": partial(ridge, n=200, goal=RelativeExcessRisk(0.1, baseline="null"), max_epsilon=0.1),
         "error rate, unreachable": partial(logistic, n=500, goal=ErrorRate(0.1), max_epsilon=0.1),
         "logistic refused": partial(logistic, perturbation="output", n=1000, excess_risk=0.02, max_epsilon=1.0),
         "ridge intercept": partial(ridge, excess_risk=0.02, fit_intercept=True),
@@ -121,10 +140,20 @@ def cases() -> dict[str, Callable[[], Any]]:
         "error rate levels": partial(logistic, goal=ErrorRate(0.25, margin=0.1), n_levels=8, method="above_threshold"),
         "mean squared error": partial(ridge, goal=MeanSquaredError(0.5)),
         "mean squared error output": partial(ridge, goal=MeanSquaredError(0.5), perturbation="output"),
-        "relative": partial(ridge, goal=RelativeExcessRisk(0.3)),
-        "relative logistic": partial(logistic, goal=RelativeExcessRisk(0.3), max_epsilon=5.0),
-        "relative tested": partial(logistic, goal=RelativeExcessRisk(0.5), method="above_threshold", max_epsilon=20.0),
-        "relative refused": partial(ridge, n=2000, goal=RelativeExcessRisk(0.05), max_epsilon=1.0),
+        "relative": partial(ridge, goal=RelativeExcessRisk(0.3, baseline="null")),
+        "relative logistic": partial(logistic, goal=RelativeExcessRisk(0.3, baseline="null"), max_epsilon=5.0),
+        "relative tested": partial(
+            logistic, goal=RelativeExcessRisk(0.5, baseline="null"), method="above_threshold", max_epsilon=20.0
+        ),
+        "relative refused": partial(ridge, n=2000, goal=RelativeExcessRisk(0.05, baseline="null"), max_epsilon=1.0),
+        "relative constant": partial(ridge, goal=RelativeExcessRisk(0.3), max_epsilon=8.0, fit_intercept=True),
+        "error rate auto": partial(logistic, goal=ErrorRate(0.2), **DEFAULTS),
+        "log loss auto": partial(logistic, goal=LogLoss(0.4), **DEFAULTS),
+        "mean squared error auto": partial(ridge, goal=MeanSquaredError(0.3), **DEFAULTS),
+        "R2 auto": partial(ridge, goal=R2(0.7), **DEFAULTS),
+        "R2 auto, refused": partial(ridge, goal=R2(0.99), **DEFAULTS),
+        "R2 auto in an l1 ball": partial(ridge, goal=R2(0.7), **{**DEFAULTS, "bounds": None, "feature_bound": 4.0}),
+        "excess risk, all defaults": partial(ridge, excess_risk=0.01, **DEFAULTS),
         "huber": partial(other_loss, HuberLoss(0.5), calibration="tight"),
         "huber theorem": partial(other_loss, HuberLoss(0.5), excess_risk=0.3),
         "smoothed hinge": partial(other_loss, SmoothedHingeLoss(0.5), calibration="tight", excess_risk=0.1),

@@ -19,7 +19,10 @@ from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, ErrorRat
 
 SOURCE = Path(expost.__file__).parent
 FITS = {
-    "a ridge fit with auto": (AccuracyFirstRidge, {"excess_risk": 0.02, "bounds": 1.0, "target_bound": 2.0}),
+    "a ridge fit with auto": (
+        AccuracyFirstRidge,
+        {"excess_risk": 0.02, "bounds": 1.0, "target_bound": 2.0, "fit_intercept": False},
+    ),
     "a logistic fit with an error rate": (
         AccuracyFirstLogisticRegression,
         {"goal": ErrorRate(0.2), "bounds": 1.0, "classes": (False, True)},

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         LargeEpsilonWarning,
         NotPrivateWarning,
         SearchInterrupted,
+        StrongRegularizationWarning,
         TargetUnreachable,
     )
     from expost.goals import R2, ErrorRate, ExcessRisk, LogLoss, MeanSquaredError, RelativeExcessRisk
@@ -63,6 +64,7 @@ _HOMES = {
     "Release": "privacy",
     "Schema": "data",
     "SearchInterrupted": "exceptions",
+    "StrongRegularizationWarning": "exceptions",
     "TargetUnreachable": "exceptions",
     "compose": "privacy",
     "cov_nr": "search",
@@ -99,6 +101,7 @@ __all__ = [
     "Release",
     "Schema",
     "SearchInterrupted",
+    "StrongRegularizationWarning",
     "TargetUnreachable",
     "compose",
     "cov_nr",

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 
 ADVICE = (
-    "Ask for less accuracy, use more rows, or allow a larger max_epsilon if one was set. A goal may also be beyond the "
-    "best linear model, or beyond the best one for the regularization stated: then a smaller one helps."
+    "Ask for less accuracy, use more rows, or allow a larger max_epsilon. A goal may also be beyond the best linear "
+    "model, or beyond the best one for the regularization stated: then a smaller one helps."
 )
 
 
@@ -18,9 +18,11 @@ class AccuracyNotReached(Exception):
     """No level qualified: the search refused, and its :attr:`release` says what the refusal cost."""
 
     def __init__(self, release: Release) -> None:
+        reasons = "; ".join(release.parameters.get("reasons", ()))
         super().__init__(
             f"no hypothesis met the accuracy target, so none is returned; the refusal itself cost "
-            f"epsilon = {release.epsilon:.4g} (ex-post, one {release.unit} replaced). {ADVICE}"
+            f"epsilon = {release.epsilon:.4g} (ex-post, one {release.unit} replaced). "
+            f"{reasons}{'. ' if reasons else ''}{ADVICE}"
         )
         self.release = release
 
@@ -59,6 +61,10 @@ class InferredClassesWarning(UserWarning):
 
 class LargeEpsilonWarning(UserWarning):
     """A model was released at an ε that protects little."""
+
+
+class StrongRegularizationWarning(UserWarning):
+    """The regularization stated leaves little of a model but its constant."""
 
 
 class NotPrivateWarning(UserWarning):

@@ -22,7 +22,7 @@ WRONG = {
         ["--target", "spend", "--task", "regression", *QUICK, "--columns", "height"],
         "there are no column.*height",
     ),
-    "no target risk": ([*REGRESSION], "--excess-risk is required"),
+    "no target risk": ([*REGRESSION], "how good must the model be"),
     "zero excess risk": ([*REGRESSION, "--excess-risk", "0"], "--excess-risk must be a positive"),
     "negative excess risk": ([*REGRESSION, "--excess-risk", "-1e-3"], "--excess-risk must be a positive"),
     "not a number": ([*REGRESSION, "--excess-risk", "small"], "--excess-risk: invalid float value: 'small'"),

@@ -138,24 +138,15 @@ def test_without_a_schema_it_is_asked_for(folder, capsys):
     said = call(capsys, "fit", folder / "data.csv", *GOAL)
     assert said.status == 2
     assert "--schema is required" in said.err
-    for goal in ("--r2", "--log-loss"):
-        said = call(
-            capsys,
-            "fit",
-            folder / "data.csv",
-            "--target",
-            "amount",
-            "--task",
-            "regression",
-            "--target-bounds",
-            "0",
-            "100",
-            "--columns",
-            "hours",
-            "--bounds",
-            "0",
-            "80",
-            goal,
-            "0.5",
-        )
+
+
+def test_goals_in_peoples_units_need_no_schema_where_all_columns_are_numbers(folder, capsys):
+    stated = ["--target", "amount", "--task", "regression", "--target-bounds", 0, 100]
+    stated += ["--columns", "hours", "--bounds", 0, 80]
+    released = call(capsys, "fit", folder / "data.csv", *stated, "--r2", "0.5", "--seed", "0")
+    assert released.status == 0
+    assert "R² of the bounded, rounded rows is at least 0.5" in " ".join(released.out.split())
+    for wrong in (["--log-loss", "0.5"], ["--r2", "0.5", "--regularization", "0.1"]):
+        said = call(capsys, "fit", folder / "data.csv", *stated, *wrong)
         assert said.status == 2
+        assert said.err.startswith("expost: ")

@@ -55,7 +55,7 @@ def test_refused(data, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (REGRESSION, "--excess-risk is required"),
+        (REGRESSION, "how good must the model be"),
         (
             [*REGRESSION, "--error-rate", "0.1"],
             "--error-rate is for classification; for regression pass --mean-squared-error",

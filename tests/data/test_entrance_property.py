@@ -350,7 +350,7 @@ def test_lines_of_a_csv_file(tmp_path, cells, options, targets, i, line, end):
     for path, rows in zip(paths, (lines, spoilt), strict=True):
         path.write_bytes(b"".join(row + end for row in [b"a,b,y", *rows]))
     one, two = (command(path, *options) for path in paths)
-    assert one.arrays[0].shape == (N, 2)
+    assert one.arrays[0].shape == (N, 3)  # two columns and the constant
     assert_only_one_row_differs(one, two, i)
 
 

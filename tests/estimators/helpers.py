@@ -17,17 +17,20 @@ LOOSE: dict[str, Any] = {
     "method": "above_threshold",
     "calibration": "theorem",
     "n_levels": 8,
+    "max_epsilon": None,
     "random_state": 0,
 }
 
 
 def loose_ridge(**changes: Any) -> AccuracyFirstRidge:
     target = {} if {"target_bound", "target_bounds"} & set(changes) else {"target_bound": 1.0}
-    return AccuracyFirstRidge(**{**LOOSE, "bounds": 1.0, **target, **changes})
+    return AccuracyFirstRidge(**{**LOOSE, "bounds": 1.0, "fit_intercept": False, **target, **changes})
 
 
 def loose_logistic(**changes: Any) -> AccuracyFirstLogisticRegression:
-    return AccuracyFirstLogisticRegression(**{**LOOSE, "bounds": 1.0, "classes": (False, True), **changes})
+    return AccuracyFirstLogisticRegression(
+        **{**LOOSE, "bounds": 1.0, "fit_intercept": False, "classes": (False, True), **changes}
+    )
 
 
 def regression_data(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,13 @@ from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge
 
 # Bounds that hold for the data of every check, and a target so loose that no run is refused. The default calibration
 # takes longer to plan than these fits take, so one instance of each estimator has it and the others do without.
-LOOSE = {"excess_risk": 100.0, "regularization": 1.0, "failure_probability": 1e-9, "bounds": 20.0}
+LOOSE = {
+    "excess_risk": 100.0,
+    "regularization": 1.0,
+    "failure_probability": 1e-9,
+    "bounds": 20.0,
+    "max_epsilon": None,
+}
 QUICK = {**LOOSE, "method": "above_threshold", "calibration": "theorem", "n_levels": 8}
 
 INSTANCES = [
@@ -23,7 +29,7 @@ INSTANCES = [
     AccuracyFirstRidge(**QUICK, target_bound=200.0, perturbation="output", fit_intercept=True),
     AccuracyFirstRidge(**{**QUICK, "bounds": None}, feature_bound=20.0, target_bound=200.0),
     AccuracyFirstRidge(**LOOSE, target_bound=200.0, method="doubling"),
-    AccuracyFirstRidge(**LOOSE, target_bound=200.0, method="fixed", max_epsilon=1.0),
+    AccuracyFirstRidge(**{**LOOSE, "max_epsilon": 1.0}, target_bound=200.0, method="fixed"),
     AccuracyFirstLogisticRegression(**LOOSE),
     AccuracyFirstLogisticRegression(**QUICK, fit_intercept=True),
     AccuracyFirstLogisticRegression(**LOOSE, method="theory", fit_intercept=True),

@@ -8,11 +8,14 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold, cross_val_score
 
 from expost import (
+    AccuracyFirstModel,
     AccuracyNotReached,
     ErrorRate,
     ExcessRisk,
@@ -123,9 +126,41 @@ def test_mistakes_are_named_before_anything_is_drawn(options, message):
     assert source.drawn == 0
 
 
-def test_targets_belong_in_the_table():
-    with pytest.raises(ValueError, match="y is not taken"):
-        model().fit(table(), table()["income"])
+def test_targets_may_come_by_themselves():
+    """As scikit-learn's tools pass them; the release is the same, and so is the score."""
+    frame = pd.DataFrame(table())
+    features, target = frame.drop(columns="income"), frame["income"]
+    whole, apart = model().fit(frame), model().fit(features, target)
+    assert whole.release_ == apart.release_
+    assert whole.score(frame) == apart.score(features, target) == np.mean(whole.predict(frame) == target)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[3000, 2999\]"):
+        model().fit(features, target[1:])
+    with pytest.raises(ValueError, match="income"):
+        model().fit(features)
+
+
+@pytest.mark.parametrize("schema", [LABELS, AMOUNT])
+def test_cross_validation(schema):
+    """With the target in the table or apart; an amount is scored by R² within its bounds."""
+    frame = pd.DataFrame(table())
+    goal = ErrorRate(0.35) if "classes" in schema else R2(0.3)
+    estimator = AccuracyFirstModel(schema, goal, random_state=0)
+    name = schema["target"]
+    scores = cross_val_score(estimator, frame, cv=KFold(2))
+    assert (scores > (0.65 if "classes" in schema else 0.3)).all()
+    assert (scores == cross_val_score(estimator, frame.drop(columns=name), frame[name], cv=KFold(2))).all()
+    judged = cross_val_score(
+        estimator,
+        frame.drop(columns=name),
+        frame[name],
+        cv=KFold(2),
+        scoring="accuracy" if "classes" in schema else "r2",
+    )
+    assert judged == pytest.approx(scores, abs=1e-4)
+    assert is_classifier(estimator) == ("classes" in schema)
+
+
+def test_predicting_before_fitting():
     with pytest.raises(NotFittedError):
         model().predict(table())
 

@@ -85,6 +85,7 @@ def test_the_default_calibration_meets_its_target():
         bounds=1.0,
         target_bound=1.0,
         method="above_threshold",
+        fit_intercept=False,
         random_state=0,
     ).fit(X, y)
     assert model.release_.calibration == "tight"
@@ -353,11 +354,17 @@ def test_the_default_method_costs_a_fraction_of_the_tested_one():
     """False alarm at most 5% for the accuracy, as above; the null model misses the target three times over."""
     n, target = 50_000, 0.002
     X, y = regression_data(n)
-    options = {"excess_risk": target, "regularization": 0.02, "failure_probability": 0.05, "bounds": 1.0}
-    auto = AccuracyFirstRidge(**options, target_bound=1.0, random_state=0).fit(X, y).release_
-    tested = (
-        AccuracyFirstRidge(**options, target_bound=1.0, random_state=0, method="above_threshold").fit(X, y).release_
-    )
+    options = {
+        "excess_risk": target,
+        "regularization": 0.02,
+        "failure_probability": 0.05,
+        "bounds": 1.0,
+        "target_bound": 1.0,
+        "fit_intercept": False,
+        "random_state": 0,
+    }
+    auto = AccuracyFirstRidge(**options).fit(X, y).release_
+    tested = AccuracyFirstRidge(**options, method="above_threshold").fit(X, y).release_
     assert auto.method == "auto"
     assert auto.calibration is None
     assert auto.parameters["reasons"]

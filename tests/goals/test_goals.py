@@ -100,7 +100,7 @@ class TestPromise:
     def test_a_fraction_of_the_gap(self, task):
         generator, _, rows = task(20_000 if task is regression else 3_000)
         gap = generator.risk.excess(np.zeros(rows.p))
-        goal = RelativeExcessRisk(1 / 3)
+        goal = RelativeExcessRisk(1 / 3, baseline="null")
         self.assert_kept(generator, goal, lambda theta: generator.risk.excess(theta) > gap / 3)
 
 
@@ -112,7 +112,9 @@ class TestCosts:
         assert tested.epsilon_probe == 0
         assert tested.epsilon_test > 0
         assert tested.calibration == "tight"
-        relative = run_search(generator, problem, RelativeExcessRisk(0.5), method="above_threshold", **common)
+        relative = run_search(
+            generator, problem, RelativeExcessRisk(0.5, baseline="null"), method="above_threshold", **common
+        )
         assert relative.epsilon_probe > 0
         assert relative.epsilon_test > 0
         for release in (tested, relative):
@@ -123,7 +125,9 @@ class TestCosts:
     @pytest.mark.parametrize("method", ["auto", "certified", "stationarity", "above_threshold", "doubling"])
     def test_every_method_can_go_on_from_the_gap(self, method):
         generator, problem, _ = regression(20_000)
-        release = run_search(generator, problem, RelativeExcessRisk(0.5), method=method, random_state=1)
+        release = run_search(
+            generator, problem, RelativeExcessRisk(0.5, baseline="null"), method=method, random_state=1
+        )
         assert release.method == method
         assert release.promise.goal == "relative excess risk"
         assert release.promise.at_most == 0.5
@@ -141,7 +145,7 @@ class TestCosts:
     def test_the_budget_is_kept(self):
         generator, problem, _ = regression(20_000)
         for budget in (0.3, 1.0, 2.0):
-            for goal in (MeanSquaredError(0.04, margin=0.9), RelativeExcessRisk(0.2)):
+            for goal in (MeanSquaredError(0.04, margin=0.9), RelativeExcessRisk(0.2, baseline="null")):
                 options = {"max_epsilon": budget, "random_state": 5}
                 release = outcome(run_search, generator, problem, goal, **options)
                 assert release.epsilon <= release.epsilon_worst_case <= budget
@@ -150,7 +154,7 @@ class TestCosts:
         for task, goal in (
             (classification, ErrorRate(0.2)),
             (regression, MeanSquaredError(0.1)),
-            (regression, RelativeExcessRisk(0.5)),
+            (regression, RelativeExcessRisk(0.5, baseline="null")),
         ):
             generator, problem, rows = task(20_000)
             first = run_search(generator, problem, goal, random_state=11)

@@ -29,7 +29,9 @@ class TestRefusals:
         with pytest.raises(TargetUnreachable, match=r"rows\. Nothing was spent"):
             run_search(generator, problem, ErrorRate(0.01), max_epsilon=0.01, random_state=source)
         with pytest.raises(TargetUnreachable, match="rows"):
-            run_search(generator, problem, RelativeExcessRisk(0.1), max_epsilon=0.001, random_state=source)
+            run_search(
+                generator, problem, RelativeExcessRisk(0.1, baseline="null"), max_epsilon=0.001, random_state=source
+            )
         assert source.drawn == 0
 
     def test_with_the_stated_rows_it_runs(self):
@@ -69,7 +71,7 @@ class TestArguments:
         """They become floats: limits are computed from them, and releases are written as JSON."""
         goals = (ErrorRate(number(0.25), number(0.5)), MeanSquaredError(number(0.25)), RelativeExcessRisk(number(0.5)))
         for goal in (*goals, ExcessRisk(number(0.25))):
-            assert all(type(value) is float for value in dataclasses.astuple(goal))
+            assert all(type(value) in (float, str) for value in dataclasses.astuple(goal))
         generator, problem, _ = classification()
         first, again = (
             outcome(run_search, generator, problem, goal, random_state=0) for goal in (goals[0], ErrorRate(0.25, 0.5))
@@ -87,7 +89,7 @@ class TestArguments:
             (lambda: ErrorRate(0.1, margin=1.0), "margin"),
             (lambda: MeanSquaredError(math.inf), "positive finite"),
             (lambda: MeanSquaredError(math.nan), "at_most"),
-            (lambda: RelativeExcessRisk(1.5), "fraction"),
+            (lambda: RelativeExcessRisk(1.5, baseline="null"), "fraction"),
             (lambda: ExcessRisk(0.0), "excess_risk must be a positive finite number"),
             (lambda: ExcessRisk(math.inf), "excess_risk"),
             (lambda: ExcessRisk(True), "excess_risk"),
@@ -105,8 +107,12 @@ class TestArguments:
             (classification, {"goal": 0.1}, "excess_risk"),
             (classification, {"goal": ErrorRate(0.1), "method": "certified"}, "above_threshold"),
             (classification, {"goal": ErrorRate(0.1), "method": "doubling"}, "above_threshold"),
-            (classification, {"goal": RelativeExcessRisk(0.1), "method": "theory"}, "stationarity"),
-            (classification, {"goal": RelativeExcessRisk(0.1), "method": "fixed", "max_epsilon": 1.0}, "stationarity"),
+            (classification, {"goal": RelativeExcessRisk(0.1, baseline="null"), "method": "theory"}, "stationarity"),
+            (
+                classification,
+                {"goal": RelativeExcessRisk(0.1, baseline="null"), "method": "fixed", "max_epsilon": 1.0},
+                "stationarity",
+            ),
             (classification, {"goal": ErrorRate(0.1), "calibration": "published"}, "calibration='tight' only"),
             (classification, {"goal": ErrorRate(0.1), "on_failure": "release_optimum"}, "optimum"),
         ],

@@ -11,7 +11,8 @@ import pytest
 
 from expost import AccuracyNotReached, NotPrivateWarning, RelativeExcessRisk, Release, TargetUnreachable
 from expost.data import Preparation
-from expost.erm import HuberLoss, Problem, SquaredLoss
+from expost.erm import HuberLoss, LogisticLoss, Problem, SquaredLoss
+from expost.erm.baseline import constant_gain
 from expost.mechanisms import Covariance, Output
 from expost.noise import SeededSource
 from expost.privacy import add_losses
@@ -30,7 +31,7 @@ def test_lower_bounds_of_the_gap():
     plan = GapPlan.of(problem, GAMMA, generator.mechanism.errors(problem), None)
     wrong = broken = 0
     for seed in range(RUNS):
-        found = probe_gap(generator.risk, rows.p, plan, SeededSource(seed))
+        found = probe_gap(generator.risk, problem.loss, rows.p, plan, SeededSource(seed))
         assert found.lower is not None
         assert found.lower >= 0.69 * found.noisy
         wrong += found.lower > gap
@@ -57,7 +58,7 @@ class TestAfterTheProbe:
         recipe = Preparation(None, 1.0, target=(-1.0, 1.0), intercept_weight=0, n_columns=2)
         rows = recipe.prepare_regression(np.random.default_rng(9).uniform(-0.5, 0.5, (500, 2)), np.zeros(500))
         generator, problem, _ = settle(rows, SquaredLoss(), 0.05)
-        given = (generator, problem, RelativeExcessRisk(0.1))
+        given = (generator, problem, RelativeExcessRisk(0.1, baseline="null"))
         if on_failure == "release_optimum":
             with pytest.warns(NotPrivateWarning):
                 release = run_search(*given, on_failure=on_failure, random_state=0)
@@ -75,7 +76,7 @@ class TestAfterTheProbe:
         generator, problem, _ = regression(20_000)
         options = {"method": "stationarity", "max_epsilon": 0.4, "random_state": 0}
         with pytest.raises(AccuracyNotReached) as refusal:
-            run_search(generator, problem, RelativeExcessRisk(0.01), **options)
+            run_search(generator, problem, RelativeExcessRisk(0.01, baseline="null"), **options)
         release = refusal.value.release
         assert release.epsilon_probe > 0
         assert "what is left of the budget" in release.parameters["reasons"][0]
@@ -87,7 +88,7 @@ class TestAfterTheProbe:
         for _ in range(300):
             budget = 10 ** rng.uniform(-3, 2)
             spent = budget * rng.uniform(0.001, 0.5)
-            goal = RelativeExcessRisk(0.5)
+            goal = RelativeExcessRisk(0.5, baseline="null")
             request = Request(problem, goal, METHODS["certified"], Covariance(), max_epsilon=budget)
             left = RelativePlan(goal, request, probe=None).reduced(0.5, spent).max_epsilon
             probe, test = left * rng.uniform(0, 0.3, 2)
@@ -107,7 +108,10 @@ class TestAfterTheProbe:
 
     def test_what_is_left_for_the_method(self):
         """The fraction of the gap, nine tenths of γ, and the budget less the probe; no more than that."""
-        problem, goal = Problem.of(SquaredLoss(), n=1000, p=2, regularization=0.01), RelativeExcessRisk(0.25)
+        problem, goal = (
+            Problem.of(SquaredLoss(), n=1000, p=2, regularization=0.01),
+            RelativeExcessRisk(0.25, baseline="null"),
+        )
         request = Request(
             problem, goal, METHODS["certified"], Covariance(), 0.2, max_epsilon=3.0, on_failure="release_optimum"
         )
@@ -143,7 +147,7 @@ class TestBeforeTheProbe:
         source = CountingSource()
         options = {"max_epsilon": max_epsilon, "random_state": source}
         with pytest.raises(ValueError, match=message):
-            run_search(generator, problem, RelativeExcessRisk(0.5), **options, **given)
+            run_search(generator, problem, RelativeExcessRisk(0.5, baseline="null"), **options, **given)
         assert source.drawn == 0
 
     @pytest.mark.parametrize("method", ["stationarity", "doubling", "above_threshold"])
@@ -152,5 +156,64 @@ class TestBeforeTheProbe:
         source = CountingSource()
         options = {"max_epsilon": 0.1, "random_state": source}
         with pytest.raises(TargetUnreachable, match="Nothing was spent"):
-            run_search(generator, problem, RelativeExcessRisk(0.003), method=method, **options)
+            run_search(generator, problem, RelativeExcessRisk(0.003, baseline="null"), method=method, **options)
         assert source.drawn == 0
+
+
+class TestAgainstTheBestConstant:
+    """The mean, or the share of labels, is what people compare with; the middle of the bounds is easier to beat."""
+
+    @staticmethod
+    def task(labels):
+        """Return a task whose targets are far from the middle: the null model leaves much more than the constant."""
+        rng = np.random.default_rng(3)
+        n = 20_000 if labels else 100_000
+        X = rng.uniform(-1, 1, (n, 2)) / 2
+        recipe = Preparation(None, 1.0, None if labels else (-1.0, 1.0), intercept_weight=0.5, n_columns=2)
+        if labels:
+            positive = X @ [2.0, -1.0] + 0.8 - rng.logistic(size=n) / 9 > 0
+            return settle(recipe.prepare_classification(X, positive, (False, True)), LogisticLoss(), 0.002)
+        return settle(recipe.prepare_regression(X, np.clip(0.5 + X @ [0.8, -0.8], -1, 1)), SquaredLoss(), 0.002)
+
+    @pytest.mark.parametrize("labels", [False, True])
+    def test_lower_bounds_of_the_gap(self, labels):
+        """They hold but for a tenth of γ; without their margin half of them would not, and those of the null model
+        are far above."""
+        generator, problem, rows = self.task(labels)
+        gap = generator.risk.excess(np.zeros(rows.p)) - constant_gain(generator.risk, problem.loss)
+        assert gap > 0
+        bounds = generator.mechanism.errors(problem)
+        plan = GapPlan.of(problem, GAMMA, bounds, None, "constant")
+        wrong = broken = 0
+        for seed in range(RUNS):
+            found = probe_gap(generator.risk, problem.loss, rows.p, plan, SeededSource(seed))
+            wrong += found.lower is not None and found.lower > gap
+            broken += found.noisy > gap
+        assert not too_many(wrong, gamma=0.1 * GAMMA)
+        assert too_many(broken, gamma=0.1 * GAMMA)
+        null = GapPlan.of(problem, GAMMA, bounds, None, "null")
+        assert probe_gap(generator.risk, problem.loss, rows.p, null, SeededSource(0)).lower > 2 * gap
+
+    def test_the_promise_is_kept_and_says_against_what(self):
+        generator, problem, rows = self.task(labels=False)
+        release = run_search(generator, problem, RelativeExcessRisk(0.3), max_epsilon=10.0, random_state=0)
+        gap = generator.risk.excess(np.zeros(rows.p)) - constant_gain(generator.risk, problem.loss)
+        assert generator.risk.excess(release.hypothesis) <= 0.3 * gap
+        assert "0.3 of what the best constant" in release.promise.statement
+        assert "gap of the best constant probed" in release.parameters["reasons"][0]
+
+    def test_no_model_is_better_at_a_large_regularization(self):
+        """The probe costs 2 at most, whatever the budget, and the refusal says what to change."""
+        generator, problem, _ = settle(self.task(labels=False)[2], SquaredLoss(), 5.0)
+        with pytest.raises(AccuracyNotReached) as refusal:
+            run_search(generator, problem, RelativeExcessRisk(0.5), max_epsilon=10.0, random_state=0)
+        release = refusal.value.release
+        assert release.epsilon == release.epsilon_probe == 2.0
+        assert "a smaller one may help" in release.parameters["reasons"][0]
+
+    def test_only_losses_whose_best_constant_is_known(self):
+        generator, problem, _ = regression(2_000, loss=HuberLoss(0.5))
+        with pytest.raises(ValueError, match="baseline='null'"):
+            run_search(generator, problem, RelativeExcessRisk(0.5))
+        with pytest.raises(ValueError, match="baseline must be one of"):
+            RelativeExcessRisk(0.5, baseline="mean")

@@ -24,7 +24,7 @@ from expost.mechanisms import objective as objective_module
 from expost.noise import SeededSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
-from expost.search.chain import ChainPlan
+from expost.search.chain import ChainPlan, _Chain
 from expost.stopping.noisy_value import ValueTest
 from tests.helpers import CountingSource
 
@@ -263,3 +263,40 @@ def test_the_same_seed_gives_the_same_release():
     assert not released.secure
     assert released.noise == "over the reals"
     assert released.parameters["regularization"] > 0
+
+
+# --- giving up -------------------------------------------------------------------------------------------------------
+
+
+class TestGivingUp:
+    """A goal that no model reaches is given up where released numbers show it; one that is reached never is."""
+
+    @staticmethod
+    def outcome(shortfalls, budget=10.0, spent=4.0, last=2.0):
+        """Say whether a chain with these released shortfalls, of noise 10⁻⁴, would give up."""
+        goal = ErrorRate(0.2)
+        account = Account("auto", budget, secure=False, generation=spent)
+        chain = _Chain(ChainPlan.of(goal, SHAPE, N, 0.1, budget), generator(goal), account, SeededSource(0))
+        chain.shortfalls = [(value, 1e-4) for value in shortfalls]
+        return chain._futile(last)
+
+    def test_the_rule(self):
+        assert self.outcome([0.08, 0.0705, 0.07])
+        assert not self.outcome([0.08, 0.0705])  # two levels say little
+        assert not self.outcome([0.08, 0.0705, 0.07], last=1.0)  # and so do any while much can still be bought
+        assert not self.outcome([0.08, 0.05, 0.03])  # it is getting there
+        assert not self.outcome([0.0031, 0.003, 0.0011])  # within the noise it may be
+
+    def test_hopeless_searches_cost_less_than_the_budget_and_say_why(self):
+        release = run(ErrorRate(0.02), budget=30.0, n=20_000)
+        assert release.status == "refused"
+        assert release.epsilon < 11.0
+        assert "improved too little" in release.parameters["reasons"][-1]
+
+    def test_nothing_else_is_given_up(self, monkeypatch):
+        """Goals that some searches reach are reached by the same ones without the rule."""
+        goals = [ErrorRate(0.09), ErrorRate(0.12), ErrorRate(0.15)]
+        with_rule = [run(goal, seed, budget=30.0).status for goal in goals for seed in range(8)]
+        monkeypatch.setattr(_Chain, "_futile", lambda self, last: False)
+        assert with_rule == [run(goal, seed, budget=30.0).status for goal in goals for seed in range(8)]
+        assert "released" in with_rule

@@ -87,7 +87,7 @@ class TestRunSearch:
         """Without a budget there is no bound, so the charge has none."""
         monkeypatch.setattr(CovarianceGenerator, "hypothesis", broken)
         options = {"method": "above_threshold", "max_epsilon": max_epsilon, "random_state": 0}
-        error = caught(run_search, ROWS, PROBLEM, RelativeExcessRisk(0.5), **options)
+        error = caught(run_search, ROWS, PROBLEM, RelativeExcessRisk(0.5, baseline="null"), **options)
         assert error.release.epsilon == (math.inf if max_epsilon is None else max_epsilon)
 
     @pytest.mark.parametrize(

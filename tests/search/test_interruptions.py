@@ -73,7 +73,7 @@ FITS = {
     "refused": ridge(excess_risk=0.005, max_epsilon=1.0),
     "tested": ridge(excess_risk=0.2, method="above_threshold", n_levels=6),
     "error rate": logistic(goal=ErrorRate(0.4), n_levels=6),
-    "relative": logistic(goal=RelativeExcessRisk(0.5), max_epsilon=9.0),
+    "relative": logistic(goal=RelativeExcessRisk(0.5, baseline="null"), max_epsilon=9.0),
     "doubling": logistic(excess_risk=0.3, method="doubling"),
     "certified output": logistic(excess_risk=0.1),
     "fixed": ridge(method="fixed", max_epsilon=1.0),

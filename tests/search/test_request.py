@@ -28,7 +28,7 @@ from tests.helpers import CountingSource, N, classification_rows, regression_row
 
 GIVEN = {
     ExcessRisk: ExcessRisk(0.02),
-    RelativeExcessRisk: RelativeExcessRisk(0.3),
+    RelativeExcessRisk: RelativeExcessRisk(0.3, baseline="null"),
     ErrorRate: ErrorRate(0.2),
     MeanSquaredError: MeanSquaredError(0.1),
     R2: R2(0.5),
@@ -173,7 +173,9 @@ class TestEveryCombination:
             settings = {"max_epsilon": 50.0} if method == "fixed" else {}
             given = {"method": method, "goal": goal, "mechanism": mechanism, "problem": problem_for(loss), **settings}
             if not goes_together(goal, method, loss, mechanism):
-                with pytest.raises(ValueError, match=r"(cannot be met by|is for|needs the squared loss)"):
+                with pytest.raises(
+                    ValueError, match=r"(cannot be met by|is for|needs the squared loss|shrink together)"
+                ):
                     request(**given)
                 continue
             plan = request(**given).plan()
@@ -224,7 +226,7 @@ class TestNoRowsAreNeeded:
         loss = SquaredLoss() if rows is regression_rows else LogisticLoss()
         source = CountingSource()
         options = {"method": method, "max_epsilon": 1e-4, "random_state": source}
-        for goal in (ExcessRisk(0.001), RelativeExcessRisk(0.1)):
+        for goal in (ExcessRisk(0.001), RelativeExcessRisk(0.1, baseline="null")):
             if method in goal.methods:
                 with pytest.raises(TargetUnreachable, match="Nothing was spent"):
                     run_search(rows(), problem_for(loss), goal, **options)
@@ -256,8 +258,12 @@ class TestNoRowsAreNeeded:
             (ExcessRisk(0.02), {"failure_probability": 1.0}, "failure_probability"),
             (MeanSquaredError(1.0), {}, "costs nothing"),
             (ErrorRate(0.1), {}, "is for classification"),
-            (RelativeExcessRisk(0.5), {"method": "above_threshold", "levels": [0.2, 0.1]}, "strictly increasing"),
-            (RelativeExcessRisk(0.5), {"method": "doubling", "factor": 1.0}, "factor must exceed 1"),
+            (
+                RelativeExcessRisk(0.5, baseline="null"),
+                {"method": "above_threshold", "levels": [0.2, 0.1]},
+                "strictly increasing",
+            ),
+            (RelativeExcessRisk(0.5, baseline="null"), {"method": "doubling", "factor": 1.0}, "factor must exceed 1"),
             (None, {}, "goal must be"),
         ],
     )
@@ -300,7 +306,7 @@ class TestStandingInForRows:
 
     def test_one_generator_serves_many_goals(self):
         made = Covariance().on(regression_sums(), problem_for())
-        goals = (ExcessRisk(0.02), ExcessRisk(0.2), RelativeExcessRisk(0.5), MeanSquaredError(0.2))
+        goals = (ExcessRisk(0.02), ExcessRisk(0.2), RelativeExcessRisk(0.5, baseline="null"), MeanSquaredError(0.2))
         for goal in goals:
             shared = run_search(made, problem_for(), goal, failure_probability=0.2, random_state=5)
             alone = run_search(regression_sums(), problem_for(), goal, failure_probability=0.2, random_state=5)
@@ -309,7 +315,13 @@ class TestStandingInForRows:
 
 class TestReduced:
     def test_all_but_goal_and_what_is_left_stays(self):
-        given = request("doubling", RelativeExcessRisk(0.5), max_epsilon=4.0, factor=3.0, on_failure="release_optimum")
+        given = request(
+            "doubling",
+            RelativeExcessRisk(0.5, baseline="null"),
+            max_epsilon=4.0,
+            factor=3.0,
+            on_failure="release_optimum",
+        )
         left = given.reduced_to(ExcessRisk(0.01), failure_probability=0.05, max_epsilon=1.0)
         assert left == dataclasses.replace(
             given, goal=ExcessRisk(0.01), failure_probability=0.05, max_epsilon=1.0, on_failure="refuse"

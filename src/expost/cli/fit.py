@@ -45,8 +45,8 @@ _UNUSED = {
     "noise": "laplace",
     "radius": None,
     "n_levels": None,
-    "regularization": 0.01,
-    "fit_intercept": False,
+    "regularization": "auto",
+    "fit_intercept": True,
     "intercept_weight": 0.25,
     "feature_bound": None,
     "keep_path": None,
@@ -99,11 +99,19 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
     add_bounds(fit)
     search = fit.add_argument_group("search")
-    search.add_argument("--regularization", type=float, default=0.01, metavar="L", help="ridge weight (default: 0.01)")
+    search.add_argument(
+        "--regularization",
+        type=_number_or_auto,
+        default="auto",
+        metavar="L",
+        help="ridge weight (default: auto, which follows from the noise, or for an excess risk from the bounds)",
+    )
     search.add_argument(
         "--failure-probability", type=float, default=0.1, metavar="G", help="of the accuracy promise (default: 0.1)"
     )
-    search.add_argument("--max-epsilon", type=float, metavar="E", help="no outcome may cost more")
+    search.add_argument(
+        "--max-epsilon", type=float, metavar="E", help="no outcome may cost more (default: 10; inf lifts it)"
+    )
     search.add_argument("--method", default="auto", choices=list(METHODS), help="(default: %(default)s)")
     search.add_argument(
         "--calibration", default="tight", choices=CALIBRATIONS, help="of the test (default: %(default)s)"
@@ -121,9 +129,15 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     )
     search.add_argument("--radius", type=float, metavar="R", help="largest norm of the parameters considered")
     search.add_argument("--n-levels", type=int, metavar="T", help="how many privacy levels to search")
-    search.add_argument("--fit-intercept", action="store_true", help="add a constant column")
     search.add_argument(
-        "--intercept-weight", type=float, default=0.25, metavar="C", help="its share of a row's norm (default: 0.25)"
+        "--fit-intercept", action=argparse.BooleanOptionalAction, default=True, help="with a constant, or without"
+    )
+    search.add_argument(
+        "--intercept-weight",
+        type=float,
+        default=0.25,
+        metavar="C",
+        help="its share of a row's norm, for an excess risk (default: 0.25)",
     )
     search.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what NaN and infinities do")
     search.add_argument("--seed", type=int, metavar="S", help="simulate with seeded noise, which protects nobody")
@@ -182,8 +196,8 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--schema is required, or --target and --task with bounds; expost init drafts a schema")
     elif not goals and options.method != "fixed":
         raise ValueError(
-            "--excess-risk is required: how much worse than the best model may the released one be? Or state "
-            "--relative-excess-risk, --error-rate or --mean-squared-error"
+            "how good must the model be? State --error-rate or --log-loss for classes, --r2 or --mean-squared-error "
+            "for numbers, or --excess-risk or --relative-excess-risk: how much worse than the best model it may be"
         )
     check_table(options.data)
     if options.schema is not None:
@@ -253,6 +267,10 @@ def _search_columns(options: argparse.Namespace, goal: Goal | None, progress: Pr
     return release.with_details(target=options.target), complaint
 
 
+def _number_or_auto(text: str) -> float | str:
+    return text if text == "auto" else float(text)
+
+
 def _outcome(model: Any, *data: Any) -> tuple[Release, str]:
     try:
         return model.fit(*data).release_, ""
@@ -295,7 +313,7 @@ def _model(options: argparse.Namespace, table: Table, goal: Goal | None) -> Any:
         "noise": options.noise,
         "radius": options.radius,
         "n_levels": options.n_levels,
-        "max_epsilon": options.max_epsilon,
+        "max_epsilon": "auto" if options.max_epsilon is None else options.max_epsilon,
         "fit_intercept": options.fit_intercept,
         "intercept_weight": options.intercept_weight,
         "on_invalid": options.on_invalid,

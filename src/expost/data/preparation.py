@@ -20,7 +20,7 @@ from expost.data.cells import resolve_classes
 from expost.data.columns import Column
 from expost.data.entrance import OnInvalid, open_column, open_rows
 from expost.data.fixed_point import FRACTION_BITS, MAX_COLUMNS, ONE, clip_l1, clip_unit, to_fixed_point
-from expost.data.rows import Rows
+from expost.data.rows import Norm, Rows
 from expost.data.tables import RawRows
 from expost.exceptions import InvalidRows
 
@@ -119,6 +119,21 @@ class Preparation:
             low, high = self.target
             Bounds((low,), (high,))  # finite, in order
             object.__setattr__(self, "target", (float(low), float(high)))
+
+    @property
+    def norm(self) -> Norm:
+        """The norm that prepared rows are bounded in."""
+        return "l1"
+
+    @property
+    def factor(self) -> float:
+        """What columns, scaled to their bounds if there are any, are multiplied by for a prepared row."""
+        return (1 - self.intercept_weight) / self.feature_bound
+
+    @property
+    def divisor(self) -> float:
+        """The inverse of the factor."""
+        return 1.0 / self.factor
 
     @property
     def has_intercept(self) -> bool:
@@ -262,7 +277,7 @@ class Preparation:
         if self.target is not None:
             y_bounds = Bounds(self.target[:1], self.target[1:])
             middle, half = float(y_bounds.center[0]), float(y_bounds.half_range[0])
-        coef = parameters[: self.n_columns] * (self._scale * half)
+        coef = parameters[: self.n_columns] * (self.factor * half)
         intercept = middle
         if self.bounds is not None:
             coef = coef / self.bounds.half_range
@@ -309,10 +324,6 @@ class Preparation:
             n_columns=plain["n_columns"],
         )
 
-    @property
-    def _scale(self) -> float:
-        return (1 - self.intercept_weight) / self.feature_bound
-
     def _prepare(
         self,
         X: Any,
@@ -352,15 +363,18 @@ class Preparation:
             bad_rows += int((bad_cell.any(axis=1) | bad_y).sum())
         if bad_rows and on_invalid == "error":
             raise _complaint(raw, bad_rows, bad_in_column, bad_targets, bad_target)
-        return Rows(x, y)
+        return Rows(x, y, norm=self.norm)
 
     def _features(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         scaled = values if self.bounds is None else self.bounds.scale(values)
         with np.errstate(all="ignore"):
             # Infinite (or overflowing) values without bounds become the largest float: the clip makes of it
             # what it makes of any very long row. With bounds none are left.
-            scaled = np.nan_to_num(scaled * self._scale, nan=0.0, posinf=_HUGE, neginf=-_HUGE)
-        return clip_l1(to_fixed_point(scaled), self.feature_limit)
+            scaled = np.nan_to_num(scaled * self.factor, nan=0.0, posinf=_HUGE, neginf=-_HUGE)
+        return self._within(to_fixed_point(scaled))
+
+    def _within(self, units: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return clip_l1(units, self.feature_limit)
 
 
 def _positive(feature_bound: float) -> float:

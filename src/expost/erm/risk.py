@@ -23,7 +23,7 @@ from expost.erm.exact import exact_ridge
 from expost.erm.losses import Loss
 from expost.erm.minimisation import Minimum
 from expost.erm.objective import Objective
-from expost.erm.sums import Sums
+from expost.erm.sums import ROW_UNIT, Sums
 
 
 class Risk(Protocol):
@@ -85,6 +85,7 @@ class RidgeRisk(Private):
         self.bounds = RidgeErrors(sums.p, lam, radius)
         self.n, self.p, self.lam, self.radius = sums.n, sums.p, lam, radius
         covariance, b, _ = sums.as_floats()
+        self.target_mean = None if sums.target_sum is None else sums.target_sum / (sums.n * ROW_UNIT)
         self._hessian = covariance + lam * np.eye(self.p)
         found = minimum_in_ball(self._hessian, b, radius)
         if found is None or not self._certified(found, b):
@@ -202,6 +203,11 @@ class GeneralRisk(Private):
 
     def __repr__(self) -> str:
         return f"GeneralRisk(loss={self.loss!r}, n={self.n}, p={self.p}, lam={self.lam})"
+
+    @property
+    def target_mean(self) -> float:
+        """The mean of the targets."""
+        return self.objective.mean(self.objective.y)
 
     @property
     def distance_bound(self) -> float:

@@ -1,4 +1,4 @@
-"""Exact sums over fixed-point rows: XᵀX, Xᵀy and Σy² as integers, the same to the bit however added up.
+"""Exact sums over fixed-point rows: XᵀX, Xᵀy, Σy² and Σy as integers, the same to the bit however added up.
 
 Rows are integers in units of 2⁻²⁰ with integer ℓ₁ norm at most 2²⁰, so every product is an integer below
 2⁴⁰ in units of 2⁻⁴⁰, and a sum over at most 8192 rows is below 2⁵³: float64 holds each partial sum exactly,
@@ -58,6 +58,8 @@ class Sums(Private):
         Xᵀy, same dtype.
     target_square : int
         Σy².
+    target_sum : int or None
+        Σy, in units of 2⁻²⁰; only the best constant asks for it, and sums made by hand may do without.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class Sums(Private):
     gram: IntegerArray
     moment: IntegerArray
     target_square: int
+    target_sum: int | None = None
 
     def __post_init__(self) -> None:
         if self.n < 0 or self.p < 1:
@@ -104,6 +107,7 @@ class Sums(Private):
             cast(IntegerArray, gram + _in_canonical_dtype(other.gram, n)),
             cast(IntegerArray, moment + _in_canonical_dtype(other.moment, n)),
             self.target_square + other.target_square,
+            None if self.target_sum is None or other.target_sum is None else self.target_sum + other.target_sum,
         )
 
     def as_floats(self) -> tuple[FloatArray, FloatArray, float]:
@@ -158,7 +162,7 @@ def sums_of(rows: FixedPointRows, *, chunk_size: int = MAX_CHUNK, threads: int =
     span = min(_SPAN, max(chunk_size, -(-n // threads)))
     starts = range(0, n, span)
     add_up = partial(_span_sums, x, y, chunk_size, span)
-    nothing = Sums(0, p, np.zeros((p, p), np.int64), np.zeros(p, np.int64), 0)
+    nothing = Sums(0, p, np.zeros((p, p), np.int64), np.zeros(p, np.int64), 0, 0)
     if threads == 1:
         return reduce(Sums.__add__, map(add_up, starts), nothing)
     with ThreadPoolExecutor(threads) as pool:
@@ -169,12 +173,13 @@ def _span_sums(x: AnyArray, y: AnyArray, chunk_size: int, span: int, start: int)
     """Return the sums over rows start … start + span, few enough for int64 totals."""
     n, p = x.shape
     stop = min(n, start + span)
-    gram, moment, square = np.zeros((p, p), np.int64), np.zeros(p, np.int64), 0
+    gram, moment, square, total = np.zeros((p, p), np.int64), np.zeros(p, np.int64), 0, 0
     for features, targets in _chunks(x, y, chunk_size, start, stop):
         gram += (features.T @ features).astype(np.int64)
         moment += (features.T @ targets).astype(np.int64)
         square += int(targets @ targets)
-    return Sums(stop - start, p, gram, moment, square)
+        total += int(targets.sum())
+    return Sums(stop - start, p, gram, moment, square, total)
 
 
 def _chunks(

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
 from expost.data import Preparation, Rows, resolve_bounds, resolve_feature_bound
+from expost.data.block_rows import BlockPreparation
 from expost.data.columns import Column
 from expost.data.entrance import open_column
 from expost.data.fixed_point import ONE
@@ -21,12 +22,22 @@ from expost.data.tables import RawRows
 from expost.erm.geometry import ball
 from expost.erm.losses import Loss
 from expost.erm.problem import Problem
+from expost.estimators._defaults import (
+    LIFTED,
+    chained,
+    settled_budget,
+    settled_regularization,
+    warn_if_large,
+    warn_if_shrunk,
+)
 from expost.estimators._features import open_features
+from expost.estimators._shapes import cheapest_geometry
 from expost.estimators.surroundings import Surroundings, noted_surroundings
-from expost.goals import ExcessRisk, Goal
+from expost.goals import ExcessRisk, Goal, TestedGoal
 from expost.mechanisms import mechanism_for
 from expost.privacy.account import Spending, released
 from expost.privacy.release import Release
+from expost.search.chain import chain_request
 from expost.search.methods import METHODS
 from expost.search.refinement import KeepPath
 from expost.search.request import Request
@@ -51,7 +62,7 @@ class AccuracyFirstEstimator(BaseEstimator):
     excess_risk: float | None
     goal: Goal | None
     loss: Loss | None
-    regularization: float
+    regularization: float | str
     failure_probability: float
     bounds: Any
     feature_bound: float | None
@@ -61,7 +72,7 @@ class AccuracyFirstEstimator(BaseEstimator):
     noise: str
     radius: float | None
     n_levels: int | None
-    max_epsilon: float | None
+    max_epsilon: float | str | None
     fit_intercept: bool
     intercept_weight: float
     on_failure: str
@@ -108,7 +119,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _preparation(self, n_columns: int) -> Preparation:
+    def _preparation(self, n_columns: int, in_blocks: bool = False) -> Preparation:
         validation.one_of("fit_intercept", self.fit_intercept, (True, False))
         weight = validation.number("intercept_weight", self.intercept_weight) if self.fit_intercept else 0.0
         if self.fit_intercept and weight == 0:
@@ -122,27 +133,34 @@ class AccuracyFirstEstimator(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         bounds = resolve_bounds(self.bounds, n_columns, None if names is None else list(names))
         bound = None if self.feature_bound is None else validation.number("feature_bound", self.feature_bound)
-        return Preparation(
-            bounds,
-            resolve_feature_bound(bound, bounds, n_columns),
-            self._target_bounds(),
-            intercept_weight=weight,
-            n_columns=n_columns,
-        )
+        target = self._target_bounds()
+        if in_blocks:
+            box = bound is None
+            limit = 1.0 if bound is None else resolve_feature_bound(bound, bounds, n_columns)
+            return BlockPreparation(bounds, limit, target, weight, n_columns, "box" if box else "l1")
+        return Preparation(bounds, resolve_feature_bound(bound, bounds, n_columns), target, weight, n_columns)
 
     def _request(self, n: int, preparation: Preparation) -> Request:
         """Check everything that can be checked without the rows."""
         calibration = validation.calibration(self.calibration)
         validation.one_of("method", self.method, list(METHODS))
         goal = self._goal(preparation)
+        budget = settled_budget(self.max_epsilon, self.method)
+        if isinstance(preparation, BlockPreparation):
+            assert isinstance(goal, TestedGoal)
+            geometry = cheapest_geometry(preparation, ONE / preparation.unit, preparation.typical_divisor)
+            return chain_request(goal, geometry, n, self.failure_probability, LIFTED if budget is None else budget)
+        lam = settled_regularization(self.regularization, preparation)
         problem = Problem.of(
             self._estimator_loss,
             n=n,
             p=preparation.n_parameters,
-            regularization=validation.number("regularization", self.regularization),
+            regularization=lam,
             radius=None if self.radius is None else validation.number("radius", self.radius),
             paper_constants=calibration in validation.PAPER_CALIBRATIONS,
         )
+        if not problem.paper_constants:
+            warn_if_shrunk(problem.regularization, preparation, stacklevel=9)
         chosen_for = self.method == "auto" and isinstance(goal, ExcessRisk) and self.on_failure == "refuse"
         keep_statistics = getattr(self, "keep_statistics", False)
         # noise on a gradient has neither a path to go on with nor moments to release
@@ -161,7 +179,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             self.failure_probability,
             calibration,
             n_levels=self.n_levels,
-            max_epsilon=self.max_epsilon,
+            max_epsilon=budget,
             on_failure=self.on_failure,  # type: ignore[arg-type]  # checked by the request
             keep_statistics=keep_statistics,
         )
@@ -174,8 +192,8 @@ class AccuracyFirstEstimator(BaseEstimator):
             return ExcessRisk(validation.number("excess_risk", self.excess_risk))
         if self.goal is not None and not isinstance(self.goal, Goal):
             raise ValueError(
-                f"goal must be ErrorRate(...), MeanSquaredError(...) or RelativeExcessRisk(...), got {self.goal!r}; a "
-                f"plain number is an excess_risk"
+                f"goal must be ErrorRate(...), LogLoss(...), R2(...), MeanSquaredError(...) or "
+                f"RelativeExcessRisk(...), got {self.goal!r}; a plain number is an excess_risk"
             )
         if self.goal is None and self.method != "fixed":
             raise ValueError(
@@ -192,20 +210,21 @@ class AccuracyFirstEstimator(BaseEstimator):
         """Forget an earlier fit, and make sure that whatever is raised after a draw carries a release."""
         self._forget()
         around = noted_surroundings(self)
-        return Spending().guard(lambda spending: self._or_forget(X, y, around, spending))
+        in_blocks = chained(self)
+        return Spending().guard(lambda spending: self._or_forget(X, y, around, in_blocks, spending))
 
-    def _or_forget(self, X: ArrayLike, y: ArrayLike, around: Surroundings, spending: Spending) -> Self:
+    def _or_forget(self, X: ArrayLike, y: ArrayLike, around: Surroundings, in_blocks: bool, spending: Spending) -> Self:
         """Search; leave nothing behind of a search that has no model to show."""
         try:
-            return self._search(X, y, around, spending)
+            return self._search(X, y, around, in_blocks, spending)
         except BaseException:
             self._forget()
             raise
 
-    def _search(self, X: ArrayLike, y: ArrayLike, around: Surroundings, spending: Spending) -> Self:
+    def _search(self, X: ArrayLike, y: ArrayLike, around: Surroundings, in_blocks: bool, spending: Spending) -> Self:
         """Settle what is public, look at the rows, search, and keep the release and nothing else."""
         raw, wanted = self._open(X, y)
-        self.preparation_ = preparation = self._preparation(raw.width)
+        self.preparation_ = preparation = self._preparation(raw.width, in_blocks)
         request = self._request(raw.n, preparation)
         plan = settle(request) if self.keep_path is None else self.keep_path.settle(request)
         rows, not_covered = self._rows(raw, wanted)
@@ -224,6 +243,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         )
         if self.keep_path is not None:
             self.keep_path.store(plan, request, release)
+        warn_if_large(release, stacklevel=8)
         released(release)
         coef, intercept = preparation.to_caller_units(np.asarray(release.hypothesis))
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(coef))])
@@ -316,13 +336,17 @@ def _describe(
     promise = release.promise
     if request.goal is not None:
         promise = request.goal.in_caller_units(promise, _square_unit(preparation))
-    factor = preparation.feature_bound / (1 - preparation.intercept_weight)
     half = np.ones(preparation.n_columns) if preparation.bounds is None else preparation.bounds.half_range
     # The penalty (λ/2)‖θ‖² in the caller's units is ½·Σ wⱼ·coefⱼ² + ½·w₀·d², where d is the prediction at the middle
     # of the bounds less the middle of the target bounds; these are the wⱼ and w₀.
-    weights: dict[str, Any] = {"regularization_per_column": request.problem.regularization * (factor * half) ** 2}
-    if preparation.has_intercept:
-        weights["regularization_constant"] = request.problem.regularization / (preparation.constant / ONE) ** 2
+    # With a chain of releases they are those of its last level, around the model before.
+    chain = isinstance(preparation, BlockPreparation)
+    lam = release.parameters.get("regularization") if chain else request.problem.regularization
+    weights: dict[str, Any] = {}
+    if lam is not None:
+        weights["regularization_per_column"] = lam * (preparation.divisor * half) ** 2
+        if preparation.has_intercept:
+            weights["regularization_constant"] = lam / (preparation.constant / ONE) ** 2
     return release.with_details(
         promise=promise,
         preparation={**preparation.describe(), **weights, "scope": PROMISE_SCOPE},

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
+from expost.data.block_rows import BlockPreparation
 from expost.estimators._base import AccuracyFirstEstimator
+from expost.estimators._defaults import settled_regularization
 from expost.search.curator import CuratorView, compare_with_optimum
 
 
@@ -35,11 +37,16 @@ def curator_view(model: AccuracyFirstEstimator, X: ArrayLike, y: ArrayLike) -> C
     >>> truth, truth.excess_risk <= 0.02
     (CuratorView(private), True)
     """
+    if isinstance(model.preparation_, BlockPreparation):
+        raise ValueError(
+            "nothing was promised about a regularised risk, so there is no optimum to compare with; model.score(X, y) "
+            "says how good the model is"
+        )
     rows, release = model.prepared(X, y), model.release_
     return compare_with_optimum(
         rows,
         release,
         model._estimator_loss,
-        regularization=float(release.promise.regularization or model.regularization),
+        regularization=settled_regularization(model.regularization, model.preparation_),
         radius=model.radius,
     )

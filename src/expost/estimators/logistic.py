@@ -10,15 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
 from expost.data import Rows
 from expost.data.columns import Column, labels_array
 from expost.data.tables import RawRows
 from expost.erm.losses import LogisticLoss, Loss
 from expost.estimators._base import AccuracyFirstEstimator
+from expost.estimators._defaults import chained
 from expost.estimators._features import reject_fit_parameters
 from expost.exceptions import InferredClassesWarning
-from expost.goals import Goal
+from expost.goals import Goal, LogLoss
+from expost.goals.log_loss import LARGEST_ODDS
 from expost.search.refinement import KeepPath
 
 CLASSES_NOT_COVERED = "the two class labels were read off the data; pass classes=(negative, positive)"
@@ -40,9 +43,9 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         How much larger than the best model's the released one's regularised mean log loss may be. Always predicting
         ½ has a log loss of ln 2 ≈ 0.69, which says what a small number is. Exactly one of this and ``goal`` is
         required, but for ``method="fixed"``.
-    goal : ErrorRate or RelativeExcessRisk, default=None
-        A target of another kind: the share of rows misclassified, or the fraction that may remain of the null model's
-        excess risk.
+    goal : ErrorRate, LogLoss or RelativeExcessRisk, default=None
+        A target of another kind: the share of rows misclassified, the mean log loss, or the fraction that may remain
+        of what the best constant leaves on the table. With the first two nothing but bounds has to be stated.
     loss : Loss, default=None
         Another loss of labels, :class:`expost.erm.SmoothedHingeLoss` say; the logistic loss by default.
     regularization, failure_probability, bounds, feature_bound
@@ -52,7 +55,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         that the guarantee does not cover them.
     perturbation : {"output"}, default=None
         Where the noise goes. By default on the gradient where that is predicted to be cheaper (an excess risk by
-        ``method="auto"``; analysed over the reals), else on the minimiser.
+        ``method="auto"``, and goals in people's units; analysed over the reals), else on the minimiser.
     method, calibration, noise, n_levels, max_epsilon, fit_intercept, intercept_weight, on_failure, random_state
         As in :class:`~expost.AccuracyFirstRidge`.
     on_invalid : {"error", "clip"}, default="error"
@@ -99,7 +102,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         excess_risk: float | None = None,
         goal: Goal | None = None,
         loss: Loss | None = None,
-        regularization: float = 0.01,
+        regularization: float | str = "auto",
         failure_probability: float = 0.1,
         bounds: Any = None,
         feature_bound: float | None = None,
@@ -110,8 +113,8 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         noise: str = "laplace",
         radius: float | None = None,
         n_levels: int | None = None,
-        max_epsilon: float | None = None,
-        fit_intercept: bool = False,
+        max_epsilon: float | str | None = "auto",
+        fit_intercept: bool = True,
         intercept_weight: float = 0.25,
         on_failure: str = "refuse",
         on_invalid: str = "error",
@@ -182,7 +185,8 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         return self
 
     def _labels(self) -> dict[str, Any]:
-        return {"classes": self.classes_}
+        odds = {"largest_odds": LARGEST_ODDS} if isinstance(self.goal, LogLoss) else {}
+        return {"classes": self.classes_, **odds}
 
     def _keep_model(self, coef: NDArray[np.float64], intercept: float) -> None:
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
@@ -258,8 +262,16 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
         return predicted
 
+    def _estimates_probabilities(self) -> bool:
+        if chained(self) and not isinstance(self.goal, LogLoss):
+            raise AttributeError(
+                "a model searched for by its error rate predicts labels; pass goal=LogLoss(...) for probabilities"
+            )
+        return True
+
+    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability of each class under the logistic model.
+        """Return the probability of each class under the logistic model; not for one searched for by its error rate.
 
         Parameters
         ----------
@@ -268,9 +280,12 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         Returns
         -------
         ndarray of shape (n_samples, 2)
-            Columns in the order of ``classes_``.
+            Columns in the order of ``classes_``; for :class:`~expost.LogLoss` log odds are moved into [−4, 4], as they
+            were judged.
         """
         margin = self.decision_function(X)
+        if chained(self):
+            margin = np.clip(margin, -LARGEST_ODDS, LARGEST_ODDS)
         return np.column_stack([expit(-margin), expit(margin)])
 
     def __sklearn_tags__(self) -> Any:

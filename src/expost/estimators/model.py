@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.metrics import r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
 from expost.data.encode import Encoding
+from expost.data.fixed_point import ONE
 from expost.data.schema import Schema
-from expost.erm.geometry import Block, Geometry
 from expost.erm.losses import LogisticLoss, SquaredLoss
-from expost.erm.problem import Problem
+from expost.estimators._defaults import MOST, warn_if_large
+from expost.estimators._shapes import cheapest_geometry
+from expost.estimators._tables import as_schema, with_target
 from expost.estimators.surroundings import Surroundings, noted_surroundings
-from expost.exceptions import LargeEpsilonWarning
 from expost.goals.goal import Goal, TestedGoal
 from expost.goals.log_loss import LARGEST_ODDS, LogLoss
-from expost.mechanisms.objective import ObjectivePerturbation
 from expost.privacy.account import Spending, released
 from expost.privacy.release import Release
 from expost.privacy.unit import ROW, Unit
-from expost.search.chain import ChainPlan
-from expost.search.methods import METHODS
+from expost.search.chain import chain_request
 from expost.search.readable import CheckedPlan
 from expost.search.request import Request
 from expost.search.run import carry_out, settle
@@ -36,8 +36,6 @@ ALIKE = "every person counts alike in it, however many rows they have"
 BAD_ROWS = (
     "an error about cells that do not fit the schema would have depended on single rows; on_invalid='clip' removes that"
 )
-_LARGE = 2.0  # an ε worth a warning: odds may move by more than a factor of seven
-_MOST = 10.0
 
 
 class AccuracyFirstModel(BaseEstimator):
@@ -121,7 +119,7 @@ class AccuracyFirstModel(BaseEstimator):
         goal: Goal | None = None,
         *,
         failure_probability: float = 0.1,
-        max_epsilon: float = _MOST,
+        max_epsilon: float = MOST,
         on_invalid: str = "error",
         random_state: Any = None,
         person: str | None = None,
@@ -136,15 +134,15 @@ class AccuracyFirstModel(BaseEstimator):
         self.person = person
         self.rows_per_person = rows_per_person
 
-    def fit(self, table: Any, y: None = None) -> Self:
+    def fit(self, table: Any, y: Any = None) -> Self:
         """Search for the most private model that meets the goal.
 
         Parameters
         ----------
         table : frame of pandas, Polars or PyArrow, mapping of names to columns, or path of a CSV or Parquet file
             Private rows, the target among the columns.
-        y : None
-            The schema names the target; nothing else is taken.
+        y : array-like of shape (n_rows,), optional
+            The target, where it is not among the columns: what scikit-learn's tools pass.
 
         Returns
         -------
@@ -159,20 +157,18 @@ class AccuracyFirstModel(BaseEstimator):
         InvalidRows
             The table does not fit the schema (``on_invalid="error"``); nothing was spent.
         """
-        if y is not None:
-            raise ValueError("y is not taken: the schema names the target column, which belongs in the table")
         for name in ("release_", "encoding_", "coef_", "intercept_", "classes_"):
             if hasattr(self, name):
                 delattr(self, name)
         around = noted_surroundings(self)
-        return Spending().guard(lambda spending: self._search(table, around, spending))
+        return Spending().guard(lambda spending: self._search(table, y, around, spending))
 
-    def _search(self, table: Any, around: Surroundings, spending: Spending) -> Self:
+    def _search(self, table: Any, y: Any, around: Surroundings, spending: Spending) -> Self:
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
         schema = as_schema(self.schema).with_person(self.person, self.rows_per_person)
         encoding = Encoding(schema)
         clip = self.on_invalid == "clip"
-        raw = encoding.open(table)
+        raw = encoding.open(with_target(table, schema, y))
         rows = encoding.encode(raw, on_invalid="clip" if clip else "error")
         request = self.request_for(rows.n, schema, encoding)
         plan = settle(request)
@@ -190,13 +186,7 @@ class AccuracyFirstModel(BaseEstimator):
                 release, request, encoding, (*(() if clip else (BAD_ROWS,)), *around.not_covered), around.claims
             ),
         )
-        if release.epsilon > _LARGE:
-            warnings.warn(
-                f"epsilon = {release.epsilon:.3g} is large: odds about any {request.unit.noun} may have moved by a "
-                f"factor of {release.risk_factor:.3g}. Ask for less accuracy, or pass a smaller max_epsilon",
-                LargeEpsilonWarning,
-                stacklevel=6,
-            )
+        warn_if_large(release, stacklevel=5)
         released(release)
         coefficients, intercept = encoding.to_caller_units(np.asarray(release.hypothesis))
         model = {
@@ -223,21 +213,9 @@ class AccuracyFirstModel(BaseEstimator):
         goal = self.goal.in_scaled_units(square)
         assert isinstance(goal, TestedGoal)
         unit = unit_of(schema, n)
-        budget = unit.share(validation.budget(self.max_epsilon) or _MOST)
-        geometry = cheapest_geometry(encoding)
-        start = ChainPlan(goal, goal.chain(), geometry, n, 0.1, budget)
-        problem = Problem.of(
-            start.settings.loss, n=n, p=len(encoding.names), regularization=min(start.shot(start.start).lam, 1e15)
-        )
-        return Request(
-            problem,
-            goal,
-            METHODS["auto"],
-            ObjectivePerturbation(geometry),
-            self.failure_probability,
-            max_epsilon=budget,
-            unit=unit,
-        )
+        budget = unit.share(validation.budget(self.max_epsilon) or MOST)
+        geometry = cheapest_geometry(encoding, encoding.scale)
+        return chain_request(goal, geometry, n, self.failure_probability, budget, unit)
 
     def _margins(self, table: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "release_")
@@ -290,39 +268,45 @@ class AccuracyFirstModel(BaseEstimator):
         on_invalid: Any = self.on_invalid
         return self.release_.predict(table, on_invalid=on_invalid)
 
+    def score(self, table: Any, y: Any = None) -> float:
+        """Return the share of rows predicted right, or R², on rows with their target.
 
-def as_schema(stated: Any) -> Schema:
-    """Return a schema, however it was stated."""
-    if isinstance(stated, Schema):
-        return stated
-    return Schema.from_dict(stated) if isinstance(stated, dict) else Schema.from_toml(stated)
+        It looks at the rows, so it is covered by no guarantee unless they are public or held by whoever sees it.
+
+        Parameters
+        ----------
+        table, y : as in :meth:`fit`
+
+        Returns
+        -------
+        float
+            R² is about targets moved into their bounds.
+        """
+        check_is_fitted(self, "release_")
+        on_invalid: Any = self.on_invalid
+        schema = self.encoding_.schema
+        rows = self.encoding_.encode(with_target(table, schema, y), on_invalid)
+        margins, target = rows.x / ONE @ np.asarray(self.release_.hypothesis), rows.y / ONE
+        if schema.classes is not None:
+            return float(np.mean((margins > 0) == (target > 0)))
+        return float(r2_score(target, np.clip(margins, -1.0, 1.0)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        if not isinstance(self.schema, Schema | dict):
+            return tags  # a file is not read to answer a question about kinds
+        if as_schema(self.schema).task == "classification":
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags(multi_class=False)
+        else:
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        return tags
 
 
 def unit_of(schema: Schema, n: int) -> Unit:
     """Return what neighbours differ in, for a table that has become n rows."""
     k = schema.rows_per_person
     return ROW if schema.person is None or k is None else Unit(k, n // k, schema.person)
-
-
-def cheapest_geometry(encoding: Encoding) -> Geometry:
-    """Return the shape of rows whose noise is smallest: blocks, a Euclidean or an ℓ₁ ball; public numbers decide.
-
-    Examples
-    --------
-    >>> schema = {"target": "y", "target_bounds": [0, 1], "columns": {"a": {"bounds": [0, 1]}}}
-    >>> cheapest_geometry(Encoding(as_schema(schema))).name
-    'blocks'
-    """
-    s, p = encoding.scale, len(encoding.names)
-    block = 1.0 / s
-    shapes = [
-        Geometry(tuple(Block(size, norm, block) for size, norm in encoding.blocks), 1.0, "blocks", scale=s),
-        Geometry((Block(p, "l2", 1.0),), 1.0, "Euclidean ball", scale=s),
-        Geometry((Block(p, "l1", encoding.square / s),), 1.0, "ℓ₁ ball", scale=s),
-    ]
-    best = min(shapes, key=lambda shape: shape.noise)
-    others = ", ".join(f"{shape.name} {shape.noise / best.noise:.2g} times" for shape in shapes if shape is not best)
-    return Geometry(best.blocks, best.radius, best.name, f"the least noise ({others} as much)", s)
 
 
 def _described(

@@ -29,19 +29,28 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     the noise) at the smallest privacy loss the search finds; ``release_`` says what was paid. If no level
     qualifies, nothing is released and :class:`~expost.AccuracyNotReached` is raised.
 
+    With ``goal=R2(...)`` or ``goal=MeanSquaredError(...)`` nothing but bounds has to be stated: noise and λ go down
+    together from level to level (:mod:`expost.search.chain`), rows lie in a box or ball of their own
+    (:mod:`expost.data.block_rows`), and predictions are judged within the target's bounds, where ``predict`` keeps
+    them.
+
     Parameters
     ----------
     excess_risk : float
         How much worse than the best model the released one may be, in scaled units: always predicting the middle of
         the target bounds has a risk of at most 0.5, which says what a small number is. ``release_.promise`` states it
         in squared target units as well. Exactly one of this and ``goal`` is required, but for ``method="fixed"``.
-    goal : MeanSquaredError or RelativeExcessRisk, default=None
-        A target of another kind: the mean squared error in squared units of the target, or the fraction that may remain
-        of the null model's excess risk.
+    goal : R2, MeanSquaredError or RelativeExcessRisk, default=None
+        A target of another kind: the share of variance explained, the mean squared error in squared units of the
+        target, or the fraction that may remain of what the best constant leaves on the table.
     loss : Loss, default=None
         Another loss of real targets, :class:`expost.erm.HuberLoss` say; the squared loss by default.
-    regularization : float, default=0.01
-        λ, in scaled units; ``release_.preparation`` states the weight of each column in the caller's.
+    regularization : float or "auto", default="auto"
+        λ, in scaled units; ``release_.preparation`` states the weight of each column in the caller's. ``"auto"`` lets
+        it follow from the noise for goals in people's units. Promises about a regularised risk need one number for
+        all levels, and so does any method, perturbation, noise, radius, number of levels or loss that is stated:
+        there it is 0.01, or less where rows are divided by so much (F, a public number) that λF² would exceed 0.1 and
+        shrink the model to its constant. A stated λ that does so is warned of.
     failure_probability : float, default=0.1
         γ: the chance, over the noise, that the accuracy promise is broken.
     bounds : scalar, (lower, upper) or dict, default=None
@@ -58,6 +67,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         Where the noise goes: on the second moments or on the minimiser. By default, for an excess risk by
         ``method="auto"``, on the gradient of Huber's loss in the place of the squared one where that is predicted to
         be clearly cheaper (analysed over the reals; the promise is about the squared loss), else on the second moments.
+        Goals in people's units have it on the gradient too.
     method : {"auto", "certified", "stationarity", "above_threshold", "doubling", "theory", "fixed"}, default="auto"
         How the privacy level is found. ``"certified"`` stops by a proof computed from what is released anyway;
         ``"auto"`` chooses the cheapest applicable way to a proof without looking at the data, and the release says
@@ -75,12 +85,15 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         less by gradients, which have no use for a smaller ball: θ may lie outside.
     n_levels : int, default=None
         How many privacy levels to search: 1000 for the paper's calibrations, 32 for ``"tight"``.
-    max_epsilon : float, default=None
-        No outcome of the search may cost more.
-    fit_intercept : bool, default=False
-        Add a constant column of weight ``intercept_weight`` inside the ℓ₁ bound; regularised, and counted in p.
+    max_epsilon : float, None or "auto", default="auto"
+        No outcome of the search may cost more: 10 by default. ``None`` or infinity lifts it (goals in people's units
+        end at 1000). ``method="fixed"`` has no default.
+    fit_intercept : bool, default=True
+        Add a constant column, regularised, and counted in p. For goals in people's units it is as long as any column;
+        otherwise it takes ``intercept_weight`` of the unit ℓ₁ norm.
     intercept_weight : float, default=0.25
-        Share of the unit ℓ₁ norm that the constant column takes; features keep the rest.
+        Share of the unit ℓ₁ norm that the constant column takes; features keep the rest. A larger one shrinks the
+        constant less and the coefficients more.
     full_matrix : bool, default=False
         Noise on all p² second moments, as in the paper, instead of the upper triangle at half the variance.
     on_failure : {"refuse", "release_optimum"}, default="refuse"
@@ -139,7 +152,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         excess_risk: float | None = None,
         goal: Goal | None = None,
         loss: Loss | None = None,
-        regularization: float = 0.01,
+        regularization: float | str = "auto",
         failure_probability: float = 0.1,
         bounds: Any = None,
         feature_bound: float | None = None,
@@ -151,8 +164,8 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         noise: str = "laplace",
         radius: float | None = None,
         n_levels: int | None = None,
-        max_epsilon: float | None = None,
-        fit_intercept: bool = False,
+        max_epsilon: float | str | None = "auto",
+        fit_intercept: bool = True,
         intercept_weight: float = 0.25,
         full_matrix: bool = False,
         on_failure: str = "refuse",
@@ -224,7 +237,9 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         return rows, ()
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predict the target in the caller's units.
+        """Predict the target in the caller's units, within its bounds.
+
+        Targets lie within them, so moving predictions there makes no square larger.
 
         Parameters
         ----------
@@ -234,7 +249,9 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._linear(self._finite(X))
+        values = self._linear(self._finite(X))
+        assert self.preparation_.target is not None
+        return np.clip(values, *self.preparation_.target)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

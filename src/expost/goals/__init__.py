@@ -33,7 +33,9 @@ FLAGS = {
     "R2": Flag("--r2", "R", "share of the target's variance explained at least"),
     "MeanSquaredError": Flag("--mean-squared-error", "M", "at most, in squared units of the target column", math.inf),
     "ExcessRisk": Flag("--excess-risk", "A", "how much worse than the best model, in scaled units", math.inf),
-    "RelativeExcessRisk": Flag("--relative-excess-risk", "R", "the same as a fraction of what the null model misses"),
+    "RelativeExcessRisk": Flag(
+        "--relative-excess-risk", "R", "the same as a fraction of what the best constant misses"
+    ),
 }
 
 _HOMES = {

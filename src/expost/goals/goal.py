@@ -63,6 +63,10 @@ class Goal(ABC):
         """Raise a helpful error unless the goal is one for this loss."""
         return
 
+    def require_rows(self, generator: Any) -> None:
+        """Raise, before anything is drawn, unless what was made of the rows is enough for it."""
+        return
+
     @classmethod
     def stated(cls, value: float, margin: float) -> Goal:
         """Return the goal that a flag states."""

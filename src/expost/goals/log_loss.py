@@ -73,7 +73,7 @@ class LogLoss(TestedGoal):
 
     def measure(self, generator: Any) -> Measure:
         """Refuse: it is searched for by a chain of releases only."""
-        raise ValueError("LogLoss needs regularization='auto'")
+        raise ValueError("LogLoss has no measure of its own: it is searched for by a chain of releases")
 
     def chain(self) -> ChainSettings:
         """Minimise the logistic loss itself: capping its slope would not estimate probabilities."""

@@ -71,7 +71,7 @@ class R2(TestedGoal):
 
     def measure(self, generator: Any) -> Measure:
         """Refuse: it is searched for by a chain of releases only."""
-        raise ValueError("R2 needs regularization='auto'")
+        raise ValueError("R2 has no measure of its own: it is searched for by a chain of releases")
 
     def chain(self) -> ChainSettings:
         """Minimise Huber's loss: a row moves the gradient by a quarter of its length at most."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from expost import validation
 from expost.data.encode import Encoding
-from expost.estimators.model import as_schema
+from expost.estimators._tables import as_schema
 from expost.goals import R2, ErrorRate, Goal, TestedGoal
 from expost.planning.arrays import array_problem, price_array, shrunk
 from expost.planning.result import GoalPrice, PricePlan, Saving

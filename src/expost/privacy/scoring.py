@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from expost.data.block_rows import BlockPreparation
 from expost.data.bounds import Bounds
 from expost.data.columns import labels_array
 from expost.data.encode import Encoding
@@ -108,7 +109,7 @@ class BoundsScorer(Scorer):
     def __init__(self, release: Release) -> None:
         super().__init__(release)
         self.preparation = _preparation_of(release.preparation)
-        if self.classes is not None and release.parameters.get("loss") == "logistic":
+        if self.classes is not None and release.parameters.get("loss") == "logistic" and self.largest_odds is None:
             self.largest_odds = float("inf")
 
     def design(self, rows: Any, on_invalid: OnInvalid) -> Floats:
@@ -174,13 +175,14 @@ def _is_named(rows: Any) -> bool:
 def _preparation_of(said: Mapping[str, Any]) -> Preparation:
     """Return the recipe that a release describes."""
     bounds, target = said["bounds"], said["target"]
-    return Preparation(
-        None if bounds is None else Bounds(tuple(bounds["lower"]), tuple(bounds["upper"])),
-        said["feature_bound"],
-        None if target is None else (target[0], target[1]),
-        said["intercept_weight"],
-        said["n_columns"],
-    )
+    recipe = {
+        "bounds": None if bounds is None else Bounds(tuple(bounds["lower"]), tuple(bounds["upper"])),
+        "feature_bound": said["feature_bound"],
+        "target": None if target is None else (target[0], target[1]),
+        "intercept_weight": said["intercept_weight"],
+        "n_columns": said["n_columns"],
+    }
+    return BlockPreparation(**recipe, shape=said["shape"]) if "shape" in said else Preparation(**recipe)
 
 
 def _thawed(value: Any) -> Any:

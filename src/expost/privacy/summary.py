@@ -72,7 +72,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
     goal, before = asked(release), release.continues
     if goal is not None:
         chance = release.promise.failure_probability
-        sure = "" if chance is None else f" (missed with probability at most {chance:g})"
+        sure = "" if chance is None else f" (at most {chance:g} of all runs miss, refusals counted)"
         if release.status == "released":
             rows.append((goal[0], f"{goal[1]} on these rows, as asked{sure}"))
         else:
@@ -152,8 +152,9 @@ def _method_line(release: Release) -> str:
     line = ", ".join(part for part in named if part)
     if release.level is None or release.n_levels == 1:
         return line
-    of = "" if release.n_levels is None else f" of {release.n_levels}"
-    return f"{line}; stopped at level {release.level + 1}{of}"
+    # counted as in the JSON
+    of = " (the first is 0)" if release.n_levels is None else f" of 0 to {release.n_levels - 1}"
+    return f"{line}; stopped at level {release.level}{of}"
 
 
 def _noise_line(release: Release) -> str:

@@ -26,6 +26,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 
+from expost.data.block_rows import BlockPreparation
 from expost.data.bounds import Bounds
 from expost.data.columns import labels_array
 from expost.data.fixed_point import ONE
@@ -188,10 +189,11 @@ def _of_numbers(scorer: BoundsScorer) -> Pipeline:
     if recipe.bounds is not None:
         steps.append(_call(np.clip, a_min=np.array(recipe.bounds.lower), a_max=np.array(recipe.bounds.upper)))
         steps += _to_unit()
-    steps.append(_times((1 - recipe.intercept_weight) / recipe.feature_bound))
+    steps.append(_times(recipe.factor))
     steps += [_call(np.nan_to_num, nan=0.0, posinf=_FAR, neginf=-_FAR), *_fixed_point(ONE)]
     theta = scorer.theta[:width] / ONE
-    if recipe.bounds is None or recipe.feature_bound < width:
+    boxed = isinstance(recipe, BlockPreparation) and recipe.shape == "box"
+    if not boxed and (recipe.bounds is None or recipe.feature_bound < width):
         steps += _within_norm(recipe.feature_limit)
         theta = np.concatenate([[0.0], theta])
     prepare = make_pipeline(*steps).fit(example)

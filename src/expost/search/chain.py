@@ -8,8 +8,11 @@ objective perturbation costs the same, and what was learned is not shrunk away a
 *Released*: models, and after each a noisy shortfall (how far the goal is missed), sometimes twice. *Neighbours*: one
 row replaced. *Theorem (privacy)*: adaptive composition; every cost is a function of what was released before. *Theorem
 (accuracy)*: the k-th test asked fails with probability at most γ_k = γ(1 − q)q^{k−1}; Σ γ_k ≤ γ however many are asked.
-Everything else, λ and the steps from level to level among it, is choice: it reads released numbers only, and nothing
-has to be right about it for either theorem.
+Everything else, λ, the steps from level to level and when to give up among it, is choice: it reads released numbers
+only, and nothing has to be right about it for either theorem.
+
+*Giving up*: where the budget leaves two doublings or fewer, a search whose shortfall is more than twice the better of
+its last two improvements, noise taken into account, refuses instead of spending the rest on what it will not reach.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,15 +28,18 @@ from numpy.typing import NDArray
 
 from expost.erm.geometry import Geometry
 from expost.erm.measures import to_grid
+from expost.erm.problem import Problem
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.goals.shortfall import ChainSettings
-from expost.mechanisms.objective import ObjectiveGenerator, Shot
+from expost.mechanisms.objective import ObjectiveGenerator, ObjectivePerturbation, Shot
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
 from expost.privacy.unit import ROW, Unit
+from expost.search.methods import METHODS
+from expost.search.request import Request
 from expost.stopping.noisy_value import ValueTest
 
 _KEPT = 0.6  # q: what is left of γ after each test
@@ -42,6 +49,8 @@ _RETEST = 0.6  # a second look at the same model may cost this part of the next 
 _SURELY = 2.0  # a second look is calibrated to fail with probability e^−2 if the first was right
 _NOTHING = 1e-30  # x where nothing can be afforded: its cost is above what is left, and no number is zero
 _HOPELESS = 0.25  # a first level this far below where it should be is noise
+_WIDE = 3.0  # in scales of the noise: how far a released shortfall may be off
+_DOUBLINGS = 2  # a search may give up where no more of them are left
 _WORTH = 1.3  # what is left of the budget is spent on a last level if it is that many times the last one
 
 
@@ -129,6 +138,27 @@ class ChainPlan:
         return _Chain(self, generator, account, source).run()
 
 
+def chain_request(
+    goal: TestedGoal, geometry: Geometry, n: int, failure_probability: float, budget: float, unit: Unit = ROW
+) -> Request:
+    """Return the request for a goal in people's units, for n rows of a shape; nobody states a λ.
+
+    The problem names the loss that the goal asks for and the λ of the first level; later levels have their own.
+    """
+    start = ChainPlan(goal, goal.chain(), geometry, n, 0.1, budget)
+    lam = min(start.shot(start.start).lam, 1e15)
+    problem = Problem.of(start.settings.loss, n=n, p=geometry.columns, regularization=lam)
+    return Request(
+        problem,
+        goal,
+        METHODS["auto"],
+        ObjectivePerturbation(geometry),
+        failure_probability,
+        max_epsilon=budget,
+        unit=unit,
+    )
+
+
 class _Chain:
     """One run: the last model, the tests asked so far, the account."""
 
@@ -138,6 +168,7 @@ class _Chain:
         self.objective = generator.rows.objective
         self.theta = np.zeros(generator.problem.p)
         self.asked, self.levels = 0, 0
+        self.shortfalls: list[tuple[float, float]] = []  # of each level, with the scale of their noise
 
     def run(self) -> Release:
         plan, x, last = self.plan, self.plan.start, 0.0
@@ -150,17 +181,20 @@ class _Chain:
                 test = plan.settings.test_part * shot.epsilon
                 over = self.account.after(shot.epsilon, test) > plan.budget
                 if over or shot.epsilon < _WORTH * last:
-                    return self._refused()
+                    return self._refused("the next level would exceed the budget")
             last = shot.epsilon
             self.theta = shot.draw(self.generator.rows.perturbed, self.theta, self.source)
             self.levels += 1
             self.account.generation = add_losses(self.account.generation, shot.epsilon)
             tested = to_grid(self.theta, float(np.abs(self.theta).max(initial=0.0)) or 1.0, norm="l2")
             passed, noisy = self._ask(tested, test)
+            self.shortfalls.append((noisy, plan.goal.shortfall_sensitivity(plan.n) / test))
             if not passed and noisy < 0:
                 passed = self._ask_again(tested, noisy, _RETEST * _LEAST * add_losses(shot.epsilon, test))
             if passed:
                 return self._released(tested, shot)
+            if self._futile(add_losses(shot.epsilon, test)):
+                return self._refused("the last levels improved too little for the budget to reach the goal")
             x *= self._ratio(noisy)
 
     def _gamma(self) -> float:
@@ -191,6 +225,17 @@ class _Chain:
         room = (1 - _FLOOR) * steer
         return min(max(((max(noisy, 0.0) + room) / room) ** 2, _LEAST), _MOST)
 
+    def _futile(self, last: float) -> bool:
+        """Whether as much improvement again at each doubling that is left would not do; reads released numbers."""
+        if len(self.shortfalls) < 3 or self.plan.budget - self.account.total > (2**_DOUBLINGS - 1) * last:
+            return False
+        gains = [
+            before - after + _WIDE * (wide + narrow)
+            for (before, wide), (after, narrow) in pairwise(self.shortfalls[-3:])
+        ]
+        shortfall, scale = self.shortfalls[-1]
+        return shortfall - _WIDE * scale > _DOUBLINGS * max(gains)
+
     def _reason(self) -> str:
         geometry = self.plan.geometry
         return (
@@ -207,7 +252,7 @@ class _Chain:
             parameters={"regularization": shot.lam, "typical_noise": shot.typical},
         )
 
-    def _refused(self) -> Release:
+    def _refused(self, why: str) -> Release:
         self.account.reasons.append(self._reason())
-        self.account.reasons.append("the next level would exceed the budget")
+        self.account.reasons.append(why)
         return self.account.refused(noise="over the reals")

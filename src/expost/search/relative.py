@@ -1,8 +1,8 @@
-"""The search for a fraction of what the null model leaves on the table.
+"""The search for a fraction of what a baseline, the best constant or the null model, leaves on the table.
 
-*Released*: a lower bound g of G = L(0) − min L (`expost.search.gap_probe`), then whatever the method releases for the
-target r·g ≤ r·G. *Theorem*: losses add, the target being a function of what was released; failure probabilities add,
-the probe's share of γ and the rest, which is the method's.
+*Released*: a lower bound g of G, the gap of the baseline (`expost.search.gap_probe`), then whatever the method releases
+for the target r·g ≤ r·G. *Theorem*: losses add, the target being a function of what was released; failure probabilities
+add, the probe's share of γ and the rest, which is the method's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class RelativePlan:
     @classmethod
     def of(cls, goal: RelativeExcessRisk, request: Request) -> RelativePlan:
         """Settle the probe, and let the method say now what it would say after the most hopeful one."""
-        probe = GapPlan.of(request.problem, request.failure_probability, request.errors, request.max_epsilon)
+        probe = GapPlan.of(
+            request.problem, request.failure_probability, request.errors, request.max_epsilon, goal.baseline
+        )
         plan = cls(goal, request, probe)
         plan.reduced(request.problem.loss.null_value, probe.levels[0]).plan()
         return plan
@@ -61,17 +63,17 @@ class RelativePlan:
     def search(self, generator: Generator, account: Account, source: WordSource) -> Release:
         """Probe, and go on with what the probe leads to."""
         problem, budget = self.request.problem, self.request.max_epsilon
-        found = probe_gap(generator.risk, problem.p, self.probe, source)
+        found = probe_gap(generator.risk, problem.loss, problem.p, self.probe, source)
         account.probe = add_losses(account.probe, found.epsilon)
         if found.lower is None:
             account.reasons.append(
-                f"gap of the null model probed for epsilon = {found.epsilon:.3g}: about {found.noisy:.3g}, not to be "
-                f"told from nothing at that epsilon with {problem.n:,} rows"
-                + (", half of max_epsilon; a larger one may do" if budget is not None else "")
-                + ". Or the null model is the optimum; no fraction is promised"
+                f"gap of {self.goal.against} probed for epsilon = {found.epsilon:.3g}: about {found.noisy:.3g}, not to "
+                f"be told from nothing at that epsilon with {problem.n:,} rows"
+                + (", half of max_epsilon; a larger one may do" if budget is not None and found.epsilon < 1.0 else "")
+                + f". Or {self.goal.none_better}; no fraction is promised"
             )
             return account.refused()
-        reason = f"gap of the null model probed for epsilon = {found.epsilon:.3g}: at least {found.lower:.3g}"
+        reason = f"gap of {self.goal.against} probed for epsilon = {found.epsilon:.3g}: at least {found.lower:.3g}"
         request = self.reduced(found.lower, found.epsilon)
         assert isinstance(request.goal, ExcessRisk)
         alpha = request.goal.at_most

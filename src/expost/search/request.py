@@ -146,7 +146,11 @@ class Request:
             )
         if isinstance(self.goal, TestedGoal) and self.goal.chained_only and self.mechanism.geometry is None:
             name = type(self.goal).__name__
-            raise ValueError(f"{name} is for tables with a schema: pass AccuracyFirstModel(schema, {name}(...))")
+            raise ValueError(
+                f"{name} is searched for with noise and regularization that shrink together: leave regularization, "
+                f"method, perturbation, noise, radius, n_levels and loss as they are by default, or pass "
+                f"AccuracyFirstModel(schema, {name}(...))"
+            )
 
     @property
     def errors(self) -> ErrorBounds:
@@ -175,7 +179,7 @@ class Request:
         return ChainPlan.of(goal, geometry, self.problem.n, self.failure_probability, self.budget, self.unit)
 
     def relative(self, goal: RelativeExcessRisk) -> Plan:
-        """Settle the search for a fraction of what the null model leaves on the table."""
+        """Settle the search for a fraction of what a baseline leaves on the table."""
         from expost.search.relative import RelativePlan
 
         return RelativePlan.of(goal, self)

@@ -142,6 +142,8 @@ def carry_out(
         generator = request.mechanism.on(rows, request.problem) if isinstance(rows, Rows | Sums) else rows
         if generator.problem != request.problem:
             raise ValueError("the generator was made for another problem; only the goal may differ")
+        if request.goal is not None:
+            request.goal.require_rows(generator)
         source = resolve_source(random_state)
         account = Account(request.method.name, plan.worst_case, source.secure, unit=request.unit)
         held = account.interrupted().with_details(noise=request.mechanism.noise_kind)
