@@ -23,9 +23,9 @@ def release() -> Release:
 
 @cache
 def survey_data() -> dict[str, Any]:
-    return explorer_data(SURVEY, release=release(), worlds=3, schema_file="my survey.toml")
+    return explorer_data(SURVEY, release=release(), worlds=2, schema_file="my survey.toml")
 
 
 @cache
 def numbers_data() -> dict[str, Any]:
-    return explorer_data(NUMBERS, rows=3000, worlds=3)
+    return explorer_data(NUMBERS, rows=3000, worlds=2)

@@ -101,7 +101,7 @@ def test_what_is_in_a_schema_cannot_leave_its_place():
 
 
 def test_the_page_is_a_function_of_its_input():
-    again = explorer_data(NUMBERS, rows=3000, worlds=3)
+    again = explorer_data(NUMBERS, rows=3000, worlds=2)
     assert again == numbers_data()
     assert page(again) == page(numbers_data())
 
@@ -112,7 +112,7 @@ def test_the_page_is_small():
 
 def test_prices_are_those_of_a_plan():
     data = numbers_data()
-    prices = plan(NUMBERS, [R2(value) for value in data["goal"]["values"]], rows=3000, worlds=3).goals
+    prices = plan(NUMBERS, [R2(value) for value in data["goal"]["values"]], rows=3000, worlds=2).goals
     for price, curve in zip(prices, data["curves"][data["gammas"].index(0.1)], strict=True):
         expected = [epsilon * 3000 for epsilon in price.cheapest.epsilons]
         assert curve["products"] == pytest.approx(expected, rel=1e-4)

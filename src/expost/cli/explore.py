@@ -32,7 +32,12 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
     """Add the options."""
     explore.add_argument("schema", type=Path, nargs="?", metavar="SCHEMA", help="a TOML file; expost init drafts one")
     explore.add_argument("--release", type=Path, metavar="FILE", help="a release (JSON) to place among the prices")
-    explore.add_argument("--rows", type=whole, metavar="N", help="where the page starts (default: 20,000)")
+    explore.add_argument(
+        "--rows",
+        type=whole,
+        metavar="N",
+        help="where the page starts (default: 20,000)",
+    )
     kinds = ("error-rate", "log-loss", "r2", "mean-squared-error")
     explore.add_argument("--goal", choices=kinds, help="which goal (default: the release's, or error-rate or r2)")
     explore.add_argument("--max-epsilon", type=float, default=1.0, metavar="E", help="where the budget starts")

@@ -12,6 +12,7 @@ from expost import validation
 from expost.cli.output import check_output, write_whole
 from expost.cli.paths import check_schema
 from expost.cli.progress import Progress
+from expost.cli.table_options import add_person_options
 from expost.cli.terminal import print_text
 from expost.cli.words import complain
 from expost.goals import FLAGS
@@ -33,7 +34,13 @@ EXITS = {0: "shown", 1: "shown, but --plot could not be written", 2: "a mistake 
 def add_arguments(plan: argparse.ArgumentParser) -> None:
     """Add the options."""
     plan.add_argument("schema", type=Path, nargs="?", metavar="SCHEMA", help="a TOML file; expost init drafts one")
-    plan.add_argument("--rows", type=whole, required=True, metavar="N", help="how many rows there will be")
+    plan.add_argument(
+        "--rows",
+        type=whole,
+        required=True,
+        metavar="N",
+        help="how many rows there will be (or persons)",
+    )
     goals = plan.add_argument_group("goals (any number of them; the usual ones if none is stated)")
     for flag in FLAGS.values():
         goals.add_argument(flag.name, type=float, nargs="+", action="extend", metavar=flag.metavar, help=flag.help)
@@ -43,6 +50,7 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
         "--failure-probability", type=float, default=0.1, metavar="G", help="of the accuracy promise (default: 0.1)"
     )
     fit.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what bad cells do")
+    add_person_options(plan)
     array = plan.add_argument_group("plain arrays, without a schema")
     array.add_argument("--task", choices=("regression", "classification"))
     array.add_argument("--columns", type=whole, metavar="P", help="how many columns")
@@ -82,6 +90,8 @@ def run(options: argparse.Namespace) -> int:
                 max_epsilon=options.max_epsilon,
                 failure_probability=options.failure_probability,
                 on_invalid=options.on_invalid,
+                person=options.person,
+                rows_per_person=options.rows_per_person,
                 task=options.task,
                 columns=options.columns,
                 regularization=options.regularization,
@@ -158,4 +168,7 @@ def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
     ]
     cap = "" if prices.max_epsilon is None else f" --max-epsilon {prices.max_epsilon:g}"
     clip = " --on-invalid clip" if options.on_invalid == "clip" else ""
-    return [f"next: {part}{cap}{clip}" for part in parts]
+    person = ""
+    if options.person is not None:
+        person = f" --person {shlex.quote(options.person)} --rows-per-person {options.rows_per_person}"
+    return [f"next: {part}{cap}{clip}{person}" for part in parts]

@@ -16,7 +16,7 @@ from expost.exceptions import TargetUnreachable
 from expost.goals import GOALS, R2, ErrorRate, Goal, LogLoss, MeanSquaredError, TestedGoal
 from expost.planning.result import GoalPrice, number_of
 from expost.planning.simulation import TableWorlds
-from expost.planning.tables import TablePricer
+from expost.planning.tables import TablePricer, rows_searched
 from expost.planning.trace import trace
 from expost.privacy.release import Release
 
@@ -53,7 +53,7 @@ def explorer_data(
         Which goal to explore: ``"error-rate"``, ``"log-loss"``, ``"r2"`` or ``"mean-squared-error"``; by default that
         of the release, or the usual one.
     rows
-        Where the page starts; by default the release's, or 20,000.
+        Where the page starts, in persons where the schema names them; by default the release's, or 20,000.
     release
         A release to place among the prices.
     max_epsilon
@@ -71,7 +71,7 @@ def explorer_data(
     encoding = Encoding(schema)
     unit = _unit(schema)
     goals = [_goal(chosen, value * (unit if chosen is MeanSquaredError else 1.0)) for value in _VALUES[chosen]]
-    made_up = TableWorlds.of(encoding, n, worlds, random_state)
+    made_up = TableWorlds.of(encoding, rows_searched(schema, n), worlds, random_state)
     curves, savings = [], []
     for gamma in GAMMAS:
         pricer = TablePricer(encoding, n, gamma, None, "error", made_up)
@@ -83,6 +83,7 @@ def explorer_data(
         "target": schema.target,
         "task": schema.task,
         "classes": None if schema.classes is None else [str(label) for label in schema.classes],
+        "noun": "rows" if schema.person is None else "persons",
         "columns": len(schema.columns),
         "encoded": len(encoding.names),
         "schemaFile": schema_file,
@@ -155,7 +156,7 @@ def _release(release: Release, schema: Schema) -> dict[str, Any]:
         "value": _rounded(1.0 - value if kind is R2 else value),
         "epsilon": release.epsilon,
         "worst": _finite(release.epsilon_worst_case),
-        "rows": int(release.parameters["n"]),
+        "rows": int(release.parameters.get("persons", release.parameters["n"])),
         "status": release.status,
         "gamma": promise.failure_probability,
     }

@@ -17,7 +17,9 @@ from expost.goals import R2, ErrorRate, Goal, TestedGoal
 from expost.planning.arrays import array_problem, price_array, shrunk
 from expost.planning.result import GoalPrice, PricePlan, Saving
 from expost.planning.simulation import TableWorlds
-from expost.planning.tables import TablePricer
+from expost.planning.tables import TablePricer, rows_searched
+
+Task = Literal["classification", "regression"]
 
 WORLDS = 30
 _ARRAY_WORLDS = 8
@@ -37,7 +39,9 @@ def plan(
     max_epsilon: float | None = None,
     failure_probability: float = 0.1,
     on_invalid: str = "error",
-    task: Literal["classification", "regression"] | None = None,
+    person: str | None = None,
+    rows_per_person: int | None = None,
+    task: Task | None = None,
     columns: int | None = None,
     regularization: float = 0.01,
     worlds: int = WORLDS,
@@ -57,13 +61,15 @@ def plan(
         their estimators, in scaled units. By default what people usually ask for. ``ExcessRisk`` and
         ``RelativeExcessRisk`` are goals of arrays: with a schema, of an array of its encoded columns.
     rows : int
-        How many rows there will be.
+        How many rows there will be; how many persons, where the schema names them.
     max_epsilon : float, default=None
         The cap that a fit would be given, 10 if none is stated.
     failure_probability : float, default=0.1
         γ of the promise.
     on_invalid : {"error", "clip"}, default="error"
         As in a fit of a table; "clip" adds the price of looking whether the table fits.
+    person, rows_per_person
+        As in a fit of a table with several rows of one person.
     task, columns
         Of plain arrays, instead of a schema.
     regularization : float, default=0.01
@@ -90,51 +96,61 @@ def plan(
     >>> price.worst_case, price.low < price.high < 1.0, price.share_within(1.0) > 0.5
     (1.0, True, True)
     """
-    n = _count("rows", rows)
-    worlds = _count("worlds", worlds)
-    gamma = validation.failure_probability(failure_probability)
-    budget = validation.budget(max_epsilon)
+    count, worlds = _count("rows", rows), _count("worlds", worlds)
+    gamma, budget = validation.failure_probability(failure_probability), validation.budget(max_epsilon)
     validation.one_of("on_invalid", on_invalid, ("error", "clip"))
-    described = None if schema is None else as_schema(schema)
-    encoding = None if described is None else Encoding(described)
-    if described is not None and encoding is not None:
-        if task is not None or columns is not None:
-            raise ValueError("task and columns are for plain arrays; a schema says both")
-        task, p = described.task, len(encoding.names)
-    else:
+    encoding, task, p = _described(schema, person, rows_per_person, task, columns)
+    asked = _asked(goals, None if encoding is None else task)
+    tables = [goal for goal in asked if encoding is not None and isinstance(goal, TestedGoal)]
+    priced: dict[Goal, GoalPrice] = {}
+    warned: list[str] = []
+    found: tuple[Saving, ...] = ()
+    if encoding is not None and tables:
+        made_up = TableWorlds.of(encoding, rows_searched(encoding.schema, count), worlds, random_state)
+        pricer = TablePricer(encoding, count, gamma, budget, on_invalid, made_up)
+        priced = {goal: pricer.price(goal) for goal in tables}
+        found = pricer.savings(tables[-1])
+        warned = [pricer.shrunk(goal) for goal in tables]
+    for goal in asked:
+        if goal not in priced:
+            if encoding is not None and encoding.schema.person is not None:
+                raise ValueError(f"{type(goal).__name__} is a goal of arrays, which are of single rows; name no person")
+            lam = validation.number("regularization", regularization)
+            problem = array_problem(task == "classification", count, p, lam)
+            few = min(worlds, _ARRAY_WORLDS if p <= _WIDE_ARRAY else 3)
+            priced[goal] = price_array(problem, goal, gamma, budget, few, random_state)
+            warned.append(shrunk(problem, few, random_state))
+    kept = tuple(dict.fromkeys(text for text in warned if text))
+    described = None if encoding is None else encoding.schema
+    return PricePlan(described, p, count, gamma, budget, tuple(priced[goal] for goal in asked), found, kept, worlds)
+
+
+def _described(
+    schema: Any, person: str | None, rows_per_person: int | None, task: Task | None, columns: int | None
+) -> tuple[Encoding | None, Task, int]:
+    """Return how the table becomes rows, if there is one, the task and the number of columns."""
+    if schema is None:
         if task is None or columns is None:
             raise ValueError("state a schema, or task and columns of a plain array")
+        if person is not None or rows_per_person is not None:
+            raise ValueError("person and rows_per_person go with a schema: arrays are of single rows")
         validation.one_of("task", task, ("classification", "regression"))
-        p = _count("columns", columns)
+        return None, task, _count("columns", columns)
+    if task is not None or columns is not None:
+        raise ValueError("task and columns are for plain arrays; a schema says both")
+    encoding = Encoding(as_schema(schema).with_person(person, rows_per_person))
+    return encoding, encoding.schema.task, len(encoding.names)
+
+
+def _asked(goals: Goal | Sequence[Goal], task: Task | None) -> tuple[Goal, ...]:
+    """Return the goals, the usual ones if none is stated for a table."""
     asked = (goals,) if isinstance(goals, Goal) else tuple(goals)
-    if not asked:
-        if described is None:
-            raise ValueError("state a goal, ExcessRisk(...) say: for plain arrays none is usual")
-        asked = USUAL[task]
+    if not asked and task is None:
+        raise ValueError("state a goal, ExcessRisk(...) say: for plain arrays none is usual")
     for goal in asked:
         if not isinstance(goal, Goal):
             raise ValueError(f"goals must be ErrorRate(...) or others, got {goal!r}")
-
-    priced: list[GoalPrice] = []
-    warned: list[str] = []
-    found: tuple[Saving, ...] = ()
-    tables = [goal for goal in asked if encoding is not None and isinstance(goal, TestedGoal)]
-    pricer = None
-    if encoding is not None and tables:
-        pricer = TablePricer(encoding, n, gamma, budget, on_invalid, TableWorlds.of(encoding, n, worlds, random_state))
-    for goal in asked:
-        if pricer is not None and goal in tables:
-            priced.append(pricer.price(goal))
-        else:
-            problem = array_problem(task == "classification", n, p, validation.number("regularization", regularization))
-            few = min(worlds, _ARRAY_WORLDS if p <= _WIDE_ARRAY else 3)
-            priced.append(price_array(problem, goal, gamma, budget, few, random_state))
-            warned.append(shrunk(problem, few, random_state))
-    if pricer is not None:
-        found = pricer.savings(tables[-1])
-        warned += [pricer.shrunk(goal) for goal in tables]
-    kept = tuple(dict.fromkeys(text for text in warned if text))
-    return PricePlan(described, p, n, gamma, budget, tuple(priced), found, kept, worlds)
+    return asked or USUAL[str(task)]
 
 
 def _count(name: str, value: Any) -> int:

@@ -103,7 +103,7 @@ class GoalPrice:
     goal
         As stated.
     rows
-        For how many rows.
+        For how many rows, or persons where the schema names them.
     methods
         The ways to it, the cheapest first.
     unreachable
@@ -186,7 +186,7 @@ class PricePlan:
     schema
         None for plain arrays.
     columns, rows
-        Columns after encoding, the constant included, and rows.
+        Columns after encoding, the constant included, and rows, or persons where the schema names them.
     failure_probability, max_epsilon
         γ, and the cap stated (None: none).
     goals
@@ -210,6 +210,11 @@ class PricePlan:
     worlds: int
 
     @property
+    def noun(self) -> str:
+        """What is counted and protected: rows or persons."""
+        return "rows" if self.schema is None or self.schema.person is None else "persons"
+
+    @property
     def wished(self) -> float:
         """The ε that rows are counted for: the cap, or 1."""
         return 1.0 if self.max_epsilon is None else self.max_epsilon
@@ -220,6 +225,7 @@ class PricePlan:
             "schema": None if self.schema is None else self.schema.to_dict(),
             "columns": self.columns,
             "rows": self.rows,
+            "counted": self.noun,
             "failure_probability": self.failure_probability,
             "max_epsilon": self.max_epsilon,
             "goals": [price.to_dict(self.wished) for price in self.goals],

@@ -106,7 +106,7 @@ class TableWorlds:
             return [self._search(k, request, plan) for k in range(len(self.features))]
 
     def _search(self, k: int, request: Request, plan: Plan) -> Outcome:
-        account = Account(request.method.name, plan.worst_case, secure=False)
+        account = Account(request.method.name, plan.worst_case, secure=False, unit=request.unit)
         release = plan.search(self.generator(k, request), account, SeededSource([self.seed, k, 2]))
         if release.status != "released":
             return Outcome(math.inf, math.nan)
@@ -123,4 +123,4 @@ def no_cap(request: Request) -> float:
     assert request.mechanism.geometry is not None
     chain = ChainPlan(request.goal, request.goal.chain(), request.mechanism.geometry, request.problem.n, 0.1, math.inf)
     first = chain.shot(chain.settings.start * chain.geometry.scale).epsilon
-    return _OUT_OF_REACH * first * (1 + chain.settings.test_part)
+    return request.unit.charge(_OUT_OF_REACH * first * (1 + chain.settings.test_part))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -25,8 +24,8 @@ class TablePricer:
 
     Parameters
     ----------
-    encoding, n
-        How the table becomes rows, and how many there are.
+    encoding, count
+        How the table becomes rows, and how many rows there are, or persons where the schema names them.
     gamma, budget, on_invalid
         As a fit is told: γ, the cap (None: the default) and what bad cells do.
     worlds
@@ -34,25 +33,30 @@ class TablePricer:
     """
 
     def __init__(
-        self, encoding: Encoding, n: int, gamma: float, budget: float | None, on_invalid: str, worlds: TableWorlds
+        self, encoding: Encoding, count: int, gamma: float, budget: float | None, on_invalid: str, worlds: TableWorlds
     ) -> None:
-        self._encoding, self._n, self._gamma, self._budget = encoding, n, gamma, budget
+        self._encoding, self._count, self._gamma, self._budget = encoding, count, gamma, budget
+        self._n = rows_searched(encoding.schema, count)
         self._on_invalid, self._worlds = on_invalid, worlds
         self._outcomes: dict[Goal, list[Outcome]] = {}
 
-    def _request(self, schema: Schema, goal: Goal, budget: float | None) -> Request:
+    def _model(self, schema: Schema, goal: Goal, budget: float | None) -> AccuracyFirstModel:
         capped: dict[str, Any] = {} if budget is None else {"max_epsilon": budget}
-        model = AccuracyFirstModel(schema, goal, failure_probability=self._gamma, **capped)
+        return AccuracyFirstModel(schema, goal, failure_probability=self._gamma, **capped)
+
+    def _request(self, schema: Schema, goal: Goal, budget: float | None) -> Request:
         encoding = self._encoding if schema is self._encoding.schema else Encoding(schema)
-        return model.request_for(self._n, schema, encoding)
+        return self._model(schema, goal, budget).request_for(self._n, schema, encoding)
 
     def free(self, schema: Schema, goal: Goal) -> Request:
         """Return the request with hardly a cap."""
         return self._request(schema, goal, no_cap(self._request(schema, goal, self._budget)))
 
-    def _checked(self, settled: Plan, budget: float) -> CheckedPlan | Plan:
-        """Put the look before the search that a fit puts there."""
-        return CheckedPlan(settled, (), self._n, self._n, budget) if self._on_invalid == "clip" else settled
+    def _look(self, settled: Plan, request: Request, budget: float) -> float:
+        """Return what looking whether the table fits costs, or raise if a fit could not afford it."""
+        if self._on_invalid != "clip":
+            return 0.0
+        return request.unit.charge(CheckedPlan(settled, (), self._n, self._n, budget, request.unit).cost)
 
     def price(self, goal: Goal) -> GoalPrice:
         """Price a goal."""
@@ -60,17 +64,16 @@ class TablePricer:
         stated = self._request(schema, goal, self._budget)
         unreachable = ""
         try:
-            self._checked(settle(stated), stated.budget)
+            self._look(settle(stated), stated, stated.budget)
         except TargetUnreachable as reason:
             unreachable = str(reason)
         free = self.free(schema, goal)
-        look = 0.0
-        if self._on_invalid == "clip":
-            look = CheckedPlan(_Nothing(), (), self._n, self._n, math.inf).cost
+        look = self._look(_Nothing(), free, math.inf)
         self._outcomes[goal] = outcomes = self._worlds.search(free)
         epsilons = [outcome.epsilon + look for outcome in outcomes]
-        way = MethodPrice.over(stated.method.name, stated.mechanism.name, epsilons, stated.budget)
-        return GoalPrice(goal, self._n, (way,), unreachable)
+        worst = float(self._model(schema, goal, self._budget).max_epsilon)
+        way = MethodPrice.over(stated.method.name, stated.mechanism.name, epsilons, worst)
+        return GoalPrice(goal, self._count, (way,), unreachable)
 
     def savings(self, goal: Goal) -> tuple[Saving, ...]:
         """Say what would make a goal cheaper."""
@@ -84,14 +87,19 @@ class TablePricer:
         chain = ChainPlan(
             request.goal, request.goal.chain(), request.mechanism.geometry, self._n, self._gamma, request.budget
         )
-        part = chain.start / dataclasses.replace(chain, budget=no_cap(request)).start
+        part = chain.start / (chain.settings.start * chain.geometry.scale)
         if part >= 1.0:
             return ""
+        cap, times = f"{request.unit.charge(request.budget):.4g}", f"{1 / part:.2g} times"
         return (
-            f"within max_epsilon = {request.budget:g} the first model is {1 / part:.2g} times as noisy as it should be "
-            f"and λ = {chain.shot(chain.start).lam:.2g} shrinks it {1 / part:.2g} times as strongly: expect little "
-            f"more than its constant"
+            f"within max_epsilon = {cap} the first model is {times} as noisy as it should be, and λ = "
+            f"{chain.shot(chain.start).lam:.2g} shrinks it {times} as strongly: expect little more than its constant"
         )
+
+
+def rows_searched(schema: Schema, count: int) -> int:
+    """Return how many rows a fit searches: where the schema names persons, so many of each."""
+    return count * (schema.rows_per_person or 1)
 
 
 class _Nothing:

@@ -66,19 +66,20 @@ def _head(plan: PricePlan) -> str:
         kind = " or ".join(map(str, schema.classes)) if schema.classes is not None else "a number"
         many = len(schema.columns)
         what = f"{schema.target} ({kind}) from {many} column{'s' if many > 1 else ''} (encoded {plan.columns})"
-    return f"{what}, {plan.rows:,} rows; promised with probability {1 - plan.failure_probability:g}; no data were read"
+    chance = f"{1 - plan.failure_probability:g}"
+    return f"{what}, {plan.rows:,} {plan.noun}; promised with probability {chance}; no data were read"
 
 
 def _goal_table(plan: PricePlan, prices: Sequence[GoalPrice]) -> list[str]:
     stated = plan.max_epsilon is not None
     heads = ["goal", "ε likely", "typical", "close call", "never above"]
-    heads += [f"within {plan.wished:g}?"] if stated else [f"rows for ε ≤ {plan.wished:g}"]
+    heads += [f"within {plan.wished:g}?"] if stated else [f"{plan.noun} for ε ≤ {plan.wished:g}"]
     rows = []
     for price in prices:
         way = price.cheapest
         paid = (way.typical, way.close_call, way.worst_case)
         row = [words(price.goal), _range(way.low, way.high), *map(amount, paid)]
-        rows.append([*row, _within(price, plan.wished) if stated else _rows(price, plan.wished)])
+        rows.append([*row, _within(price, plan) if stated else _rows(price, plan.wished)])
     return _aligned([heads, *rows])
 
 
@@ -96,7 +97,7 @@ def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
         rows.append(
             [way.method, _NOISE.get(way.perturbation, way.perturbation), likely, amount(way.worst_case), remark]
         )
-    said = _within(price, plan.wished) if plan.max_epsilon is not None else None
+    said = _within(price, plan) if plan.max_epsilon is not None else None
     tail = f"within {plan.wished:g}: {said}" if said else f"rows for ε ≤ {plan.wished:g}: {_rows(price, plan.wished)}"
     return [*_aligned(rows), tail]
 
@@ -107,15 +108,16 @@ def _range(low: float, high: float) -> str:
     return amount(low) if amount(low) == amount(high) else f"{amount(low)} – {amount(high)}"
 
 
-def _within(price: GoalPrice, wished: float) -> str:
+def _within(price: GoalPrice, plan: PricePlan) -> str:
+    wished, noun = plan.wished, plan.noun
     if price.unreachable:
         rows = price.rows_for(wished)
-        return "no" if rows is None else f"no; {_round(rows)} rows would do"
+        return "no" if rows is None else f"no; {_round(rows)} {noun} would do"
     share = price.cheapest.share_within(wished)
     if share >= _YES:
         return "yes"
     rows = price.rows_for(wished)
-    more = "" if rows is None else f"; {_round(rows)} rows would do"
+    more = "" if rows is None else f"; {_round(rows)} {noun} would do"
     return f"in {share:.0%} of made-up tables{more}" if share >= _MOSTLY else f"hardly ({share:.0%}){more}"
 
 

@@ -55,7 +55,7 @@ class _Watched(_Chain):
         goal, n = self.plan.goal, self.plan.n
         error = goal.shortfall_error(n, theta.size, theta)
         margin = ValueTest.of(goal.shortfall_sensitivity(n), error, epsilon).margin(gamma, error)
-        self.steps.append(Step(theta.copy(), self.account.total, noisy, margin, passed))
+        self.steps.append(Step(theta.copy(), self.account.unit.charge(self.account.total), noisy, margin, passed))
         return passed, noisy
 
 
@@ -112,7 +112,7 @@ def trace(worlds: TableWorlds, request: Request) -> Trace | None:
     found: tuple[int, int, _Watched] | None = None
     with one_thread():
         for k in range(len(worlds.features)):
-            account = Account(request.method.name, plan.worst_case, secure=False)
+            account = Account(request.method.name, plan.worst_case, secure=False, unit=request.unit)
             chain = _Watched(plan, worlds.generator(k, request), account, SeededSource([worlds.seed, k, 2]))
             if chain.run().status != "released" or chain.levels > _MOST_LEVELS:
                 continue

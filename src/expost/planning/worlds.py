@@ -11,6 +11,7 @@ prices over many of them are a range, not a forecast.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ def draw_features(encoding: Encoding, n: int, rng: np.random.Generator) -> Featu
     >>> world.x.shape, round(float(world.score.std()), 6)
     ((1000, 5), 1.0)
     """
-    schema = encoding.schema
+    schema = dataclasses.replace(encoding.schema, person=None, rows_per_person=None)  # rows as they are searched
     factor = rng.normal(size=n)
     table: dict[str, Any] = {}
     for name, kind in schema.columns.items():
@@ -80,7 +81,7 @@ def draw_features(encoding: Encoding, n: int, rng: np.random.Generator) -> Featu
         table[name] = _column(kind, normal, rng)
     labels = schema.classes
     table[schema.target] = [labels[0] if labels is not None else (schema.target_bounds or (0.0,))[0]] * n
-    rows = encoding.encode(table, on_invalid="clip")
+    rows = Encoding(schema).encode(table, on_invalid="clip")
     return Features(np.array(rows.x), _score(rows.x, _owners(encoding), rng), "l2")
 
 

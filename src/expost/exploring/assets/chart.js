@@ -93,7 +93,7 @@ const Chart = (() => {
 
   function words(now, state) {
     document.getElementById("chart-words").textContent =
-      `At ${Words.goal(state.goal)} and ${Words.count(state.rows)} rows: likely ε from ${Words.number(now.low)} ` +
+      `At ${Words.goal(state.goal)} and ${Words.count(state.rows)} ${DATA.noun}: likely ε from ${Words.number(now.low)} ` +
       `to ${Words.number(now.high)}, typically ${Words.number(now.typical)}.`;
   }
 

@@ -24,6 +24,7 @@
   function prepare() {
     const kind = DATA.classes ? `${DATA.classes[0]} or ${DATA.classes[1]}` : "a number";
     by("about").textContent = `${DATA.target} (${kind}) from ${DATA.columns} columns; no data were read`;
+    by("rows-label").textContent = DATA.noun === "rows" ? "Rows" : "Persons";
     by("goal-label").textContent = `Goal: ${DATA.goal.name} ${DATA.goal.atLeast ? "at least" : "at most"}`;
     const [low, high] = [Math.min(...goals), Math.max(...goals)];
     Object.assign(by("goal"), { min: low, max: high, step: (high - low) / 140 });
@@ -33,7 +34,7 @@
       const r = DATA.release;
       by("release-key").hidden = false;
       by("release-words").textContent =
-        `the release: ${Words.goal(r.value)}, ${r.status}, ε ${Words.number(r.epsilon)} paid for ${Words.count(r.rows)} rows`;
+        `the release: ${Words.goal(r.value)}, ${r.status}, ε ${Words.number(r.epsilon)} paid for ${Words.count(r.rows)} ${DATA.noun}`;
     }
   }
 
@@ -48,9 +49,9 @@
     const node = by("answer");
     const strong = document.createElement("strong");
     strong.textContent = `likely ε ${Words.range(p.low, p.high)}`;
-    node.replaceChildren(`${Words.goal(state.goal)} for ${Words.count(state.rows)} rows: `, strong);
+    node.replaceChildren(`${Words.goal(state.goal)} for ${Words.count(state.rows)} ${DATA.noun}: `, strong);
     const rows = Model.rowsFor(state.goal, state.gamma, state.budget);
-    const more = Number.isFinite(rows) && rows > state.rows ? ` About ${Words.count(Number(rows.toPrecision(2)))} rows would do.` : "";
+    const more = Number.isFinite(rows) && rows > state.rows ? ` About ${Words.count(Number(rows.toPrecision(2)))} ${DATA.noun} would do.` : "";
     const fits = share >= 90 ? "nearly all made-up tables stay within it" : `${share} % of made-up tables stay within it`;
     node.append(`. Never above ${Words.number(state.budget)}, the budget: ${fits}.${share >= 90 ? "" : more}`);
   }
