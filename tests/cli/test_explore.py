@@ -109,4 +109,4 @@ def test_help_has_an_example_and_exit_codes(capsys):
     said = call(capsys, "explore", "--help")
     text = " ".join(said.out.split())
     assert "examples: expost explore survey.toml" in text
-    assert "exit status: 0 written or served, 2 an error" in text
+    assert "exit status: 0 written or served" in text

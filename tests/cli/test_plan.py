@@ -78,14 +78,14 @@ def test_draws(schema, tmp_path, capsys, kind):
     ("arguments", "message"),
     [
         (["--rows", "many"], "'many' is not a whole number"),
-        (["--rows", "0"], "rows must be a positive whole number"),
+        (["--rows", "0"], "--rows must be at least 1"),
         ([], "--rows"),
-        (["--rows", "9", "--error-rate", "1.5"], "--error-rate: "),
-        (["--rows", "9", "--r2", "0.5"], "R2 is for regression"),
+        (["--rows", "9", "--error-rate", "1.5"], "--error-rate must be"),
+        (["--rows", "9", "--r2", "0.5"], "--r2 is for regression"),
         (["--rows", "9", "--columns", "3"], "a schema says both"),
         (["--rows", "9", "--plot", "plan.txt"], "--plot plan.txt: state a .png, .svg or .pdf file"),
         (["--rows", "9", "--plot", "nowhere/plan.png"], "does not exist"),
-        (["--rows", "9", "--max-epsilon", "-1"], "max_epsilon"),
+        (["--rows", "9", "--max-epsilon", "-1"], "--max-epsilon must be"),
     ],
 )
 def test_mistakes_get_one_line(schema, capsys, arguments, message):
@@ -106,4 +106,4 @@ def test_help_has_an_example_and_exit_codes(capsys):
     said = call(capsys, "plan", "--help")
     text = " ".join(said.out.split())
     assert "examples: expost plan survey.toml" in text
-    assert "exit status: 0 shown, 2 an error" in text
+    assert "exit status: 0 shown" in text

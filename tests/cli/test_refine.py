@@ -94,7 +94,7 @@ def test_mistakes_write_nothing_and_replace_nothing(folder, capsys):
     good = ["--path", folder / "kept", "--key", folder / "curator.key", "--excess-risk", "0.004"]
     for arguments, said in (
         (["refine", folder / "first.json", *good[:2], "--key", folder / "other.key", *good[4:]], "does not open"),
-        (["refine", folder / "none.json", *good], "there is no file"),
+        (["refine", folder / "none.json", *good], "there is no release"),
         (["refine", folder / "data.csv", *good], "not a release"),
         (["refine", folder / "first.json", *good, "--output", folder / "first.json"], "is not written over"),
         (["refine", folder / "first.json", *good, "--output", folder / "no" / "file"], "folder"),
