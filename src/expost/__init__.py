@@ -25,9 +25,13 @@ if TYPE_CHECKING:
     )
     from expost.exceptions import (
         AccuracyNotReached,
+        BudgetExceeded,
         InferredClassesWarning,
         InvalidRows,
         LargeEpsilonWarning,
+        LedgerRefused,
+        LedgerUnavailable,
+        LedgerWarning,
         NotPrivateWarning,
         SearchInterrupted,
         StrongRegularizationWarning,
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     )
     from expost.goals import R2, ErrorRate, ExcessRisk, LogLoss, MeanSquaredError, RelativeExcessRisk
     from expost.planning import PricePlan, plan
-    from expost.privacy import Composition, Promise, Release, compose
+    from expost.privacy import Composition, Ledger, Promise, Release, compose
     from expost.search import KeepPath, cov_nr, output_nr, refine, refit
 
 # Where each public name lives. Imported when asked for: the command line starts without NumPy and scikit-learn.
@@ -46,6 +50,7 @@ _HOMES = {
     "AccuracyFirstRidge": "estimators",
     "AccuracyNotReached": "exceptions",
     "Bounds": "data",
+    "BudgetExceeded": "exceptions",
     "Composition": "privacy",
     "ErrorRate": "goals",
     "ExcessRisk": "goals",
@@ -53,6 +58,10 @@ _HOMES = {
     "InvalidRows": "exceptions",
     "KeepPath": "search",
     "LargeEpsilonWarning": "exceptions",
+    "Ledger": "privacy",
+    "LedgerRefused": "exceptions",
+    "LedgerUnavailable": "exceptions",
+    "LedgerWarning": "exceptions",
     "LogLoss": "goals",
     "MeanSquaredError": "goals",
     "NotPrivateWarning": "exceptions",
@@ -83,6 +92,7 @@ __all__ = [
     "AccuracyFirstRidge",
     "AccuracyNotReached",
     "Bounds",
+    "BudgetExceeded",
     "Composition",
     "ErrorRate",
     "ExcessRisk",
@@ -90,6 +100,10 @@ __all__ = [
     "InvalidRows",
     "KeepPath",
     "LargeEpsilonWarning",
+    "Ledger",
+    "LedgerRefused",
+    "LedgerUnavailable",
+    "LedgerWarning",
     "LogLoss",
     "MeanSquaredError",
     "NotPrivateWarning",

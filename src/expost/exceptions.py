@@ -48,6 +48,32 @@ class TargetUnreachable(ValueError):
     """No data set of this size could meet the target within the budget; nothing was spent."""
 
 
+class LedgerRefused(ValueError):
+    """A ledger did not let a search begin; nothing was spent."""
+
+
+class BudgetExceeded(LedgerRefused):
+    """The worst case of a search is more than its data set has left; nothing was spent.
+
+    :attr:`remaining` is a ``max_epsilon`` that would still fit.
+    """
+
+    def __init__(self, message: str, remaining: float) -> None:
+        super().__init__(message)
+        self.remaining = remaining
+
+    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[str, float]]:
+        return (type(self), (str(self), self.remaining))
+
+
+class LedgerUnavailable(OSError):
+    """The file of a ledger could not be read or written."""
+
+
+class LedgerWarning(UserWarning):
+    """A search came to its end, but its loss could not be settled: its worst case stays charged."""
+
+
 class InvalidRows(ValueError, TypeError):
     """Rows that cannot be used under ``on_invalid="error"``; the message counts them and shows nothing of them.
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "refine": ("expost.cli.refine", "go on from a release to a more accurate one and pay the difference"),
     "refit": ("expost.cli.refit", "fit another regularization or fewer columns to released moments, for nothing"),
     "key": ("expost.cli.key", "make a key for paths that are kept"),
+    "ledger": ("expost.cli.ledger", "keep the budget of a data set over many fits"),
     "demo": ("expost.cli.demo", "fit a model to a generated data set and compare it with the truth"),
     "reproduce": ("expost.cli.reproduce", "run the paper's experiments and draw its figures (a simulation)"),
     "compare": ("expost.cli.compare", "run the same experiments on your own data (a simulation)"),

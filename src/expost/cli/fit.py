@@ -7,9 +7,11 @@ import hashlib
 import os
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost.cli.ledger_options import add_ledger_options, charged_line, stated_ledger
 from expost.cli.options import (
     add_bounds,
     check_numbers,
@@ -34,6 +36,7 @@ from expost.validation import CALIBRATIONS
 if TYPE_CHECKING:  # imported once the arguments are known to be right
     from expost.data.files import Table
     from expost.goals import Goal
+    from expost.privacy.ledger import Ledger
     from expost.privacy.release import Release
 
 NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written
@@ -150,6 +153,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     later.add_argument(
         "--keep-statistics", action="store_true", help="release the noisy second moments too, for expost refit"
     )
+    add_ledger_options(fit)
     out = fit.add_argument_group("output")
     out.add_argument("--json", action="store_true", help="print the release as JSON")
     add_output(out, "where to save the release (default: a new file named after data and target; with --json none)")
@@ -165,13 +169,14 @@ def run(options: argparse.Namespace) -> int:
         _check(options)
         with warnings.catch_warnings(record=True) as noted, Progress() as progress:
             warnings.simplefilter("always")
-            release, complaint = _search(options, progress)
+            ledger = stated_ledger(options)
+            release, complaint = _search(options, ledger, progress)
     except (ValueError, TypeError, OSError) as error:
         return complain(error, options)
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
     for warning in noted:
         print(f"expost: warning: {own_words(str(warning.message), options)}", file=sys.stderr)
-    if not deliver(release, options):
+    if not deliver(release, options, None if ledger is None else partial(charged_line, ledger, release)):
         return NOT_WRITTEN
     if not complaint:
         return 0
@@ -218,13 +223,13 @@ def _check_with_schema(options: argparse.Namespace) -> None:
         raise ValueError(f"--{flag} goes without a schema only; leave it out")
 
 
-def _search(options: argparse.Namespace, progress: Progress) -> tuple[Release, str]:
+def _search(options: argparse.Namespace, ledger: Ledger | None, progress: Progress) -> tuple[Release, str]:
     """Return the outcome, and what to say about it if no model is released."""
     goal = stated_goal(options)
     # before the search: a file that cannot be read must be noticed while nothing is spent
     digest = hashlib.sha256(options.data.read_bytes()).hexdigest() if options.fingerprint_data else None
     made = _search_table if options.schema is not None else _search_columns
-    release, complaint = made(options, goal, progress)
+    release, complaint = made(options, goal, ledger, progress)
     if digest is None:
         return release, complaint
     uncovered = (*release.not_covered, FINGERPRINTED)
@@ -233,7 +238,7 @@ def _search(options: argparse.Namespace, progress: Progress) -> tuple[Release, s
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Complain about files that could not be written before there is anything to write."""
-    read = (options.data, options.schema, options.bounds_file)
+    read = (options.data, options.schema, options.bounds_file, options.ledger)
     check_output(options.output, force=options.force, inputs=read)
     check_output(options.report, force=options.force, option="--report", inputs=read)
     if options.report is not None and options.report == options.output:
@@ -244,7 +249,9 @@ def _check_outputs(options: argparse.Namespace) -> None:
         )
 
 
-def _search_columns(options: argparse.Namespace, goal: Goal | None, progress: Progress) -> tuple[Release, str]:
+def _search_columns(
+    options: argparse.Namespace, goal: Goal | None, ledger: Ledger | None, progress: Progress
+) -> tuple[Release, str]:
     """Fit columns of numbers that options describe."""
     from expost.data.files import read_table
 
@@ -261,7 +268,7 @@ def _search_columns(options: argparse.Namespace, goal: Goal | None, progress: Pr
         raise ValueError(f"{options.data} has no rows")
     if options.task == "regression" and table.y.dtype.kind not in "biuf":
         raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
-    model = _model(options, table, goal)
+    model = _model(options, table, goal).set_params(ledger=ledger)
     progress.stage("searching")
     release, complaint = _outcome(model, _frame(table), table.y)
     return release.with_details(target=options.target), complaint
@@ -276,12 +283,19 @@ def _outcome(model: Any, *data: Any) -> tuple[Release, str]:
         return model.fit(*data).release_, ""
     except AccuracyNotReached as refusal:
         unfit = refusal.release.parameters.get("unfit", False)
-        return refusal.release, "refused. " + (UNFIT if unfit else ADVICE)
+        return refusal.release, "refused. " + (UNFIT if unfit else ADVICE) + _notes(refusal)
     except SearchInterrupted as interruption:
-        return interruption.release, f"{interruption}"
+        return interruption.release, f"{interruption}{_notes(interruption)}"
 
 
-def _search_table(options: argparse.Namespace, goal: Goal | None, progress: Progress) -> tuple[Release, str]:
+def _notes(error: Exception) -> str:
+    """Return what a ledger had to complain about on the way out."""
+    return "".join(f". {note}" for note in getattr(error, "__notes__", ()))
+
+
+def _search_table(
+    options: argparse.Namespace, goal: Goal | None, ledger: Ledger | None, progress: Progress
+) -> tuple[Release, str]:
     """Fit a table that a schema describes."""
     from expost.data.named import read_columns
     from expost.estimators import AccuracyFirstModel
@@ -293,6 +307,7 @@ def _search_table(options: argparse.Namespace, goal: Goal | None, progress: Prog
         failure_probability=options.failure_probability,
         on_invalid=options.on_invalid,
         random_state=options.seed,
+        ledger=ledger,
         **({} if options.max_epsilon is None else {"max_epsilon": options.max_epsilon}),
     )
     progress.stage("reading and searching")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 Failures = list[tuple[str, str]]
 
 
-def deliver(release: Release, options: argparse.Namespace) -> bool:
-    """Save and show a release; returns whether all of it was possible."""
+def deliver(release: Release, options: argparse.Namespace, note: Callable[[], str] | None = None) -> bool:
+    """Save and show a release, with a note about it; returns whether all of it was possible."""
     failures: Failures = []
     saved = _save(release, options, failures)
     _save_report(release, options, failures)
     try:
-        print_text(release.to_json() if options.json else _shown(release, saved, options, failures))
+        print_text(release.to_json() if options.json else _shown(release, saved, options, failures, note))
         sys.stdout.flush()
     except OSError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
@@ -63,11 +64,18 @@ def _save_report(release: Release, options: argparse.Namespace, failures: Failur
         failures.append((str(options.report), str(error) or "interrupted"))
 
 
-def _shown(release: Release, saved: Path | None, options: argparse.Namespace, failures: Failures) -> str:
+def _shown(
+    release: Release,
+    saved: Path | None,
+    options: argparse.Namespace,
+    failures: Failures,
+    note: Callable[[], str] | None,
+) -> str:
     """Return the summary and what can be done next, or the whole release if it is nowhere else."""
+    notes = [] if note is None else [note()]
     if saved is None:
-        return f"{release}\n\n{release.to_json()}"
-    lines = [str(release), f"saved to {saved}"]
+        return "\n".join([str(release), *notes, "", release.to_json()])
+    lines = [str(release), *notes, f"saved to {saved}"]
     if options.report is not None and not failures:
         lines.append(f"report in {options.report}")
     then = [f"expost predict {saved} DATA"] if release.status == "released" else []

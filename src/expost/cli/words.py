@@ -12,7 +12,12 @@ from expost.goals import FLAGS
 WRONG = 2  # exit status of a mistake in the arguments or the data; nothing was spent
 
 # arguments whose option is called otherwise
-_OTHER = {"random_state": "--seed", "at_most": "the number stated", "at_least": "the number stated"}
+_OTHER = {
+    "random_state": "--seed",
+    "at_most": "the number stated",
+    "at_least": "the number stated",
+    "when_short='lower'": "--lower-max-epsilon",
+}
 # names of columns are quoted, and files have points or slashes about them: neither is an argument
 _BEFORE, _AFTER = r"(?<![\w'\"./-])", r"(?![\w'\"./-])"
 

@@ -36,6 +36,7 @@ from expost.estimators.surroundings import Surroundings, noted_surroundings
 from expost.goals import ExcessRisk, Goal, TestedGoal
 from expost.mechanisms import mechanism_for
 from expost.privacy.account import Spending, released
+from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.search.chain import chain_request
 from expost.search.methods import METHODS
@@ -79,6 +80,7 @@ class AccuracyFirstEstimator(BaseEstimator):
     on_invalid: str
     random_state: Any
     keep_path: KeepPath | None
+    ledger: Ledger | None
     release_: Release
     preparation_: Preparation
     coef_: NDArray[np.float64]
@@ -140,12 +142,14 @@ class AccuracyFirstEstimator(BaseEstimator):
             return BlockPreparation(bounds, limit, target, weight, n_columns, "box" if box else "l1")
         return Preparation(bounds, resolve_feature_bound(bound, bounds, n_columns), target, weight, n_columns)
 
-    def _request(self, n: int, preparation: Preparation) -> Request:
-        """Check everything that can be checked without the rows."""
+    def _request(self, n: int, preparation: Preparation, spending: Spending | None = None) -> Request:
+        """Check everything that can be checked without the rows; a ledger may lower the budget."""
         calibration = validation.calibration(self.calibration)
         validation.one_of("method", self.method, list(METHODS))
         goal = self._goal(preparation)
         budget = settled_budget(self.max_epsilon, self.method)
+        if spending is not None and not (budget is None and self.method == "fixed"):  # which has to be stated
+            budget = spending.ceiling(budget)
         if isinstance(preparation, BlockPreparation):
             assert isinstance(goal, TestedGoal)
             geometry = cheapest_geometry(preparation, ONE / preparation.unit, preparation.typical_divisor)
@@ -211,7 +215,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         self._forget()
         around = noted_surroundings(self)
         in_blocks = chained(self)
-        return Spending().guard(lambda spending: self._or_forget(X, y, around, in_blocks, spending))
+        return Spending(self.ledger).guard(lambda spending: self._or_forget(X, y, around, in_blocks, spending))
 
     def _or_forget(self, X: ArrayLike, y: ArrayLike, around: Surroundings, in_blocks: bool, spending: Spending) -> Self:
         """Search; leave nothing behind of a search that has no model to show."""
@@ -225,7 +229,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         """Settle what is public, look at the rows, search, and keep the release and nothing else."""
         raw, wanted = self._open(X, y)
         self.preparation_ = preparation = self._preparation(raw.width, in_blocks)
-        request = self._request(raw.n, preparation)
+        request = self._request(raw.n, preparation, spending)
         plan = settle(request) if self.keep_path is None else self.keep_path.settle(request)
         rows, not_covered = self._rows(raw, wanted)
         not_covered = (*not_covered, *around.not_covered)
@@ -250,7 +254,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         model = {"columns": list(names), "coef": coef, "intercept": intercept, **self._labels()}
         self._keep_model(coef, intercept)
         # the model in the caller's units is written into the release, so that its JSON is complete by itself
-        self.release_ = release.with_details(parameters={**release.parameters, **model})
+        self.release_ = spending.release = release.with_details(parameters={**release.parameters, **model})
         return self
 
     def prepared(self, X: ArrayLike, y: ArrayLike) -> Rows:

@@ -22,6 +22,7 @@ from expost.estimators._features import reject_fit_parameters
 from expost.exceptions import InferredClassesWarning
 from expost.goals import Goal, LogLoss
 from expost.goals.log_loss import LARGEST_ODDS
+from expost.privacy.ledger import Ledger
 from expost.search.refinement import KeepPath
 
 CLASSES_NOT_COVERED = "the two class labels were read off the data; pass classes=(negative, positive)"
@@ -56,7 +57,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     perturbation : {"output"}, default=None
         Where the noise goes. By default on the gradient where that is predicted to be cheaper (an excess risk by
         ``method="auto"``, and goals in people's units; analysed over the reals), else on the minimiser.
-    method, calibration, noise, n_levels, max_epsilon, fit_intercept, intercept_weight, on_failure, random_state
+    method, calibration, noise, n_levels, max_epsilon, fit_intercept, intercept_weight, on_failure, random_state, ledger
         As in :class:`~expost.AccuracyFirstRidge`.
     on_invalid : {"error", "clip"}, default="error"
         As in :class:`~expost.AccuracyFirstRidge`; with ``"clip"`` an unknown label counts as the negative class.
@@ -120,6 +121,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         on_invalid: str = "error",
         random_state: Any = None,
         keep_path: KeepPath | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.excess_risk = excess_risk
         self.goal = goal
@@ -142,6 +144,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         self.on_invalid = on_invalid
         self.random_state = random_state
         self.keep_path = keep_path
+        self.ledger = ledger
 
     def fit(self, X: ArrayLike, y: ArrayLike, **unsupported: Any) -> AccuracyFirstLogisticRegression:
         """Search for the most private model that meets the target.
@@ -165,6 +168,8 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
             No level qualified. The exception's ``release`` says what the refusal cost.
         TargetUnreachable
             No data set of this size could meet the target within ``max_epsilon``; nothing was spent.
+        LedgerRefused
+            The ledger did not let the search begin; nothing was spent.
         """
         reject_fit_parameters(type(self).__name__, unsupported)
         return self._fit(X, y)

@@ -24,6 +24,7 @@ from expost.estimators.surroundings import Surroundings, noted_surroundings
 from expost.goals.goal import Goal, TestedGoal
 from expost.goals.log_loss import LARGEST_ODDS, LogLoss
 from expost.privacy.account import Spending, released
+from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.privacy.unit import ROW, Unit
 from expost.search.chain import chain_request
@@ -68,6 +69,8 @@ class AccuracyFirstModel(BaseEstimator):
     rows_per_person : int, optional
         How many rows of each person count: the first in the order of the table, repeated in turn if there are fewer,
         so that every person counts alike. The loss hardly depends on it, so it may be generous.
+    ledger : Ledger, optional
+        The budget that every ``fit`` is charged to, or refused by before anything is spent; clones share it.
 
     Attributes
     ----------
@@ -124,6 +127,7 @@ class AccuracyFirstModel(BaseEstimator):
         random_state: Any = None,
         person: str | None = None,
         rows_per_person: int | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.schema = schema
         self.goal = goal
@@ -133,6 +137,7 @@ class AccuracyFirstModel(BaseEstimator):
         self.random_state = random_state
         self.person = person
         self.rows_per_person = rows_per_person
+        self.ledger = ledger
 
     def fit(self, table: Any, y: Any = None) -> Self:
         """Search for the most private model that meets the goal.
@@ -154,6 +159,8 @@ class AccuracyFirstModel(BaseEstimator):
             No level qualified. The exception's ``release`` says what the refusal cost.
         TargetUnreachable
             No data set of this size could meet the goal within ``max_epsilon``; nothing was spent.
+        LedgerRefused
+            The ledger did not let the search begin; nothing was spent.
         InvalidRows
             The table does not fit the schema (``on_invalid="error"``); nothing was spent.
         """
@@ -161,7 +168,7 @@ class AccuracyFirstModel(BaseEstimator):
             if hasattr(self, name):
                 delattr(self, name)
         around = noted_surroundings(self)
-        return Spending().guard(lambda spending: self._search(table, y, around, spending))
+        return Spending(self.ledger).guard(lambda spending: self._search(table, y, around, spending))
 
     def _search(self, table: Any, y: Any, around: Surroundings, spending: Spending) -> Self:
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
@@ -170,7 +177,7 @@ class AccuracyFirstModel(BaseEstimator):
         clip = self.on_invalid == "clip"
         raw = encoding.open(with_target(table, schema, y))
         rows = encoding.encode(raw, on_invalid="clip" if clip else "error")
-        request = self.request_for(rows.n, schema, encoding)
+        request = self.request_for(rows.n, schema, encoding, spending.ceiling(self._most))
         plan = settle(request)
         if clip:
             tallies, target = encoding.tallies(encoding.slotted(raw))
@@ -199,11 +206,18 @@ class AccuracyFirstModel(BaseEstimator):
         self.coef_, self.intercept_, self.encoding_ = coefficients, intercept, encoding
         if schema.classes is not None:
             self.classes_ = np.array(list(schema.classes))
-        self.release_ = release.with_details(parameters={**release.parameters, **model})
+        self.release_ = spending.release = release.with_details(parameters={**release.parameters, **model})
         return self
 
-    def request_for(self, n: int, schema: Schema, encoding: Encoding) -> Request:
-        """Return what would be searched for in n rows: everything that is public about a fit."""
+    @property
+    def _most(self) -> float:
+        return validation.budget(self.max_epsilon) or MOST
+
+    def request_for(self, n: int, schema: Schema, encoding: Encoding, max_epsilon: float | None = None) -> Request:
+        """Return what would be searched for in n rows: everything that is public about a fit.
+
+        ``max_epsilon`` is the estimator's own unless a ledger has lowered it.
+        """
         labels = schema.task == "classification"
         if not isinstance(self.goal, TestedGoal):
             kinds = "ErrorRate(...) or LogLoss(...)" if labels else "R2(...) or MeanSquaredError(...)"
@@ -213,7 +227,7 @@ class AccuracyFirstModel(BaseEstimator):
         goal = self.goal.in_scaled_units(square)
         assert isinstance(goal, TestedGoal)
         unit = unit_of(schema, n)
-        budget = unit.share(validation.budget(self.max_epsilon) or MOST)
+        budget = unit.share(self._most if max_epsilon is None else max_epsilon)
         geometry = cheapest_geometry(encoding, encoding.scale)
         return chain_request(goal, geometry, n, self.failure_probability, budget, unit)
 

@@ -15,6 +15,7 @@ from expost.erm.losses import Loss, SquaredLoss
 from expost.estimators._base import AccuracyFirstEstimator
 from expost.estimators._features import reject_fit_parameters
 from expost.goals import Goal
+from expost.privacy.ledger import Ledger
 from expost.search.refinement import KeepPath
 
 
@@ -110,6 +111,9 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     keep_statistics : bool, default=False
         Release the noisy second moments with the model, which they are paid for with, so that :func:`expost.refit` can
         fit another λ or fewer columns at no further cost. For an ``excess_risk`` by ``"auto"`` or ``"certified"``.
+    ledger : Ledger, optional
+        The budget that every ``fit`` is charged to, or refused by before anything is spent; clones share it, so that
+        every fit of a grid search is charged.
 
     Attributes
     ----------
@@ -173,6 +177,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         random_state: Any = None,
         keep_path: KeepPath | None = None,
         keep_statistics: bool = False,
+        ledger: Ledger | None = None,
     ) -> None:
         self.excess_risk = excess_risk
         self.goal = goal
@@ -198,6 +203,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         self.random_state = random_state
         self.keep_path = keep_path
         self.keep_statistics = keep_statistics
+        self.ledger = ledger
 
     def fit(self, X: ArrayLike, y: ArrayLike, **unsupported: Any) -> AccuracyFirstRidge:
         """Search for the most private model that meets the target.
@@ -221,6 +227,8 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
             No level qualified. The exception's ``release`` says what the refusal cost.
         TargetUnreachable
             No data set of this size could meet the target within ``max_epsilon``; nothing was spent.
+        LedgerRefused
+            The ledger did not let the search begin; nothing was spent.
         """
         reject_fit_parameters(type(self).__name__, unsupported)
         return self._fit(X, y)

@@ -2,6 +2,8 @@
 
 from expost.privacy.composition import Composition, add_losses, compose
 from expost.privacy.frozen import FrozenMapping
+from expost.privacy.ledger import Ledger
+from expost.privacy.loss import PrivacyLoss, PureLoss
 from expost.privacy.release import NEIGHBOURS, Promise, Release
 from expost.privacy.unit import ROW, Unit
 
@@ -10,7 +12,10 @@ __all__ = [
     "ROW",
     "Composition",
     "FrozenMapping",
+    "Ledger",
+    "PrivacyLoss",
     "Promise",
+    "PureLoss",
     "Release",
     "Unit",
     "add_losses",

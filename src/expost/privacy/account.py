@@ -7,16 +7,19 @@ raised carries a release that charges for it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from expost.exceptions import AccuracyNotReached, SearchInterrupted
+from expost.exceptions import AccuracyNotReached, LedgerWarning, SearchInterrupted
 from expost.privacy.composition import add_losses
 from expost.privacy.frozen import FrozenMapping
+from expost.privacy.ledger import Ledger, Reservation
 from expost.privacy.release import Release
 from expost.privacy.unit import ROW, Unit
 
+SETTLE = "expost ledger settle charges what the release says, with a reason"
 Result = TypeVar("Result")
 
 
@@ -128,6 +131,9 @@ class Spending:
     otherwise :class:`~expost.exceptions.SearchInterrupted` takes its place and names its type, no more: its text might
     quote a row.
 
+    With a ledger the worst case is reserved before the search begins. On the way out, whichever it is, what has to be
+    charged is settled: the outcome, the interruption, or nothing if nothing was drawn.
+
     Examples
     --------
     >>> def search(spending):
@@ -139,8 +145,22 @@ class Spending:
     expost.exceptions.SearchInterrupted: the search was interrupted (KeyError) after it had begun; ...
     """
 
-    def __init__(self) -> None:
-        self.release = Account("none", worst_case=0.0, secure=True).refused()
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise ValueError(f"ledger must be a Ledger(path, dataset), got {ledger!r}")
+        self._ledger = ledger
+        self._reservation: Reservation | None = None
+        self._complaint = ""
+        self._nothing = self.release = Account("none", worst_case=0.0, secure=True).refused()
+
+    def ceiling(self, max_epsilon: float | None) -> float | None:
+        """Return the budget to settle a search with: the caller's, lowered if a ledger is to lower it."""
+        return max_epsilon if self._ledger is None else self._ledger.ceiling(max_epsilon)
+
+    def reserve(self, held: Release, *, worst_case: float) -> None:
+        """Let the ledger hold the worst case, or refuse; ``held`` is what an interruption will release."""
+        if self._ledger is not None:
+            self._reservation = self._ledger.reserve(worst_case, unit=held.neighbours, secure=held.secure, held=held)
 
     def guard(self, work: Callable[[Spending], Result], *, twice: bool = True) -> Result:
         """Return what the work returns, or raise what carries a release.
@@ -148,10 +168,30 @@ class Spending:
         Guarded twice, so that an interruption while an exception is being passed on finds a guard as well.
         """
         try:
-            return self.guard(work, twice=False) if twice else work(self)
+            result = self.guard(work, twice=False) if twice else work(self)
+            self._settle("none")
+            if self._complaint and twice:
+                warnings.warn(self._complaint, LedgerWarning, stacklevel=4)
+            return result
         except BaseException as error:
             carrying = self._carrying(error)
+        self._settle(type(carrying).__name__)
+        if self._complaint and twice:
+            carrying.add_note(self._complaint)
         raise carrying  # out here: raised inside, it would carry the original, and its text, as its context
+
+    def _settle(self, by: str) -> None:
+        """Settle what was reserved; an error is only noted, for by now nothing may keep a release from its caller."""
+        if self._reservation is None:
+            return
+        try:
+            if self.release is self._nothing:
+                self._reservation.give_back(by)
+            else:
+                self._reservation.settle(self.release)
+        except Exception as error:
+            self._complaint = f"{error}. The worst case of entry {self._reservation.id} stays charged; {SETTLE}"
+        self._reservation = None
 
     def _carrying(self, error: BaseException) -> BaseException:
         if isinstance(error, AccuracyNotReached | SearchInterrupted) or self.release.epsilon == 0:

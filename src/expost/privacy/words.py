@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SIMULATION",
     "asked",
+    "down",
     "number_of_rows",
     "parts",
     "percent",
@@ -38,9 +39,24 @@ def up(value: float) -> str:
     >>> up(0.123412), up(0.1), up(1234567.0), up(float("inf"))
     ('0.1235', '0.1', '1.235e+06', 'inf')
     """
+    return _four_digits(value, decimal.ROUND_CEILING)
+
+
+def down(value: float) -> str:
+    """Write a number with four digits, rounded down: what is left is not to look larger than it is.
+
+    Examples
+    --------
+    >>> down(0.12349), down(0.1)
+    ('0.1234', '0.1')
+    """
+    return _four_digits(value, decimal.ROUND_FLOOR)
+
+
+def _four_digits(value: float, rounding: str) -> str:
     if not math.isfinite(value):
         return f"{value:g}"
-    exact = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).create_decimal(repr(float(value)))
+    exact = decimal.Context(prec=4, rounding=rounding).create_decimal(repr(float(value)))
     return f"{float(exact):.4g}"
 
 

@@ -24,6 +24,7 @@ from expost.goals.goal import Goal
 from expost.mechanisms import Generator, mechanism_for
 from expost.noise.source import WordSource, resolve_source
 from expost.privacy.account import Account, Spending, released
+from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.search.methods import METHODS
 from expost.search.request import OnFailure, Plan, Request
@@ -49,6 +50,7 @@ def run_search(
     factor: float = 2.0,
     on_failure: OnFailure = "refuse",
     random_state: int | WordSource | None = None,
+    ledger: Ledger | None = None,
 ) -> Release:
     """Search for the most private model that meets a goal.
 
@@ -68,6 +70,8 @@ def run_search(
         From one round of doubling to the next.
     random_state
         ``None`` for the secure source.
+    ledger
+        Whose budget the search is charged to, if any.
 
     Raises
     ------
@@ -75,6 +79,8 @@ def run_search(
         No level qualified; carries the refusal and its cost.
     TargetUnreachable
         No data set of this size could meet the goal within ``max_epsilon``; nothing was spent.
+    LedgerRefused
+        The ledger did not let the search begin; nothing was spent.
 
     Examples
     --------
@@ -100,6 +106,7 @@ def run_search(
     else:
         mechanism = rows.mechanism
     validation.one_of("method", method, list(METHODS))
+    spending = Spending(ledger)
     request = Request(
         problem,
         goal,
@@ -109,12 +116,12 @@ def run_search(
         calibration,
         levels,
         n_levels,
-        max_epsilon,
+        spending.ceiling(max_epsilon),
         factor,
         on_failure,
     )
     plan = settle(request)
-    return Spending().guard(lambda spending: released(carry_out(request, plan, rows, random_state, spending)))
+    return spending.guard(lambda spending: released(carry_out(request, plan, rows, random_state, spending)))
 
 
 def settle(request: Request) -> Plan:
@@ -138,21 +145,25 @@ def carry_out(
     # thousands of small products: on a shared machine BLAS threads cost far more than they bring
     if isinstance(rows, Rows):
         request.mechanism.require_norm(rows.norm)
+    source = resolve_source(random_state)
+    account = Account(request.method.name, plan.worst_case, source.secure, unit=request.unit)
+    held = account.interrupted().with_details(noise=request.mechanism.noise_kind)
+    held = describe(held.with_details(**request.details(held)))
+    unbounded = request.on_failure == "release_optimum"
+    spending.reserve(held, worst_case=math.inf if unbounded else held.epsilon_worst_case)
     with one_thread():
         generator = request.mechanism.on(rows, request.problem) if isinstance(rows, Rows | Sums) else rows
         if generator.problem != request.problem:
             raise ValueError("the generator was made for another problem; only the goal may differ")
         if request.goal is not None:
             request.goal.require_rows(generator)
-        source = resolve_source(random_state)
-        account = Account(request.method.name, plan.worst_case, source.secure, unit=request.unit)
-        held = account.interrupted().with_details(noise=request.mechanism.noise_kind)
-        spending.release = describe(held.with_details(**request.details(held)))
+        spending.release = held
         outcome = plan.search(generator, account, source)
         release = outcome.with_details(**request.details(outcome))
         if request.on_failure == "release_optimum":
             release = _or_optimum(release, generator)
-        spending.release = release = describe(release)
+        # one search, one id: a release that is found after a crash belongs to the reservation of its id
+        spending.release = release = dataclasses.replace(describe(release), id=held.id)
     return release
 
 

@@ -1,0 +1,53 @@
+"""Options that charge a fit to a ledger."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from expost.privacy.ledger import Ledger
+    from expost.privacy.release import Release
+
+
+def add_ledger_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    group = parser.add_argument_group("budget of the data set (expost ledger create states it)")
+    group.add_argument("--ledger", type=Path, metavar="FILE", help="the ledger that the fit is charged to")
+    group.add_argument("--dataset", metavar="NAME", help="the data set in it that the file belongs to")
+    group.add_argument(
+        "--lower-max-epsilon", action="store_true", help="lower --max-epsilon to what is left of the budget"
+    )
+
+
+def stated_ledger(options: argparse.Namespace) -> Ledger | None:
+    """Return the ledger that was stated, once it is known to be there; nothing has been read or spent."""
+    if options.ledger is None:
+        if options.dataset is not None or options.lower_max_epsilon:
+            flag = "--dataset" if options.dataset is not None else "--lower-max-epsilon"
+            raise ValueError(f"{flag} goes with --ledger; name its file")
+        return None
+    from expost.privacy.ledger import Ledger
+
+    if options.dataset is None:
+        raise ValueError("--ledger goes with --dataset: which data set of the ledger is this?")
+    ledger = Ledger(options.ledger, options.dataset, when_short="lower" if options.lower_max_epsilon else "refuse")
+    assert ledger.budget  # complains about a file or a data set that is not there
+    if options.seed is not None:
+        raise ValueError(
+            "seeded noise protects nobody, and a ledger books no simulation; leave out --seed, or --ledger"
+        )
+    return ledger
+
+
+def charged_line(ledger: Ledger, release: Release) -> str:
+    """Say what the ledger charged for a release, and what is left."""
+    try:
+        budget = ledger.budget
+        entry = budget.entry(release.id)
+    except (ValueError, OSError) as error:
+        return f"ledger             {error}"
+    held = ", its worst case, until it is settled" if entry.held else ""
+    left = f"{budget.remaining.text(rounding='down')} of {budget.cap.text()} left"
+    return f"ledger             {ledger.dataset}: {entry.loss.text()} charged{held}; {left} (entry {entry.id})"

@@ -1,0 +1,171 @@
+"""A ledger as people read it: a table of entries, a history of events, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from expost.privacy.ledger import Budget, Entry, Event
+from expost.privacy.loss import PrivacyLoss
+
+FORMAT = 1
+_SHORTEST = 4  # digits of an id
+_SETTLE = "← settle"
+
+
+def shown(budget: Budget) -> str:
+    """Return the entries of a data set with a running total, and what is left.
+
+    Examples
+    --------
+    >>> from expost.privacy.loss import PureLoss
+    >>> event = Event("a1f03c", "reserved", PureLoss(0.75), "2026-03-03", "ada")
+    >>> print(shown(Budget("survey", "one household replaced", PureLoss(2.0), "2026-03-01", "ada", (event,))))
+    survey · one household replaced · cap 2
+    date        id    what  status                           ε  total
+    2026-03-03  a1f0        not settled, worst case held  0.75   0.75  ← settle
+    remaining 1.25, and 0.75 held for searches not settled
+    """
+    lines = [f"{budget.dataset} · {budget.unit} · cap {budget.cap.text()}"]
+    entries, width = budget.entries, id_width(budget)
+    rows = [("date", "id", "what", "status", "ε", "total", "")]
+    losses = [entry.loss for entry in entries]
+    for number, entry in enumerate(entries, start=1):
+        total = type(budget.cap).total(losses[:number])
+        note = _SETTLE if entry.held and not _running(entry) else ""
+        day, short = entry.events[0].day, entry.id[:width]
+        rows.append((day, short, what(entry), status(entry), entry.loss.text(), total.text(), note))
+    if entries:
+        lines += _table(rows, right=(4, 5))
+    left = f"remaining {budget.remaining.text(rounding='down')}"
+    if any(entry.held for entry in entries):
+        left += f", and {budget.held.text()} held for searches not settled"
+    if not budget.total.within(budget.cap):
+        left += f"; the cap is exceeded: {budget.total.text()} of {budget.cap.text()} is charged"
+    return "\n".join([*lines, left])
+
+
+def told(budget: Budget) -> str:
+    """Return everything that was ever recorded about a data set, in order."""
+    width = id_width(budget)
+    rows = [(budget.day, "created", "", f"cap {budget.cap.text()}", budget.by, budget.unit)]
+    for event in budget.events:
+        rows.append((event.day, event.kind, event.entry[:width], event.loss.text(), event.by, _said(event)))
+    return "\n".join([budget.dataset, *_table(rows)])
+
+
+def exported(budgets: Sequence[Budget]) -> dict[str, Any]:
+    """Return everything as plain values: losses exactly, in hexadecimal, beside decimals rounded to the safe side."""
+    return {"format": FORMAT, "datasets": [_plain_budget(budget) for budget in budgets]}
+
+
+def id_width(budget: Budget) -> int:
+    """Return how many digits tell the entries apart."""
+    names = [entry.id for entry in budget.entries]
+    longest = max(map(len, names), default=_SHORTEST)
+    fit = (width for width in range(_SHORTEST, longest) if len({name[:width] for name in names}) == len(names))
+    return next(fit, longest)
+
+
+def what(entry: Entry) -> str:
+    """Say what was asked for: the target and the goal."""
+    release = _release(entry)
+    promise = release.get("promise") or {}
+    goal, most = promise.get("goal"), promise.get("at_most")
+    if goal == "R²" and most is not None:
+        asked = f"R² ≥ {1 - most:.4g}"
+    elif goal is not None and most is not None:
+        in_units = promise.get("at_most_caller_units")
+        asked = f"{goal} ≤ {most if in_units is None else in_units:.4g}"
+    elif promise.get("excess_risk") is not None:
+        asked = f"excess risk ≤ {promise['excess_risk']:.4g}"
+    else:
+        asked = str(release.get("method", ""))
+    return ", ".join(part for part in (release.get("target"), asked) if part)
+
+
+def status(entry: Entry) -> str:
+    """Say how far an entry has come."""
+    if entry.held:
+        return f"{'running' if _running(entry) else 'not settled'}, worst case held"
+    kinds = [event.kind for event in entry.events]
+    if kinds[-1] == "returned":
+        return "nothing drawn"
+    by_hand = "settled by decision" if "decided" in kinds else "booked by hand" if "booked" in kinds else None
+    release = _release(entry)
+    interrupted = (release.get("parameters") or {}).get("interrupted", False)
+    outcome = "interrupted, worst case" if interrupted else release.get("status")
+    return ", ".join(part for part in (outcome if entry.release_id else None, by_hand) if part)
+
+
+def _release(entry: Entry) -> dict[str, Any]:
+    """Return the release as plain values: that of another version of expost can be told from others all the same."""
+    return {} if entry.release is None else dict(json.loads(entry.release))
+
+
+def _running(entry: Entry) -> bool:
+    process = entry.events[0].process
+    return process is not None and process.alive
+
+
+def _said(event: Event) -> str:
+    parts = []
+    if event.process is not None:
+        parts.append(f"by process {event.process.pid} on {event.process.host}")
+    if event.release_id is not None and event.release is not None:
+        parts.append(f"{json.loads(event.release).get('status')}, release {event.release_id}")
+    if event.reason is not None:
+        parts.append(f"because {event.reason}" if event.kind != "returned" else event.reason)
+    return "; ".join(parts)
+
+
+def _table(rows: Sequence[tuple[str, ...]], right: tuple[int, ...] = ()) -> list[str]:
+    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+    return [
+        "  ".join(
+            text.rjust(width) if j in right else text.ljust(width)
+            for j, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _plain_loss(loss: PrivacyLoss, rounding: Any = "up") -> dict[str, Any]:
+    return {"kind": loss.kind, **loss.to_dict(), "text": loss.text(rounding=rounding)}
+
+
+def _plain_budget(budget: Budget) -> dict[str, Any]:
+    return {
+        "dataset": budget.dataset,
+        "unit": budget.unit,
+        "cap": _plain_loss(budget.cap, "down"),
+        "created": budget.day,
+        "by": budget.by,
+        "total": _plain_loss(budget.total),
+        "held": _plain_loss(budget.held),
+        "remaining": _plain_loss(budget.remaining, "down"),
+        "entries": [
+            {
+                "id": entry.id,
+                "what": what(entry),
+                "status": status(entry),
+                "loss": _plain_loss(entry.loss),
+                "events": [_plain_event(event) for event in entry.events],
+            }
+            for entry in budget.entries
+        ],
+    }
+
+
+def _plain_event(event: Event) -> dict[str, Any]:
+    return {
+        "kind": event.kind,
+        "loss": _plain_loss(event.loss),
+        "day": event.day,
+        "by": event.by,
+        "reason": event.reason,
+        "release_id": event.release_id,
+        "release": None if event.release is None else json.loads(event.release),
+        "process": None if event.process is None else json.loads(event.process.to_json()),
+    }

@@ -1,0 +1,292 @@
+"""The ledger of a data set: no search begins unless its worst case fits, and none ends without being accounted for."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from expost import validation
+from expost.privacy.ledger.budget import Budget, Entry, Event, Kind
+from expost.privacy.ledger.process import Process, user
+from expost.privacy.ledger.refusals import epsilon, exceeded, require_secure, require_unit, unbounded
+from expost.privacy.ledger.store import Store, today
+from expost.privacy.loss import PrivacyLoss, PureLoss
+from expost.privacy.release import NEIGHBOURS, Release
+
+WhenShort = Literal["refuse", "lower"]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The budget of one data set, kept in a file as a filter.
+
+    Before a search its worst case is reserved; afterwards its ex-post loss is settled and the rest returned, so that a
+    lucky search leaves more for the next. A crash leaves the reservation standing until :meth:`decide`. Processes that
+    share the file cannot overspend, and killed at any moment they leave no sum understated.
+
+    Parameters
+    ----------
+    path : path
+        The file, made by :meth:`create` or ``expost ledger create``. It is opened when needed and holds what is public
+        once the releases are: models, losses, names. Keep it on a local disk.
+    dataset : str
+        Which of the data sets in the file. That the rows are that data set's is for the caller to see to.
+    when_short : {"refuse", "lower"}, default="refuse"
+        What happens to a search whose worst case is more than what is left: it is refused before anything is spent,
+        or its ``max_epsilon`` is lowered to what is left.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from expost import Ledger, Release
+    >>> file = Path(tempfile.mkdtemp()) / "ledger.db"
+    >>> ledger = Ledger.create(file, "survey", cap=2.0)
+    >>> reservation = ledger.reserve(1.5)
+    >>> ledger.budget.remaining
+    PureLoss(epsilon=0.5)
+    >>> reservation.settle(Release(status="released", method="by hand", epsilon_generation=0.25))
+    >>> ledger.budget.remaining
+    PureLoss(epsilon=1.75)
+    """
+
+    path: Path
+    dataset: str
+    when_short: WhenShort = "refuse"
+
+    def __init__(self, path: str | os.PathLike[str], dataset: str, *, when_short: WhenShort = "refuse") -> None:
+        if not isinstance(dataset, str) or not dataset.strip():
+            raise ValueError(f"dataset must be the name of a data set, got {dataset!r}")
+        if when_short not in ("refuse", "lower"):
+            raise ValueError(f"when_short must be 'refuse' or 'lower', got {when_short!r}")
+        # absolute, so that a worker in another folder means the same file
+        for name, value in (("path", Path(path).absolute()), ("dataset", dataset), ("when_short", when_short)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], dataset: str, *, cap: float | PrivacyLoss, unit: str = NEIGHBOURS
+    ) -> Ledger:
+        """State the budget of a data set, once, in a new file or in one that has other data sets.
+
+        Parameters
+        ----------
+        path, dataset
+            As above.
+        cap : float
+            The largest ε that everything released about the data set may cost together.
+        unit : str
+            Whom it protects: the neighbouring relation, as releases state it (``release.neighbours``). Releases about
+            another unit are refused.
+        """
+        made = cls(path, dataset)
+        if not isinstance(unit, str) or not unit.strip():
+            raise ValueError("unit must say in words what is replaced between neighbours, as a release states it")
+        loss = cap if isinstance(cap, PrivacyLoss) else PureLoss(validation.positive("cap", cap))
+        if not made.path.parent.is_dir():
+            raise ValueError(f"the folder of {made.path} does not exist")
+        Store(made.path).create(dataset, unit, loss)
+        return made
+
+    @staticmethod
+    def datasets(path: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Return the names of the data sets that a file has."""
+        return Store(Path(path)).datasets()
+
+    @property
+    def budget(self) -> Budget:
+        """The state now: cap, unit, entries, what is spent, held and left."""
+        return self._store.read(self.dataset)
+
+    @property
+    def _store(self) -> Store:
+        return Store(self.path)
+
+    def ceiling(self, max_epsilon: float | None) -> float | None:
+        """Return the ``max_epsilon`` to settle a search with: the caller's, or what is left if that is to be it."""
+        if self.when_short == "refuse":
+            return max_epsilon
+        budget = self.budget
+        left = epsilon(budget.remaining)
+        if left == 0:
+            raise exceeded(budget, None)
+        return left if max_epsilon is None else min(left, max_epsilon)
+
+    def reserve(
+        self, worst_case: float, *, unit: str = NEIGHBOURS, secure: bool = True, held: Release | None = None
+    ) -> Reservation:
+        """Hold the worst case of a search that is about to begin.
+
+        Parameters
+        ----------
+        worst_case : float
+            No outcome of the search may cost more.
+        unit : str
+            The neighbouring relation of the search.
+        secure : bool
+            Whether its noise will come from the cryptographic source; a simulation is refused.
+        held : Release
+            What an interruption of the search releases; its id becomes that of the entry.
+
+        Returns
+        -------
+        Reservation
+            To be settled with the release that the search ends in.
+
+        Raises
+        ------
+        BudgetExceeded
+            The worst case is more than what is left.
+        LedgerRefused
+            The worst case is infinite, the unit another, or the search a simulation.
+        """
+        loss = _pure(worst_case)
+        require_secure(secure)
+        with self._store.adding(self.dataset) as (budget, more):
+            require_unit(budget, unit)
+            if not loss.bounded:
+                raise unbounded(budget, held)
+            if not budget.admits(loss):
+                raise exceeded(budget, loss)
+            entry = secrets.token_hex(8) if held is None else held.id
+            said = None if held is None else held.to_json(indent=None)
+            more.append(_event(entry, "reserved", loss, release=said, process=Process.this()))
+        return Reservation(self, entry)
+
+    def book(self, release: Release, *, reason: str | None = None) -> Entry:
+        """Charge a release that was made without the ledger, and return its entry; a second time nothing changes.
+
+        What is spent is spent: it is booked even if it is more than what was left.
+        """
+        with self._store.adding(self.dataset) as (budget, more):
+            require_secure(release.secure)
+            require_unit(budget, release.neighbours)
+            known = [entry for entry in budget.entries if release.id in (entry.id, entry.release_id)]
+            if known and known[0].release_id is None:  # its search was held, decided about or given back
+                more.append(_settled(budget, known[0].id, release))
+            elif not known:
+                more.append(_booked(budget, release, reason))
+        return self.budget.entry(release.id)
+
+    def decide(self, entry: str, loss: float | Release | None, *, reason: str) -> Entry:
+        """Settle a reservation that its search has left standing, by a decision that is recorded.
+
+        Parameters
+        ----------
+        entry : str
+            Its id, or how that begins.
+        loss : float, Release or None
+            What is charged: an ε up to what is held, the release that the search made, or ``None`` for what is held.
+            Less than what is held, without a release, is right only if nothing came out of the search that cost more.
+        reason : str
+            Why, in words.
+
+        Returns
+        -------
+        Entry
+        """
+        if not isinstance(reason, str) or not reason.strip():
+            raise ValueError("reason must say why, in words: it is recorded")
+        with self._store.adding(self.dataset) as (budget, more):
+            found = budget.entry(entry)
+            if not found.held:
+                raise ValueError(f"entry {found.id} is settled: {found.loss.text()} is charged")
+            charged = self._charge(budget, found, loss)
+            made = loss if isinstance(loss, Release) else None
+            said = None if made is None else made.to_json(indent=None)
+            event = _event(found.id, "decided", charged, reason=reason.strip(), release=said, release_id=_id(made))
+            more.append(event)
+        return self.budget.entry(found.id)
+
+    def _charge(self, budget: Budget, found: Entry, loss: float | Release | None) -> PrivacyLoss:
+        """Return what a decision charges, if that may be decided."""
+        if loss is None:
+            return found.loss
+        if isinstance(loss, Release):
+            require_secure(loss.secure)
+            require_unit(budget, loss.neighbours)
+            if found.events[0].release is not None and loss.id != found.id:
+                raise ValueError(f"release {loss.id} is not that of the search {found.id}; its release has its id")
+            if any(loss.id == entry.release_id for entry in budget.entries):
+                raise ValueError(f"release {loss.id} is booked already")
+            return _cost(budget, loss)
+        charged = _pure(loss)
+        if not charged.within(found.loss):
+            raise ValueError(f"no outcome of the search could cost more than what is held, {found.loss.text()}")
+        process = found.events[0].process
+        if process is not None and process.alive and charged != found.loss:
+            raise ValueError(
+                f"process {process.pid}, which holds entry {found.id}, is still running; end it first, or charge what "
+                f"is held"
+            )
+        return charged
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A worst case that is held for a search; :meth:`settle` replaces it by what the search cost."""
+
+    ledger: Ledger
+    id: str
+
+    def settle(self, release: Release) -> None:
+        """Book the release that the search ended in, a refusal or an interruption as well; twice is as good as once.
+
+        Raises
+        ------
+        ValueError
+            The release cannot be this search's. If it cost more than was held it is booked all the same.
+        """
+        ledger = self.ledger
+        with ledger._store.adding(ledger.dataset) as (budget, more):
+            require_secure(release.secure)
+            require_unit(budget, release.neighbours)
+            entry = budget.entry(self.id)
+            booked = next((other for other in budget.entries if other.release_id == release.id), None)
+            if booked is not None:
+                if booked.id == entry.id:
+                    return
+                raise ValueError(f"release {release.id} is booked already, for another search")
+            if entry.release_id is not None:
+                raise ValueError(f"entry {self.id} is settled already, by another release; book this one by itself")
+            held, loss = entry.events[0].loss, _cost(budget, release)
+            more.append(_settled(budget, self.id, release))
+        if not loss.within(held):
+            raise ValueError(f"release {release.id} cost {loss.text()}, more than the {held.text()} held; it is booked")
+
+    def give_back(self, reason: str) -> None:
+        """Return everything: the search ended before it had drawn anything."""
+        with self.ledger._store.adding(self.ledger.dataset) as (budget, more):
+            if budget.entry(self.id).held:
+                more.append(_event(self.id, "returned", PureLoss(0.0), reason=reason))
+
+
+def _event(entry: str, kind: Kind, loss: PrivacyLoss, **said: object) -> Event:
+    return Event(entry, kind, loss, today(), user(), **said)  # type: ignore[arg-type]
+
+
+def _settled(budget: Budget, entry: str, release: Release) -> Event:
+    said = release.to_json(indent=None)
+    return _event(entry, "settled", _cost(budget, release), release_id=release.id, release=said)
+
+
+def _booked(budget: Budget, release: Release, reason: str | None) -> Event:
+    said = release.to_json(indent=None)
+    return _event(release.id, "booked", _cost(budget, release), reason=reason, release_id=release.id, release=said)
+
+
+def _id(release: Release | None) -> str | None:
+    return None if release is None else release.id
+
+
+def _pure(epsilon: float) -> PrivacyLoss:
+    """Return an ε as the ledger sees it."""
+    return PureLoss(epsilon)
+
+
+def _cost(budget: Budget, release: Release) -> PrivacyLoss:
+    """Return what a release is charged: one that goes on from another that is charged here costs what it adds."""
+    booked = {entry.release_id for entry in budget.entries if entry.release_id is not None}
+    return _pure(release.epsilon_beside(booked))

@@ -1,0 +1,57 @@
+"""Why a ledger does not let a search begin, in words that say what to pass. Nothing has been spent by then."""
+
+from __future__ import annotations
+
+import math
+
+from expost.exceptions import BudgetExceeded, LedgerRefused
+from expost.privacy.ledger.budget import Budget
+from expost.privacy.loss import PrivacyLoss, PureLoss
+from expost.privacy.release import Release
+
+_NOTHING = "Nothing was spent"
+
+
+def require_secure(secure: bool) -> None:
+    """Refuse a simulation."""
+    if not secure:
+        raise LedgerRefused(
+            f"seeded noise protects nobody, and a ledger books no simulation; leave random_state out, or the ledger. "
+            f"{_NOTHING}"
+        )
+
+
+def require_unit(budget: Budget, unit: str) -> None:
+    """Refuse a search about another unit: losses about different neighbours do not add."""
+    if unit != budget.unit:
+        raise LedgerRefused(
+            f"the budget of data set {budget.dataset!r} is about {budget.unit!r}, this search about {unit!r}; state a "
+            f"budget for that unit. {_NOTHING}"
+        )
+
+
+def unbounded(budget: Budget, held: Release | None) -> LedgerRefused:
+    """Return the refusal of a worst case of infinity."""
+    if held is not None and math.isfinite(held.epsilon_worst_case):  # so it is not the search that has no bound
+        advice = "leave out on_failure='release_optimum', which may release the optimum itself"
+    else:
+        advice = f"pass max_epsilon={budget.remaining.text(rounding='down')} or less"
+    return LedgerRefused(f"the cost of this search has no bound, and infinity cannot be reserved; {advice}. {_NOTHING}")
+
+
+def exceeded(budget: Budget, loss: PrivacyLoss | None) -> BudgetExceeded:
+    """Return the refusal of a worst case that is more than what is left."""
+    left = budget.remaining
+    held = f" ({budget.held.text()} held for searches not settled)" if any(e.held for e in budget.entries) else ""
+    has = f"data set {budget.dataset!r} has {left.text(rounding='down')} of {budget.cap.text()} left{held}"
+    asks = "" if loss is None else f", and this search may cost up to {loss.text()}"
+    advice = ""
+    if epsilon(left) > 0:
+        advice = f". Pass max_epsilon={left.text(rounding='down')}, or when_short='lower' to have it lowered"
+    return BudgetExceeded(f"{has}{asks}{advice}. {_NOTHING}", epsilon(left))
+
+
+def epsilon(loss: PrivacyLoss) -> float:
+    """Return a loss as a ``max_epsilon``; searches have pure losses only."""
+    assert isinstance(loss, PureLoss)
+    return loss.epsilon

@@ -1,0 +1,262 @@
+"""``expost ledger`` and ``expost fit --ledger``: a budget on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from expost import Ledger, Release
+from expost.noise.source import SecureSource
+from tests.cli.helpers import REGRESSION, call, write
+from tests.privacy.ledger.helpers import released
+
+UNIT = "one row replaced by any other row; the number of rows is public"
+FIXED = [*REGRESSION, "--method", "fixed", "--max-epsilon"]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a fit saves its release where it is called
+
+
+@pytest.fixture
+def book(tmp_path, capsys) -> Path:
+    path = tmp_path / "survey.db"
+    said = call(capsys, "ledger", "create", path, "--dataset", "survey", "--cap", "2")
+    assert (said.status, said.err) == (0, "")
+    return path
+
+
+def on(book: Path, dataset: str = "survey") -> list[object]:
+    return ["--ledger", book, "--dataset", dataset]
+
+
+def test_a_budget_over_several_fits(tmp_path, capsys, book):
+    data = write(tmp_path)
+    for epsilon, left in (("0.5", "1.5"), ("1.25", "0.25")):
+        said = call(capsys, "fit", data, *FIXED, epsilon, *on(book))
+        assert said.status == 0
+        assert "expost:" not in said.err
+        assert f"ledger             survey: {epsilon} charged; {left} of 2 left (entry " in said.out
+    refused = call(capsys, "fit", data, *FIXED, "0.5", *on(book))
+    assert (refused.status, refused.out) == (2, "")
+    assert refused.err.endswith(
+        "expost: data set 'survey' has 0.25 of 2 left, and this search may cost up to 0.5. Pass --max-epsilon 0.25, or "
+        "--lower-max-epsilon to have it lowered. Nothing was spent\n"
+    )
+    lowered = call(capsys, "fit", data, *FIXED, "0.5", *on(book), "--lower-max-epsilon", "--json")
+    assert Release.from_json(lowered.out).epsilon == 0.25
+    shown = call(capsys, "ledger", "show", book).out.splitlines()
+    assert shown[0] == f"survey · {UNIT} · cap 2"
+    assert shown[1].split() == ["date", "id", "what", "status", "ε", "total"]
+    assert [line.split()[2:] for line in shown[2:5]] == [
+        ["fixed", "released", "0.5", "0.5"],
+        ["fixed", "released", "1.25", "1.75"],
+        ["fixed", "released", "0.25", "2"],
+    ]
+    assert shown[5:] == ["remaining 0"]
+
+
+def test_the_release_in_a_file_is_the_one_in_the_ledger(tmp_path, capsys, book):
+    output = tmp_path / "release.json"
+    call(capsys, "fit", write(tmp_path), *FIXED, "0.5", *on(book), "--output", output)
+    release = Release.from_json(output.read_text())
+    (entry,) = Ledger(book, "survey").budget.entries
+    assert entry.id == entry.release_id == release.id
+    said = call(capsys, "ledger", "book", book, output)
+    assert said.out == f"entry {release.id}: was booked before, and is not charged again; 1.5 of 2 left\n"
+
+
+def test_goals_are_named(tmp_path, capsys, book):
+    options = [*REGRESSION, "--excess-risk", "0.45", "--regularization", "1", "--max-epsilon", "2"]
+    assert call(capsys, "fit", write(tmp_path), *options, *on(book)).status == 0
+    assert "excess risk ≤ 0.45" in call(capsys, "ledger", "show", book).out
+
+
+def test_an_interrupted_fit_is_charged_in_full(tmp_path, capsys, book, monkeypatch):
+    def draw(self, count):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SecureSource, "words", draw)
+    said = call(capsys, "fit", write(tmp_path), *FIXED, "0.5", *on(book))
+    assert said.status == 3
+    assert "survey: 0.5 charged; 1.5 of 2 left" in said.out
+    assert "interrupted, worst case  0.5    0.5" in call(capsys, "ledger", "show", book).out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--dataset", "survey"], "--dataset goes with --ledger"),
+        (["--lower-max-epsilon"], "--lower-max-epsilon goes with --ledger"),
+        (["--ledger", "BOOK"], "--ledger goes with --dataset: which data set"),
+        (["--ledger", "none.db", "--dataset", "survey"], "there is no ledger"),
+        (["--ledger", "BOOK", "--dataset", "census"], "has no data set 'census'; it has 'survey'"),
+        (["--ledger", "BOOK", "--dataset", "survey", "--seed", "1"], "books no simulation; leave out --seed, or --led"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_read(tmp_path, capsys, book, options, words):
+    given = [book if option == "BOOK" else option for option in options]
+    said = call(capsys, "fit", write(tmp_path), *FIXED, "0.5", *given)
+    assert (said.status, said.out, said.err.count("\n")) == (2, "", 1)
+    assert words in said.err
+    assert Ledger(book, "survey").budget.entries == ()
+
+
+def test_a_budget_for_another_unit(tmp_path, capsys, book):
+    said = call(
+        capsys, "ledger", "create", book, "--dataset", "homes", "--cap", "1", "--unit", "one household replaced"
+    )
+    assert said.status == 0
+    refused = call(capsys, "fit", write(tmp_path), *FIXED, "0.5", *on(book, "homes"))
+    assert refused.status == 2
+    assert f"is about 'one household replaced', this search about '{UNIT}'" in refused.err
+    both = call(capsys, "ledger", "show", book).out
+    assert f"survey · {UNIT} · cap 2\nremaining 2\n\nhomes · one household replaced · cap 1\nremaining 1\n" == both
+    assert "name one with --dataset" in call(capsys, "ledger", "settle", book, "a", "--worst-case", "--reason", "x").err
+
+
+HANGING = """
+import sys, time
+from expost.cli import main
+from expost.noise.source import SecureSource
+
+def draw(self, count):
+    print("drawing", flush=True)
+    time.sleep(600)
+
+SecureSource.words = draw
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the process is killed")
+def test_a_fit_that_is_killed_is_held_until_somebody_decides(tmp_path, capsys, book):
+    command = [sys.executable, "-c", HANGING, "fit", write(tmp_path), *FIXED, "0.5", *on(book)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True, env=environment) as fit:
+        assert fit.stdout.readline() == "drawing\n"
+        assert "running, worst case held  0.5    0.5\n" in call(capsys, "ledger", "show", book).out
+        (entry,) = Ledger(book, "survey").budget.entries
+        settle = ["ledger", "settle", book, entry.id[:4]]
+        early = call(capsys, *settle, "--epsilon", "0", "--reason", "it hangs")
+        assert (early.status, early.out) == (2, "")
+        assert f"process {fit.pid}, which holds entry {entry.id}, is still running; end it first" in early.err
+        fit.send_signal(signal.SIGKILL)
+    shown = call(capsys, "ledger", "show", book).out
+    assert "not settled, worst case held  0.5    0.5  ← settle\n" in shown
+    assert shown.endswith("remaining 1.5, and 0.5 held for searches not settled\n")
+    assert "required: --reason" in call(capsys, *settle, "--epsilon", "0").err
+    assert "reason must say why" in call(capsys, *settle, "--epsilon", "0", "--reason", " ").err
+    assert "more than what is held" in call(capsys, *settle, "--epsilon", "0.75", "--reason", "why").err
+    decided = call(capsys, *settle, "--epsilon", "0.25", "--reason", "killed by hand, half of it had been drawn")
+    assert decided.out == f"entry {entry.id}: 0.25 is charged; 1.75 of 2 left\n"
+    history = call(capsys, "ledger", "history", book).out.splitlines()
+    assert [line.split()[1] for line in history[1:]] == ["created", "reserved", "decided"]
+    assert history[-1].endswith("because killed by hand, half of it had been drawn")
+    assert "is settled: 0.25 is charged" in call(capsys, *settle, "--worst-case", "--reason", "again").err
+
+
+def test_a_release_that_was_saved_settles_its_search(tmp_path, capsys, book, monkeypatch):
+    """A crash between the release and its settlement: the file that was written says what it cost."""
+    output = tmp_path / "release.json"
+    with monkeypatch.context() as patch:
+
+        def crash(*_):
+            raise OSError("the disk is full")
+
+        patch.setattr("expost.privacy.ledger.Reservation.settle", crash)
+        options = [*REGRESSION, "--excess-risk", "0.45", "--regularization", "1", "--max-epsilon", "2"]
+        said = call(capsys, "fit", write(tmp_path), *options, *on(book), "--output", output)
+    assert said.status == 0
+    assert "expost: warning: the disk is full. The worst case of entry" in said.err
+    assert "charged, its worst case, until it is settled; " in said.out
+    release = Release.from_json(output.read_text())
+    stranger = tmp_path / "stranger.json"
+    stranger.write_text(released(0.125).to_json())
+    settle = ["ledger", "settle", book, release.id, "--reason", "the disk was full", "--release"]
+    assert "is not that of the search" in call(capsys, *settle, stranger).err
+    assert call(capsys, *settle, output).status == 0
+    assert Ledger(book, "survey").budget.total.epsilon == release.epsilon
+    assert "not a release" in call(capsys, *settle, book.with_name("data.csv")).err
+
+
+def test_export(tmp_path, capsys, book):
+    ledger = Ledger(book, "survey")
+    for _ in range(3):
+        ledger.book(released(0.1), reason="before there was a ledger")
+    ledger.reserve(1.0)
+    said = call(capsys, "ledger", "export", book)
+    (dataset,) = json.loads(said.out)["datasets"]
+    assert (dataset["dataset"], dataset["unit"]) == ("survey", UNIT)
+    losses = [float.fromhex(entry["loss"]["epsilon"]) for entry in dataset["entries"]]
+    assert losses == [0.1, 0.1, 0.1, 1.0]
+    assert float.fromhex(dataset["total"]["epsilon"]) == ledger.budget.total.epsilon
+    assert 3 * Fraction(0.1) + 1 + Fraction(float.fromhex(dataset["remaining"]["epsilon"])) <= 2
+    assert dataset["entries"][0]["events"][0]["release"]["epsilon"] == 0.1
+    assert dataset["entries"][0]["events"][0]["reason"] == "before there was a ledger"
+    output = tmp_path / "all.json"
+    assert call(capsys, "ledger", "export", book, "--output", output).status == 0
+    assert json.loads(output.read_text()) == json.loads(said.out)
+    again = call(capsys, "ledger", "export", book, "--output", output)
+    assert again.status == 2
+    assert f"{output} is there already; name another file with --output, or pass --force" in again.err
+    assert "is not written over" in call(capsys, "ledger", "export", book, "--output", book, "--force").err
+    assert call(capsys, "ledger", "export", book, "--output", output, "--force").status == 0
+
+
+def test_what_was_spent_elsewhere_can_exceed_the_cap(tmp_path, capsys, book):
+    path = tmp_path / "release.json"
+    path.write_text(released(3.0).to_json())
+    said = call(capsys, "ledger", "book", book, path)
+    assert "3 is charged; 0 of 2 left; the cap is exceeded, 3 is charged" in said.out
+    assert "remaining 0; the cap is exceeded: 3 of 2 is charged" in call(capsys, "ledger", "show", book).out
+
+
+@pytest.mark.parametrize("action", ["create", "show", "history", "export", "settle", "book"])
+def test_every_action_has_help_with_an_example(capsys, action):
+    said = call(capsys, "ledger", action, "--help")
+    text = " ".join(said.out.split())
+    assert said.status == 0
+    assert f"Example: expost ledger {action} survey.db" in text
+    assert "Exit status: 0 done, 2 an error and nothing recorded." in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["create", "BOOK", "--dataset", "survey", "--cap", "5"], "has a data set 'survey' already"),
+        (["create", "BOOK", "--dataset", "new", "--cap", "-1"], "cap must be a positive finite number"),
+        (["create", "BOOK", "--dataset", "new", "--cap", "inf"], "cap must be a positive finite number"),
+        (["create", "none/x.db", "--dataset", "new", "--cap", "1"], "does not exist"),
+        (["show", "none.db"], "there is no ledger"),
+        (["show", "TEXT"], "is no ledger of expost"),
+        (["settle", "BOOK", "abc", "--worst-case", "--reason", "x"], "no entry of data set 'survey'"),
+        (["book", "BOOK", "TEXT"], "not a release"),
+    ],
+)
+def test_mistakes(tmp_path, capsys, book, arguments, words):
+    text = tmp_path / "notes.txt"
+    text.write_text("notes " * 1000)
+    named = {"BOOK": book, "TEXT": text}
+    said = call(capsys, "ledger", *(named.get(argument, argument) for argument in arguments))
+    assert (said.status, said.out, said.err.count("\n")) == (2, "", 1)
+    assert words in said.err
+
+
+def test_it_starts_light():
+    loaded = "import atexit, sys\nfrom expost.cli import main\n"
+    loaded += "heavy = ('sklearn', 'scipy', 'pandas', 'pyarrow', 'numpy')\n"
+    loaded += "atexit.register(lambda: print([name for name in heavy if name in sys.modules]))\n"
+    loaded += "main(['ledger', '--help'])"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines()[-1] == "[]"
