@@ -7,11 +7,10 @@ import hashlib
 import os
 import sys
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.cli.ledger_options import add_ledger_options, charged_line, stated_ledger
+from expost.cli.ledger_options import add_ledger_options, stated_ledger
 from expost.cli.options import (
     add_bounds,
     check_numbers,
@@ -176,7 +175,7 @@ def run(options: argparse.Namespace) -> int:
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
     for warning in noted:
         print(f"expost: warning: {own_words(str(warning.message), options)}", file=sys.stderr)
-    if not deliver(release, options, None if ledger is None else partial(charged_line, ledger, release)):
+    if not deliver(release, options, ledger):
         return NOT_WRITTEN
     if not complaint:
         return 0

@@ -21,10 +21,10 @@ def add_ledger_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def stated_ledger(options: argparse.Namespace) -> Ledger | None:
-    """Return the ledger that was stated, once it is known to be there; nothing has been read or spent."""
+def named_ledger(options: argparse.Namespace, *, lower: bool = False) -> Ledger | None:
+    """Return the ledger that was named, once it is known to be there, or None."""
     if options.ledger is None:
-        if options.dataset is not None or options.lower_max_epsilon:
+        if options.dataset is not None or lower:
             flag = "--dataset" if options.dataset is not None else "--lower-max-epsilon"
             raise ValueError(f"{flag} goes with --ledger; name its file")
         return None
@@ -32,9 +32,15 @@ def stated_ledger(options: argparse.Namespace) -> Ledger | None:
 
     if options.dataset is None:
         raise ValueError("--ledger goes with --dataset: which data set of the ledger is this?")
-    ledger = Ledger(options.ledger, options.dataset, when_short="lower" if options.lower_max_epsilon else "refuse")
+    ledger = Ledger(options.ledger, options.dataset, when_short="lower" if lower else "refuse")
     assert ledger.budget  # complains about a file or a data set that is not there
-    if options.seed is not None:
+    return ledger
+
+
+def stated_ledger(options: argparse.Namespace) -> Ledger | None:
+    """Return the ledger that a fit is charged to; nothing has been read or spent."""
+    ledger = named_ledger(options, lower=options.lower_max_epsilon)
+    if ledger is not None and options.seed is not None:
         raise ValueError(
             "seeded noise protects nobody, and a ledger books no simulation; leave out --seed, or --ledger"
         )

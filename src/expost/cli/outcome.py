@@ -8,26 +8,27 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from expost.cli.ledger_options import charged_line
 from expost.cli.options import print_text
 from expost.cli.output import default_stem, write_new, write_whole
 
 if TYPE_CHECKING:
+    from expost.privacy.ledger import Ledger
     from expost.privacy.release import Release
 
 Failures = list[tuple[str, str]]
 
 
-def deliver(release: Release, options: argparse.Namespace, note: Callable[[], str] | None = None) -> bool:
-    """Save and show a release, with a note about it; returns whether all of it was possible."""
+def deliver(release: Release, options: argparse.Namespace, ledger: Ledger | None = None) -> bool:
+    """Save and show a release, and what a ledger has to say of it; returns whether all of it was possible."""
     failures: Failures = []
     saved = _save(release, options, failures)
-    _save_report(release, options, failures)
+    _save_report(release, options, ledger, failures)
     try:
-        print_text(release.to_json() if options.json else _shown(release, saved, options, failures, note))
+        print_text(release.to_json() if options.json else _shown(release, saved, options, failures, ledger))
         sys.stdout.flush()
     except OSError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
@@ -53,13 +54,14 @@ def _save(release: Release, options: argparse.Namespace, failures: Failures) -> 
         return None
 
 
-def _save_report(release: Release, options: argparse.Namespace, failures: Failures) -> None:
+def _save_report(release: Release, options: argparse.Namespace, ledger: Ledger | None, failures: Failures) -> None:
     if options.report is None:
         return
-    from expost.report import report
+    from expost.report import BudgetLine, report
 
     try:
-        write_whole(options.report, report(release), force=options.force)
+        budget = None if ledger is None else BudgetLine.of(ledger, release)
+        write_whole(options.report, report(release, budget), force=options.force)
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
         failures.append((str(options.report), str(error) or "interrupted"))
 
@@ -69,10 +71,10 @@ def _shown(
     saved: Path | None,
     options: argparse.Namespace,
     failures: Failures,
-    note: Callable[[], str] | None,
+    ledger: Ledger | None,
 ) -> str:
     """Return the summary and what can be done next, or the whole release if it is nowhere else."""
-    notes = [] if note is None else [note()]
+    notes = [] if ledger is None else [charged_line(ledger, release)]
     if saved is None:
         return "\n".join([str(release), *notes, "", release.to_json()])
     lines = [str(release), *notes, f"saved to {saved}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from expost.cli.ledger_options import named_ledger
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.paths import check_release
 from expost.cli.predict import read_release
@@ -15,13 +16,18 @@ DESCRIPTION = (
     "checked, and the model. One HTML file that opens without a network and prints. Nothing is spent; the data "
     "are not needed."
 )
-EXAMPLES = ("expost report survey-satisfied.json",)
+EXAMPLES = (
+    "expost report survey-satisfied.json",
+    "expost report survey-satisfied.json --ledger budget.db --dataset survey-2026",
+)
 EXITS = {0: "written", 2: "a mistake in the arguments or files; nothing was written"}
 
 
 def add_arguments(report: argparse.ArgumentParser) -> None:
     """Add the options."""
     report.add_argument("release", type=Path, help="a release, as expost fit saves it; refusals as well")
+    report.add_argument("--ledger", type=Path, metavar="FILE", help="the ledger it was charged to: shows what is left")
+    report.add_argument("--dataset", metavar="NAME", help="the data set in it")
     add_output(report, "where to write (default: beside the release, ending in .html)")
 
 
@@ -30,11 +36,14 @@ def run(options: argparse.Namespace) -> int:
     output = options.output or options.release.with_suffix(".html")
     try:
         check_release(options.release)
-        check_output(output, force=options.force, inputs=(options.release,))
+        read = tuple(path for path in (options.release, options.ledger) if path is not None)
+        check_output(output, force=options.force, inputs=read)
+        ledger = named_ledger(options)
         release = read_release(options.release)
-        from expost.report import report
+        from expost.report import BudgetLine, report
 
-        write_whole(output, report(release), force=options.force)
+        budget = None if ledger is None else BudgetLine.of(ledger, release)
+        write_whole(output, report(release, budget), force=options.force)
     except (ValueError, TypeError, OSError) as error:
         return complain(error, options)
     print(f"report in {output}; open it in a browser, and print it from there")

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from expost.privacy.loss import PureLoss
+
+if TYPE_CHECKING:
+    from expost.privacy.ledger import Ledger
+    from expost.privacy.release import Release
 
 __all__ = ["BudgetLine"]
 
@@ -43,6 +50,15 @@ class BudgetLine:
                 raise ValueError(f"{name} must be a non-negative number")
         if self.cap is not None and not self.cap >= 0:
             raise ValueError("cap must be a non-negative number")
+
+    @classmethod
+    def of(cls, ledger: Ledger, release: Release) -> BudgetLine:
+        """Return what a ledger says about the data set of a release, which must be booked there."""
+        budget = ledger.budget
+        total, held, cap = budget.total, budget.held, budget.cap
+        if not (isinstance(total, PureLoss) and isinstance(held, PureLoss) and isinstance(cap, PureLoss)):
+            raise ValueError(f"the budget of {ledger.dataset} is not in terms of epsilon")
+        return cls(ledger.dataset, total.epsilon, cap.epsilon, budget.entry(release.id).id, held.epsilon)
 
     @property
     def remaining(self) -> float:
