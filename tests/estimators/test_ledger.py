@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from fractions import Fraction
 
@@ -213,7 +214,8 @@ class TestRefusing:
         assert charged(ledger) == []
 
     def test_no_bound(self, ledger):
-        unbounded = AccuracyFirstRidge(goal=RelativeExcessRisk(0.5), bounds=1.0, target_bound=2.0, ledger=ledger)
+        lifted = {"max_epsilon": math.inf, "goal": RelativeExcessRisk(0.5)}
+        unbounded = AccuracyFirstRidge(**lifted, bounds=1.0, target_bound=2.0, ledger=ledger)
         with pytest.raises(LedgerRefused, match="infinity cannot be reserved; pass max_epsilon=200 or less"):
             unbounded.fit(X, Y)
         with pytest.raises(LedgerRefused, match="leave out on_failure='release_optimum'"):
