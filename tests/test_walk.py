@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 TOOL = Path(__file__).parents[1] / "tools" / "walk.py"
-FURTHEST = 13  # changes of room; noise is entered before sums are made, so that a ledger can refuse a simulation
+FURTHEST = 12  # changes of room
 
 
 def load():

@@ -86,6 +86,11 @@ def budget(value: Any) -> float | None:
     return None if value is None else positive("max_epsilon", value)
 
 
+def secure(random_state: Any) -> bool:
+    """Whether noise of a ``random_state`` may protect anyone: the secure source, or one that says so of itself."""
+    return random_state is None or bool(getattr(random_state, "secure", False))
+
+
 def level_count(value: Any) -> int | None:
     """Return ``n_levels`` as an integer, or None for the default."""
     if value is None:

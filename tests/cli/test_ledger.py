@@ -260,3 +260,22 @@ def test_it_starts_light():
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_report_says_what_is_left(tmp_path, capsys, book):
+    data = write(tmp_path)
+    at_once, later = tmp_path / "at_once.html", tmp_path / "later.html"
+    kept = tmp_path / "kept.json"
+    said = call(capsys, "fit", data, *FIXED, "0.5", *on(book), "--output", kept, "--report", at_once)
+    assert said.status == 0, said.err
+    assert call(capsys, "fit", data, *FIXED, "0.25", *on(book)).status == 0
+    assert call(capsys, "report", kept, *on(book), "--output", later).status == 0
+    assert "0.5 of 2" in at_once.read_text("utf-8")
+    assert "0.75 of 2" in later.read_text("utf-8")
+    other = tmp_path / "other.json"
+    other.write_text(released(0.1).to_json(), "utf-8")
+    refused = call(capsys, "report", other, *on(book), "--output", tmp_path / "no.html")
+    assert refused.status == 2
+    assert not (tmp_path / "no.html").exists()
+    alone = call(capsys, "report", kept, "--dataset", "survey", "--output", tmp_path / "no.html")
+    assert (alone.status, alone.err) == (2, "expost: --dataset goes with --ledger; name its file\n")

@@ -145,8 +145,7 @@ def carry_out(
     # thousands of small products: on a shared machine BLAS threads cost far more than they bring
     if isinstance(rows, Rows):
         request.mechanism.require_norm(rows.norm)
-    source = resolve_source(random_state)
-    account = Account(request.method.name, plan.worst_case, source.secure, unit=request.unit)
+    account = Account(request.method.name, plan.worst_case, validation.secure(random_state), unit=request.unit)
     held = account.interrupted().with_details(noise=request.mechanism.noise_kind)
     held = describe(held.with_details(**request.details(held)))
     unbounded = request.on_failure == "release_optimum"
@@ -157,6 +156,7 @@ def carry_out(
             raise ValueError("the generator was made for another problem; only the goal may differ")
         if request.goal is not None:
             request.goal.require_rows(generator)
+        source = resolve_source(random_state)
         spending.release = held
         outcome = plan.search(generator, account, source)
         release = outcome.with_details(**request.details(outcome))
