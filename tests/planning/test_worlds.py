@@ -7,9 +7,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from expost import R2, ErrorRate, LogLoss, MeanSquaredError
+from expost.data import Bounds, Preparation
 from expost.data.encode import Encoding
 from expost.data.fixed_point import ONE
-from expost.estimators.model import cheapest_geometry
+from expost.estimators._shapes import cheapest_geometry
 from expost.mechanisms.objective import _of_shape
 from expost.planning.worlds import draw_array, draw_features, with_target
 
@@ -29,7 +30,7 @@ def test_rows_follow_the_schema(schema, n):
     )
     assert counts.sum() == 3 * n + 1
     assert (counts > 0).all()
-    assert _of_shape(rows, cheapest_geometry(encoding))
+    assert _of_shape(rows, cheapest_geometry(encoding, encoding.scale))
     assert features.x.std(axis=0)[1:].max() > 0 or n == 1
 
 
@@ -81,7 +82,8 @@ def test_repeated_rows_are_no_easier_to_fit():
 
 
 def test_arrays_are_in_the_ball():
-    features = draw_array(7, 300, np.random.default_rng(0))
+    recipe = Preparation(Bounds((-1.0,) * 7, (1.0,) * 7), 7.0, target=None, intercept_weight=0.25, n_columns=7)
+    features = draw_array(recipe, 300, np.random.default_rng(0))
     rows, counts = with_target(features, ErrorRate(0.3), True, 0.5, 300, np.random.default_rng(1))
     assert rows.norm == "l1"
     assert counts.tolist() == [1.0] * 300

@@ -54,9 +54,7 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
     array = plan.add_argument_group("plain arrays, without a schema")
     array.add_argument("--task", choices=("regression", "classification"))
     array.add_argument("--columns", type=whole, metavar="P", help="how many columns")
-    array.add_argument(
-        "--regularization", type=float, default=0.01, metavar="L", help="λ, for goals about the risk (default: 0.01)"
-    )
+    array.add_argument("--regularization", type=float, metavar="L", help="λ (default: as an estimator chooses it)")
     out = plan.add_argument_group("output")
     out.add_argument("--json", action="store_true", help="print the plan as JSON")
     out.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, to a .png, .svg or .pdf file")
@@ -94,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
                 rows_per_person=options.rows_per_person,
                 task=options.task,
                 columns=options.columns,
-                regularization=options.regularization,
+                regularization="auto" if options.regularization is None else options.regularization,
                 worlds=options.worlds,
                 random_state=options.seed,
             )

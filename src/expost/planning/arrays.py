@@ -1,96 +1,141 @@
-"""What goals cost for plain arrays, whose columns a caller scales to the ℓ₁ ball and whose λ he states.
+"""What goals cost for plain arrays, whose columns the estimators scale by stated bounds.
 
-Every method that the goal allows is settled, with every mechanism, as `expost.search.run_search` does, and run on
-made-up rows. Where a certificate says beforehand what suffices, every run costs the worst case: the price is known.
+Every method that the goal allows is settled, with every mechanism, by the estimator that a caller would use, and is
+carried out on made-up rows. Where a certificate says beforehand what suffices, every run costs the worst case: the
+price is known.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
+import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from expost.data.fixed_point import ONE
+from expost.data.preparation import Preparation
 from expost.data.rows import Rows
-from expost.erm.geometry import l1_ball
-from expost.erm.losses import LogisticLoss, SquaredLoss
-from expost.erm.problem import Problem
-from expost.exceptions import AccuracyNotReached, TargetUnreachable
+from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge
+from expost.estimators._defaults import chained
+from expost.exceptions import StrongRegularizationWarning, TargetUnreachable
 from expost.goals import ExcessRisk, Goal
-from expost.mechanisms import MECHANISMS, Mechanism, mechanism_for
+from expost.mechanisms import MECHANISMS
 from expost.noise.source import SeededSource
 from expost.planning.result import GoalPrice, MethodPrice
-from expost.planning.worlds import REACH, Floats, draw_array, with_target
-from expost.search.methods import METHODS
+from expost.planning.worlds import REACH, draw_array, with_target
+from expost.privacy.account import Spending
 from expost.search.request import Request
-from expost.search.run import run_search, settle
+from expost.search.run import carry_out, settle
 
 ROWS = 4000  # simulated at most; ε·n hardly depends on n
-_KEPT = 0.5  # of what a model says at least, or λ is worth a warning
-_WANTED = 0.9
 
 
-def array_problem(labels: bool, n: int, p: int, regularization: float) -> Problem:
-    """Return what the estimators minimise by default."""
-    return Problem.of(LogisticLoss() if labels else SquaredLoss(), n=n, p=p, regularization=regularization)
+@dataclass(frozen=True)
+class ArrayTask:
+    """What is asked of an array; public.
+
+    Attributes
+    ----------
+    labels
+        Whether it is a classification.
+    n, columns
+        Rows and columns.
+    goal
+        In units where targets lie in [−1, 1].
+    regularization, failure_probability, max_epsilon
+        As the estimators take them; None is their default cap.
+    """
+
+    labels: bool
+    n: int
+    columns: int
+    goal: Goal
+    regularization: float | str
+    failure_probability: float
+    max_epsilon: float | None
+
+    def estimator(self, method: str, perturbation: str | None, *, capped: bool = True) -> Any:
+        """Return the estimator that a caller would fit."""
+        stated: dict[str, Any] = {
+            "bounds": 1.0,
+            "regularization": self.regularization,
+            "failure_probability": self.failure_probability,
+            "method": method,
+            "perturbation": perturbation,
+            **({"excess_risk": self.goal.at_most} if isinstance(self.goal, ExcessRisk) else {"goal": self.goal}),
+        }
+        if not capped:
+            stated["max_epsilon"] = math.inf
+        elif self.max_epsilon is not None:
+            stated["max_epsilon"] = self.max_epsilon
+        if self.labels:
+            return AccuracyFirstLogisticRegression(classes=("a", "b"), **stated)
+        return AccuracyFirstRidge(target_bound=1.0, **stated)
+
+    def settled(self, estimator: Any, n: int) -> tuple[Preparation, Request]:
+        """Return what a fit of n rows would settle before it looks at one."""
+        preparation = estimator._preparation(self.columns, in_blocks=chained(estimator))
+        return preparation, estimator._request(n, preparation)
+
+    def ways(self) -> Iterator[tuple[str, str | None]]:
+        """Yield the methods and perturbations that can be asked for, each way once."""
+        seen = set()
+        for method in self.goal.methods:
+            for perturbation in (None, *MECHANISMS):
+                if method == "fixed":  # promises nothing
+                    continue
+                try:
+                    _, request = self.settled(self.estimator(method, perturbation), self.n)
+                except ValueError:
+                    if (method, perturbation) == (self.goal.methods[0], None):
+                        raise  # the goal itself is wrong
+                    continue  # a mechanism for another loss
+                if (method, request.mechanism.name) not in seen:
+                    seen.add((method, request.mechanism.name))
+                    yield method, perturbation
 
 
-def price_array(
-    problem: Problem, goal: Goal, failure_probability: float, max_epsilon: float | None, worlds: int, seed: int
-) -> GoalPrice:
-    """Return what every method costs, the typically cheapest first.
+def price_array(task: ArrayTask, worlds: int, seed: int) -> tuple[GoalPrice, str]:
+    """Return what every method costs, the typically cheapest first, and a warning about λ if there is one.
 
     Examples
     --------
-    >>> price = price_array(array_problem(True, 20_000, 5, 0.01), ExcessRisk(0.01), 0.1, None, 2, 0)
+    >>> price, _ = price_array(ArrayTask(True, 20_000, 5, ExcessRisk(0.01), "auto", 0.1, None), 2, 0)
     >>> price.cheapest.perturbation, price.cheapest.known
     ('objective', True)
     """
-    goal.require(problem.loss)
-    small = dataclasses.replace(problem, n=min(problem.n, ROWS))
-    tables = [_world(small, goal, k, worlds, seed) for k in range(worlds)]
-    prices, refusal = [], ""
-    for method, mechanism in _ways(problem, goal):
-        worst, reason = _worst(_request(problem, goal, method, mechanism, failure_probability, max_epsilon))
-        affordable, refusal = not reason, refusal or reason
-        if not affordable:
-            worst, _ = _worst(_request(problem, goal, method, mechanism, failure_probability, None))
-        most, _ = _worst(_request(small, goal, method, mechanism, failure_probability, None))
-        paid = [
-            _paid(rows, small, goal, method, mechanism, failure_probability, k, seed) for k, rows in enumerate(tables)
-        ]
-        known = all(epsilon == most for epsilon in paid)
-        # what is known is known for n rows; the rest was paid for fewer
-        epsilons = [worst if known else epsilon * small.n / problem.n for epsilon in paid]
-        prices.append(MethodPrice.over(method, mechanism.name, epsilons, worst, known=known, affordable=affordable))
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", StrongRegularizationWarning)
+        prices, refusal = [], ""
+        for method, perturbation in task.ways():
+            price, reason = _price(task, method, perturbation, worlds, seed)
+            refusal = refusal or reason
+            prices.append(price)
     # a utility theorem promises the mean only: it is no rival of those that keep a promise with probability 1 − γ
     prices.sort(key=lambda price: (price.method == "theory", not price.affordable, price.typical, price.worst_case))
     nothing = not any(price.affordable for price in prices if price.method != "theory")
-    return GoalPrice(goal, problem.n, tuple(prices), refusal if nothing else "")
+    told = str(noted[0].message) if noted else ""
+    return GoalPrice(task.goal, task.n, tuple(prices), refusal if nothing else ""), told
 
 
-def _ways(problem: Problem, goal: Goal) -> Iterator[tuple[str, Mechanism]]:
-    """Yield the methods and mechanisms that a caller can ask for, each pair once."""
-    seen = set()
-    for method in goal.methods:
-        for name in (None, *MECHANISMS):
-            chosen_for = method == "auto" and isinstance(goal, ExcessRisk)
-            try:
-                mechanism = mechanism_for(name, problem, shape=l1_ball(problem.p) if chosen_for else None)
-                mechanism.require(problem)
-            except ValueError:
-                continue  # one that is for another loss
-            if method != "fixed" and (method, mechanism.name) not in seen:
-                seen.add((method, mechanism.name))
-                yield method, mechanism
-
-
-def _request(
-    problem: Problem, goal: Goal, method: str, mechanism: Mechanism, gamma: float, max_epsilon: float | None
-) -> Request:
-    return Request(problem, goal, METHODS[method], mechanism, gamma, max_epsilon=max_epsilon)
+def _price(task: ArrayTask, method: str, perturbation: str | None, worlds: int, seed: int) -> tuple[MethodPrice, str]:
+    """Return what one way costs, and why it cannot be tried within the cap, if so."""
+    capped, free = (task.estimator(method, perturbation, capped=capped) for capped in (True, False))
+    worst, reason = _worst(task.settled(capped, task.n)[1])
+    if reason:
+        worst, _ = _worst(task.settled(free, task.n)[1])
+    n = min(task.n, ROWS)
+    preparation, request = task.settled(free, n)
+    most, _ = _worst(request)
+    paid = [_paid(task, preparation, request, k, worlds, seed) for k in range(worlds)]
+    known = all(epsilon == most for epsilon in paid)
+    # what is known is known for n rows; the rest was paid for fewer
+    epsilons = [worst if known else epsilon * n / task.n for epsilon in paid]
+    name = request.mechanism.name
+    return MethodPrice.over(method, name, epsilons, worst, known=known, affordable=not reason), reason
 
 
 def _worst(request: Request) -> tuple[float, str]:
@@ -101,54 +146,16 @@ def _worst(request: Request) -> tuple[float, str]:
         return math.inf, str(reason)
 
 
-def _world(problem: Problem, goal: Goal, k: int, worlds: int, seed: int) -> Rows:
-    """Return rows one by one, as the exact sums want them."""
-    features = draw_array(problem.p, problem.n, np.random.default_rng([seed, k]))
+def _paid(task: ArrayTask, preparation: Preparation, request: Request, k: int, worlds: int, seed: int) -> float:
+    """Return what the search paid in one world, infinite if it released nothing."""
+    assert request.goal is not None
+    n = request.problem.n
+    features = draw_array(preparation, n, np.random.default_rng([seed, k]))
     reach = REACH[0] + (REACH[1] - REACH[0]) * (k + 0.5) / worlds
-    labels = problem.loss.labels == "binary"
-    return with_target(features, goal, labels, reach, problem.n, np.random.default_rng([seed, k, 1]))[0]
-
-
-def _paid(
-    rows: Rows, problem: Problem, goal: Goal, method: str, mechanism: Mechanism, gamma: float, k: int, seed: int
-) -> float:
-    generator = mechanism.on(rows, problem)
-    source = SeededSource([seed, k, 2])
+    rows: Rows
+    rows, _ = with_target(features, request.goal, task.labels, reach, n, np.random.default_rng([seed, k, 1]))
     try:
-        return run_search(
-            generator, problem, goal, method=method, failure_probability=gamma, random_state=source
-        ).epsilon
-    except (AccuracyNotReached, TargetUnreachable):
+        release = carry_out(request, settle(request), rows, SeededSource([seed, k, 2]), Spending())
+    except TargetUnreachable:
         return math.inf
-
-
-def shrunk(problem: Problem, worlds: int, seed: int) -> str:
-    """Warn if λ leaves little of a model but its constant; empty if it does not."""
-    small = dataclasses.replace(problem, n=min(problem.n, ROWS))
-    moments = []
-    for k in range(worlds):
-        features = draw_array(small.p, small.n, np.random.default_rng([seed, k]))
-        x: Floats = features.x / ONE
-        moments.append((x.T @ x / small.n, x.T @ features.score / small.n))
-
-    def kept(lam: float) -> float:
-        """Share of what the best model says that is left: the slope of its predictions on the score."""
-        parts = []
-        for square, cross in moments:
-            free = cross @ np.linalg.lstsq(square, cross, rcond=None)[0]
-            pulled = cross @ np.linalg.solve(square + lam / problem.loss.curvature * np.eye(small.p), cross)
-            parts.append(float(pulled / free))
-        return float(np.median(parts))
-
-    lam = problem.regularization
-    left = kept(lam)
-    if left >= _KEPT:
-        return ""
-    better = lam
-    while kept(better) < _WANTED and better > 1e-12:
-        better /= 2
-    return (
-        f"regularization = {lam:g} leaves about {100 * left:.0f} % of what a model of {small.p} such columns could "
-        f"say: an excess risk is then promised about a model close to its constant. {better:.1g} would leave "
-        f"{100 * _WANTED:.0f} %"
-    )
+    return release.epsilon if release.status == "released" else math.inf

@@ -14,7 +14,7 @@ from expost import validation
 from expost.data.encode import Encoding
 from expost.estimators._tables import as_schema
 from expost.goals import R2, ErrorRate, Goal, TestedGoal
-from expost.planning.arrays import array_problem, price_array, shrunk
+from expost.planning.arrays import ArrayTask, price_array
 from expost.planning.result import GoalPrice, PricePlan, Saving
 from expost.planning.simulation import TableWorlds
 from expost.planning.tables import TablePricer, rows_searched
@@ -43,7 +43,7 @@ def plan(
     rows_per_person: int | None = None,
     task: Task | None = None,
     columns: int | None = None,
-    regularization: float = 0.01,
+    regularization: float | str = "auto",
     worlds: int = WORLDS,
     random_state: int = 0,
 ) -> PricePlan:
@@ -72,8 +72,8 @@ def plan(
         As in a fit of a table with several rows of one person.
     task, columns
         Of plain arrays, instead of a schema.
-    regularization : float, default=0.01
-        λ, for goals of arrays.
+    regularization : float or "auto", default="auto"
+        λ, for goals of arrays, as the estimators take it.
     worlds : int, default=30
         How many made-up tables to search.
     random_state : int, default=0
@@ -115,11 +115,10 @@ def plan(
         if goal not in priced:
             if encoding is not None and encoding.schema.person is not None:
                 raise ValueError(f"{type(goal).__name__} is a goal of arrays, which are of single rows; name no person")
-            lam = validation.number("regularization", regularization)
-            problem = array_problem(task == "classification", count, p, lam)
+            array = ArrayTask(task == "classification", count, p, goal, regularization, gamma, budget)
             few = min(worlds, _ARRAY_WORLDS if p <= _WIDE_ARRAY else 3)
-            priced[goal] = price_array(problem, goal, gamma, budget, few, random_state)
-            warned.append(shrunk(problem, few, random_state))
+            priced[goal], told = price_array(array, few, random_state)
+            warned.append(told)
     kept = tuple(dict.fromkeys(text for text in warned if text))
     described = None if encoding is None else encoding.schema
     return PricePlan(described, p, count, gamma, budget, tuple(priced[goal] for goal in asked), found, kept, worlds)

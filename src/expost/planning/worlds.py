@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, ndtr
 
-from expost.data.bounds import Bounds
 from expost.data.encode import Encoding
 from expost.data.fixed_point import ONE
 from expost.data.kinds import Categorical, Numeric
-from expost.data.preparation import Preparation, resolve_feature_bound
+from expost.data.preparation import Preparation
 from expost.data.rows import Norm, Rows
 from expost.goals import R2, ErrorRate, Goal, LogLoss, MeanSquaredError
 
@@ -125,24 +124,27 @@ def skewed(kind: Numeric) -> bool:
     return low >= 0 and 1 + high >= _WIDE * (1 + low)
 
 
-def draw_array(columns: int, n: int, rng: np.random.Generator) -> Features:
-    """Draw rows of an array: numbers in [−1, 1] scaled as estimators scale them when bounds are stated.
+def draw_array(preparation: Preparation, n: int, rng: np.random.Generator) -> Features:
+    """Draw rows of an array: numbers in [−1, 1], prepared as an estimator does when those bounds are stated.
 
     Examples
     --------
-    >>> draw_array(3, 100, np.random.default_rng(0)).x.shape
-    (100, 3)
+    >>> from expost.data import Bounds
+    >>> recipe = Preparation(Bounds((-1.0,) * 3, (1.0,) * 3), 3.0, target=None, intercept_weight=0.25, n_columns=3)
+    >>> draw_array(recipe, 100, np.random.default_rng(0)).x.shape
+    (100, 4)
     """
+    columns = preparation.n_columns
     factor = rng.normal(size=n)
     shares = rng.uniform(*_FACTOR, size=columns) * rng.choice([-1.0, 1.0], size=columns)
     normal = factor[:, None] * shares + rng.normal(size=(n, columns)) * np.sqrt(1 - shares**2)
     place = expit(rng.normal(0.0, 0.8, size=columns) + rng.uniform(0.4, 1.2, size=columns) * normal)
-    bounds = Bounds((-1.0,) * columns, (1.0,) * columns)
-    recipe = Preparation(
-        bounds, resolve_feature_bound(None, bounds, columns), target=(-1.0, 1.0), intercept_weight=0, n_columns=columns
-    )
-    rows = recipe.prepare_regression(2 * place - 1, np.zeros(n))
-    return Features(np.array(rows.x), _score(rows.x, np.arange(columns), rng), "l1")
+    x, none = 2 * place - 1, np.zeros(n)
+    if preparation.target is None:
+        rows = preparation.prepare_classification(x, none, (0.0, 1.0))
+    else:
+        rows = preparation.prepare_regression(x, none)
+    return Features(np.array(rows.x), _score(rows.x, np.arange(rows.p), rng), rows.norm)
 
 
 def _score(x: NDArray[np.int32], owners: NDArray[np.intp], rng: np.random.Generator) -> Floats:
