@@ -17,6 +17,7 @@ from expost.data.fixed_point import ONE
 from expost.exceptions import LargeEpsilonWarning
 from expost.privacy.unit import Unit
 from expost.search import readable
+from expost.search.chain import ChainPlan
 from tests.data.hostile import HOSTILE, silence
 from tests.estimators.model_helpers import LABELS, model
 from tests.helpers import CountingSource
@@ -170,7 +171,7 @@ def refusal(rows, monkeypatch) -> tuple[float, float]:
 
         with monkeypatch.context() as patch:
             patch.setattr(readable, "discrete_laplace", fixed)
-            patch.setattr(model_module.ChainPlan, "search", onward)
+            patch.setattr(ChainPlan, "search", onward)
             try:
                 return outcome(person_model(max_epsilon=300.0), columns(rows))
             except SearchInterrupted:

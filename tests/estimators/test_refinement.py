@@ -54,7 +54,8 @@ def key(tmp_path):
 
 
 def estimator(kind: str, **options: Any) -> Any:
-    common = {"bounds": 1.0, "random_state": 0, "excess_risk": 0.02, **KINDS[kind], **options}
+    stated = {"regularization": 0.01, "fit_intercept": False, "max_epsilon": None}
+    common = {"bounds": 1.0, "random_state": 0, "excess_risk": 0.02, **stated, **KINDS[kind], **options}
     if kind in RIDGE:
         return AccuracyFirstRidge(target_bound=1.0, **common)
     return AccuracyFirstLogisticRegression(classes=(False, True), **common)

@@ -25,7 +25,8 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 def fitted(seed: int = 0, **options: Any) -> AccuracyFirstRidge:
     common = {"excess_risk": 0.004, "bounds": 1.0, "target_bound": 1.0, "keep_statistics": True, "random_state": seed}
-    return AccuracyFirstRidge(**{**common, **options}).fit(*data())
+    stated = {"regularization": 0.01, "fit_intercept": False, "max_epsilon": None}
+    return AccuracyFirstRidge(**{**stated, **common, **options}).fit(*data())
 
 
 def excess(model: AccuracyFirstRidge, theta: Any, lam: float, places: list[int]) -> float:

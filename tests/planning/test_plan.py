@@ -156,7 +156,8 @@ def test_a_certified_price_is_paid_to_the_last_bit():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, size=(3000, 4))
     y = np.where(x[:, 0] > 0, "b", "a")
-    model = AccuracyFirstLogisticRegression(excess_risk=0.02, bounds=1.0, classes=("a", "b"), random_state=0).fit(x, y)
+    stated = {"regularization": 0.01, "fit_intercept": False, "random_state": 0}
+    model = AccuracyFirstLogisticRegression(excess_risk=0.02, bounds=1.0, classes=("a", "b"), **stated).fit(x, y)
     (price,) = plan(goals=ExcessRisk(0.02), rows=3000, task="classification", columns=4, worlds=3).goals
     assert price.cheapest.known
     assert price.cheapest.worst_case == model.release_.epsilon
@@ -173,7 +174,8 @@ def test_ridge_is_within_its_range():
         .cheapest
     )
     assert (way.method, way.known) == ("auto", False)
-    model = AccuracyFirstRidge(excess_risk=0.01, bounds=1.0, target_bound=1.0, regularization=0.003, random_state=0)
+    stated = {"regularization": 0.003, "fit_intercept": False, "random_state": 0}
+    model = AccuracyFirstRidge(excess_risk=0.01, bounds=1.0, target_bound=1.0, **stated)
     epsilon = model.fit(x, y).release_.epsilon
     assert epsilon <= way.worst_case
     assert way.low / 2 <= epsilon <= way.high * 2

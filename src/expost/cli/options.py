@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -110,7 +111,8 @@ def check_numbers(options: argparse.Namespace) -> None:
             flag.check(value)
     validation.share("--margin", options.margin)
     validation.failure_probability(options.failure_probability)
-    validation.budget(options.max_epsilon)
+    if options.max_epsilon != math.inf:  # which lifts it
+        validation.budget(options.max_epsilon)
     if options.seed is not None and options.seed < 0:
         raise ValueError(f"--seed must be a non-negative integer, got {options.seed}")
 

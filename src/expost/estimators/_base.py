@@ -152,7 +152,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             budget = spending.ceiling(budget)
         if isinstance(preparation, BlockPreparation):
             assert isinstance(goal, TestedGoal)
-            geometry = cheapest_geometry(preparation, ONE / preparation.unit, preparation.typical_divisor)
+            geometry = cheapest_geometry(preparation, preparation.typical_divisor)
             return chain_request(goal, geometry, n, self.failure_probability, LIFTED if budget is None else budget)
         lam = settled_regularization(self.regularization, preparation)
         problem = Problem.of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+from expost.data.fixed_point import ONE
 from expost.erm.geometry import Block, Geometry
 
 __all__ = ["cheapest_geometry"]
@@ -17,17 +18,17 @@ class _Blocks(Protocol):
     def blocks(self) -> Sequence[tuple[int, Literal["box", "l1"]]]: ...
     @property
     def square(self) -> int: ...
+    @property
+    def unit(self) -> int: ...
 
 
-def cheapest_geometry(rows: _Blocks, scale: float, steering: float | None = None) -> Geometry:
+def cheapest_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
     """Return the shape of rows whose noise is smallest: blocks, a Euclidean or an ℓ₁ ball.
 
     Parameters
     ----------
     rows : Encoding or BlockPreparation
         What makes them.
-    scale : float
-        What parts of norm 1 were divided by.
     steering : float, optional
         What rows were divided by in units that people think in; only steers a search.
 
@@ -37,10 +38,10 @@ def cheapest_geometry(rows: _Blocks, scale: float, steering: float | None = None
     >>> from expost.data.schema import Schema
     >>> schema = {"target": "y", "target_bounds": [0, 1], "columns": {"a": {"bounds": [0, 1]}}}
     >>> encoding = Encoding(Schema.from_dict(schema))
-    >>> cheapest_geometry(encoding, encoding.scale).name
+    >>> cheapest_geometry(encoding).name
     'blocks'
     """
-    p = sum(size for size, _ in rows.blocks)
+    p, scale = sum(size for size, _ in rows.blocks), ONE / rows.unit
     s = scale if steering is None else steering
     shapes = [
         Geometry(tuple(Block(size, norm, 1.0 / scale) for size, norm in rows.blocks), 1.0, "blocks", scale=s),

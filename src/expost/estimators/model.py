@@ -228,7 +228,7 @@ class AccuracyFirstModel(BaseEstimator):
         assert isinstance(goal, TestedGoal)
         unit = unit_of(schema, n)
         budget = unit.share(self._most if max_epsilon is None else max_epsilon)
-        geometry = cheapest_geometry(encoding, encoding.scale)
+        geometry = cheapest_geometry(encoding)
         return chain_request(goal, geometry, n, self.failure_probability, budget, unit)
 
     def _margins(self, table: Any) -> NDArray[np.float64]:

@@ -147,9 +147,9 @@ class Request:
         if isinstance(self.goal, TestedGoal) and self.goal.chained_only and self.mechanism.geometry is None:
             name = type(self.goal).__name__
             raise ValueError(
-                f"{name} is searched for with noise and regularization that shrink together: leave regularization, "
-                f"method, perturbation, noise, radius, n_levels and loss as they are by default, or pass "
-                f"AccuracyFirstModel(schema, {name}(...))"
+                f"{name} is searched for with noise and regularization that shrink together: by AccuracyFirstModel, "
+                f"for tables with a schema, or by an estimator that leaves regularization, method, perturbation, "
+                f"noise, radius, n_levels and loss as they are by default"
             )
 
     @property
