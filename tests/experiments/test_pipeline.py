@@ -147,7 +147,7 @@ def test_the_headline_follows_from_the_constants(tmp_path):
     ("change", "message"),
     [
         (["--trials", "-1"], "trials must be at least 1"),
-        (["--alphas", "0"], "targets must be positive"),
+        (["--alphas", "0"], "--alphas must be a positive"),
         (["--n-levels", "0"], "levels must be at least 1"),
         (["--target-bounds", "4", "-4"], "must"),
         (["--columns", "nothing"], "no column"),

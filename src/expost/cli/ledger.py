@@ -20,9 +20,15 @@ Action = Callable[[argparse.Namespace], str]
 
 DESCRIPTION = (
     "Keep the budget of a data set in a file. expost fit --ledger FILE --dataset NAME reserves the worst case of a "
-    "search before it begins and settles what it cost afterwards, or refuses before anything is spent. "
-    "Exit status: 0 done, 2 an error and nothing recorded."
+    "search before it begins and settles what it cost afterwards, or refuses before anything is spent."
 )
+EXAMPLES = (
+    "expost ledger create survey.db --dataset survey-2026 --cap 2",
+    "expost fit survey.csv --schema survey.toml --error-rate 0.20 --max-epsilon 1 \\\n"
+    "      --ledger survey.db --dataset survey-2026",
+    "expost ledger show survey.db",
+)
+EXITS = {0: "done", 2: "a mistake in the arguments or the ledger; nothing was recorded"}
 _EXIT = "Exit status: 0 done, 2 an error and nothing recorded."
 
 

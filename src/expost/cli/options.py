@@ -111,7 +111,7 @@ def check_numbers(options: argparse.Namespace) -> None:
             flag.check(value)
     validation.share("--margin", options.margin)
     validation.failure_probability(options.failure_probability)
-    if options.max_epsilon != math.inf:  # which lifts it
+    if options.max_epsilon != math.inf:  # which lifts the budget
         validation.budget(options.max_epsilon)
     if options.seed is not None and options.seed < 0:
         raise ValueError(f"--seed must be a non-negative integer, got {options.seed}")

@@ -34,6 +34,8 @@ def own_words(text: str, options: argparse.Namespace) -> str:
     '--max-epsilon = 0.1 is too small; pass --method fixed, or --columns with fewer'
     >>> own_words("ErrorRate is for classification; pass MeanSquaredError(...)", options)
     '--error-rate is for classification; pass --mean-squared-error'
+    >>> own_words("how good? Got ExcessRisk(at_most=0.1)", options)
+    'how good? Got --excess-risk 0.1'
     >>> own_words("there is no column 'max_epsilon' in max_epsilon.csv", options)
     "there is no column 'max_epsilon' in max_epsilon.csv"
     """
@@ -41,6 +43,9 @@ def own_words(text: str, options: argparse.Namespace) -> str:
     if any(isinstance(value, Path) and text.startswith(f"{value}") for value in vars(options).values()):
         return text
     for goal, flag in FLAGS.items():
+        text = re.sub(
+            rf"{_BEFORE}{goal}\((?:\w+=)?(\d[\d.e+-]*)[^)]*\)", rf"{flag.name} \1", text
+        )  # as it prints itself
         text = re.sub(rf"(?:\bgoal=)?{_BEFORE}{goal}(?:\(\.\.\.\))?{_AFTER}", flag.name, text)
     for name in vars(options):
         option = f"--{name.replace('_', '-')}"
