@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from expost.exceptions import AccuracyNotReached, LedgerWarning, SearchInterrupted
 from expost.privacy.composition import add_losses
@@ -48,6 +48,10 @@ class Account:
     >>> account.released([1.0]).epsilon, account.refused().status
     (0.75, 'refused')
     """
+
+    INTERRUPTED: ClassVar[str] = (
+        "the search did not come to its end: what the dearest outcome could have cost is charged"
+    )
 
     method: str
     worst_case: float
@@ -91,9 +95,8 @@ class Account:
 
         Where it stopped may depend on the rows in ways that no theorem covers, so what was booked so far would not do.
         """
-        reason = "the search did not come to its end: what the dearest outcome could have cost is charged"
         said = {"interrupted": True}
-        return self._part("refused", [*self.reasons, reason], generation=self.worst_case, parameters=said)
+        return self._part("refused", [*self.reasons, self.INTERRUPTED], generation=self.worst_case, parameters=said)
 
     def _release(self, status: Any, **details: Any) -> Release:
         return self._part(status, self.reasons, probe=self.probe, test=self.test, generation=self.generation, **details)

@@ -7,6 +7,10 @@
 *Theorem*: losses of successive runs on the same rows add. *Proof.* The probability (or density) of two outcomes is that
 of the first times that of the second given the first. Given the first outcome the second run is settled, however it was
 chosen, so its log ratio between neighbours is at most 𝓔₂(o₂); the ratios multiply, and their logarithms add. ∎
+
+*With a δ*, settled before each run given what came before: P[ℓ_t > 𝓔_t(o)] ≤ δ_t for every pair of neighbours, so
+P[Σℓ_t > Σ𝓔_t(o)] ≤ Σδ_t (a union bound). δ's add and are never ex post. Rényi curves add as well, and their sum may be
+stated at one δ (`expost.privacy.renyi`).
 """
 
 from __future__ import annotations
@@ -43,6 +47,7 @@ class Composition:
     epsilon: float
     epsilon_worst_case: float
     count: int
+    delta: float = 0.0
 
     @property
     def risk_factor(self) -> float:
@@ -50,10 +55,18 @@ class Composition:
         return _exp(self.epsilon)
 
 
-def compose(releases: Iterable[Release]) -> Composition:
+def compose(releases: Iterable[Release], *, delta: float | None = None) -> Composition:
     """Return what a sequence of releases has cost together, refusals included.
 
     A release that goes on from another of them (:attr:`~expost.Release.continues`) costs what it adds.
+
+    Parameters
+    ----------
+    releases
+        About the same rows; later ones may have been chosen by earlier ones.
+    delta
+        By default losses add and so do δ's. A δ here instead adds the releases' Rényi curves and states the sum at
+        it, which is less where several have one; it must have been settled before the first of them.
 
     Examples
     --------
@@ -62,11 +75,20 @@ def compose(releases: Iterable[Release]) -> Composition:
     """
     listed = list(releases)
     ids = {release.id for release in listed}
-    return Composition(
-        epsilon=add_losses(*(release.epsilon_beside(ids) for release in listed)),
-        epsilon_worst_case=add_losses(*(release.epsilon_worst_case for release in listed)),
-        count=len(listed),
+    worst = add_losses(*(release.epsilon_worst_case for release in listed))
+    deltas = add_losses(*(release.delta for release in listed))
+    if delta is None:
+        together = add_losses(*(release.epsilon_beside(ids) for release in listed))
+        return Composition(together, worst, len(listed), deltas)
+    from expost.privacy.renyi import NOTHING, Curve
+
+    # a release that continues another is pure: it has no curve of its own
+    curves = (
+        Curve.ex_post(release.epsilon_beside(ids)) if release.delta == 0.0 else release.account_curve()
+        for release in listed
     )
+    joint = sum(curves, NOTHING).epsilon(delta)
+    return Composition(joint, worst if deltas <= delta else math.inf, len(listed), delta)
 
 
 def _exp(epsilon: float) -> float:

@@ -19,12 +19,15 @@ from numpy.typing import NDArray
 from expost.privacy.composition import _exp, add_losses
 from expost.privacy.frozen import FrozenMapping, freeze, plain, restored
 from expost.privacy.origin import completed, is_day, new_id, today, versions
+from expost.privacy.renyi import Curve, check_delta
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
 NEIGHBOURS = "one row replaced by any other row; the number of rows is public"
 FORMAT = 2
+_PARTS = ("epsilon_generation", "epsilon_test", "epsilon_probe", "epsilon_conversion")
+_APPROXIMATE = ("delta", "epsilon_conversion", "curve")  # said only where there is a δ
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,11 @@ class Release:
         The ex-ante guarantee: no outcome of this search could have cost more; ``inf`` when there is no such bound.
     epsilon_generation, epsilon_test, epsilon_probe
         The parts of ``epsilon``: revealing hypotheses, testing them, measuring the data beforehand.
+    delta, epsilon_conversion, curve
+        Zero and empty for pure privacy. Otherwise δ, settled beforehand: for every pair of neighbours, the chance that
+        the outcome tells them apart by more than e^ε is at most δ (:mod:`expost.privacy.renyi`). The parts are then
+        those of the Rényi order that counts most, and the last is what stating them at δ adds. The curve has
+        ``orders``, ``losses`` and ``most``; an interruption has none.
     hypothesis
         θ in scaled units (nested tuples of floats), or ``None`` for a refusal.
     level, n_levels
@@ -125,12 +133,18 @@ class Release:
     columns: tuple[str, ...] = ()
     schema_fingerprint: str | None = None
     data_fingerprint: str | None = None
+    delta: float = 0.0
+    epsilon_conversion: float = 0.0
+    curve: FrozenMapping = field(default_factory=FrozenMapping)
 
     def __post_init__(self) -> None:
-        for name in ("epsilon_generation", "epsilon_test", "epsilon_probe", "epsilon_worst_case"):
+        for name in (*_PARTS, "epsilon_worst_case"):
             value = getattr(self, name)
             if not value >= 0:
                 raise ValueError(f"{name} must be a non-negative number, got {value}")
+        check_delta(self.delta)
+        if self.delta == 0.0 and (self.epsilon_conversion or self.curve):
+            raise ValueError("a release without delta has no curve, and nothing to convert")
         if self.status not in ("released", "refused"):
             raise ValueError(f"status must be 'released' or 'refused', got {self.status!r}")
         if self.epsilon_worst_case < self.epsilon:
@@ -153,7 +167,7 @@ class Release:
     @property
     def epsilon(self) -> float:
         """Total ex-post privacy loss of this outcome (never below the exact sum of its parts)."""
-        return add_losses(self.epsilon_generation, self.epsilon_test, self.epsilon_probe)
+        return add_losses(*(getattr(self, name) for name in _PARTS))
 
     @property
     def continues(self) -> str | None:
@@ -250,16 +264,35 @@ class Release:
 
         return to_sklearn(self)
 
+    def account_curve(self) -> Curve:
+        """Return what the release cost as a Rényi curve; a pure one costs its ε at every order.
+
+        Raises
+        ------
+        ValueError
+            If only its ε at δ is known, as after an interruption.
+        """
+        if self.delta == 0.0:
+            return Curve.ex_post(self.epsilon)
+        if not self.curve:
+            raise ValueError("of this release only epsilon at delta is known, not its curve")
+        return Curve.stated(self.curve["orders"], self.curve["losses"], self.curve["most"])
+
     def with_details(self, **details: Any) -> Release:
         """Return a copy with further descriptive fields set; losses and hypothesis stay as they are."""
-        fixed = {"status", "hypothesis", "epsilon_generation", "epsilon_test", "epsilon_probe", "id", "date"}
+        fixed = {"status", "hypothesis", *_PARTS, *_APPROXIMATE, "id", "date"}
         if fixed & set(details):
             raise ValueError(f"{sorted(fixed & set(details))} are settled by the search")
         return dataclasses.replace(self, **details)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and lists, ready for JSON; ``epsilon`` and ``risk_factor`` included."""
+        """Return plain dictionaries and lists, ready for JSON; ``epsilon`` and ``risk_factor`` included.
+
+        What belongs to δ is left out where there is none.
+        """
         said = {item.name: plain(getattr(self, item.name)) for item in dataclasses.fields(self)}
+        if self.delta == 0.0:
+            said = {name: value for name, value in said.items() if name not in _APPROXIMATE}
         return {
             "format": FORMAT,
             "epsilon": plain(self.epsilon),
@@ -286,6 +319,8 @@ class Release:
         factor = restored(raw.pop("risk_factor", None))
         raw.pop("format")
         known = {item.name for item in dataclasses.fields(cls)}
+        if "delta" not in raw:
+            known -= set(_APPROXIMATE)
         if set(raw) != known:
             raise ValueError(f"not a release: fields {sorted(set(raw) ^ known)} are missing or unknown")
         fields = {name: restored(value) for name, value in raw.items()}
@@ -296,6 +331,8 @@ class Release:
             raise ValueError(f"not a release: {error}") from None
         if stated != release.epsilon:
             raise ValueError("not a release: the stated epsilon is not the sum of its parts")
+        if release.curve and release.epsilon < release.account_curve().epsilon(release.delta) * (1 - 1e-9):
+            raise ValueError("not a release: the stated epsilon is below what its curve comes to at its delta")
         # not to the last bit: another machine's exp may differ there
         if not isinstance(factor, int | float) or not math.isclose(factor, release.risk_factor, rel_tol=1e-9):
             raise ValueError("not a release: the stated risk factor is not e to the epsilon")

@@ -1,0 +1,99 @@
+"""The account of a search under approximate privacy: every step books a curve (theory C3).
+
+The curves add, whatever steps are taken and whenever the search ends; `expost.privacy.renyi` says what the sum means
+at δ. Pure losses booked on it count at every order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from expost.privacy.account import Account
+from expost.privacy.release import Release
+from expost.privacy.renyi import NOTHING, Curve, room
+
+Part = Literal["probe", "test", "generation"]
+
+
+@dataclass
+class RenyiAccount(Account):
+    """An account that ends at a δ.
+
+    Parameters
+    ----------
+    delta
+        δ, settled beforehand.
+
+    Examples
+    --------
+    >>> account = RenyiAccount("by hand", worst_case=1.0, secure=False, delta=1e-6)
+    >>> account.book("generation", Curve.gaussian(0.001))
+    >>> release = account.released([1.0])
+    >>> round(release.epsilon, 3), release.delta
+    (0.251, 1e-06)
+    >>> account.fits(Curve.gaussian(0.01)), account.fits(Curve.gaussian(0.1))
+    (True, False)
+    """
+
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.curves: dict[Part, Curve] = dict.fromkeys(("probe", "test", "generation"), NOTHING)
+
+    def book(self, part: Part, curve: Curve) -> None:
+        """Add what a step cost."""
+        self.curves[part] = self.curves[part] + curve
+
+    def _parts(self) -> dict[Part, Curve]:
+        pure: dict[Part, float] = {"probe": self.probe, "test": self.test, "generation": self.generation}
+        return {part: curve + Curve.ex_post(pure[part]) for part, curve in self.curves.items()}
+
+    @property
+    def curve(self) -> Curve:
+        """Everything spent so far."""
+        return sum(self._parts().values(), NOTHING)
+
+    @property
+    def total(self) -> float:
+        """Everything spent so far, at δ."""
+        return self.curve.epsilon(self.delta)
+
+    def after(self, generation: float = 0.0, test: float = 0.0) -> float:
+        """Return what the total becomes once that much more is booked as pure losses."""
+        return (self.curve + Curve.ex_post(generation) + Curve.ex_post(test)).epsilon(self.delta)
+
+    def fits(self, step: Curve) -> bool:
+        """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
+        return (self.curve + step).fits(self.worst_case, self.delta)
+
+    @property
+    def room(self) -> float:
+        """The largest ρ of Gaussian noise that may still be taken."""
+        return room(self.curve, self.worst_case, self.delta)
+
+    def interrupted(self) -> Release:
+        """Return what is charged if the search does not come to its end: the whole budget, at δ."""
+        return self._part(
+            "refused",
+            [*self.reasons, self.INTERRUPTED],
+            generation=self.worst_case,
+            parameters={"interrupted": True},
+            delta=self.delta,
+        )
+
+    def _release(self, status: Any, **details: Any) -> Release:
+        parts, total = self._parts(), self.curve
+        epsilon, place = total.epsilon(self.delta), total.order(self.delta)
+        # where pure losses alone bound the whole, their sum is it and nothing is converted
+        pure = epsilon >= total.most
+        shown = {part: curve.most if pure else curve.losses[place] for part, curve in parts.items()}
+        return self._part(
+            status,
+            self.reasons,
+            **shown,
+            epsilon_conversion=0.0 if pure else max(0.0, epsilon - sum(shown.values())),
+            delta=self.delta,
+            curve=total.to_dict(),
+            **details,
+        )
