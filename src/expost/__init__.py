@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         AccuracyFirstRidge,
         PublicBoundsScaler,
         curator_view,
+        gradient_path,
     )
     from expost.exceptions import (
         AccuracyNotReached,
@@ -78,6 +79,7 @@ _HOMES = {
     "compose": "privacy",
     "cov_nr": "search",
     "curator_view": "estimators",
+    "gradient_path": "estimators",
     "output_nr": "search",
     "plan": "planning",
     "read_table": "data.files",
@@ -120,6 +122,7 @@ __all__ = [
     "compose",
     "cov_nr",
     "curator_view",
+    "gradient_path",
     "output_nr",
     "plan",
     "read_table",

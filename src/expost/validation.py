@@ -14,6 +14,7 @@ CALIBRATIONS = ("theorem", "published", "tight")
 PAPER_CALIBRATIONS = ("theorem", "published")  # these go with the paper's radius and sensitivities
 #: Beyond these, constants such as 1/(nλ) leave what floating point can hold, and tails drown in its rounding.
 REGULARIZATIONS, LEAST_PROBABILITY = (1e-15, 1e15), 1e-9
+LEAST_DELTA, LARGEST_DELTA = 1e-300, 0.01
 
 
 def number(name: str, value: Any) -> float:
@@ -89,6 +90,23 @@ def budget(value: Any) -> float | None:
 def secure(random_state: Any) -> bool:
     """Whether noise of a ``random_state`` may protect anyone: the secure source, or one that says so of itself."""
     return random_state is None or bool(getattr(random_state, "secure", False))
+
+
+def delta(value: Any) -> float:
+    """Return δ as a float; 0 is pure privacy.
+
+    Examples
+    --------
+    >>> delta(1e-6)
+    1e-06
+    """
+    stated = number("delta", value)
+    if stated != 0.0 and not LEAST_DELTA <= stated <= LARGEST_DELTA:
+        raise ValueError(
+            f"delta must be 0 (pure privacy) or lie between {LEAST_DELTA:g} and {LARGEST_DELTA:g}, got {value}; 1e-6 "
+            f"is usual, and it should be far below one over the number of rows"
+        )
+    return stated
 
 
 def level_count(value: Any) -> int | None:

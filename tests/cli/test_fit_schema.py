@@ -150,3 +150,28 @@ def test_goals_in_peoples_units_need_no_schema_where_all_columns_are_numbers(fol
         said = call(capsys, "fit", folder / "data.csv", *stated, *wrong)
         assert said.status == 2
         assert said.err.startswith("expost: ")
+
+
+class TestDelta:
+    """``--delta``: approximate privacy."""
+
+    def test_released(self, folder, capsys):
+        said = fit(capsys, folder, "--error-rate", "0.25", "--delta", "1e-6", "--json")
+        assert said.status == 0, said.err
+        release = Release.from_json(said.out)
+        assert (release.delta, release.perturbation) == (1e-6, "gradient descent")
+        printed = " ".join(fit(capsys, folder, "--error-rate", "0.25", "--delta", "1e-6").out.split())
+        assert "at δ = 1e-06" in printed
+        assert "to state it at δ" in printed
+
+    @pytest.mark.parametrize("delta", ["-1", "0.5", "nan"])
+    def test_not_a_delta(self, folder, capsys, delta):
+        said = fit(capsys, folder, "--error-rate", "0.25", "--delta", delta)
+        assert said.status == 2
+        assert "delta must be" in said.err
+
+    def test_without_a_schema(self, folder, capsys):
+        options = ("--target", "amount", "--task", "regression", "--excess-risk", "0.1", "--delta", "1e-6")
+        said = call(capsys, "fit", folder / "data.csv", *options)
+        assert said.status == 2
+        assert "--schema" in said.err

@@ -114,6 +114,13 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     search.add_argument(
         "--max-epsilon", type=float, metavar="E", help="no outcome may cost more (default: 10; inf lifts it)"
     )
+    search.add_argument(
+        "--delta",
+        type=float,
+        default=0.0,
+        metavar="D",
+        help="with a schema: accept approximate privacy, say 1e-6, for a much smaller epsilon (default: 0, pure)",
+    )
     search.add_argument("--method", default="auto", choices=list(METHODS), help="(default: %(default)s)")
     search.add_argument(
         "--calibration", default="tight", choices=CALIBRATIONS, help="of the test (default: %(default)s)"
@@ -194,6 +201,8 @@ def _check(options: argparse.Namespace) -> None:
                 "how good must the model be? State --error-rate or --log-loss for classes, --r2 or "
                 "--mean-squared-error for numbers"
             )
+    elif options.delta:
+        raise ValueError("--delta goes with --schema; expost init drafts a schema")
     elif options.person is not None or options.rows_per_person is not None:
         raise ValueError("--person and --rows-per-person go with --schema; expost init drafts a schema")
     elif options.target is None or options.task is None:
@@ -304,6 +313,7 @@ def _search_table(
         schema,
         goal,
         failure_probability=options.failure_probability,
+        delta=options.delta,
         on_invalid=options.on_invalid,
         random_state=options.seed,
         ledger=ledger,

@@ -1,6 +1,7 @@
 """The scikit-learn face of the library."""
 
 from expost.estimators.curator import curator_view
+from expost.estimators.gradient import gradient_path
 from expost.estimators.logistic import AccuracyFirstLogisticRegression
 from expost.estimators.model import AccuracyFirstModel
 from expost.estimators.ridge import AccuracyFirstRidge
@@ -12,4 +13,5 @@ __all__ = [
     "AccuracyFirstRidge",
     "PublicBoundsScaler",
     "curator_view",
+    "gradient_path",
 ]

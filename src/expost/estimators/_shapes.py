@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from expost.data.fixed_point import ONE
 from expost.erm.geometry import Block, Geometry
 
-__all__ = ["cheapest_geometry"]
+__all__ = ["block_geometry", "cheapest_geometry"]
 
 
 class _Blocks(Protocol):
@@ -20,6 +20,13 @@ class _Blocks(Protocol):
     def square(self) -> int: ...
     @property
     def unit(self) -> int: ...
+
+
+def block_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
+    """Return the shape of rows block by block, as they are made."""
+    scale = ONE / rows.unit
+    blocks = tuple(Block(size, norm, 1.0 / scale) for size, norm in rows.blocks)
+    return Geometry(blocks, 1.0, "blocks", scale=scale if steering is None else steering)
 
 
 def cheapest_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
@@ -44,7 +51,7 @@ def cheapest_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
     p, scale = sum(size for size, _ in rows.blocks), ONE / rows.unit
     s = scale if steering is None else steering
     shapes = [
-        Geometry(tuple(Block(size, norm, 1.0 / scale) for size, norm in rows.blocks), 1.0, "blocks", scale=s),
+        block_geometry(rows, s),
         Geometry((Block(p, "l2", 1.0),), 1.0, "Euclidean ball", scale=s),
         Geometry((Block(p, "l1", rows.square / scale),), 1.0, "ℓ₁ ball", scale=s),
     ]

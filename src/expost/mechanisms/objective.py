@@ -262,10 +262,10 @@ class ObjectivePerturbation(Mechanism):
         return ObjectiveGenerator(self, require_shape(rows, self.geometry), problem)
 
 
-def require_shape(rows: Rows | Sums, geometry: Geometry) -> Rows:
+def require_shape(rows: Rows | Sums, geometry: Geometry, name: str = "objective perturbation") -> Rows:
     """Return the rows, or say that they are not what the noise is made for."""
     if isinstance(rows, Sums):
-        raise ValueError("objective perturbation needs the rows themselves, not their sums")
+        raise ValueError(f"{name} needs the rows themselves, not their sums")
     if not _of_shape(rows, geometry):
         raise ValueError(f"rows are not of the shape that the noise is made for ({geometry.name})")
     return rows

@@ -96,10 +96,13 @@ class Account:
         Where it stopped may depend on the rows in ways that no theorem covers, so what was booked so far would not do.
         """
         said = {"interrupted": True}
-        return self._part("refused", [*self.reasons, self.INTERRUPTED], generation=self.worst_case, parameters=said)
+        return self._part(
+            "refused", [*self.reasons, self.INTERRUPTED], generation=self.unit.charge(self.worst_case), parameters=said
+        )
 
     def _release(self, status: Any, **details: Any) -> Release:
-        return self._part(status, self.reasons, probe=self.probe, test=self.test, generation=self.generation, **details)
+        charged = {name: self.unit.charge(getattr(self, name)) for name in ("probe", "test", "generation")}
+        return self._part(status, self.reasons, **charged, **details)
 
     def _part(
         self,
@@ -115,9 +118,9 @@ class Account:
         return Release(
             status=status,
             method=self.method,
-            epsilon_generation=self.unit.charge(generation),
-            epsilon_test=self.unit.charge(test),
-            epsilon_probe=self.unit.charge(probe),
+            epsilon_generation=generation,
+            epsilon_test=test,
+            epsilon_probe=probe,
             epsilon_worst_case=self.unit.worst_case(self.worst_case),  # Release refuses an outcome above it
             secure=self.secure,
             neighbours=self.unit.neighbours,

@@ -46,6 +46,7 @@ _RAW = [1.0 / (1.0 + ((k - _MIDDLE) / _WIDTH) ** 2) for k in range(_COUNT)]
 WEIGHTS: tuple[float, ...] = tuple(raw / math.fsum(_RAW) * (1.0 - 1e-15) for raw in _RAW)
 _UP = 1.0 + 1e-10  # rounding of a solution: each exponent is within 10⁻¹¹ of its value
 _DOWN = 1.0 - 1e-9
+_ENDLESS = 1e6  # an ε that stands for no bound
 
 
 @dataclass(frozen=True)
@@ -159,11 +160,14 @@ def room(spent: Curve, epsilon: float, delta: float) -> float:
     (True, False)
     """
     check_delta(delta, positive=True)
-    low, high = 0.0, max(1.0, epsilon)
+    least, orders = min(epsilon, _ENDLESS) * _DOWN, np.array(ORDERS) * _UP
+    terms, wanted = spent._terms(least), -math.log(delta)
+    low, high = 0.0, max(1.0, least)
     for _ in range(80):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if (spent + Curve.gaussian(middle)).fits(epsilon, delta) else (low, middle)
-    return low
+        fitting = _log_sum(terms - _STEPS * (middle * orders)) >= wanted
+        low, high = (middle, high) if fitting else (low, middle)
+    return low * _DOWN
 
 
 def check_delta(delta: float, *, positive: bool = False) -> None:

@@ -1,7 +1,8 @@
 """The account of a search under approximate privacy: every step books a curve (theory C3).
 
 The curves add, whatever steps are taken and whenever the search ends; `expost.privacy.renyi` says what the sum means
-at δ. Pure losses booked on it count at every order.
+at δ. Curves are booked for the unit (where one person has k rows, Gaussian noise costs k² times as much as for one
+row). Pure losses are booked for one row, as on any account; they are charged for the unit and count at every order.
 """
 
 from __future__ import annotations
@@ -47,7 +48,12 @@ class RenyiAccount(Account):
 
     def _parts(self) -> dict[Part, Curve]:
         pure: dict[Part, float] = {"probe": self.probe, "test": self.test, "generation": self.generation}
-        return {part: curve + Curve.ex_post(pure[part]) for part, curve in self.curves.items()}
+        return {part: curve + Curve.ex_post(self.unit.charge(pure[part])) for part, curve in self.curves.items()}
+
+    @property
+    def limit(self) -> float:
+        """What no outcome may exceed, for the unit."""
+        return self.unit.worst_case(self.worst_case)
 
     @property
     def curve(self) -> Curve:
@@ -61,23 +67,24 @@ class RenyiAccount(Account):
 
     def after(self, generation: float = 0.0, test: float = 0.0) -> float:
         """Return what the total becomes once that much more is booked as pure losses."""
-        return (self.curve + Curve.ex_post(generation) + Curve.ex_post(test)).epsilon(self.delta)
+        more = self.unit.charge(generation), self.unit.charge(test)
+        return (self.curve + Curve.ex_post(more[0]) + Curve.ex_post(more[1])).epsilon(self.delta)
 
     def fits(self, step: Curve) -> bool:
         """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
-        return (self.curve + step).fits(self.worst_case, self.delta)
+        return (self.curve + step).fits(self.limit, self.delta)
 
     @property
     def room(self) -> float:
         """The largest ρ of Gaussian noise that may still be taken."""
-        return room(self.curve, self.worst_case, self.delta)
+        return room(self.curve, self.limit, self.delta)
 
     def interrupted(self) -> Release:
         """Return what is charged if the search does not come to its end: the whole budget, at δ."""
         return self._part(
             "refused",
             [*self.reasons, self.INTERRUPTED],
-            generation=self.worst_case,
+            generation=self.limit,
             parameters={"interrupted": True},
             delta=self.delta,
         )

@@ -106,7 +106,8 @@ def _lines(release: Release) -> list[tuple[str, str]]:
 def _paid(release: Release) -> str:
     unit = f"(one {unit_of(release)} replaced)"
     most = release.epsilon_worst_case
-    paid = f"ε = {up(release.epsilon)} paid"
+    at = f" at δ = {release.delta:g}" if release.delta else ""
+    paid = f"ε = {up(release.epsilon)}{at} paid"
     if math.isinf(most):
         return f"{paid}; {worst_case_line(release)} {unit}".rstrip()
     filled = math.ceil(_BLOCKS * release.epsilon / most) if most else 0
@@ -119,9 +120,10 @@ def _in_words(release: Release) -> str:
     if math.isinf(release.epsilon):
         return f"nothing is promised: somebody may learn everything about a {unit_of(release)}"
     before = 0.01
+    chance = f", but for a chance of {release.delta:g} that it becomes more" if release.delta else ""
     return (
         f"a suspicion of {percent(before)} about one {unit_of(release)} can become at most "
-        f"{percent(suspicion(before, release.epsilon))} (odds ×{up(release.risk_factor)})"
+        f"{percent(suspicion(before, release.epsilon))} (odds ×{up(release.risk_factor)}){chance}"
     )
 
 

@@ -190,6 +190,7 @@ def parts(release: Release) -> list[tuple[float, str]]:
         (release.epsilon_probe, "to look at the table"),
         (release.epsilon_test, "tests"),
         (release.epsilon_generation, model),
+        (release.epsilon_conversion, "to state it at δ"),
     ]
     return [(loss, what) for loss, what in said if loss]
 
@@ -198,4 +199,5 @@ def worst_case_line(release: Release) -> str:
     """Say what was known before the run."""
     if math.isinf(release.epsilon_worst_case):
         return "the cost of other outcomes had no bound"
-    return f"no outcome could cost more than ε = {up(release.epsilon_worst_case)}"
+    at = f" at δ = {release.delta:g}" if release.delta else ""
+    return f"no outcome could cost more than ε = {up(release.epsilon_worst_case)}{at}"

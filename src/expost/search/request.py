@@ -22,6 +22,7 @@ from expost.mechanisms.mechanism import Generator, Mechanism
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.release import Promise, Release
+from expost.privacy.renyi_account import RenyiAccount
 from expost.privacy.unit import ROW, Unit
 
 OnFailure = Literal["refuse", "release_optimum"]
@@ -89,6 +90,8 @@ class Request:
         What a refusal becomes.
     unit
         What neighbours differ in; the release charges for it.
+    delta
+        δ; 0 is pure privacy.
     keep_statistics
         Whether the noisy second moments are released with the model, for the price that they were paid for.
     """
@@ -106,9 +109,11 @@ class Request:
     on_failure: OnFailure = "refuse"
     unit: Unit = ROW
     keep_statistics: bool = False
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         checked = {
+            "delta": validation.delta(self.delta),
             "failure_probability": validation.failure_probability(self.failure_probability),
             "calibration": validation.calibration(self.calibration),
             "n_levels": validation.level_count(self.n_levels),
@@ -162,6 +167,12 @@ class Request:
         """``max_epsilon`` as a number."""
         return math.inf if self.max_epsilon is None else self.max_epsilon
 
+    def account(self, worst_case: float, secure: bool) -> Account:
+        """Return the account that a search is booked on."""
+        if self.delta:
+            return RenyiAccount(self.method.name, worst_case, secure, unit=self.unit, delta=self.delta)
+        return Account(self.method.name, worst_case, secure, unit=self.unit)
+
     def plan(self) -> Plan:
         """Settle everything that is public."""
         if self.goal is None:
@@ -171,11 +182,15 @@ class Request:
     def tested(self, goal: TestedGoal) -> Plan:
         """Settle the search for a goal that is tested as it stands."""
         from expost.search.chain import ChainPlan
+        from expost.search.descent import DescentPlan
         from expost.search.methods.tested import settle_goal
 
         geometry = self.mechanism.geometry
         if geometry is None:
             return settle_goal(self, goal)
+        if self.delta:
+            n, gamma = self.problem.n, self.failure_probability
+            return DescentPlan.of(goal, self.problem.loss, geometry, n, gamma, self.budget, self.delta, self.unit)
         return ChainPlan.of(goal, geometry, self.problem.n, self.failure_probability, self.budget, self.unit)
 
     def relative(self, goal: RelativeExcessRisk) -> Plan:

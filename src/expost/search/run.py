@@ -23,7 +23,7 @@ from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal
 from expost.mechanisms import Generator, mechanism_for
 from expost.noise.source import WordSource, resolve_source
-from expost.privacy.account import Account, Spending, released
+from expost.privacy.account import Spending, released
 from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.search.methods import METHODS
@@ -145,7 +145,7 @@ def carry_out(
     # thousands of small products: on a shared machine BLAS threads cost far more than they bring
     if isinstance(rows, Rows):
         request.mechanism.require_norm(rows.norm)
-    account = Account(request.method.name, plan.worst_case, validation.secure(random_state), unit=request.unit)
+    account = request.account(plan.worst_case, validation.secure(random_state))
     held = account.interrupted().with_details(noise=request.mechanism.noise_kind)
     held = describe(held.with_details(**request.details(held)))
     unbounded = request.on_failure == "release_optimum"

@@ -1,9 +1,16 @@
 """How far an exact discrete Gaussian gets: public numbers.
 
-*Lemma.* For X discrete Gaussian of deviation σ and an integer m ≥ 1, P(X ≥ m) ≤ P(N(0, σ²) ≥ m − 1). *Proof.* With
-g(x) = e^(−x²/(2σ²)), P(X ≥ m) = Σ_{k≥m} g(k)/Σ_k g(k). The numerator is at most the integral of g from m − 1 on, as g
-falls there; the denominator is at least √(2πσ²), the integral of g over the line: by Poisson's formula it is that
-integral plus positive terms. ∎ By symmetry the same holds for −X.
+Let X be discrete Gaussian of deviation σ, N normal of the same, g(x) = e^(−x²/(2σ²)), G(a) its integral from a on, Z
+the sum of g over the integers. Then 2G(0) ≤ Z ≤ 2G(0) + 1: the first by Poisson's formula, which makes Z that integral
+plus positive terms, the second as g falls on either side of zero.
+
+*Lemma.* For an integer m ≥ 1, P(X ≥ m) ≤ P(N ≥ m − 1). *Proof.* The numerator Σ_{k≥m} g(k) is at most G(m − 1). ∎
+
+*Dominance.* N − 2 ≼ X ≼ N + 2 in stochastic order; so averages of independent X with weights that add up to one lie
+between the same averages of N, less or plus 2. *Proof.* By symmetry it is enough that P(X ≥ m) ≤ P(N ≥ m − 2) for every
+integer m. For m ≥ 1 the lemma says more. For m = 1 − k, k ≥ 1, it says P(X ≥ k) ≥ P(N ≥ k + 1). Now Σ_{j≥k} g(j) is at
+least G(k) ≥ G(k + 1) + g(k + 1), and G(k + 1) ≤ g(k + 1)·G(0), as G/g falls and g(0) = 1. So G(k)·2G(0) is at least
+G(k + 1)·(2G(0) + 2), and P(X ≥ k) ≥ G(k)/(2G(0) + 1) ≥ G(k + 1)/(2G(0)). ∎
 """
 
 from __future__ import annotations

@@ -1,0 +1,94 @@
+"""Sums of clipped gradients over rows, in integers: the same for every order of summation, and moved by one row only.
+
+A row's gradient is φ′(t)·x, t its margin y·xᵀθ or its residual xᵀθ − y. Here φ′ is read off a public table: t is cut
+into steps of 2⁻⁹ (beyond ±8 the last step counts) and each step has one slope, a multiple of 2⁻¹² truncated towards
+zero and at most C in size. A loss with such slopes is convex and piecewise linear, within 2⁻⁹ of the smooth one in
+slope; any table would be as private.
+
+*Exact.* Let θ be a multiple of a power of two that `expost.erm.measures.to_grid` allows: then xᵀθ is exact in float64
+in any order of summation, so a row's step, and its slope s, are functions of that row and of θ alone. s·x is an integer
+vector in units of 2⁻³², and sums of integers are exact. *Released* never: only with noise. *Sensitivity*: replacing one
+row moves the sum by s·x − s′·x′ and nothing else (`expost.mechanisms.descent` says how far that is).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from expost.data.fixed_point import ONE
+from expost.data.rows import Rows
+from expost.erm._private import Private
+from expost.erm._types import FloatArray
+from expost.erm.losses import Loss
+from expost.erm.measures import to_grid
+
+#: One, in the units that slopes are written in.
+SLOPE_ONE = 2**12
+_FINE = 512  # steps of the table for each unit of t
+_REACH = 8  # the table covers ±8
+_MOST_ROWS = 2**29  # sums stay within 62 bits
+
+
+class SlopeTable(NamedTuple):
+    """Slopes of a loss in units of 2⁻¹², by step of the margin or residual; public.
+
+    Attributes
+    ----------
+    slopes
+        For each step.
+    margins
+        Whether t is a margin y·u (labels) or a residual u − y.
+    largest
+        The largest size among the slopes, S.
+    """
+
+    slopes: npt.NDArray[np.int64]
+    margins: bool
+    largest: int
+
+    @classmethod
+    def of(cls, loss: Loss) -> SlopeTable:
+        """Read the slopes off a loss whose slope is bounded.
+
+        Examples
+        --------
+        >>> from expost.erm.losses import HuberLoss, LogisticLoss
+        >>> SlopeTable.of(HuberLoss(0.25)).largest, SlopeTable.of(LogisticLoss()).largest
+        (1024, 4094)
+        """
+        middle = (np.arange(-_REACH * _FINE, _REACH * _FINE) + 0.5) / _FINE
+        margins = loss.labels == "binary"
+        target = np.ones_like(middle) if margins else np.zeros_like(middle)
+        raw = loss.derivative(middle, target)
+        slopes = np.trunc(raw * SLOPE_ONE).astype(np.int64)
+        return cls(slopes, margins, int(np.abs(slopes).max()))
+
+    def at(self, u: FloatArray, y: FloatArray) -> npt.NDArray[np.int64]:
+        """Return the slope of each row for predictions u and targets y."""
+        t = y * u if self.margins else u - y
+        step = np.floor(np.clip(t, -_REACH, _REACH) * _FINE).astype(np.int64)
+        found = self.slopes[np.clip(step + _REACH * _FINE, 0, len(self.slopes) - 1)]
+        return np.where(y > 0, found, -found) if self.margins else found
+
+
+class ClippedGradients(Private):
+    """Rows, ready for sums of clipped gradients. Private."""
+
+    def __init__(self, rows: Rows, table: SlopeTable) -> None:
+        if rows.n >= _MOST_ROWS:
+            raise ValueError(f"at most {_MOST_ROWS - 1:,} rows can be summed")
+        self.n, self.p, self._table = rows.n, rows.p, table
+        self._y = rows.y.astype(np.float64) / ONE
+        # indicators are mostly zero: sparse rows are many times faster, and exact in integers
+        self._columns = sparse.csr_array(rows.x.T.astype(np.int64))
+        self._rows = sparse.csr_array(rows.x.astype(np.float64) / ONE)
+
+    def total(self, theta: FloatArray) -> npt.NDArray[np.int64]:
+        """Return Σ s·x at θ, rounded to its grid first, in units of 2⁻³²; private."""
+        largest = float(np.abs(theta).max(initial=0.0)) or 1.0
+        u = np.asarray(self._rows @ to_grid(theta, largest, norm="l2"))
+        return np.asarray(self._columns @ self._table.at(u, self._y))

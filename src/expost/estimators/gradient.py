@@ -1,0 +1,133 @@
+"""A path of models by noisy gradient descent, to be stopped whenever one likes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from expost import validation
+from expost.data.encode import Encoding
+from expost.erm.capped_logistic import CappedLogisticLoss
+from expost.erm.clipped_gradient import ClippedGradients, SlopeTable
+from expost.erm.losses import HuberLoss, LogisticLoss, Loss
+from expost.estimators._shapes import block_geometry
+from expost.estimators._tables import as_schema
+from expost.estimators.model import BAD_ROWS, unit_of
+from expost.noise.source import resolve_source
+from expost.privacy.account import Spending
+from expost.privacy.release import Release
+from expost.privacy.renyi import Curve
+from expost.privacy.renyi_account import RenyiAccount
+from expost.search.descent import Pace, Walk, first_rho
+from expost.search.threads import one_thread
+
+
+def gradient_path(
+    table: Any,
+    schema: Any,
+    *,
+    delta: float = 1e-6,
+    max_epsilon: float = 10.0,
+    probabilities: bool = False,
+    on_invalid: str = "error",
+    random_state: Any = None,
+) -> Iterator[Release]:
+    """Yield linear models of a table, each with less noise than the one before, until the budget is used up.
+
+    Each is a release that costs what everything on the path up to it costs: the last one seen is what was paid,
+    whenever one stops, by whatever rule reads releases only (:mod:`expost.search.descent`). No accuracy is promised;
+    :class:`~expost.AccuracyFirstModel` with a ``delta`` tests it.
+
+    Parameters
+    ----------
+    table, schema
+        As in :class:`~expost.AccuracyFirstModel`.
+    delta : float, default=1e-6
+        δ.
+    max_epsilon : float, default=10.0
+        No release of the path costs more, at δ.
+    probabilities : bool, default=False
+        For classes, minimise the logistic loss itself, not one with its slope capped, which costs half as much.
+    on_invalid : {"error", "clip"}, default="error"
+        As there, but that no table is refused after a count.
+    random_state : None, int or RandomState, default=None
+        ``None`` is the cryptographic source.
+
+    Yields
+    ------
+    Release
+        ``hypothesis`` in scaled units; ``parameters`` has ``columns``, ``coef`` and ``intercept`` in the table's own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost import gradient_path
+    >>> hours = np.random.default_rng(0).uniform(0, 80, 20_000)
+    >>> table = {"hours": hours, "late": np.where(hours > 40, "yes", "no")}
+    >>> schema = {"target": "late", "classes": ["no", "yes"], "columns": {"hours": {"bounds": [0, 80]}}}
+    >>> for release in gradient_path(table, schema, random_state=0):
+    ...     if release.parameters["coef"][0] > 0.05:
+    ...         break
+    >>> bool(release.epsilon < 1.0), release.delta
+    (True, 1e-06)
+    """
+    validation.one_of("on_invalid", on_invalid, ("error", "clip"))
+    at, budget = validation.delta(delta), validation.positive("max_epsilon", max_epsilon)
+    if not at:
+        raise ValueError("gradient_path needs a delta above 0, say 1e-6: its noise is Gaussian")
+    encoding = Encoding(as_schema(schema))
+    labels = encoding.schema.task == "classification"
+    if probabilities and not labels:
+        raise ValueError("probabilities=True is for classes; this schema has a target with bounds")
+    loss: Loss = LogisticLoss() if probabilities else CappedLogisticLoss(0.5) if labels else HuberLoss(0.25)
+    return _path(table, encoding, loss, RenyiAccount("gradient path", budget, True, delta=at), on_invalid, random_state)
+
+
+def _path(
+    table: Any, encoding: Encoding, loss: Loss, account: RenyiAccount, on_invalid: Any, random_state: Any
+) -> Iterator[Release]:
+    rows = encoding.encode(table, on_invalid=on_invalid)
+    source = resolve_source(random_state)
+    account.secure = source.secure
+    pace = Pace.of(loss)
+    geometry = block_geometry(encoding)
+    unit = unit_of(encoding.schema, rows.n)
+    account.unit, account.worst_case = unit, unit.share(account.worst_case)
+    walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), pace, unit)
+    rho, level = first_rho(loss, geometry, rows.n, pace, unit), 0
+    while account.fits(Curve.gaussian(rho)):
+        account.book("generation", Curve.gaussian(rho))
+
+        def stage(spending: Spending, cost: float = rho) -> Any:
+            spending.release = account.interrupted()
+            with one_thread():
+                return walk.stage(cost, source)
+
+        theta = Spending().guard(stage)
+        coefficients, intercept = encoding.to_caller_units(np.asarray(theta))
+        schema = encoding.schema
+        release = account.released(
+            theta,
+            level=level,
+            perturbation="gradient descent",
+            parameters={
+                "loss": loss.name,
+                "n": rows.n,
+                "p": rows.p,
+                **unit.described,
+                "columns": list(coefficients),
+                "coef": list(coefficients.values()),
+                "intercept": intercept,
+                **({} if schema.classes is None else {"classes": list(schema.classes)}),
+            },
+        )
+        yield release.with_details(
+            not_covered=() if on_invalid == "clip" else (BAD_ROWS,),
+            preparation={"schema": schema.to_dict(), "scale": encoding.scale},
+            target=schema.target,
+            columns=tuple(schema.columns),
+            schema_fingerprint=schema.fingerprint(),
+        )
+        rho, level = rho * pace.growth, level + 1

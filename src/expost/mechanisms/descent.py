@@ -1,0 +1,162 @@
+"""Noisy gradient descent: each step releases a sum of clipped gradients with exact Gaussian noise (theory C6).
+
+*Released*: G_t = Σ s_i x_i + noise at θ_t, which was computed from G_1, …, G_{t−1}. *Neighbours*: one row replaced.
+*Sensitivity*: the sum moves by v = s·x − s′·x′ with |s|, |s′| ≤ S (`expost.erm.clipped_gradient`), integers. Let noise
+in block b of the rows' shape have deviation σ_b in every coordinate. Then √(Σ_j v_j²/σ_j²) ≤ 2S·√A by the triangle
+inequality, A the largest Σ_j x_j²/σ_j² of a row: a box of d columns within r adds d·r²/σ_b², an ℓ₁ or Euclidean block
+within r adds r²/σ_b².
+
+*Theorem*. A step costs rρ at Rényi order r, ρ = (2S)²A/2, whatever θ_t is: by the discrete Gaussian's divergence,
+coordinate by coordinate (`expost.noise.gaussian`). Steps are chosen from what was released before, so their curves add
+(`expost.privacy.renyi`); nothing is subsampled and nothing amplified. θ_{t+1}, averages of iterates and step sizes read
+released numbers only.
+
+*Shape of the noise.* Of all σ_b with one A, Σ_j σ_j² is least for σ_b² ∝ r_b·√(k_b/d_b), d_b columns and k_b = d_b for
+a box, 1 otherwise; then √Σσ_j² = N/√A with N = Σ_b r_b√(k_b·d_b). That is never more than for one Euclidean ball.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.data.fixed_point import ONE
+from expost.data.rows import Norm, Rows
+from expost.erm.clipped_gradient import SLOPE_ONE, ClippedGradients, SlopeTable
+from expost.erm.error_bounds import GeneralErrors
+from expost.erm.geometry import Geometry
+from expost.erm.objective import Objective
+from expost.erm.problem import Problem
+from expost.erm.sums import Sums
+from expost.mechanisms.mechanism import Mechanism
+from expost.mechanisms.objective import require_shape
+from expost.noise.gaussian import discrete_gaussian
+from expost.noise.laplace import Integers
+from expost.noise.source import WordSource
+
+if TYPE_CHECKING:
+    from expost.search.request import Plan, Request
+
+_UP = 1.0 + 1e-12  # rounding of a few products
+
+
+@dataclass(frozen=True)
+class GradientNoise:
+    """How one noisy gradient is drawn, and what it costs; public.
+
+    Attributes
+    ----------
+    geometry
+        The rows' shape.
+    largest
+        S, in units of 2⁻¹²; k times that where k rows are replaced together.
+    rho
+        ρ of one step.
+    """
+
+    geometry: Geometry
+    largest: int
+    rho: float
+
+    @property
+    def shape(self) -> float:
+        """N: noise that costs ρ has root mean square 2C·N/√(2ρ), C the largest slope."""
+        return math.fsum(block.radius * math.sqrt(_count(block) * block.size) for block in self.geometry.blocks)
+
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """σ_b of each block, in units of 2⁻³²."""
+        shares = [block.radius * math.sqrt(_count(block) / block.size) for block in self.geometry.blocks]
+        length = math.fsum(
+            _count(b) * b.radius**2 / share for b, share in zip(self.geometry.blocks, shares, strict=True)
+        )
+        # (2S)²·Σ k_b r_b²/(κ·share_b)/2 = ρ
+        kappa = (2.0 * self.largest) ** 2 * length / (2.0 * self.rho) * _UP
+        return tuple(math.sqrt(kappa * share) * ONE * _UP for share in shares)
+
+    def draws(self, steps: int, source: WordSource) -> Integers:
+        """Return the noise of that many steps, one in each row: it depends on nothing that is private."""
+        parts = [
+            discrete_gaussian(sigma, steps * block.size, random_state=source).reshape(steps, block.size)
+            for sigma, block in zip(self.deviations, self.geometry.blocks, strict=True)
+        ]
+        return np.concatenate(parts, axis=1)
+
+
+def noisy_sum(total: NDArray[np.int64], noise: Integers) -> NDArray[np.float64]:
+    """Return a sum with its noise, added in integers, in units of 1."""
+    exact = [int(value) + int(more) for value, more in zip(total, noise, strict=True)]
+    return np.array([value / (ONE * SLOPE_ONE) for value in exact], dtype=np.float64)
+
+
+def _count(block: Any) -> int:
+    return block.size if block.norm == "box" else 1
+
+
+class DescentGenerator:
+    """The private side: rows whose gradients are summed, and what goals are measured on."""
+
+    def __init__(self, mechanism: GradientDescent, rows: Rows, problem: Problem) -> None:
+        self.mechanism, self.problem = mechanism, problem
+        self.gradients = ClippedGradients(rows, SlopeTable.of(problem.loss))
+        x, y = rows.x.astype(np.float64) / ONE, rows.y.astype(np.float64) / ONE
+        self.objective = Objective(problem.loss, x, y, 1.0, None, "l2")
+
+
+@dataclass(frozen=True)
+class GradientDescent(Mechanism):
+    """Noise on every gradient; for losses whose slope is bounded, under approximate privacy.
+
+    Parameters
+    ----------
+    geometry
+        The rows' shape, which the noise follows.
+    """
+
+    geometry: Geometry
+
+    name = "gradient descent"
+    exact = ("rows in fixed point", "sums of clipped gradients", "generation noise", "test noise and comparisons")
+    charged = ()
+
+    @classmethod
+    def of(cls, *, noise: str, full_matrix: bool) -> GradientDescent:
+        """Refuse: the shape of the rows has to be known."""
+        raise ValueError("gradient descent is made from the shape of the rows: GradientDescent(geometry)")
+
+    def require(self, problem: Problem) -> None:
+        """Raise unless slopes are bounded."""
+        if not math.isfinite(problem.loss.lipschitz(math.inf)):
+            raise ValueError(f"gradient descent needs a loss of bounded slope, not the {problem.loss.name} loss")
+
+    def require_norm(self, norm: Norm) -> None:
+        """Take rows of either norm: their shape is checked by :meth:`on`."""
+        return
+
+    def errors(self, problem: Problem) -> GeneralErrors:
+        """Return the errors of risks that come from passes over the rows."""
+        return GeneralErrors(problem.loss, problem.n, problem.p, problem.regularization)
+
+    def theory_epsilon(self, problem: Problem, excess_risk: float) -> NoReturn:
+        """Refuse: no utility theorem is used."""
+        raise ValueError("gradient descent is for goals that are tested, not for an excess risk")
+
+    def gradient_epsilon(self, problem: Problem, excess_risk: float) -> NoReturn:
+        """Refuse likewise."""
+        self.theory_epsilon(problem, excess_risk)
+
+    def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
+        """Refuse likewise."""
+        return self.theory_epsilon(request.problem, excess_risk)
+
+    def can_certify(self, problem: Problem) -> bool:
+        """Whether a certificate applies: none does."""
+        return False
+
+    def on(self, rows: Rows | Sums, problem: Problem) -> Any:
+        """Return the generator for private rows."""
+        return DescentGenerator(self, require_shape(rows, self.geometry, self.name), problem)

@@ -1,0 +1,84 @@
+"""Noisy gradients: what a step costs at most over every pair of rows, and what it costs exactly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from expost.data import Rows
+from expost.data.fixed_point import ONE
+from expost.erm import HuberLoss, Problem, SquaredLoss
+from expost.erm.clipped_gradient import ClippedGradients, SlopeTable
+from expost.erm.geometry import Block, Geometry
+from expost.mechanisms.descent import GradientDescent, GradientNoise
+from expost.noise import SeededSource
+
+UNIT = 1 / math.sqrt(4)
+SHAPE = Geometry((Block(2, "box", UNIT), Block(3, "l1", UNIT), Block(2, "l2", UNIT)), 1.0, "blocks", scale=2.0)
+CORNER = int(ONE * UNIT)
+
+
+def extreme_rows():
+    """Corners of the box, single indicators, points of the circle: what a row of that shape can be."""
+    for a in (-1, 1):
+        for b in (-1, 1):
+            for j in range(3):
+                for angle in np.linspace(0, np.pi, 5):
+                    indicator = [CORNER if k == j else 0 for k in range(3)]
+                    circle = [int(CORNER * np.cos(angle)), int(CORNER * np.sin(angle))]
+                    yield [a * CORNER, b * CORNER, *indicator, *circle]
+
+
+def largest_cost(noise):
+    """ρ over pairs of extreme rows and targets, from the sums themselves."""
+    table = SlopeTable.of(HuberLoss(0.25))
+    deviations = np.repeat(noise.deviations, [block.size for block in SHAPE.blocks])
+    sums = []
+    for row in extreme_rows():
+        for y in (-ONE, ONE):
+            one = Rows(np.array([row], dtype=np.int32), np.array([y], dtype=np.int32), norm="l2")
+            sums.append(ClippedGradients(one, table).total(np.zeros(7)) / deviations)
+    pairs = np.array(sums)
+    distances = np.linalg.norm(pairs[:, None] - pairs[None], axis=2)
+    return float((distances**2).max() / 2)
+
+
+def noise(rho=0.01):
+    return GradientNoise(SHAPE, SlopeTable.of(HuberLoss(0.25)).largest, rho)
+
+
+def test_no_pair_of_rows_costs_more_and_some_cost_it():
+    worst = largest_cost(noise())
+    assert 0.999 * 0.01 < worst <= 0.01
+
+
+def test_control_the_length_of_one_row_is_not_enough():
+    """Noise for S in the place of 2S: a replaced row moves the sum twice as far, and costs four times as much."""
+    halved = GradientNoise(SHAPE, SlopeTable.of(HuberLoss(0.25)).largest // 2, 0.01)
+    assert largest_cost(halved) > 0.039
+
+
+def test_noise_follows_the_shape():
+    """Less in all than spherical noise of the same cost, and of the deviations that are charged."""
+    made = noise()
+    sizes = np.array([block.size for block in SHAPE.blocks])
+    total = math.sqrt(np.sum(sizes * np.array(made.deviations) ** 2)) / ONE
+    assert math.isclose(total, 2 * made.largest * made.shape / math.sqrt(2 * made.rho), rel_tol=1e-9)
+    assert made.shape <= math.sqrt(sizes.sum())
+    drawn = made.draws(4000, SeededSource(1)).astype(float)
+    assert np.allclose(drawn.std(axis=0), np.repeat(made.deviations, sizes), rtol=0.06)  # five deviations
+
+
+def test_refusals():
+    rows = Rows(np.array([[ONE, 0, 0, 0, 0, 0, 0]], dtype=np.int32), np.array([0], dtype=np.int32), norm="l2")
+    problem = Problem.of(HuberLoss(0.25), n=1, p=7, regularization=1.0)
+    with pytest.raises(ValueError, match="shape"):
+        GradientDescent(SHAPE).on(rows, problem)
+    with pytest.raises(ValueError, match="bounded slope"):
+        GradientDescent(SHAPE).require(Problem.of(SquaredLoss(), n=1, p=7, regularization=1.0))
+    with pytest.raises(ValueError, match="tested"):
+        GradientDescent(SHAPE).theory_epsilon(problem, 0.1)
+    with pytest.raises(ValueError, match="shape of the rows"):
+        GradientDescent.of(noise="laplace", full_matrix=False)
