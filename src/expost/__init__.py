@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from expost.goals import R2, ErrorRate, ExcessRisk, LogLoss, MeanSquaredError, RelativeExcessRisk
     from expost.planning import PricePlan, plan
-    from expost.privacy import Composition, Ledger, Promise, Release, compose
+    from expost.privacy import Composition, Ledger, Promise, Release, budget, compose
     from expost.search import KeepPath, cov_nr, output_nr, refine, refit
 
 # Where each public name lives. Imported when asked for: the command line starts without NumPy and scikit-learn.
@@ -76,6 +76,7 @@ _HOMES = {
     "SearchInterrupted": "exceptions",
     "StrongRegularizationWarning": "exceptions",
     "TargetUnreachable": "exceptions",
+    "budget": "privacy",
     "compose": "privacy",
     "cov_nr": "search",
     "curator_view": "estimators",
@@ -119,6 +120,7 @@ __all__ = [
     "SearchInterrupted",
     "StrongRegularizationWarning",
     "TargetUnreachable",
+    "budget",
     "compose",
     "cov_nr",
     "curator_view",

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -86,6 +86,7 @@ class TestConversion:
         assert NOTHING.epsilon(1e-6) == 0.0
         assert Curve.gaussian(0.0).epsilon(1e-6) == 0.0
 
+    @settings(max_examples=30, deadline=None)
     @given(st.floats(1e-6, 1), st.floats(1e-6, 1), st.sampled_from(DELTAS))
     def test_more_costs_more(self, first, second, delta):
         both = Curve.gaussian(first) + Curve.pure(second)
@@ -138,6 +139,7 @@ class TestStopping:
 
 
 class TestFilter:
+    @settings(max_examples=20, deadline=None)
     @given(st.lists(st.floats(1e-6, 0.05), max_size=40), st.floats(0.05, 3))
     def test_no_outcome_is_above_the_budget(self, steps, budget):
         account = RenyiAccount("by hand", worst_case=budget, secure=False, delta=1e-6)

@@ -119,7 +119,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="D",
-        help="with a schema: accept approximate privacy, say 1e-6, for a much smaller epsilon (default: 0, pure)",
+        help="with a schema: accept approximate privacy, say 1e-6, for a smaller epsilon (default: 0, pure)",
     )
     search.add_argument("--method", default="auto", choices=list(METHODS), help="(default: %(default)s)")
     search.add_argument(

@@ -20,6 +20,7 @@ from expost.privacy.account import Spending
 from expost.privacy.release import Release
 from expost.privacy.renyi import Curve
 from expost.privacy.renyi_account import RenyiAccount
+from expost.privacy.shared import current
 from expost.search.descent import Pace, Walk, first_rho
 from expost.search.threads import one_thread
 
@@ -94,6 +95,7 @@ def _path(
     pace = Pace.of(loss)
     geometry = block_geometry(encoding)
     unit = unit_of(encoding.schema, rows.n)
+    account.shared = current(account.delta)
     account.unit, account.worst_case = unit, unit.share(account.worst_case)
     walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), pace, unit)
     rho, level = first_rho(loss, geometry, rows.n, pace, unit), 0

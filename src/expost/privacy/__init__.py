@@ -5,11 +5,13 @@ from expost.privacy.frozen import FrozenMapping
 from expost.privacy.ledger import Ledger
 from expost.privacy.loss import PrivacyLoss, PureLoss
 from expost.privacy.release import NEIGHBOURS, Promise, Release
+from expost.privacy.shared import Budget, budget
 from expost.privacy.unit import ROW, Unit
 
 __all__ = [
     "NEIGHBOURS",
     "ROW",
+    "Budget",
     "Composition",
     "FrozenMapping",
     "Ledger",
@@ -19,5 +21,6 @@ __all__ = [
     "Release",
     "Unit",
     "add_losses",
+    "budget",
     "compose",
 ]

@@ -72,6 +72,10 @@ class Account:
         """Return what the total becomes once that much more is booked, rounded as it will be then."""
         return add_losses(self.probe, add_losses(self.test, test), add_losses(self.generation, generation))
 
+    def affords(self, loss: float) -> bool:
+        """Whether a loss may be booked: one that was settled with the worst case always may."""
+        return True
+
     def released(self, hypothesis: Any, **details: Any) -> Release:
         """Return the release of a hypothesis."""
         parameters = {**details.pop("parameters", {}), **self.public}

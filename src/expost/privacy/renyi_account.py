@@ -13,6 +13,7 @@ from typing import Any, Literal
 from expost.privacy.account import Account
 from expost.privacy.release import Release
 from expost.privacy.renyi import NOTHING, Curve, room
+from expost.privacy.shared import Budget
 
 Part = Literal["probe", "test", "generation"]
 
@@ -25,6 +26,8 @@ class RenyiAccount(Account):
     ----------
     delta
         δ, settled beforehand.
+    shared
+        The budget that other runs count on as well, if any.
 
     Examples
     --------
@@ -38,17 +41,26 @@ class RenyiAccount(Account):
     """
 
     delta: float = 0.0
+    shared: Budget | None = None
 
     def __post_init__(self) -> None:
         self.curves: dict[Part, Curve] = dict.fromkeys(("probe", "test", "generation"), NOTHING)
+        self._counted = NOTHING  # pure losses that the shared budget knows of
 
     def book(self, part: Part, curve: Curve) -> None:
-        """Add what a step cost."""
+        """Add what a step costs, before it is taken."""
         self.curves[part] = self.curves[part] + curve
+        if self.shared is not None:
+            self.shared.spent, self.shared.closed = self.shared.spent + curve, True
 
     def _parts(self) -> dict[Part, Curve]:
         pure: dict[Part, float] = {"probe": self.probe, "test": self.test, "generation": self.generation}
         return {part: curve + Curve.ex_post(self.unit.charge(pure[part])) for part, curve in self.curves.items()}
+
+    @property
+    def _pure(self) -> Curve:
+        losses = (self.unit.charge(loss) for loss in (self.probe, self.test, self.generation))
+        return sum((Curve.ex_post(loss) for loss in losses), NOTHING)
 
     @property
     def limit(self) -> float:
@@ -70,14 +82,22 @@ class RenyiAccount(Account):
         more = self.unit.charge(generation), self.unit.charge(test)
         return (self.curve + Curve.ex_post(more[0]) + Curve.ex_post(more[1])).epsilon(self.delta)
 
+    def affords(self, loss: float) -> bool:
+        """Whether a pure loss for one row, settled by the outcome or before it, may be booked."""
+        return self.fits(Curve.ex_post(self.unit.charge(loss)))
+
     def fits(self, step: Curve) -> bool:
         """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
-        return (self.curve + step).fits(self.limit, self.delta)
+        together = self.shared is None or self.shared.fits(self._pure + step)
+        return together and (self.curve + step).fits(self.limit, self.delta)
 
     @property
     def room(self) -> float:
         """The largest ρ of Gaussian noise that may still be taken."""
-        return room(self.curve, self.limit, self.delta)
+        own = room(self.curve, self.limit, self.delta)
+        if self.shared is None:
+            return own
+        return min(own, room(self.shared.spent + self._pure, self.shared.epsilon, self.delta))
 
     def interrupted(self) -> Release:
         """Return what is charged if the search does not come to its end: the whole budget, at δ."""
@@ -95,6 +115,9 @@ class RenyiAccount(Account):
         # where pure losses alone bound the whole, their sum is it and nothing is converted
         pure = epsilon >= total.most
         shown = {part: curve.most if pure else curve.losses[place] for part, curve in parts.items()}
+        said = {**details.pop("parameters", {}), "rho_left": room(total, self.limit, self.delta)}
+        if self.shared is not None:
+            said["budget"] = self._settled(self.shared)
         return self._part(
             status,
             self.reasons,
@@ -102,5 +125,13 @@ class RenyiAccount(Account):
             epsilon_conversion=0.0 if pure else max(0.0, epsilon - sum(shown.values())),
             delta=self.delta,
             curve=total.to_dict(),
+            parameters=said,
             **details,
         )
+
+    def _settled(self, shared: Budget) -> dict[str, float]:
+        """Count pure losses on the shared budget, open it for the next run, and say what is left of it."""
+        if self._pure != self._counted:
+            shared.spent, self._counted = shared.spent + self._pure, self._pure
+        shared.closed = False
+        return {"epsilon": shared.epsilon, "delta": shared.delta, "rho_left": shared.rho_left}

@@ -65,6 +65,9 @@ class CheckedPlan:
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Look, and go on if the table fits."""
+        if not account.affords(self.cost):
+            account.reasons.append("looking whether the table fits its schema would exceed the budget")
+            return account.refused()
         noise = discrete_laplace(_EACH / self.n, 1, 2, random_state=source)
         account.probe = add_losses(account.probe, self.cost)
         known = self.labels + int(noise[0])

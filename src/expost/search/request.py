@@ -23,6 +23,7 @@ from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.release import Promise, Release
 from expost.privacy.renyi_account import RenyiAccount
+from expost.privacy.shared import current
 from expost.privacy.unit import ROW, Unit
 
 OnFailure = Literal["refuse", "release_optimum"]
@@ -169,8 +170,9 @@ class Request:
 
     def account(self, worst_case: float, secure: bool) -> Account:
         """Return the account that a search is booked on."""
+        shared = current(self.delta)
         if self.delta:
-            return RenyiAccount(self.method.name, worst_case, secure, unit=self.unit, delta=self.delta)
+            return RenyiAccount(self.method.name, worst_case, secure, unit=self.unit, delta=self.delta, shared=shared)
         return Account(self.method.name, worst_case, secure, unit=self.unit)
 
     def plan(self) -> Plan:

@@ -11,7 +11,7 @@ from typing import Literal
 from expost import validation
 from expost.privacy.ledger.budget import Budget, Entry, Event, Kind
 from expost.privacy.ledger.process import Process, user
-from expost.privacy.ledger.refusals import epsilon, exceeded, require_secure, require_unit, unbounded
+from expost.privacy.ledger.refusals import epsilon, exceeded, require_pure, require_secure, require_unit, unbounded
 from expost.privacy.ledger.store import Store, today
 from expost.privacy.loss import PrivacyLoss, PureLoss
 from expost.privacy.release import NEIGHBOURS, Release
@@ -146,6 +146,7 @@ class Ledger:
         require_secure(secure)
         with self._store.adding(self.dataset) as (budget, more):
             require_unit(budget, unit)
+            require_pure(0.0 if held is None else held.delta)
             if not loss.bounded:
                 raise unbounded(budget, held)
             if not budget.admits(loss):
@@ -163,6 +164,7 @@ class Ledger:
         with self._store.adding(self.dataset) as (budget, more):
             require_secure(release.secure)
             require_unit(budget, release.neighbours)
+            require_pure(release.delta)
             known = [entry for entry in budget.entries if release.id in (entry.id, entry.release_id)]
             if known and known[0].release_id is None:  # its search was held, decided about or given back
                 more.append(_settled(budget, known[0].id, release))
@@ -207,6 +209,7 @@ class Ledger:
         if isinstance(loss, Release):
             require_secure(loss.secure)
             require_unit(budget, loss.neighbours)
+            require_pure(loss.delta)
             if found.events[0].release is not None and loss.id != found.id:
                 raise ValueError(f"release {loss.id} is not that of the search {found.id}; its release has its id")
             if any(loss.id == entry.release_id for entry in budget.entries):

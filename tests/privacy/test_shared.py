@@ -1,0 +1,100 @@
+"""A budget that several runs share: what is left, what closes it, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from expost import AccuracyFirstModel, AccuracyNotReached, ErrorRate, SearchInterrupted, budget, gradient_path
+from expost.privacy.renyi import NOTHING, Curve
+from expost.search.descent import Walk
+from tests.estimators.model_helpers import LABELS, table
+
+DELTA = 1e-6
+
+
+def model(seed=1, goal=0.25, **options):
+    return AccuracyFirstModel(LABELS, ErrorRate(goal), **{"delta": DELTA, "random_state": seed, **options})
+
+
+def test_fits_add_up_in_squares_and_never_exceed_it():
+    releases = []
+    with budget(0.5, DELTA) as shared:
+        for seed in range(40):
+            try:
+                releases.append(model(seed, goal=0.18).fit(table()).release_)
+            except AccuracyNotReached as refusal:
+                releases.append(refusal.release)
+                break
+    spent = sum((release.account_curve() for release in releases), NOTHING)
+    assert spent.losses == pytest.approx(shared.spent.losses)
+    assert shared.epsilon_spent <= 0.5
+    assert len(releases) > 3
+    assert sum(release.epsilon for release in releases) > 0.5  # one by one they would come to more
+    assert releases[-1].status == "refused"
+    left = [release.parameters["budget"]["rho_left"] for release in releases]
+    assert left == sorted(left, reverse=True)
+
+
+def test_a_look_at_the_table_counts():
+    with budget(3.0, DELTA) as shared:
+        release = model(on_invalid="clip").fit(table()).release_
+    assert release.epsilon_probe > 0
+    assert shared.spent.losses == pytest.approx(release.account_curve().losses)
+    with budget(0.01, DELTA) as shared, pytest.raises(AccuracyNotReached) as caught:
+        model(on_invalid="clip").fit(table())
+    assert caught.value.release.epsilon == 0.0
+    assert shared.epsilon_spent == 0.0
+
+
+def test_a_path_counts():
+    with budget(1.0, DELTA) as shared:
+        *_, last = gradient_path(table(), LABELS, random_state=1)
+        assert last.epsilon <= 1.0
+        assert shared.epsilon_spent == pytest.approx(last.epsilon)
+    *_, alone = gradient_path(table(), LABELS, random_state=1)
+    assert alone.epsilon > 1.0
+    assert "budget" not in alone.parameters
+
+
+def test_an_interruption_uses_it_up(monkeypatch):
+    def fails(self, rho, source):
+        raise KeyError("a private value")
+
+    with budget(3.0, DELTA) as shared:
+        with monkeypatch.context() as patched:
+            patched.setattr(Walk, "stage", fails)
+            with pytest.raises(SearchInterrupted):
+                model().fit(table())
+        assert (shared.epsilon_spent, shared.rho_left) == (3.0, 0.0)
+        with pytest.raises(ValueError, match="did not come to its end"):
+            model().fit(table())
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-7])
+def test_another_delta_is_refused(delta):
+    with budget(3.0, DELTA) as shared, pytest.raises(ValueError, match="pass delta=1e-06"):
+        model(delta=delta).fit(table())
+    assert shared.spent == NOTHING
+
+
+def test_it_is_for_the_block_only():
+    with budget(3.0, DELTA) as shared:
+        pass
+    model(delta=0.0).fit(table())
+    assert shared.spent == NOTHING
+    with shared, pytest.raises(ValueError, match="nested"), budget(1.0, DELTA):
+        pass
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, DELTA), (-1.0, DELTA), (1.0, 0.0), (1.0, 1.0)])
+def test_not_a_budget(epsilon, delta):
+    with pytest.raises(ValueError, match="must be"):
+        budget(epsilon, delta)
+
+
+def test_what_is_left():
+    with budget(1.0, DELTA) as shared:
+        pass
+    assert shared.fits(Curve.gaussian(shared.rho_left))
+    assert not shared.fits(Curve.gaussian(1.01 * shared.rho_left))
+    assert repr(shared) == "Budget(epsilon=1, delta=1e-06, spent=0)"
