@@ -325,3 +325,14 @@ def test_a_reservation_by_hand_is_settled_by_hand(ledger):
     assert only_entry(ledger).held
     reservation.settle(Account("by hand", worst_case=1.0, secure=True, test=0.25).refused())
     assert charged(ledger) == [0.25]
+
+
+def test_a_delta_is_refused_before_it_spends(ledger):
+    """An ε at a δ is no pure loss: neither a fit nor a release made elsewhere is charged as one."""
+    with pytest.raises(LedgerRefused, match="pure losses"):
+        AccuracyFirstModel(SCHEMA, ErrorRate(0.3), delta=1e-6, ledger=ledger).fit(TABLE)
+    assert charged(ledger) == []
+    release = AccuracyFirstModel(SCHEMA, ErrorRate(0.3), delta=1e-6).fit(TABLE).release_
+    with pytest.raises(LedgerRefused, match="pure losses"):
+        ledger.book(release)
+    assert charged(ledger) == []

@@ -25,8 +25,8 @@ def require_pure(delta: float) -> None:
     """Refuse approximate privacy: an ε at a δ is no pure loss, and does not add to pure ones without its δ."""
     if delta:
         raise LedgerRefused(
-            f"a ledger keeps pure losses; this one holds but for a chance of delta = {delta:g}. Leave delta out, or the "
-            f"ledger: expost.budget(epsilon, delta) counts fits with a delta. {_NOTHING} here"
+            f"a ledger keeps pure losses; this one holds but for a chance of delta = {delta:g}. Leave delta out, or "
+            f"the ledger: expost.budget(epsilon, delta) counts fits with a delta. {_NOTHING} here"
         )
 
 
