@@ -118,7 +118,7 @@ class Peers:
             velocity = 0.9 * velocity - size * gradient / self.n
             theta = theta + velocity
             later += theta if 2 * step >= steps else 0.0
-        return later
+        return later / (int(steps) // 2)
 
     def adassp(self, epsilon: float, part: float, seed: int) -> np.ndarray:
         """AdaSSP (Wang 2018): noisy second moments, λ from a noisy smallest eigenvalue; ε in three parts."""
