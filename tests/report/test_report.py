@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from expost import Promise, Release
 from expost.data import Schema
+from expost.privacy.renyi import Curve
+from expost.privacy.renyi_account import RenyiAccount
 from expost.privacy.words import percent, suspicion
 from expost.report import BudgetLine, report
 from tests.privacy.model_helpers import AMOUNT, LABELS, released
@@ -208,3 +210,13 @@ def test_no_observer_ends_up_with_more_than_is_said(before, epsilon):
     assert shown >= 100 * posterior * (1 - 1e-12)
     assert shown <= 100 * posterior * 1.02 + 1e-9
     assert shown <= 100
+
+
+def test_a_delta_is_said_wherever_the_loss_is():
+    account = RenyiAccount("auto", worst_case=2.0, secure=True, delta=1e-6)
+    account.book("generation", Curve.gaussian(0.001))
+    said = words(report(account.released([1.0])))
+    assert "at δ = 1e-06" in said
+    assert "but for a chance of δ = 1e-06" in said
+    assert "k times this ε" not in said
+    assert "δ" not in words(report(Release(status="refused", method="auto", epsilon_test=0.1, epsilon_worst_case=2.0)))

@@ -79,7 +79,8 @@ def _paid(release: Release) -> list[str]:
     if math.isinf(total):
         return ["<p class=big>ε = ∞</p>"]
     of = "" if math.isinf(most) else f" of {up(most)} at most"
-    said = [f"<p class=big>ε = {up(total)}{of}</p>"]
+    at = f" at δ = {release.delta:g}" if release.delta else ""
+    said = [f"<p class=big>ε = {up(total)}{of}{at}</p>"]
     if not math.isinf(most) and most > 0:
         said.append(bar([(total, "model")] if total else [], most, f"{up(total)} of {up(most)}"))
     if not spent:
@@ -114,16 +115,29 @@ def _in_words(release: Release) -> list[str]:
         f"<p>Whatever somebody suspected about one {unit}, what this {unit} adds to the release changes the odds by a "
         f"factor of at most "
         f"<b>{up(release.risk_factor)}</b>, up or down, whatever else they know and whatever is done with it "
-        f"later.</p>",
+        f"later.{_chance(release)}</p>",
         table(["a suspicion of", "can become at most"], rows, numbers=(0, 1)),
         "<p class=small>A suspicion p becomes at most p·e<sup>ε</sup>/(1 − p + p·e<sup>ε</sup>), rounded up here. "
         f"Compared: the rows as they are, and the same rows with one {unit} replaced by any other.</p>",
     ]
 
 
+def _chance(release: Release) -> str:
+    """Say what a δ leaves out: the bound is for each pair of neighbours, and fails with a small chance."""
+    if not release.delta:
+        return ""
+    unit = text(unit_of(release))
+    return (
+        f" That holds but for a chance of δ = {release.delta:g}, over the noise, for each {unit} and each other it "
+        f"may be compared with; δ was settled before the run."
+    )
+
+
 def _stated(release: Release) -> list[str]:
     said = [f"the guarantee is about: {release.neighbours}"]
-    if unit_of(release) == "row":
+    if unit_of(release) == "row" and release.delta:
+        said.append("one row is all there is about one person; whoever has several needs rows_per_person stated")
+    elif unit_of(release) == "row":
         said.append("one row is all there is about one person; whoever has k rows is protected by k times this ε only")
     schema = release.preparation.get("schema")
     where = "the next sheet" if release.status == "released" else "the file of this release"
