@@ -124,7 +124,7 @@ def trace(worlds: TableWorlds, request: Request) -> Trace | None:
 
 
 def _told(worlds: TableWorlds, k: int, chain: _Watched, plan: ChainPlan) -> Trace:
-    objective, scale = chain.objective, worlds.encoding.scale
+    objective, scale = chain.generator.rows.objective, worlds.encoding.scale
     best = minimiser(objective, 1e-4)
     spread = objective.X.std(axis=0)
     order = np.argsort(-np.abs(best) * spread, kind="stable")[:_SHOWN_COLUMNS]
