@@ -111,10 +111,10 @@ def label_passes(file: Path, p: int) -> Passes:
 def peak(file: Path, p: int) -> float:
     """Return megabytes that a fresh process needs at most for the exact sums and one step of a minimiser."""
     code = (
-        f"import resource, sys; sys.path.insert(0, {str(HERE)!r}); import scale; from pathlib import Path; "
+        f"import re, sys; sys.path.insert(0, {str(HERE)!r}); import scale; from pathlib import Path; "
         f"import numpy as np; file = Path({str(file)!r}); scale.sums_over(scale.ridge_source(file, {p})); "
         f"scale.label_passes(file, {p}).slopes(np.zeros({p + 1}), curvature=True); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+        "print(int(re.search(r'VmHWM:\\s*([0-9]+)', open('/proc/self/status').read())[1]) / 1024)"
     )
     return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 

@@ -17,7 +17,8 @@ from typing import Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from expost.data.batches import Batch, RowSource
+from expost.data.batches import Batch, MemorySource, RowSource
+from expost.data.rows import Rows
 from expost.data.streamed import StreamedSource
 from expost.engines import LocalEngine
 from expost.engines.engine import Totals
@@ -157,6 +158,10 @@ def sums_of(rows: FixedPointRows | RowSource, *, chunk_size: int = MAX_CHUNK, th
     """
     if isinstance(rows, RowSource):
         return sums_over(rows)
+    if isinstance(rows, Rows) and rows.norm == "l1" and chunk_size == MAX_CHUNK:
+        source = MemorySource(rows)  # within their bounds: that was checked when they were made
+        source.engine = LocalEngine(threads)
+        return sums_over(source)
     if not 1 <= chunk_size <= MAX_CHUNK:
         raise ValueError(f"chunk_size must lie in [1, {MAX_CHUNK}] for float64 products to be exact")
     if threads < 1:
@@ -179,10 +184,10 @@ def sums_of(rows: FixedPointRows | RowSource, *, chunk_size: int = MAX_CHUNK, th
 
 @dataclass(frozen=True)
 class ProductSums:
-    """XᵀX, Xᵀy and Σy² of batches whose rows are within their bounds by how they were made; a pass."""
+    """XᵀX, Xᵀy, Σy² and Σy of batches whose rows are within their bounds by how they were made; a pass."""
 
     def __call__(self, batch: Batch) -> Totals:
-        """Return n, the products of (x, y) with itself, and counts of cells."""
+        """Return n, the products of (x, y) with itself, Σy, and counts of cells."""
         n, p = batch.x.shape
         total = np.zeros((p + 1, p + 1), np.int64)
         size = max(256, min(MAX_CHUNK, _CELLS // (p + 1)))
@@ -192,7 +197,7 @@ class ProductSums:
             some[:, :p] = batch.x[low : low + size]
             some[:, p] = batch.y[low : low + size]
             total += (some.T @ some).astype(np.int64)
-        return n, total, batch.cells if batch.cells is not None else 0
+        return n, total, int(batch.y.sum(dtype=np.int64)), batch.cells if batch.cells is not None else 0
 
 
 def sums_over(source: RowSource) -> Sums:
@@ -207,13 +212,13 @@ def sums_over(source: RowSource) -> Sums:
     array([1099511627776])
     """
     engine = LocalEngine() if source.engine is None else source.engine
-    n, both, cells = engine.total(source, ProductSums())
+    n, both, targets, cells = engine.total(source, ProductSums())
     if isinstance(source, StreamedSource) and source.judge is not None:
         source.judge(cells, n)  # in the same pass: nothing has been drawn yet
         source.judge = None
     if n != source.n:
         raise ValueError("the table has another number of rows than when it was first looked at")
-    return Sums(n, source.p, both[:-1, :-1].copy(), both[:-1, -1].copy(), both[-1, -1])
+    return Sums(n, source.p, both[:-1, :-1].copy(), both[:-1, -1].copy(), both[-1, -1], targets)
 
 
 def _span_sums(x: AnyArray, y: AnyArray, chunk_size: int, span: int, start: int) -> Sums:

@@ -24,6 +24,7 @@ from expost.data.encode import Encoding
 from expost.data.fixed_point import ONE
 from expost.data.kinds import Categorical, Kind, Numeric
 from expost.data.schema import Schema
+from expost.engines.threads import one_thread
 from expost.erm.objective import Objective
 from expost.planning.result import Saving
 from expost.planning.simulation import Outcome, TableWorlds
@@ -31,7 +32,6 @@ from expost.planning.worlds import Floats, skewed
 from expost.search.chain import ChainPlan
 from expost.search.request import Request
 from expost.search.run import settle
-from expost.search.threads import one_thread
 
 _LEAST = 0.01  # savings below are not worth saying
 _WORLDS = 5  # that widths are estimated in

@@ -24,6 +24,7 @@ import numpy as np
 
 from expost.data.encode import Encoding
 from expost.data.rows import Rows
+from expost.engines.threads import one_thread
 from expost.exceptions import TargetUnreachable
 from expost.goals import Goal, TestedGoal
 from expost.mechanisms.objective import ObjectiveGenerator, ObjectivePerturbation
@@ -33,7 +34,6 @@ from expost.privacy.account import Account
 from expost.search.chain import ChainPlan
 from expost.search.request import Plan, Request
 from expost.search.run import settle
-from expost.search.threads import one_thread
 
 _OUT_OF_REACH = 200.0  # times the price of the first level
 _ROWS_PER_COLUMN, _FEWEST, _MOST = 12, 600, 1500  # different rows of a world

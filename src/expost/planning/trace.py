@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from expost.engines.threads import one_thread
 from expost.erm.measures import target_variance
 from expost.goals import R2
 from expost.goals.goal import TestedGoal
@@ -23,7 +24,6 @@ from expost.privacy.account import Account
 from expost.search.chain import ChainPlan, _Chain
 from expost.search.request import Request
 from expost.search.run import settle
-from expost.search.threads import one_thread
 from expost.stopping.noisy_value import ValueTest
 
 _SHOWN_ROWS, _SHOWN_COLUMNS = 90, 12

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from expost import validation
+from expost.engines.threads import one_thread
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
 from expost.erm.problem import Problem
 from expost.exceptions import TargetUnreachable
@@ -39,7 +40,6 @@ from expost.privacy.sealed import read_key, seal, unseal
 from expost.search.described import with_model
 from expost.search.methods import METHODS
 from expost.search.request import Request
-from expost.search.threads import one_thread
 from expost.stopping.certificates.covariance import CovariancePlan
 from expost.stopping.certificates.refinable import certify_from
 
