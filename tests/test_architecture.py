@@ -17,7 +17,7 @@ import expost
 
 SOURCE = Path(expost.__file__).parent
 TESTS = Path(__file__).parent
-ORDER = ["data", "erm", "noise", "privacy", "report", "tails", "stopping", "goals", "mechanisms", "search"]
+ORDER = ["data", "engines", "erm", "noise", "privacy", "report", "tails", "stopping", "goals", "mechanisms", "search"]
 ORDER += ["estimators", "planning", "exploring", "experiments", "cli"]
 # Packages outside the rooms: whose place they share, or that all may import them (and they import no room).
 SHARES = {"datasets": "data"}

@@ -95,3 +95,7 @@ class StrongRegularizationWarning(UserWarning):
 
 class NotPrivateWarning(UserWarning):
     """What was asked for is returned, and it is not private."""
+
+
+class UnreadableFile(OSError):
+    """A file of a table disappeared, changed or turned out to be damaged while it was read; names it."""

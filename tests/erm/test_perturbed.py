@@ -9,17 +9,29 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
+from expost.data import Rows
+from expost.data.batches import MemorySource
 from expost.erm import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss
 from expost.erm.capped_logistic import CappedLogisticLoss
 from expost.erm.exceptions import ConvergenceError
-from expost.erm.objective import Objective
+from expost.erm.passes import Passes, predictions
 from expost.erm.perturbed import PerturbedErrors, PerturbedObjective
+from expost.erm.prediction_grid import exact_parts
 from tests.erm.helpers import ONE, hostile_problem, random_problem
 
 LOSSES = [CappedLogisticLoss(0.5), CappedLogisticLoss(0.2), LogisticLoss(), HuberLoss(0.25), SmoothedHingeLoss(0.5)]
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 Long = np.longdouble
 needs_long = pytest.mark.skipif(np.finfo(Long).eps > 2e-19, reason="long double is no longer than double here")
+
+
+class Table(Passes):
+    """Passes over rows that are given in floating point, rounded to multiples of 2⁻²⁰."""
+
+    def __init__(self, loss: Loss, x: np.ndarray, y: np.ndarray, counts: np.ndarray | None = None) -> None:
+        units = [np.trunc(part * ONE).astype(np.int32) for part in (x, y)]
+        self.X, self.y, self.counts = units[0] / ONE, units[1] / ONE, counts
+        super().__init__(loss, MemorySource(Rows(*units, norm="l2"), counts))
 
 
 def slopes(loss: Loss, u: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -33,7 +45,7 @@ def slopes(loss: Loss, u: np.ndarray, y: np.ndarray) -> np.ndarray:
     return -y * (np.minimum(full, Long(loss.slope)) if isinstance(loss, CappedLogisticLoss) else full)
 
 
-def exact_gradient(objective: Objective, theta, lam: float, center, linear) -> float:
+def exact_gradient(objective: Table, theta, lam: float, center, linear) -> float:
     x, y = objective.X.astype(Long), objective.y.astype(Long)
     counts = np.ones(len(y), Long) if objective.counts is None else objective.counts.astype(Long)
     t = theta.astype(Long)
@@ -58,7 +70,7 @@ def setting(kind: str, loss: Loss, seed: int):
     center = np.rint(rng.normal(size=p) * size * ONE) / ONE
     linear = rng.normal(size=p) * 10.0 ** rng.uniform(-4, 2)
     lam = float(10.0 ** rng.uniform(-5, 1))
-    objective = Objective(loss, x, y, 1.0, counts, "l2")
+    objective = Table(loss, x, y, counts)
     errors = PerturbedErrors(
         loss, objective.n, p, lam, float(np.linalg.norm(center)), float(np.linalg.norm(linear)) * (1 + 1e-12)
     )
@@ -130,7 +142,7 @@ def test_computed_gradients_are_off_by_no_more_than_stated(loss: Loss, kind: str
             step = rng.normal(size=center.size)
             reach = (errors.norm - errors.center_norm) * rng.random()
             theta = center + step * (reach / np.linalg.norm(step))
-            computed = private._gradient(theta, private._predictions(theta), errors.lam, center, linear)
+            computed = private._look(theta, errors.lam, center, linear, False).gradient
             x, t = objective.X.astype(Long), theta.astype(Long)
             counts = np.ones(len(x), Long) if objective.counts is None else objective.counts.astype(Long)
             exact = (slopes(loss, x @ t, objective.y.astype(Long)) * counts) @ x / Long(objective.n)
@@ -146,7 +158,7 @@ def test_the_distance_is_that_of_a_strongly_convex_function() -> None:
     assert errors.distance >= errors.tolerance / errors.lam
     assert errors.gap == pytest.approx(1.1**2 / 0.02)
     assert errors.norm >= 2.0 + 2 * 1.1 / 0.01
-    for change in ({"lam": 0.001}, {"pull": 10.0}, {"center_norm": 1e6}, {"n": 10**6}):
+    for change in ({"lam": 0.001}, {"pull": 10.0}, {"center_norm": 1e6}):
         assert dataclasses.replace(errors, **change).distance > errors.distance
 
 
@@ -154,8 +166,7 @@ def test_predictions_are_exact_to_a_unit_of_theta() -> None:
     rng = np.random.default_rng(3)
     x = np.rint(rng.uniform(-1, 1, (40, 30)) / 6 * ONE) / ONE
     theta = rng.normal(size=30) * 1e5
-    private = PerturbedObjective(Objective(LogisticLoss(), x, np.ones(40), 1.0, None, "l2"))
-    computed = private._predictions(theta)
+    computed = predictions(x * ONE, exact_parts(theta))
     unit = 2.0**-53 * float(np.linalg.norm(theta))
     with localcontext() as context:
         context.prec = 60
@@ -175,19 +186,19 @@ class Liar(LogisticLoss):
 
 def test_a_loss_that_is_not_what_it_says_it_is(monkeypatch) -> None:
     monkeypatch.setattr(PerturbedObjective, "_newton", lambda *_: None)
-    objective = Objective(Liar(), np.ones((4, 1)), np.array([1.0, 1.0, -1.0, -1.0]), 1.0, None, "l2")
+    objective = Table(Liar(), np.ones((4, 1)), np.array([1.0, 1.0, -1.0, -1.0]))
     errors = PerturbedErrors(Liar(), 4, 1, 0.5, 0.0, 0.25)
     with pytest.raises(ConvergenceError, match="not what it says"):
         PerturbedObjective(objective).minimiser(errors, np.zeros(1), np.array([-0.25]))
 
 
 def test_rows_are_not_shown() -> None:
-    objective = Objective(LogisticLoss(), np.full((3, 1), 0.125), np.ones(3), 1.0, None, "l2")
+    objective = Table(LogisticLoss(), np.full((3, 1), 0.125), np.ones(3))
     assert "0.125" not in repr(PerturbedObjective(objective))
 
 
 def test_no_rows_warn() -> None:
-    objective = Objective(LogisticLoss(), np.ones((3, 1)), np.ones(3), 1.0, None, "l2")
+    objective = Table(LogisticLoss(), np.ones((3, 1)), np.ones(3))
     errors = PerturbedErrors(LogisticLoss(), 3, 1, 1e-6, 1e9, 1e6)
     theta = PerturbedObjective(objective).minimiser(errors, np.array([-1e9]), np.array([1e6]))
     assert math.isfinite(theta[0])

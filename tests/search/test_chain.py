@@ -58,8 +58,9 @@ def run(goal, seed=0, budget=4.0, gamma=0.1, n=N):
 @cache
 def least_errors() -> int:
     """What the best of all lines gets wrong, by trying them all."""
-    objective = generator(ErrorRate(0.2)).rows.objective
-    cuts = np.unique(objective.X[:, 1])
+    objective = generator(ErrorRate(0.2)).rows.passes
+    (batch,) = objective.source.read(objective.source.parts()[0])
+    cuts = np.unique(batch.x[:, 1]) / ONE
     return min(errors(objective, np.array([-cut * math.sqrt(2), 1.0])) for cut in (cuts[:-1] + cuts[1:]) / 2)
 
 
@@ -68,7 +69,7 @@ def least_errors() -> int:
 
 def broken_promises(goal, runs: int, gamma: float, budget: float) -> int:
     """How many runs release a model that misses the goal."""
-    bad, objective = 0, generator(goal).rows.objective
+    bad, objective = 0, generator(goal).rows.passes
     for seed in range(runs):
         release = run(goal, seed, budget, gamma)
         bad += release.status == "released" and goal.shortfall(objective, np.asarray(release.hypothesis)) > 0

@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost.cli.engine_options import add_engine, stated_engine, table_on_disk
 from expost.cli.ledger_options import add_ledger_options, stated_ledger
 from expost.cli.options import (
     add_bounds,
@@ -21,7 +22,7 @@ from expost.cli.options import (
 )
 from expost.cli.outcome import deliver
 from expost.cli.output import add_output, check_output
-from expost.cli.paths import check_schema, check_table
+from expost.cli.paths import check_schema, check_tables
 from expost.cli.progress import Progress
 from expost.cli.table_options import add_file_options, add_person_options, file_options, stated_schema
 from expost.cli.words import complain, own_words
@@ -34,6 +35,7 @@ from expost.validation import CALIBRATIONS
 
 if TYPE_CHECKING:  # imported once the arguments are known to be right
     from expost.data.files import Table
+    from expost.data.on_disk import TableOnDisk
     from expost.goals import Goal
     from expost.privacy.ledger import Ledger
     from expost.privacy.release import Release
@@ -82,7 +84,7 @@ FINGERPRINTED = (
 
 def add_arguments(fit: argparse.ArgumentParser) -> None:
     """Add the options."""
-    fit.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file")
+    fit.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file, a folder or a 'pattern*' of them")
     fit.add_argument(
         "--schema", type=Path, metavar="TOML", help="what is publicly known about the table; expost init drafts one"
     )
@@ -159,6 +161,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     later.add_argument(
         "--keep-statistics", action="store_true", help="release the noisy second moments too, for expost refit"
     )
+    add_engine(fit)
     add_ledger_options(fit)
     out = fit.add_argument_group("output")
     out.add_argument("--json", action="store_true", help="print the release as JSON")
@@ -173,7 +176,7 @@ def run(options: argparse.Namespace) -> int:
     """Fit, show and write the release; returns the exit status."""
     try:
         _check(options)
-        with warnings.catch_warnings(record=True) as noted, Progress() as progress:
+        with warnings.catch_warnings(record=True) as noted, Progress(passes=options.progress) as progress:
             warnings.simplefilter("always")
             ledger = stated_ledger(options)
             release, complaint = _search(options, ledger, progress)
@@ -212,7 +215,7 @@ def _check(options: argparse.Namespace) -> None:
             "how good must the model be? State --error-rate or --log-loss for classes, --r2 or --mean-squared-error "
             "for numbers, or --excess-risk or --relative-excess-risk: how much worse than the best model it may be"
         )
-    check_table(options.data)
+    check_tables(options.data)
     if options.schema is not None:
         check_schema(options.schema)
     _check_outputs(options)
@@ -261,6 +264,12 @@ def _search_columns(
     options: argparse.Namespace, goal: Goal | None, ledger: Ledger | None, progress: Progress
 ) -> tuple[Release, str]:
     """Fit columns of numbers that options describe."""
+    streamed = table_on_disk(options)
+    if streamed is not None:
+        progress.stage("reading and searching")
+        on_disk = _model(options, streamed, goal).set_params(ledger=ledger)
+        release, complaint = _outcome(on_disk, streamed.X, streamed.y)
+        return release.with_details(target=options.target), complaint
     from expost.data.files import read_table
 
     progress.stage("reading data")
@@ -305,6 +314,7 @@ def _search_table(
     options: argparse.Namespace, goal: Goal | None, ledger: Ledger | None, progress: Progress
 ) -> tuple[Release, str]:
     """Fit a table that a schema describes."""
+    from expost.data.disk import open_disk
     from expost.data.named import read_columns
     from expost.estimators import AccuracyFirstModel
 
@@ -315,15 +325,18 @@ def _search_table(
         failure_probability=options.failure_probability,
         delta=options.delta,
         on_invalid=options.on_invalid,
+        engine=stated_engine(options),
         random_state=options.seed,
         ledger=ledger,
         **({} if options.max_epsilon is None else {"max_epsilon": options.max_epsilon}),
     )
     progress.stage("reading and searching")
-    return _outcome(model, read_columns(options.data, schema.needed, **file_options(options)))
+    if schema.person is not None:  # whose rows have to be found before they count
+        return _outcome(model, read_columns(options.data, schema.needed, **file_options(options)))
+    return _outcome(model, open_disk(options.data, **file_options(options)))
 
 
-def _model(options: argparse.Namespace, table: Table, goal: Goal | None) -> Any:
+def _model(options: argparse.Namespace, table: Table | TableOnDisk, goal: Goal | None) -> Any:
     from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge
 
     common: dict[str, Any] = {

@@ -15,6 +15,7 @@ from expost.goals import FLAGS
 
 if TYPE_CHECKING:
     from expost.data.files import Table
+    from expost.data.on_disk import TableOnDisk
     from expost.goals import Goal
 
 __all__ = [
@@ -47,7 +48,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> Any:
     return bounds
 
 
-def stated_bounds(options: argparse.Namespace, table: Table) -> Any:
+def stated_bounds(options: argparse.Namespace, table: Table | TableOnDisk) -> Any:
     """Join the three ways of stating bounds; the most specific wins."""
     stated: dict[str, tuple[float, float]] = {}
     if options.bounds is not None:
@@ -68,7 +69,7 @@ def stated_bounds(options: argparse.Namespace, table: Table) -> Any:
     return stated or None
 
 
-def stated_classes(stated: Sequence[str] | None, table: Table) -> Any:
+def stated_classes(stated: Sequence[str] | None, table: Table | TableOnDisk) -> Any:
     """Return the labels in the type the column has: the command line only knows strings."""
     if stated is None:
         return None

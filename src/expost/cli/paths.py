@@ -11,6 +11,12 @@ from pathlib import Path
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")
 
 
+def check_tables(path: Path) -> None:
+    """Complain about a file, folder or pattern of tables that cannot be read."""
+    if not path.is_dir() and (path.exists() or not any(mark in str(path) for mark in "*?[")):
+        check_table(path)
+
+
 def check_table(path: Path) -> None:
     """Complain about a table that cannot be read: none, a folder, no permission, of an unknown kind."""
     check_input(path)

@@ -50,6 +50,17 @@ class Column:
     def __repr__(self) -> str:
         return f"Column(n={len(self)})"
 
+    @property
+    def is_loose(self) -> bool:
+        """Whether its type says nothing about its cells, or that they are text."""
+        return not (isinstance(self._values, np.ndarray) and self._values.dtype.kind in _NUMBERS)
+
+    def plain(self) -> Floats | None:
+        """Return the cells if they are numbers by their type and none is missing; None otherwise."""
+        if self.is_loose or (self._missing is not None and self._missing.any()):
+            return None
+        return self.floats(slice(None))
+
     def cells(self) -> list[Any]:
         """Return the cells as they came, None where they are missing."""
         cells = _cells_of(self._values)

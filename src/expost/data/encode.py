@@ -19,11 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.data.bounds import Bounds
+from expost.data.cells import number as number_of
 from expost.data.entrance import OnInvalid
 from expost.data.fixed_point import ONE
+from expost.data.lookup import Lookup
 from expost.data.named import NamedColumns, open_named
 from expost.data.parts import Part, middle_and_half, part_of, read_target, unit_for
 from expost.data.persons import PersonTally, count_persons, slots
+from expost.data.plain_numbers import PlainNumbers
 from expost.data.rows import Rows
 from expost.data.schema import Schema
 from expost.data.tallies import Tally, complaints, misfits
@@ -150,6 +153,30 @@ class Encoding:
         raw = self.open(frame)
         places = self._places(raw)
         return raw if places is None else raw.taken(places)
+
+    def encoded(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """Return some rows and counts of their cells, which add up to those of the table (:meth:`tallied`)."""
+        x, tallies = self._features(raw)
+        y, target = self._target(raw)
+        counts = [(t.missing, t.unreadable, t.outside, t.other, *(t.classes or (0, 0))) for t in (*tallies, target)]
+        return x, y, np.array(counts, dtype=np.int64)
+
+    def tallied(self, counts: npt.NDArray[np.int64], n: int) -> tuple[list[Tally], Tally]:
+        """Return what the counts of :meth:`encoded`, added up over n rows, say of each column and the target."""
+        schema = self.schema
+        names = [*((part.name, part.counted_as) for part in self._parts)]
+        made = {
+            name: Tally(name, kind, n, int(row[0]), int(row[1]), int(row[2]), int(row[3]))
+            for (name, kind), row in zip(names, counts, strict=False)
+        }
+        missing, unreadable, outside, other, *classes = (int(count) for count in counts[-1])
+        kind, pair = ("number", None) if schema.classes is None else ("class", (classes[0], classes[1]))
+        target = Tally(schema.target, kind, n, missing, unreadable, outside, other, pair)
+        return [made[name] for name in schema.columns], target
+
+    def require_fit(self, tallies: list[Tally], target: Tally) -> None:
+        """Raise for a table that does not fit; for the curator, not covered by the guarantee."""
+        _require_fit(tallies, target)
 
     def design(self, frame: Any, on_invalid: OnInvalid = "clip") -> Floats:
         """Return rows to predict for, encoded as :meth:`encode` does; the table needs no target.
@@ -281,10 +308,12 @@ class Encoding:
     def _features(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], list[Tally]]:
         x = np.zeros((len(raw), len(self.names)), dtype=np.int32)
         x[:, 0] = self.unit
+        done = self._plain_numbers(raw, x)
         tallies, place = [], 1
         for part in self._parts:
             width = len(part.names)
-            tallies.append(_filled(part, raw, x[:, place : place + width], self.unit))
+            found = done.get(part.name)
+            tallies.append(_filled(part, raw, x[:, place : place + width], self.unit) if found is None else found)
             place += width
         return x, tallies
 
@@ -295,6 +324,26 @@ class Encoding:
         ]
         row, name = min(found)
         return f"row {row + 1} (counting from 1), column {name!r}"
+
+    def _plain_numbers(self, raw: NamedColumns, x: npt.NDArray[np.int32]) -> dict[str, Tally]:
+        """Write columns of plain numbers, and return their tallies."""
+        columns, places, low, high, place = {}, [], [], [], 1
+        for part in self._parts:
+            bounds = part.plain_bounds
+            values = None if bounds is None else raw[part.name].plain()
+            if bounds is not None and values is not None:
+                columns[part.name] = values
+                places.append(place)
+                low.append(bounds[0])
+                high.append(bounds[1])
+            place += len(part.names)
+        if len(columns) < 2:
+            return {}
+        marks = [number for number in map(number_of, Lookup([self.schema.missing]).numbers) if number is not None]
+        plain = PlainNumbers(Bounds(tuple(low), tuple(high)), marks)
+        outside, dirty = plain.fill(list(columns.values()), places, x, self.unit)
+        counted = zip(columns, outside.tolist(), (~dirty).tolist(), strict=True)
+        return {name: Tally(name, "number", len(raw), 0, 0, outside=count) for name, count, clean in counted if clean}
 
     def _target(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], Tally]:
         schema = self.schema

@@ -107,6 +107,8 @@ def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> 
     >>> column.signs(slice(None), ("no", "yes"))
     (array([ True, False, False]), array([False, False,  True]))
     """
+    if isinstance(y, Column):
+        return y, 1
     _refuse_sparse(y, name)
     single = column_of_frame(y, name)
     if single is not None:

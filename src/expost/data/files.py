@@ -19,10 +19,11 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from expost.data.cells import numbers
+from expost.data.columns import Column
 from expost.data.frames import arrow_column
 from expost.data.lines import CsvLines
 
-__all__ = ["Table", "read_table"]
+__all__ = ["Table", "chosen_columns", "loose", "read_table"]
 
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
@@ -114,7 +115,7 @@ def read_table(
         available = list(data.names) if isinstance(data, CsvLines) else list(data.column_names)
     except UnicodeDecodeError:
         raise ValueError(f"the names of the columns of {file} are not in UTF-8; save it as UTF-8") from None
-    names = _chosen(available, target, columns, file)
+    names = chosen_columns(available, target, columns, file)
     if isinstance(data, CsvLines):
         X, y = _from_lines(data, [available.index(name) for name in [*names, target]], target_as)
     else:
@@ -144,7 +145,7 @@ def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
     raise ValueError(f"{path} could not be read as {kind}")
 
 
-def _chosen(available: list[str], target: str, columns: Sequence[str] | None, path: Path) -> list[str]:
+def chosen_columns(available: list[str], target: str, columns: Sequence[str] | None, path: Path) -> list[str]:
     """Return the feature columns, after complaining about those that are not there."""
     repeated = sorted({name for name in available if available.count(name) > 1})
     if repeated:
@@ -223,6 +224,21 @@ def _loose(cells: list[Any]) -> npt.NDArray[np.float64]:
         if isinstance(cells[i], str):
             read[i] = _TRUTH.get(cells[i].lower(), np.nan)
     return read
+
+
+class _LooseColumn(Column):
+    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+        return _loose(self.cells()[part])
+
+    def not_numbers(self) -> int:
+        cells = self.cells()
+        nothing = [i for i in np.flatnonzero(np.isnan(_loose(cells))).tolist() if cells[i] not in (None, "")]
+        return len(nothing)
+
+
+def loose(column: Column) -> Column:
+    """Return a column that reads text as numbers where it is one, or true or false; each cell by itself."""
+    return _LooseColumn(column.cells()) if column.is_loose else column
 
 
 def _inferred(cells: list[str | None]) -> npt.NDArray[Any]:

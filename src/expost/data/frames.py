@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from expost.data.columns import Column, require_readable
+from expost.data.text_columns import DictionaryColumn
 
 __all__ = [
     "arrow_column",
@@ -87,12 +88,14 @@ def arrow_column(column: Any, name: str) -> Column:
     if is_.is_floating(kind):
         column = column.cast(pa.float64())
     if is_.is_floating(kind) or is_.is_integer(kind) or is_.is_boolean(kind):
+        if column.null_count == 0:  # the same numbers, without a copy
+            return Column(_numpy(column))
         values = column.fill_null(False if is_.is_boolean(kind) else 0)
         return Column(_numpy(values), _numpy(column.is_null()))
     if is_.is_decimal(kind):
         return Column(column.to_pylist())
     if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
-        return Column(_texts(column))
+        return _by_text(column) or Column(_texts(column))
     if is_.is_binary(kind) or is_.is_large_binary(kind) or is_.is_binary_view(kind) or is_.is_fixed_size_binary(kind):
         return Column(column.to_pylist())
     raise ValueError(f"{name} must hold real numbers; its type is {kind}")
@@ -138,6 +141,20 @@ def polars_column(series: Any, name: str) -> Column:
 
 def _numpy(column: Any) -> Any:
     return column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
+
+
+def _by_text(column: Any) -> Column | None:
+    """Return text by number; None if Arrow cannot, which is if it is no text."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    coded = column.dictionary_encode("encode")
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    try:
+        texts = coded.dictionary.to_pylist()
+    except UnicodeDecodeError:  # Arrow does not check text it is given; which way is taken does not show
+        return None
+    return DictionaryColumn(texts, coded.indices.to_numpy(zero_copy_only=False))
 
 
 def _texts(column: Any) -> list[str | None]:

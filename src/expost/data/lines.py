@@ -12,13 +12,80 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["CsvLines"]
+__all__ = ["CsvHeader", "CsvLines", "LineCells", "check_options"]
 
 _SEPARATORS = (",", ";", "\t")
 _ASCII = '\n\r",;\t0123456789.+-eE aZ'
+
+
+class LineCells:
+    """How a line is taken apart into cells; public.
+
+    Parameters
+    ----------
+    separator, encoding, strip
+        As in :class:`CsvLines`; the separator is known.
+    """
+
+    def __init__(self, separator: str, encoding: str, strip: bool) -> None:
+        self.separator, self.encoding, self.strip = separator, encoding, strip
+
+    def cells(self, lines: Iterable[bytes], columns: Sequence[int]) -> list[list[str | None]]:
+        """Return the cells of some columns, row by row.
+
+        A line that is too short lacks its last cells (None), further cells of a longer one are left out, and bytes
+        that are not in the encoding become U+FFFD.
+        """
+        rows = []
+        for line in lines:
+            cells = self.split(line)
+            rows.append([cells[j] if j < len(cells) else None for j in columns])
+        return rows
+
+    def split(self, line: bytes) -> list[str]:
+        """Return all cells of a line."""
+        text = line.decode(self.encoding, "replace")
+        if '"' not in text:
+            cells = text.split(self.separator)
+        else:
+            try:
+                # a reader of its own, so that none remembers another's line
+                cells = next(csv.reader([text], delimiter=self.separator, skipinitialspace=self.strip))
+            except csv.Error:  # a cell of more than 131,072 letters, or a carriage return in one
+                return []
+        return [cell.strip() for cell in cells] if self.strip else cells
+
+
+class CsvHeader:
+    """The first line of a CSV file, which is public.
+
+    Parameters
+    ----------
+    line : bytes
+        As it stands in the file, its end included.
+    separator, encoding, strip
+        As in :class:`CsvLines`.
+
+    Attributes
+    ----------
+    names : list of str
+        Its cells.
+    reader : LineCells
+        How other lines are read.
+    """
+
+    def __init__(self, line: bytes, *, separator: str, encoding: str, strip: bool) -> None:
+        header = line.removesuffix(b"\n").removesuffix(b"\r")
+        if not header or b"\r" in header:
+            # Old files end lines in carriage returns alone: all of it would be taken for the header.
+            raise ValueError("the first line must hold the names of the columns and end in a line feed")
+        header = header.removeprefix(b"\xef\xbb\xbf")  # the mark some programs put before UTF-8
+        first = _decoded(header, encoding)
+        self.reader = LineCells(separator or _recognised(first), encoding, strip)
+        self.names = self.reader.split(header)
 
 
 class CsvLines:
@@ -80,19 +147,13 @@ class CsvLines:
         strip: bool = False,
         header_only: bool = False,
     ) -> None:
-        _check_options(separator, encoding)
+        check_options(separator, encoding)
         data = _bytes_of(path, header_only=header_only)
         header, *self._lines = (line.removesuffix(b"\r") for line in data.split(b"\n"))
         if self._lines and not self._lines[-1]:
             self._lines.pop()
-        if not header or b"\r" in header:
-            # Old files end lines in carriage returns alone: all of it would be taken for the header.
-            raise ValueError("the first line must hold the names of the columns and end in a line feed")
-        header = header.removeprefix(b"\xef\xbb\xbf")  # the mark some programs put before UTF-8
-        self._encoding, self._strip = encoding, strip
-        first = _decoded(header, encoding)
-        self.separator = separator or _recognised(first)
-        self.names = self._split(header)
+        first = CsvHeader(header, separator=separator, encoding=encoding, strip=strip)
+        self._reader, self.names, self.separator = first.reader, first.names, first.reader.separator
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -101,33 +162,13 @@ class CsvLines:
         return f"CsvLines(n={len(self)}, names={self.names})"
 
     def cells(self, part: slice, columns: Sequence[int]) -> list[list[str | None]]:
-        """Return the cells of some columns, row by row.
-
-        A line that is too short lacks its last cells (None), further cells of a longer one are left out, and bytes
-        that are not UTF-8 become U+FFFD.
-        """
-        rows = []
-        for line in self._lines[part]:
-            cells = self._split(line)
-            rows.append([cells[j] if j < len(cells) else None for j in columns])
-        return rows
+        """Return the cells of some columns, row by row; see :meth:`LineCells.cells`."""
+        return self._reader.cells(self._lines[part], columns)
 
     def first_uneven(self) -> int | None:
         """Return the first row that has not as many cells as there are names, from 0."""
         many = len(self.names)
-        return next((i for i, line in enumerate(self._lines) if len(self._split(line)) != many), None)
-
-    def _split(self, line: bytes) -> list[str]:
-        text = line.decode(self._encoding, "replace")
-        if '"' not in text:
-            cells = text.split(self.separator)
-        else:
-            try:
-                # a reader of its own, so that none remembers another's line
-                cells = next(csv.reader([text], delimiter=self.separator, skipinitialspace=self._strip))
-            except csv.Error:  # a cell of more than 131,072 letters, or a carriage return in one
-                return []
-        return [cell.strip() for cell in cells] if self._strip else cells
+        return next((i for i, line in enumerate(self._lines) if len(self._reader.split(line)) != many), None)
 
 
 def _bytes_of(path: Path, *, header_only: bool) -> bytes:
@@ -141,7 +182,8 @@ def _bytes_of(path: Path, *, header_only: bool) -> bytes:
     raise OSError("the file cannot be unpacked")
 
 
-def _check_options(separator: str, encoding: str) -> None:
+def check_options(separator: str, encoding: str) -> None:
+    """Complain about an option that is none."""
     if len(separator) > 1 or separator in ('"', "\n", "\r", "\0"):
         raise ValueError("separator must be one letter, such as a semicolon or a tab, and no quote or line break")
     try:

@@ -8,24 +8,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet
 
-from expost.data.cells import numbers
 from expost.data.columns import Column
 from expost.data.entrance import open_column
 from expost.data.files import CSV, PARQUET
 from expost.data.frames import frame_column, names_of_frame
 from expost.data.kinds import suggestion
 from expost.data.lines import CsvLines
+from expost.data.text_columns import CommaColumn
 
 __all__ = ["NamedColumns", "open_named", "read_columns"]
-
-_SWAPPED: Final = str.maketrans(",.", ".,")
 
 
 class NamedColumns:
@@ -55,13 +53,6 @@ class NamedColumns:
         return f"NamedColumns(n={self.n}, names={list(self.columns)})"
 
 
-class _CommaColumn(Column):
-    """Text with decimal commas. Points are swapped with them, so that one for thousands makes no number."""
-
-    def floats(self, part: slice) -> npt.NDArray[np.float64]:
-        return numbers([cell.translate(_SWAPPED) if type(cell) is str else cell for cell in self.cells()[part]])
-
-
 def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
     """Take columns out of a table by their names.
 
@@ -78,13 +69,13 @@ def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
     NamedColumns(n=2, names=['city', 'age'])
     """
     if isinstance(frame, NamedColumns):
-        _places(list(frame.columns), names)
+        places_of(list(frame.columns), names)
         return frame
     if isinstance(frame, str | os.PathLike):
         return read_columns(frame, names)
     there = names_of_frame(frame)
     if there is not None:
-        places = _places(there, names)
+        places = places_of(there, names)
         return NamedColumns({name: frame_column(frame, j, name) for name, j in places.items()}, int(frame.shape[0]))
     if not isinstance(frame, Mapping):
         raise ValueError(
@@ -94,7 +85,7 @@ def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
     keys = list(frame)
     columns = {
         name: open_column(frame[keys[j]], on_invalid="clip", name=f"column {name!r}")[0]
-        for name, j in _places(keys, names).items()
+        for name, j in places_of(keys, names).items()
     }
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
@@ -154,14 +145,14 @@ def read_columns(
         lines = CsvLines(file, separator=separator or "", encoding=encoding, strip=True)
     except (OSError, ValueError) as error:  # which speak of the first line and of options alone
         raise ValueError(f"{file} could not be read as CSV: {error}") from None
-    places = _places(lines.names, names)
+    places = places_of(lines.names, names)
     if whole_lines and (uneven := lines.first_uneven()) is not None:
         raise ValueError(
             f"row {uneven + 1} (line {uneven + 2}) of {file} has not as many cells as the first line has names; mend "
             f'it, or pass on_invalid="clip" to treat cells it lacks as missing'
         )
     rows = lines.cells(slice(None), list(places.values()))
-    made = _CommaColumn if decimal == "," else Column
+    made = CommaColumn if decimal == "," else Column
     listed = zip(*rows, strict=True) if rows else [()] * len(places)
     return NamedColumns({name: made(list(cells)) for name, cells in zip(places, listed, strict=True)}, len(lines))
 
@@ -174,7 +165,7 @@ def _parquet(file: Path) -> Any:
     raise ValueError(f"{file} could not be read as Parquet")
 
 
-def _places(there: Sequence[Any], wanted: Sequence[str]) -> dict[str, int]:
+def places_of(there: Sequence[Any], wanted: Sequence[str]) -> dict[str, int]:
     """Say where each column is, after complaining about those that are not there or there twice."""
     plain = [str(name).strip() for name in there]
     for name in wanted:

@@ -48,6 +48,16 @@ class Part:
         raise NotImplementedError
 
     @property
+    def counted_as(self) -> str:
+        """What kind of cells its tally counts."""
+        raise NotImplementedError
+
+    @property
+    def plain_bounds(self) -> tuple[float, float] | None:
+        """Bounds of a column that is scaled as it stands; None for others."""
+        return None
+
+    @property
     def boxed(self) -> bool:
         """Whether it is one number and nothing else, to be put with others like it."""
         return len(self.names) == 1 and not isinstance(self, _CategoricalPart)
@@ -64,6 +74,15 @@ class Part:
 @dataclass(frozen=True)
 class _NumericPart(Part):
     kind: Numeric
+
+    @property
+    def counted_as(self) -> str:
+        return "number"
+
+    @property
+    def plain_bounds(self) -> tuple[float, float] | None:
+        low, high = self.kind.bounds
+        return (float(low), float(high)) if self.kind.transform is None else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,6 +125,10 @@ class _CategoricalPart(Part):
     kind: Categorical
 
     @property
+    def counted_as(self) -> str:
+        return "category"
+
+    @property
     def names(self) -> tuple[str, ...]:
         shown = [str(value).lower() if isinstance(value, bool) else str(value) for value in self.kind.categories]
         extra = ["(other)"] * self.kind.other + [_MISSING] * (self.kind.missing == "indicator")
@@ -135,6 +158,10 @@ class _CategoricalPart(Part):
 @dataclass(frozen=True)
 class _BooleanPart(Part):
     kind: Boolean
+
+    @property
+    def counted_as(self) -> str:
+        return "boolean"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -182,16 +182,7 @@ class Preparation:
         """
         if self.target is None:
             raise ValueError("this preparation has no target bounds; it prepares classification")
-        y_bounds = Bounds(self.target[:1], self.target[1:])
-        cells = _single(y, on_invalid, "y")
-
-        def targets(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-            values = cells.floats(part)
-            scaled = y_bounds.scale(values)
-            scaled[np.isnan(scaled)] = 0.0
-            return clip_unit(scaled), ~np.isfinite(values)
-
-        return self._prepare(X, len(cells), targets, "NaN or infinite", on_invalid, chunk_size)
+        return self._prepare(X, _single(y, on_invalid, "y"), None, on_invalid, chunk_size)
 
     def prepare_classification(
         self,
@@ -227,14 +218,59 @@ class Preparation:
         """
         if self.target is not None:
             raise ValueError("this preparation has target bounds; it prepares regression")
-        pair = resolve_classes(classes)
-        cells = _single(labels, on_invalid, "labels")
+        return self._prepare(X, _single(labels, on_invalid, "labels"), resolve_classes(classes), on_invalid, chunk_size)
 
-        def targets(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-            positive, unknown = cells.signs(part, pair)
-            return np.where(positive, ONE, -ONE).astype(np.int64), unknown
+    def prepared(
+        self, raw: RawRows, cells: Column, classes: tuple[Any, Any] | None, chunk_size: int = _CHUNK_ROWS
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """Return some rows and counts of what cannot be used in them, which add up (:meth:`require_usable`)."""
+        n, columns = raw.n, raw.width
+        if columns != self.n_columns:
+            raise ValueError(f"X has {columns} columns; this preparation is for {self.n_columns}")
+        x = np.empty((n, self.n_parameters), dtype=np.int32)
+        y = np.empty(n, dtype=np.int32)
+        x[:, self.n_columns :] = self.constant
+        counts = np.zeros(2 + 2 * columns, dtype=np.int64)
+        targets = self._targets(cells, classes)
+        for start in range(0, n, chunk_size):
+            part = slice(start, start + chunk_size)
+            values = raw.floats(part)
+            bad_cell = ~np.isfinite(values)
+            y[part], bad_y = targets(part)
+            x[part, : self.n_columns] = self._features(values)
+            counts[0] += np.count_nonzero(bad_cell.any(axis=1) | bad_y)
+            counts[1] += np.count_nonzero(bad_y)
+            counts[2 : 2 + columns] += bad_cell.sum(axis=0)
+        if counts[2:].any():
+            counts[2 + columns :] = raw.not_numbers()
+        return x, y, counts
 
-        return self._prepare(X, len(cells), targets, "in neither class", on_invalid, chunk_size)
+    def require_usable(self, counts: npt.NDArray[np.int64], n: int, names: Sequence[Any] | None) -> None:
+        """Raise if there are rows that cannot be used; for the curator, not covered by the guarantee."""
+        if counts[0]:
+            bad_target = "in neither class" if self.target is None else "NaN or infinite"
+            bad, strange = counts[2:].reshape(2, -1)
+            raise _complaint(n, names, int(counts[0]), bad, strange, int(counts[1]), bad_target)
+
+    def _targets(self, cells: Column, classes: tuple[Any, Any] | None) -> _Targets:
+        """Return what makes targets of cells, a part at a time."""
+        if classes is not None:
+
+            def labels(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+                positive, unknown = cells.signs(part, classes)
+                return np.where(positive, ONE, -ONE).astype(np.int64), unknown
+
+            return labels
+        assert self.target is not None
+        bounds = Bounds(self.target[:1], self.target[1:])
+
+        def numbers(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+            values = cells.floats(part)
+            scaled = bounds.scale(values)
+            scaled[np.isnan(scaled)] = 0.0
+            return clip_unit(scaled), ~np.isfinite(values)
+
+        return numbers
 
     def design(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return rows to predict for, bounded and rounded as those of a fit are; NaN is the middle of the bounds.
@@ -325,47 +361,27 @@ class Preparation:
         )
 
     def _prepare(
-        self,
-        X: Any,
-        n_targets: int,
-        targets: _Targets,
-        bad_target: str,
-        on_invalid: OnInvalid,
-        chunk_size: int,
+        self, X: Any, cells: Column, classes: tuple[Any, Any] | None, on_invalid: OnInvalid, chunk_size: int
     ) -> Rows:
         if on_invalid not in ("error", "clip"):
             raise ValueError('on_invalid must be "error" or "clip"')
         if chunk_size < 1:
             raise ValueError("chunk_size must be at least 1")
         raw = open_rows(X, on_invalid=on_invalid, width=self.n_columns)
-        n, columns = raw.n, raw.width
-        if columns != self.n_columns:
-            raise ValueError(f"X has {columns} columns; this preparation is for {self.n_columns}")
-        if n != n_targets:
-            raise ValueError(f"X has {n} rows, but there are {n_targets} targets")
-        if n == 0:
+        if raw.width == self.n_columns and raw.n != len(cells):
+            raise ValueError(f"X has {raw.n} rows, but there are {len(cells)} targets")
+        if raw.width == self.n_columns and raw.n == 0:
             raise ValueError("there are no rows; pass at least one")
-
-        x = np.empty((n, self.n_parameters), dtype=np.int32)
-        y = np.empty(n, dtype=np.int32)
-        x[:, self.n_columns :] = self.constant
-        bad_in_column = np.zeros(columns, dtype=np.int64)
-        bad_targets = bad_rows = 0
-        for start in range(0, n, chunk_size):
-            part = slice(start, start + chunk_size)
-            values = raw.floats(part)
-            bad_cell = ~np.isfinite(values)
-            units, bad_y = targets(part)
-            x[part, : self.n_columns] = self._features(values)
-            y[part] = units
-            bad_in_column += bad_cell.sum(axis=0)
-            bad_targets += int(bad_y.sum())
-            bad_rows += int((bad_cell.any(axis=1) | bad_y).sum())
-        if bad_rows and on_invalid == "error":
-            raise _complaint(raw, bad_rows, bad_in_column, bad_targets, bad_target)
+        x, y, counts = self.prepared(raw, cells, classes, chunk_size)
+        if on_invalid == "error":
+            self.require_usable(counts, raw.n, raw.names)
         return Rows(x, y, norm=self.norm)
 
-    def _features(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def _features(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+        if self._never_clipped and np.isfinite(values).all():
+            # What follows for such rows, without the steps that change nothing; the cast truncates toward zero.
+            assert self.bounds is not None
+            return self.bounds.scale(values) * self.factor * ONE
         scaled = values if self.bounds is None else self.bounds.scale(values)
         with np.errstate(all="ignore"):
             # Infinite (or overflowing) values without bounds become the largest float: the clip makes of it
@@ -375,6 +391,12 @@ class Preparation:
 
     def _within(self, units: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return clip_l1(units, self.feature_limit)
+
+    @property
+    def _never_clipped(self) -> bool:
+        """Whether no row within its bounds can be too long: every entry is at most ``factor``."""
+        plain = type(self) is Preparation and self.bounds is not None
+        return plain and self.n_columns * math.floor(self.factor * ONE) <= self.feature_limit
 
 
 def _positive(feature_bound: float) -> float:
@@ -395,28 +417,33 @@ def _single(y: Any, on_invalid: OnInvalid, name: str) -> Column:
 
 
 def _complaint(
-    raw: RawRows, bad_rows: int, bad_in_column: npt.NDArray[np.int64], bad_targets: int, bad_target: str
+    n: int,
+    names: Sequence[Any] | None,
+    bad_rows: int,
+    bad_in_column: npt.NDArray[np.int64],
+    strange: npt.NDArray[np.int64],
+    bad_targets: int,
+    bad_target: str,
 ) -> InvalidRows:
-    strange = raw.not_numbers()
     reasons = []
     if (bad_in_column > strange).any():
-        reasons.append(f"NaN or infinite in column(s) {_counted(bad_in_column - strange, raw)}")
+        reasons.append(f"NaN or infinite in column(s) {_counted(bad_in_column - strange, names)}")
     if strange.any():
         reasons.append(
-            f"cells that are not numbers in column(s) {_counted(strange, raw)} (drop or encode such columns: what goes "
-            f"in as an argument must be a string or a number)"
+            f"cells that are not numbers in column(s) {_counted(strange, names)} (drop or encode such columns: what "
+            f"goes in as an argument must be a string or a number)"
         )
     if bad_targets:
         reasons.append(f"target {bad_target} ({bad_targets})")
     return InvalidRows(
-        f"{bad_rows} of {raw.n} rows cannot be used: {'; '.join(reasons)}. This message depends on single rows "
+        f"{bad_rows} of {n} rows cannot be used: {'; '.join(reasons)}. This message depends on single rows "
         f"and is not covered by the privacy guarantee; "
         f'pass on_invalid="clip" to move such values into their bounds instead'
     )
 
 
-def _counted(bad: npt.NDArray[np.int64], raw: RawRows) -> str:
-    names = range(raw.width) if raw.names is None else raw.names
-    where = [f"{names[j]} ({bad[j]})" for j in np.flatnonzero(bad)]
+def _counted(bad: npt.NDArray[np.int64], names: Sequence[Any] | None) -> str:
+    called = range(len(bad)) if names is None else names
+    where = [f"{called[j]} ({bad[j]})" for j in np.flatnonzero(bad).tolist()]
     more = f" and {len(where) - 10} more" if len(where) > 10 else ""
     return ", ".join(where[:10]) + more

@@ -1,10 +1,8 @@
 """What people measure a model by: the share of rows it gets wrong, and its mean squared error. Private.
 
-*Error rate.* A row is predicted positive where xᵀθ > 0, so a tie counts as negative, as ``predict`` does. Rows are
-multiples of 2⁻²⁰ with ‖x‖₁ ≤ 1; let θ be a multiple of a power of two g with ‖θ‖_∞ ≤ 2³³·g (:func:`to_grid`). Then
-every product and every partial sum of xᵀθ is a multiple of 2⁻²⁰g of at most 2⁵³ such units: float64 holds it
-exactly, in any order of summation and with or without fused multiply-add. The count is exact, and replacing a row
-moves it by at most one.
+*Error rate.* A row is predicted positive where xᵀθ > 0, so a tie counts as negative, as ``predict`` does. With θ on
+the grid of :mod:`expost.erm.prediction_grid` predictions are exact, so the count is, and replacing a row moves it by at
+most one.
 
 *Mean squared error.* (y − xᵀθ)² lies in [0, (1 + m)²], m = ‖θ‖_∞, because ‖x‖₁ ≤ 1: sensitivity (1 + m)²/n
 (:func:`expost.erm.sensitivity.mean_square_sensitivity`). From sums or from rows, with a bound on the rounding error.
@@ -12,92 +10,120 @@ moves it by at most one.
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from expost.data.rows import Norm
 from expost.erm._private import Private
 from expost.erm._rounding import INFLATION, gamma, summation_length
 from expost.erm._types import FloatArray
 from expost.erm.losses import HuberLoss
 from expost.erm.objective import Objective
+from expost.erm.passes import Term
+from expost.erm.prediction_grid import exact_bits, to_grid
 from expost.erm.sums import Sums
 
-_STEPS_BITS = 33  # 2²⁰ units of a row times 2³³ steps of θ is 2⁵³
+__all__ = [
+    "ClippedSquare",
+    "Judge",
+    "LeftOut",
+    "MeanSquare",
+    "MeanSquareByRows",
+    "MeanSquareBySums",
+    "clipped_mean_square",
+    "clipped_mean_square_error",
+    "errors",
+    "exact_bits",
+    "mean_left_out",
+    "mean_left_out_error",
+    "target_variance",
+    "to_grid",
+]
 
 
-def exact_bits(p: int, norm: Norm) -> int:
-    """Return how many binary digits θ may have for predictions to be exact.
+class Judge(Protocol):
+    """What goals ask about rows: passes over any source, or an objective over arrays. Private."""
 
-    Examples
-    --------
-    >>> exact_bits(100, "l1"), exact_bits(100, "l2"), exact_bits(5000, "l2")
-    (33, 29, 26)
-    """
-    # ‖x‖₁ ≤ √p·‖x‖₂
-    return _STEPS_BITS - (math.ceil(math.log2(max(1, p)) / 2) if norm == "l2" else 0)
+    @property
+    def n(self) -> int:
+        """Number of rows."""
 
+    def errors(self, theta: FloatArray) -> int:
+        """Return how many rows θ, from :func:`to_grid`, misclassifies."""
 
-def to_grid(theta: FloatArray, radius: float, *, norm: Norm = "l1") -> FloatArray:
-    """Round θ with ‖θ‖_∞ ≤ radius to the public grid on which predictions are exact; a finer θ is never needed.
+    def mean_of(self, term: Term, theta: FloatArray, most: float = 8.0) -> float:
+        """Return the mean of a term of predictions and targets, which lies in [0, most]."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float(np.abs(to_grid(np.array([0.1, -2.0]), 7.0) - [0.1, -2.0]).max()) < 1e-9
-    True
-    """
-    bits = exact_bits(np.size(theta), norm)
-    step = math.ldexp(1.0, math.frexp(radius * (1.0 + 1e-6))[1] - bits)
-    steps = np.clip(np.rint(np.asarray(theta) / step), -(2.0**bits), 2.0**bits)
-    return np.asarray(steps * step)
+    def target_variance(self) -> float:
+        """Return the mean of (y − ȳ)²."""
 
 
-def errors(objective: Objective, theta: FloatArray) -> int:
+@dataclass(frozen=True)
+class ClippedSquare:
+    """(y − clip(u))², predictions clipped to [−1, 1]."""
+
+    def __call__(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return it for each row."""
+        residual = np.clip(u, -1.0, 1.0) - y
+        return np.asarray(residual * residual)
+
+
+def errors(judge: Judge, theta: FloatArray) -> int:
     """Return how many rows θ, from :func:`to_grid`, misclassifies: exactly, whatever the order of summation."""
-    return objective.count((objective.predictions(theta) > 0.0) != (objective.y > 0.0))
+    return judge.errors(theta)
 
 
-def clipped_mean_square(objective: Objective, theta: FloatArray) -> float:
+def clipped_mean_square(judge: Judge, theta: FloatArray) -> float:
     """Return the mean of (y − clip(xᵀθ))², predictions clipped to [−1, 1]; private.
 
     One row moves it by at most 4/n: both are within [−1, 1].
     """
-    residual = np.clip(objective.predictions(theta), -1.0, 1.0) - objective.y
-    return objective.mean(residual * residual)
+    return judge.mean_of(ClippedSquare(), theta, 4.0)
 
 
 def clipped_mean_square_error(n: int, p: int, theta: FloatArray) -> float:
     """Return a bound on the error of :func:`clipped_mean_square`, from n, p and the released θ.
 
     Proof. A prediction is off by γ_p‖θ‖₂ (‖x‖₂ ≤ 1) and a residual is at most 2, so its square is off by 4γ_p‖θ‖₂ plus
-    rounding of 4; the blocked sum adds γ_K·4. ∎
+    rounding of 4; a blocked sum adds γ_K·4. An exact sum (`expost.erm.passes`) rounds a term by 2⁻⁵⁰, which is 4γ₂
+    and less, as K ≥ 3. ∎
     """
     return INFLATION * 4.0 * (gamma(p + 2) * float(np.linalg.norm(theta)) + gamma(summation_length(n) + 8))
 
 
-def mean_left_out(objective: Objective, theta: FloatArray, huber: HuberLoss) -> float:
-    """Return the mean of what Huber's loss leaves out of the squared one at θ; private."""
-    return objective.mean(huber.left_out(objective.predictions(theta) - objective.y))
+@dataclass(frozen=True)
+class LeftOut:
+    """What Huber's loss leaves out of the squared one."""
+
+    huber: HuberLoss
+
+    def __call__(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return it for each row."""
+        return self.huber.left_out(u - y)
+
+
+def mean_left_out(judge: Judge, theta: FloatArray, huber: HuberLoss, largest_prediction: float) -> float:
+    """Return the mean of what Huber's loss leaves out of the squared one at θ, |xᵀθ| ≤ m; private."""
+    height = max(1.0 + largest_prediction - huber.delta, 2.0**-40)
+    return judge.mean_of(LeftOut(huber), theta, 0.5 * height * height)
 
 
 def mean_left_out_error(n: int, p: int, largest_prediction: float, norm: float, limit: float) -> float:
     """Return a bound on the error of :func:`mean_left_out`, from n, p, the largest prediction there can be and ‖θ‖₂.
 
     Proof. A prediction is off by γ_p‖θ‖₂ (‖x‖₂ ≤ 1), so what lies beyond C by d = γ_p‖θ‖₂ + γ₂(1 + m + C); it is at
-    most h = (1 + m − C)₊, so half its square is off by hd + d² and rounding, and the blocked sum by γ_K·h². ∎
+    most h = (1 + m − C)₊, so half its square is off by hd + d² and rounding, and a blocked sum by γ_K·h². An exact sum
+    (`expost.erm.passes`) rounds a term by 2⁻⁵²·h², which is 2γ₁h². ∎
     """
     off = gamma(p + 2) * norm + gamma(4) * (1.0 + largest_prediction + limit)
     height = max(0.0, 1.0 + largest_prediction - limit)
     return INFLATION * (height * off + off * off + gamma(summation_length(n) + 8) * height * height)
 
 
-def target_variance(objective: Objective) -> float:
+def target_variance(judge: Judge) -> float:
     """Return the mean of (y − ȳ)²; private. One row moves it by at most 4(n − 1)/n²."""
-    mean = objective.mean(objective.y)
-    return objective.mean((objective.y - mean) ** 2)
+    return judge.target_variance()
 
 
 class MeanSquare(Protocol):

@@ -7,7 +7,7 @@ instead of n, whatever order the BLAS sums in.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -122,6 +122,21 @@ class Objective(Private):
     def predictions(self, theta: FloatArray) -> FloatArray:
         """Return Xθ."""
         return np.asarray(self.X @ theta)
+
+    def errors(self, theta: FloatArray) -> int:
+        """Return how many rows θ misclassifies, exactly if it is on the grid of `expost.erm.prediction_grid`."""
+        return self.count((self.predictions(theta) > 0.0) != (self.y > 0.0))
+
+    def mean_of(
+        self, term: Callable[[FloatArray, FloatArray], FloatArray], theta: FloatArray, most: float = math.inf
+    ) -> float:
+        """Return the mean of a term of predictions and targets."""
+        return self.mean(term(self.predictions(theta), self.y))
+
+    def target_variance(self) -> float:
+        """Return the mean of (y − ȳ)²."""
+        mean = self.mean(self.y)
+        return self.mean((self.y - mean) ** 2)
 
     def gradient(self, theta: FloatArray, u: FloatArray) -> Gradient:
         """Return ∇L(θ) and its rounding bound; ``u`` must be freshly computed predictions of θ."""

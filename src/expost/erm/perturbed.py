@@ -11,29 +11,35 @@ number of steps that is known beforehand: no rows can make it fail.
 left. After (16C/3λ)·ln(1 + hλ/e²) steps no more than e²/λ is left, which falls of 1.5e²/C use up in C/λ steps. F only
 falls, so no point on the way is farther from the minimiser than √(2h/λ). ∎
 
-*Rounding.* Predictions are computed in two parts, θ = θ₁ + θ₂: rows are multiples of 2⁻²⁰, so xᵀθ₁ is exact in float64
-for θ₁ on a coarse grid (as in `expost.erm.measures`), and θ₂ is smaller by far. A prediction is then off by a unit or
-two of its size instead of p.
+*Rounding.* Predictions, slopes and their sums are those of `expost.erm.passes`: a prediction is off by a unit or two of
+‖θ‖, slopes are rounded to a public grid and add up exactly, so the gradient does not depend on how the rows were read.
+
+*Passes.* Each point that is looked at costs one pass over the rows, which brings its gradient and its second
+derivatives. Where there are so many columns that p² numbers would not do, second derivatives are not formed, and
+directions come from the last few gradients (L-BFGS). Either way the point is judged by its gradient alone.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from expost.erm._private import Private
-from expost.erm._rounding import INFLATION, gamma, summation_length
+from expost.erm._rounding import INFLATION, UNIT, gamma
 from expost.erm._types import FloatArray
 from expost.erm.exceptions import ConvergenceError
+from expost.erm.limited_memory import LimitedMemory
 from expost.erm.losses import Loss
-from expost.erm.measures import exact_bits, to_grid
-from expost.erm.objective import Objective
+from expost.erm.passes import Passes, Slopes, slope_rounding
+from expost.erm.prediction_grid import prediction_rounding
 
 _NEWTON_STEPS = 60
+_QUASI_STEPS = 2000
 _HALVINGS = 40
-_LEAST_LEFT = 2.0**-20  # part of θ that is assumed to be left beside its coarse part, at least
+_WIDE = 1200  # columns from which on second derivatives are not formed: 11 MB for each thread, p²n operations a pass
 
 
 @dataclass(frozen=True)
@@ -71,11 +77,9 @@ class PerturbedErrors:
     def rounding(self) -> float:
         """e, at every such point: predictions, slopes, sums, penalty and linear term."""
         slope, norm = self.loss.lipschitz(math.inf), self.norm
-        sums = gamma(summation_length(self.n) + self.loss.EVALUATION_ULPS + 4) * slope
-        # the coarse part has steps of at most 2^(1 − bits) of the largest coordinate, and leaves half a step of each
-        left = max(_LEAST_LEFT, 2.0 ** (1 - exact_bits(self.p, "l2")) * math.sqrt(self.p))
-        predictions = self.loss.curvature * (gamma(3) + gamma(self.p) * left) * norm
-        return INFLATION * (sums + predictions + gamma(8) * (slope + self.lam * (norm + self.center_norm) + self.pull))
+        slopes = slope_rounding(self.loss) + self.loss.EVALUATION_ULPS * UNIT * slope
+        predicted = self.loss.curvature * prediction_rounding(self.p) * norm
+        return INFLATION * (slopes + predicted + gamma(8) * (slope + self.lam * (norm + self.center_norm) + self.pull))
 
     @property
     def tolerance(self) -> float:
@@ -94,73 +98,74 @@ class PerturbedErrors:
         return math.ceil(steep * (16.0 / 3.0 * math.log1p(self.gap * self.lam / self.rounding**2) + 1.0)) + 2
 
 
+class _Point(NamedTuple):
+    """A point that was looked at, ∇F there, and about the loss's second derivatives."""
+
+    theta: FloatArray
+    gradient: FloatArray
+    curvature: FloatArray | None
+
+    @property
+    def length(self) -> float:
+        return float(np.linalg.norm(self.gradient))
+
+
 class PerturbedObjective(Private):
     """F over given rows; private.
 
     Parameters
     ----------
-    objective
-        mean φ + (λ/2)‖θ‖²; its λ is not used, so that one object serves every level.
+    passes
+        Sums over the rows.
     """
 
-    def __init__(self, objective: Objective) -> None:
-        self.objective = objective
+    def __init__(self, passes: Passes) -> None:
+        self.passes = passes
 
     @np.errstate(all="ignore")  # a warning that some rows cause would tell of them
     def minimiser(self, errors: PerturbedErrors, center: FloatArray, linear: FloatArray) -> FloatArray:
         """Return a point whose gradient is certified to ``errors.tolerance``; ``linear`` is b/n."""
-        theta = center.copy()
-        for _ in range(_NEWTON_STEPS):
-            u = self._predictions(theta)
-            gradient = self._gradient(theta, u, errors.lam, center, linear)
-            if self._accepted(gradient, errors):
-                return theta
-            following = self._newton(theta, u, gradient, errors.lam, center, linear)
+        dense = errors.p < _WIDE
+        memory = LimitedMemory(1.0 / (errors.loss.curvature + errors.lam))
+        at = self._look(center.copy(), errors.lam, center, linear, dense)
+        for _ in range(_NEWTON_STEPS if dense else _QUASI_STEPS):
+            if self._accepted(at.gradient, errors):
+                return at.theta
+            following = self._newton(at, errors.lam, center, linear, memory)
             if following is None:
                 break
-            theta = following
+            memory.learn(following.theta - at.theta, following.gradient - at.gradient)
+            at = following
         return self._descend(errors, center, linear)
 
     def _accepted(self, gradient: FloatArray, errors: PerturbedErrors) -> bool:
         return float(np.linalg.norm(gradient)) * (1.0 + gamma(errors.p + 4)) <= 3.0 * errors.rounding
 
-    def _predictions(self, theta: FloatArray) -> FloatArray:
-        """Return Xθ to a few units of ‖θ‖."""
-        largest = float(np.abs(theta).max(initial=0.0))
-        coarse = to_grid(theta, largest, norm="l2") if largest > 0.0 else theta
-        return self.objective.predictions(coarse) + self.objective.predictions(theta - coarse)
-
-    def _gradient(
-        self, theta: FloatArray, u: FloatArray, lam: float, center: FloatArray, linear: FloatArray
-    ) -> FloatArray:
-        mean = self.objective.mean_gradient(u)
-        return np.asarray(mean + (lam * (theta - center) + linear))
+    def _look(self, theta: FloatArray, lam: float, center: FloatArray, linear: FloatArray, dense: bool) -> _Point:
+        """Look at a point: one pass over the rows."""
+        found: Slopes = self.passes.slopes(theta, curvature=dense)
+        return _Point(theta, np.asarray(found.gradient + (lam * (theta - center) + linear)), found.curvature)
 
     def _newton(
-        self,
-        theta: FloatArray,
-        u: FloatArray,
-        gradient: FloatArray,
-        lam: float,
-        center: FloatArray,
-        linear: FloatArray,
-    ) -> FloatArray | None:
+        self, at: _Point, lam: float, center: FloatArray, linear: FloatArray, memory: LimitedMemory
+    ) -> _Point | None:
         """Return the next point, or None where floating point finds no way on."""
-        hessian = self.objective.curvature_at(u)
-        hessian[np.diag_indices_from(hessian)] += lam
-        try:
-            step = np.asarray(-np.linalg.solve(hessian, gradient), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            return None
+        if at.curvature is None:
+            step = -memory.direction(at.gradient)
+        else:
+            hessian = at.curvature
+            hessian[np.diag_indices_from(hessian)] += lam
+            try:
+                step = np.asarray(-np.linalg.solve(hessian, at.gradient), dtype=np.float64)
+            except np.linalg.LinAlgError:
+                return None
         if not np.isfinite(step).all():
             return None
-        v, length, before = self.objective.predictions(step), 1.0, float(np.linalg.norm(gradient))
+        length = 1.0
         for _ in range(_HALVINGS):
-            # along the step the slope is computed from predictions alone; it falls until the minimum
-            moved = theta + length * step
-            after = self._gradient(moved, u + length * v, lam, center, linear)
-            if float(np.linalg.norm(after)) < before * (1.0 - 0.1 * length):
-                return np.asarray(moved)
+            moved = self._look(np.asarray(at.theta + length * step), lam, center, linear, at.curvature is not None)
+            if _closer(at, moved, step, length):
+                return moved
             length *= 0.5
         return None
 
@@ -168,8 +173,18 @@ class PerturbedObjective(Private):
         """Go down by steps of 1/C, which is certain to end."""
         theta, size = center.copy(), 1.0 / (errors.loss.curvature + errors.lam)
         for _ in range(errors.steps):
-            gradient = self._gradient(theta, self._predictions(theta), errors.lam, center, linear)
+            gradient = self._look(theta, errors.lam, center, linear, False).gradient
             if self._accepted(gradient, errors):
                 return theta
             theta = theta - size * gradient
         raise ConvergenceError("the loss is not what it says it is: not convex, or steeper than its constants")
+
+
+def _closer(at: _Point, moved: _Point, step: FloatArray, length: float) -> bool:
+    """Whether a step is worth taking: the gradient is shorter or, without second derivatives, not yet past the minimum.
+
+    F is convex, so as long as the slope along the step stays negative F has fallen all the way.
+    """
+    if moved.length < at.length * (1.0 - 0.1 * length):
+        return True
+    return at.curvature is None and float(moved.gradient @ step) <= -0.1 * float(at.gradient @ step)

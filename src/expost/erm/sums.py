@@ -17,6 +17,11 @@ from typing import Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
+from expost.data.batches import Batch, MemorySource, RowSource
+from expost.data.rows import Rows
+from expost.data.streamed import StreamedSource
+from expost.engines import LocalEngine
+from expost.engines.engine import Totals
 from expost.erm._private import Private
 from expost.erm._types import AnyArray, FloatArray, IntegerArray
 
@@ -30,6 +35,8 @@ MAX_CHUNK = 8192
 INT64_LIMIT = 2**62
 #: Rows added up in int64 before totals are merged, far below the limit above.
 _SPAN = 2**20
+#: Of a chunk that stays in cache.
+_CELLS = 2**18
 
 
 class FixedPointRows(Protocol):
@@ -127,12 +134,12 @@ class Sums(Private):
         return mean(self.gram), mean(self.moment), self.target_square / scale
 
 
-def sums_of(rows: FixedPointRows, *, chunk_size: int = MAX_CHUNK, threads: int = 1) -> Sums:
+def sums_of(rows: FixedPointRows | RowSource, *, chunk_size: int = MAX_CHUNK, threads: int = 1) -> Sums:
     """Return the exact sums over ``rows``, bit-identical for every chunk size and number of threads.
 
     Parameters
     ----------
-    rows : FixedPointRows
+    rows : FixedPointRows or RowSource
         Rows in 20-bit fixed point. A row outside its bounds is an error, since exactness and every
         sensitivity rest on them.
     chunk_size : int
@@ -149,6 +156,12 @@ def sums_of(rows: FixedPointRows, *, chunk_size: int = MAX_CHUNK, threads: int =
     >>> int(sums.gram[0, 0]) == 2**40 + 2**38, int(sums.moment[0]) == 2**40
     (True, True)
     """
+    if isinstance(rows, RowSource):
+        return sums_over(rows)
+    if isinstance(rows, Rows) and rows.norm == "l1" and chunk_size == MAX_CHUNK:
+        source = MemorySource(rows)  # within their bounds: that was checked when they were made
+        source.engine = LocalEngine(threads)
+        return sums_over(source)
     if not 1 <= chunk_size <= MAX_CHUNK:
         raise ValueError(f"chunk_size must lie in [1, {MAX_CHUNK}] for float64 products to be exact")
     if threads < 1:
@@ -167,6 +180,45 @@ def sums_of(rows: FixedPointRows, *, chunk_size: int = MAX_CHUNK, threads: int =
         return reduce(Sums.__add__, map(add_up, starts), nothing)
     with ThreadPoolExecutor(threads) as pool:
         return reduce(Sums.__add__, pool.map(add_up, starts), nothing)
+
+
+@dataclass(frozen=True)
+class ProductSums:
+    """XᵀX, Xᵀy, Σy² and Σy of batches whose rows are within their bounds by how they were made; a pass."""
+
+    def __call__(self, batch: Batch) -> Totals:
+        """Return n, the products of (x, y) with itself, Σy, and counts of cells."""
+        n, p = batch.x.shape
+        total = np.zeros((p + 1, p + 1), np.int64)
+        size = max(256, min(MAX_CHUNK, _CELLS // (p + 1)))
+        both = np.empty((min(size, n), p + 1))
+        for low in range(0, n, size):
+            some = both[: min(size, n - low)]
+            some[:, :p] = batch.x[low : low + size]
+            some[:, p] = batch.y[low : low + size]
+            total += (some.T @ some).astype(np.int64)
+        return n, total, int(batch.y.sum(dtype=np.int64)), batch.cells if batch.cells is not None else 0
+
+
+def sums_over(source: RowSource) -> Sums:
+    """Return the exact sums over a source, by one pass.
+
+    Examples
+    --------
+    >>> from expost.data import Rows
+    >>> from expost.data.batches import MemorySource
+    >>> rows = Rows(np.array([[2**20], [2**19]], np.int32), np.array([2**20, 0], np.int32))
+    >>> sums_over(MemorySource(rows)).moment
+    array([1099511627776])
+    """
+    engine = LocalEngine() if source.engine is None else source.engine
+    n, both, targets, cells = engine.total(source, ProductSums())
+    if isinstance(source, StreamedSource) and source.judge is not None:
+        source.judge(cells, n)  # in the same pass: nothing has been drawn yet
+        source.judge = None
+    if n != source.n:
+        raise ValueError("the table has another number of rows than when it was first looked at")
+    return Sums(n, source.p, both[:-1, :-1].copy(), both[:-1, -1].copy(), both[-1, -1], targets)
 
 
 def _span_sums(x: AnyArray, y: AnyArray, chunk_size: int, span: int, start: int) -> Sums:

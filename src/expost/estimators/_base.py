@@ -14,11 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
 from expost.data import Preparation, Rows, resolve_bounds, resolve_feature_bound
+from expost.data.batches import RowSource
 from expost.data.block_rows import BlockPreparation
 from expost.data.columns import Column
 from expost.data.entrance import open_column
 from expost.data.fixed_point import ONE
+from expost.data.on_disk import ColumnsOnDisk
+from expost.data.streamed import PreparedSource, Wanted
 from expost.data.tables import RawRows
+from expost.engines.choice import as_engine
+from expost.engines.look import in_memory
 from expost.erm.geometry import ball
 from expost.erm.losses import Loss
 from expost.erm.problem import Problem
@@ -271,14 +276,23 @@ class AccuracyFirstEstimator(BaseEstimator):
         """
         check_is_fitted(self, "release_")
         copied = copy.copy(self)  # reading rows must not change what the model says of itself
-        rows: Rows = copied._as_fitted()._rows(*copied._open(X, y))[0]
-        return rows
+        rows = copied._as_fitted()._rows(*copied._open(X, y))[0]
+        return rows if isinstance(rows, Rows) else in_memory(rows)
 
     def _as_fitted(self) -> Self:
         """Take for granted what the fit has settled."""
         return self
 
-    def _rows(self, raw: RawRows, target: Column) -> tuple[Rows, tuple[str, ...]]:
+    def _from_disk(self, raw: ColumnsOnDisk, classes: tuple[Any, Any] | None) -> PreparedSource:
+        """Return where rows are read from, and made as the preparation says, whenever a pass is made."""
+        preparation, names = self.preparation_, tuple(raw.names or ())
+        source = PreparedSource(raw.disk, preparation, Wanted(names, raw.target, classes))
+        source.n, source.engine = raw.n, as_engine(raw.engine)
+        complain = self.on_invalid == "error"
+        source.judge = lambda cells, n: preparation.require_usable(cells, n, names) if complain else None
+        return source
+
+    def _rows(self, raw: RawRows, target: Column) -> tuple[Rows | RowSource, tuple[str, ...]]:
         """Prepare the rows; returns what the guarantee does not cover about that as well."""
         raise NotImplementedError
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from expost.data.bounds import stated_width
 from expost.data.entrance import OnInvalid, open_rows
+from expost.data.on_disk import ColumnsOnDisk
 from expost.data.tables import RawRows
 
 __all__ = ["open_features", "reject_fit_parameters"]
@@ -59,6 +60,8 @@ def open_features(
 
 def _without_cells(X: Any, rows: RawRows) -> Any:
     """Return a frame, whose columns have names, or else an array of the same shape: a list would be looked into."""
+    if isinstance(rows, ColumnsOnDisk):
+        return pa.table({str(name): [0.0] for name in rows.names or ()})
     if isinstance(X, pa.RecordBatch):
         return pa.Table.from_batches([X])
     if rows.names is not None or hasattr(X, "__dataframe__"):

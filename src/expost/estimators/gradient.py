@@ -22,7 +22,7 @@ from expost.privacy.renyi import Curve
 from expost.privacy.renyi_account import RenyiAccount
 from expost.privacy.shared import current
 from expost.search.descent import Pace, Walk, first_rho
-from expost.search.threads import one_thread
+from expost.threads import one_thread
 
 
 def gradient_path(

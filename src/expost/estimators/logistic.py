@@ -13,7 +13,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from expost.data import Rows
+from expost.data.batches import RowSource
+from expost.data.cells import resolve_classes
 from expost.data.columns import Column, labels_array
+from expost.data.on_disk import ColumnsOnDisk
 from expost.data.tables import RawRows
 from expost.erm.losses import LogisticLoss, Loss
 from expost.estimators._base import AccuracyFirstEstimator
@@ -174,8 +177,11 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         reject_fit_parameters(type(self).__name__, unsupported)
         return self._fit(X, y)
 
-    def _rows(self, raw: RawRows, target: Column) -> tuple[Rows, tuple[str, ...]]:
+    def _rows(self, raw: RawRows, target: Column) -> tuple[Rows | RowSource, tuple[str, ...]]:
         classes, not_covered = self._settle_classes(target)
+        if isinstance(raw, ColumnsOnDisk):
+            self.classes_ = classes
+            return self._from_disk(raw, resolve_classes(classes)), not_covered
         rows = self.preparation_.prepare_classification(
             raw,
             target,

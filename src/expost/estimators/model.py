@@ -13,9 +13,14 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
+from expost.data.batches import RowSource
 from expost.data.encode import Encoding
 from expost.data.fixed_point import ONE
+from expost.data.rows import Rows
 from expost.data.schema import Schema
+from expost.data.tallies import Tally
+from expost.engines.choice import as_engine, stream_of
+from expost.engines.look import look_at
 from expost.erm.losses import LogisticLoss, SquaredLoss
 from expost.estimators._defaults import MOST, warn_if_large
 from expost.estimators._shapes import block_geometry, cheapest_geometry
@@ -65,6 +70,9 @@ class AccuracyFirstModel(BaseEstimator):
         What cells that do not fit the schema do: an error for the curator, which the guarantee does not cover, or
         they count as missing. With ``"clip"`` a table that hardly fits at all is refused after a noisy count, which
         costs ε = 80/n.
+    engine : None, "local", "dask" or an engine, default=None
+        Who carries out passes over the rows: threads of this process, or the workers of a Dask cluster
+        (``DaskEngine("tcp://…")``). The result is the same to the bit.
     random_state : None, int or RandomState, default=None
         ``None`` is the cryptographic source. Anything else is simulation: the release says it protects nobody.
     person : str, optional
@@ -130,6 +138,7 @@ class AccuracyFirstModel(BaseEstimator):
         max_epsilon: float = MOST,
         delta: float = 0.0,
         on_invalid: str = "error",
+        engine: Any = None,
         random_state: Any = None,
         person: str | None = None,
         rows_per_person: int | None = None,
@@ -141,6 +150,7 @@ class AccuracyFirstModel(BaseEstimator):
         self.max_epsilon = max_epsilon
         self.delta = delta
         self.on_invalid = on_invalid
+        self.engine = engine
         self.random_state = random_state
         self.person = person
         self.rows_per_person = rows_per_person
@@ -151,8 +161,9 @@ class AccuracyFirstModel(BaseEstimator):
 
         Parameters
         ----------
-        table : frame of pandas, Polars or PyArrow, mapping of names to columns, or path of a CSV or Parquet file
-            Private rows, the target among the columns.
+        table : frame of pandas, Polars or PyArrow, mapping of names to columns, path, or Dask DataFrame
+            Private rows, the target among the columns. A path names a CSV or Parquet file, a folder of them or a
+            pattern (``"2024-*.parquet"``); such a table is read in pieces and need not fit into memory.
         y : array-like of shape (n_rows,), optional
             The target, where it is not among the columns: what scikit-learn's tools pass.
 
@@ -182,12 +193,10 @@ class AccuracyFirstModel(BaseEstimator):
         schema = as_schema(self.schema).with_person(self.person, self.rows_per_person)
         encoding = Encoding(schema)
         clip = self.on_invalid == "clip"
-        raw = encoding.open(with_target(table, schema, y))
-        rows = encoding.encode(raw, on_invalid="clip" if clip else "error")
+        rows, tallies, target = self._looked_at(table, y, encoding)
         request = self.request_for(rows.n, schema, encoding, spending.ceiling(self._most))
         plan = settle(request)
         if clip:
-            tallies, target = encoding.tallies(encoding.slotted(raw))
             columns = tuple(tally.readable for tally in tallies)
             plan = CheckedPlan(plan, columns, target.readable, rows.n, request.budget, request.unit)
         release = carry_out(
@@ -215,6 +224,21 @@ class AccuracyFirstModel(BaseEstimator):
             self.classes_ = np.array(list(schema.classes))
         self.release_ = spending.release = release.with_details(parameters={**release.parameters, **model})
         return self
+
+    def _looked_at(self, table: Any, y: Any, encoding: Encoding) -> tuple[Rows | RowSource, list[Tally], Tally]:
+        """Return rows, or where to read them, and how many cells fit; raise for those that do not, unless clipped."""
+        engine, clip = as_engine(self.engine, table), self.on_invalid == "clip"
+        alone = y is None and encoding.schema.person is None  # a person's rows have to be found before they count
+        source = stream_of(table, encoding, engine) if alone else None
+        if source is None:
+            raw = encoding.open(with_target(table, encoding.schema, y))
+            rows = encoding.encode(raw, on_invalid="clip" if clip else "error")
+            return rows, *encoding.tallies(encoding.slotted(raw))
+        found, cells = look_at(source, engine)
+        tallies, target = encoding.tallied(cells, found.n)
+        if not clip:
+            encoding.require_fit(tallies, target)
+        return found, tallies, target
 
     @property
     def _most(self) -> float:

@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from expost.data import Rows, resolve_target_bounds
+from expost.data.batches import RowSource
 from expost.data.columns import Column
+from expost.data.on_disk import ColumnsOnDisk
 from expost.data.tables import RawRows
 from expost.erm.losses import Loss, SquaredLoss
 from expost.estimators._base import AccuracyFirstEstimator
@@ -236,7 +238,9 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     def _target_bounds(self) -> tuple[float, float]:
         return resolve_target_bounds(self.target_bound, self.target_bounds)
 
-    def _rows(self, raw: RawRows, target: Column) -> tuple[Rows, tuple[str, ...]]:
+    def _rows(self, raw: RawRows, target: Column) -> tuple[Rows | RowSource, tuple[str, ...]]:
+        if isinstance(raw, ColumnsOnDisk):
+            return self._from_disk(raw, None), ()
         rows = self.preparation_.prepare_regression(
             raw,
             target,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.data.batches import RowSource
 from expost.data.rows import Rows
 from expost.erm.ball import into_ball
 from expost.erm.problem import Problem
@@ -23,7 +24,7 @@ class RescaledCovariance(Covariance):
     paper's listing takes the minimum over the ball instead.
     """
 
-    def on(self, rows: Rows | Sums, problem: Problem) -> RescaledGenerator:
+    def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> RescaledGenerator:
         """Return the generator for private rows, or for their exact sums."""
         return RescaledGenerator(self, rows if isinstance(rows, Sums) else sums_of(rows), problem)
 

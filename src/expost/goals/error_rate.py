@@ -14,8 +14,7 @@ import numpy as np
 
 from expost.erm.capped_logistic import CappedLogisticLoss
 from expost.erm.losses import Loss
-from expost.erm.measures import errors, to_grid
-from expost.erm.objective import Objective
+from expost.erm.measures import Judge, errors, to_grid
 from expost.erm.problem import Problem
 from expost.erm.sensitivity.grid import UNITS, Grid
 from expost.goals.goal import TestedGoal
@@ -86,7 +85,7 @@ class ErrorRate(TestedGoal):
         """Return 1/n."""
         return 1.0 / n
 
-    def shortfall(self, objective: Objective, theta: Any) -> float:
+    def shortfall(self, objective: Judge, theta: Any) -> float:
         """Return the share of errors less what is allowed; θ is on the grid of `to_grid`."""
         return errors(objective, theta) / objective.n - self.at_most
 
@@ -102,7 +101,7 @@ class ErrorRate(TestedGoal):
 class ErrorShare(Measure):
     """Share of misclassified rows: an exact count, so the sensitivity is 1/n and nothing is added to it."""
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: Judge) -> None:
         self._objective = objective
 
     def value(self, hypothesis: Any) -> float:

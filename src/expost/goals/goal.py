@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from expost import validation
 from expost.erm.losses import Loss
-from expost.erm.objective import Objective
+from expost.erm.measures import Judge
 from expost.erm.problem import Problem
 from expost.goals import FLAGS
 from expost.goals.flags import Flag
@@ -145,7 +145,7 @@ class TestedGoal(Goal):
         """Return what it asks of a chain of releases (`expost.search.chain`)."""
 
     @abstractmethod
-    def shortfall(self, objective: Objective, theta: Any) -> float:
+    def shortfall(self, objective: Judge, theta: Any) -> float:
         """Return how far θ misses the goal, negative if it meets it; private."""
 
     @abstractmethod

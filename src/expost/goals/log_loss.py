@@ -13,8 +13,9 @@ import numpy as np
 
 from expost import validation
 from expost.erm._rounding import INFLATION, gamma, summation_length
+from expost.erm._types import FloatArray
 from expost.erm.losses import LogisticLoss, Loss
-from expost.erm.objective import Objective
+from expost.erm.measures import Judge
 from expost.erm.problem import Problem
 from expost.goals.goal import TestedGoal
 from expost.goals.shortfall import ChainSettings
@@ -22,6 +23,15 @@ from expost.privacy.release import Promise
 from expost.stopping.measure import Measure
 
 LARGEST_ODDS = 4.0  # M: probabilities between 1.8 % and 98.2 %
+
+
+@dataclass(frozen=True)
+class ClippedLogLoss:
+    """−log of the probability given to the label, log odds clipped to [−M, M]."""
+
+    def __call__(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return it for each row."""
+        return LogisticLoss().value(np.clip(u, -LARGEST_ODDS, LARGEST_ODDS), y)
 
 
 @dataclass(frozen=True)
@@ -83,10 +93,9 @@ class LogLoss(TestedGoal):
         """Return M/n."""
         return LARGEST_ODDS / n
 
-    def shortfall(self, objective: Objective, theta: Any) -> float:
+    def shortfall(self, objective: Judge, theta: Any) -> float:
         """Return the mean log loss of clipped odds less what is allowed."""
-        odds = np.clip(objective.predictions(theta), -LARGEST_ODDS, LARGEST_ODDS)
-        return objective.mean(LogisticLoss().value(odds, objective.y)) - self.at_most
+        return objective.mean_of(ClippedLogLoss(), theta) - self.at_most
 
     def shortfall_error(self, n: int, p: int, theta: Any) -> float:
         """Return the rounding: a prediction is off by γ_p‖θ‖₂, a term by that and a few units of 4.1."""

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expost.erm.losses import HuberLoss, Loss
-from expost.erm.measures import MeanSquare, clipped_mean_square, clipped_mean_square_error
-from expost.erm.objective import Objective
+from expost.erm.measures import Judge, MeanSquare, clipped_mean_square, clipped_mean_square_error
 from expost.erm.problem import Problem
 from expost.erm.sensitivity.mean_square import mean_square_sensitivity
 from expost.goals.goal import Goal, TestedGoal
@@ -107,7 +106,7 @@ class MeanSquaredError(TestedGoal):
         """Return 4/n: predictions are clipped to [−1, 1], as targets are."""
         return 4.0 / n
 
-    def shortfall(self, objective: Objective, theta: Any) -> float:
+    def shortfall(self, objective: Judge, theta: Any) -> float:
         """Return the mean squared error of clipped predictions less what is allowed."""
         return clipped_mean_square(objective, theta) - self.at_most
 

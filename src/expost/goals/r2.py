@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from expost.erm.losses import HuberLoss, Loss
-from expost.erm.measures import clipped_mean_square, clipped_mean_square_error, target_variance
-from expost.erm.objective import Objective
+from expost.erm.measures import Judge, clipped_mean_square, clipped_mean_square_error, target_variance
 from expost.erm.problem import Problem
 from expost.goals.goal import TestedGoal
 from expost.goals.shortfall import ChainSettings
@@ -82,7 +81,7 @@ class R2(TestedGoal):
         """Return D, rounded up."""
         return math.nextafter((4.0 / n) * (1.0 + (1.0 - self.at_least) * (n - 1) / n) * (1 + 1e-15), math.inf)
 
-    def shortfall(self, objective: Objective, theta: Any) -> float:
+    def shortfall(self, objective: Judge, theta: Any) -> float:
         """Return MSE − (1 − r)·Var(y)."""
         return clipped_mean_square(objective, theta) - (1.0 - self.at_least) * target_variance(objective)
 

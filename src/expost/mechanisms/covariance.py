@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.data.batches import RowSource
 from expost.data.rows import Rows
 from expost.erm.error_bounds import RidgeErrors
 from expost.erm.measures import MeanSquareBySums
@@ -119,7 +120,7 @@ class Covariance(Mechanism):
         plan = replace(plan, keep_statistics=request.keep_statistics)
         return RefinableCovariance(null, plan, last, request.budget)
 
-    def on(self, rows: Rows | Sums, problem: Problem) -> CovarianceGenerator:
+    def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> CovarianceGenerator:
         """Return the generator for private rows, or for their exact sums."""
         return CovarianceGenerator(self, rows if isinstance(rows, Sums) else sums_of(rows), problem)
 

@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.data.batches import RowSource
 from expost.data.fixed_point import ONE
 from expost.data.rows import Norm, Rows
+from expost.engines.look import in_memory
 from expost.erm.clipped_gradient import SLOPE_ONE, ClippedGradients, SlopeTable
 from expost.erm.error_bounds import GeneralErrors
 from expost.erm.geometry import Geometry
@@ -157,6 +159,7 @@ class GradientDescent(Mechanism):
         """Whether a certificate applies: none does."""
         return False
 
-    def on(self, rows: Rows | Sums, problem: Problem) -> Any:
-        """Return the generator for private rows."""
-        return DescentGenerator(self, require_shape(rows, self.geometry, self.name), problem)
+    def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
+        """Return the generator for private rows, which are kept in memory."""
+        found = require_shape(rows, self.geometry, self.name)
+        return DescentGenerator(self, in_memory(found) if isinstance(found, RowSource) else found, problem)

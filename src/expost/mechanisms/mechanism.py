@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import validation
+from expost.data.batches import RowSource
 from expost.data.rows import Norm, Rows
 from expost.erm.error_bounds import ErrorBounds
 from expost.erm.geometry import Geometry
@@ -144,7 +145,7 @@ class Mechanism(ABC):
         )
 
     @abstractmethod
-    def on(self, rows: Rows | Sums, problem: Problem) -> Generator:
+    def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Generator:
         """Return the generator for private rows."""
 
     def single(self, generator: Generator, epsilon: float, source: WordSource) -> NDArray[np.float64]:

@@ -30,13 +30,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.data.batches import MemorySource, RowSource
 from expost.data.fixed_point import ONE
 from expost.data.rows import Norm, Rows
-from expost.erm.distinct import distinct
 from expost.erm.error_bounds import GeneralErrors
 from expost.erm.geometry import Geometry
 from expost.erm.losses import Loss
 from expost.erm.objective import Objective
+from expost.erm.passes import Passes
 from expost.erm.perturbed import PerturbedErrors, PerturbedObjective
 from expost.erm.problem import Problem
 from expost.erm.sensitivity.grid import Grid, grid_sensitivity, public_grid
@@ -159,14 +160,21 @@ class ObjectiveRows:
     equal rows are found and counted.
     """
 
-    def __init__(self, rows: Rows, loss: Loss, counts: NDArray[np.float64] | None = None) -> None:
-        kinds, targets = rows.x, rows.y
-        if counts is None:
-            kinds, targets, counts = distinct(rows)
-        x, y = kinds.astype(np.float64) / ONE, targets.astype(np.float64) / ONE
-        self.objective = Objective(loss, x, y, 1.0, counts, "l2")
-        self.perturbed = PerturbedObjective(self.objective)
-        self.n, self.p = self.objective.n, rows.p
+    def __init__(self, rows: Rows | RowSource, loss: Loss, counts: NDArray[np.float64] | None = None) -> None:
+        if counts is not None and isinstance(rows, Rows):
+            self.passes = Passes(loss, MemorySource(rows, counts))
+        else:
+            self.passes = Passes.over(loss, rows)
+        self.n, self.p = self.passes.n, self.passes.p
+        self._given = (rows, counts)
+        self.perturbed = PerturbedObjective(self.passes)
+
+    @cached_property
+    def objective(self) -> Objective:
+        """The same in floating point, with predictions and second derivatives at hand: for simulations in memory."""
+        rows, counts = self._given
+        assert isinstance(rows, Rows)
+        return Objective(self.passes.loss, rows.x / ONE, rows.y / ONE, 1.0, counts, "l2")
 
 
 class ObjectiveGenerator:
@@ -175,7 +183,7 @@ class ObjectiveGenerator:
     def __init__(
         self,
         mechanism: ObjectivePerturbation,
-        rows: Rows,
+        rows: Rows | RowSource,
         problem: Problem,
         counts: NDArray[np.float64] | None = None,
     ) -> None:
@@ -257,12 +265,14 @@ class ObjectivePerturbation(Mechanism):
         """Whether no smaller ball was stated: the certificate is about the unconstrained optimum."""
         return not problem.radius_stated
 
-    def on(self, rows: Rows | Sums, problem: Problem) -> Any:
+    def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
         return ObjectiveGenerator(self, require_shape(rows, self.geometry), problem)
 
 
-def require_shape(rows: Rows | Sums, geometry: Geometry, name: str = "objective perturbation") -> Rows:
+def require_shape(
+    rows: Rows | RowSource | Sums, geometry: Geometry, name: str = "objective perturbation"
+) -> Rows | RowSource:
     """Return the rows, or say that they are not what the noise is made for."""
     if isinstance(rows, Sums):
         raise ValueError(f"{name} needs the rows themselves, not their sums")
@@ -271,10 +281,12 @@ def require_shape(rows: Rows | Sums, geometry: Geometry, name: str = "objective 
     return rows
 
 
-def _of_shape(rows: Rows, geometry: Geometry) -> bool:
+def _of_shape(rows: Rows | RowSource, geometry: Geometry) -> bool:
     """Whether no row exceeds its geometry: rows made for it never do, and noise would not hide others."""
     if geometry.columns != rows.p or geometry.radius < 1.0:
         return False
+    if isinstance(rows, RowSource):
+        return _made_for(rows, geometry)
     place = 0
     for block in geometry.blocks:
         most = block.radius * ONE * (1.0 + 1e-14)  # a radius is a rounded quotient; weights have room for that
@@ -285,3 +297,23 @@ def _of_shape(rows: Rows, geometry: Geometry) -> bool:
                 return False
         place += block.size
     return True
+
+
+def _made_for(source: RowSource, geometry: Geometry) -> bool:
+    """Whether rows are of the shape by how they are made: nothing is looked at."""
+    slack = ONE * (1.0 + 1e-14)
+    if len(geometry.blocks) == 1:
+        (block,) = geometry.blocks
+        if block.norm == "l2":
+            return block.radius >= 1.0
+        if block.norm == "l1" and source.norm == "l1":
+            return block.radius >= 1.0
+    if source.shape is None:
+        return False
+    if len(geometry.blocks) == 1 and geometry.blocks[0].norm == "l1":
+        total = sum(size * unit if norm == "box" else unit for size, norm, unit in source.shape)
+        return total <= geometry.blocks[0].radius * slack
+    same = [(block.size, block.norm) for block in geometry.blocks] == [part[:2] for part in source.shape]
+    return same and all(
+        unit <= block.radius * slack for block, (_, _, unit) in zip(geometry.blocks, source.shape, strict=True)
+    )

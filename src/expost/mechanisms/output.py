@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.data.batches import RowSource
 from expost.data.fixed_point import ONE
 from expost.data.rows import Rows
+from expost.engines.look import in_memory
 from expost.erm.ball import into_ball
 from expost.erm.distinct import distinct
 from expost.erm.error_bounds import GeneralErrors
@@ -140,10 +142,12 @@ class Output(Mechanism):
             budget=request.budget,
         )
 
-    def on(self, rows: Rows | Sums, problem: Problem) -> OutputGenerator:
+    def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> OutputGenerator:
         """Return the generator for private rows."""
         if isinstance(rows, Sums):
             raise ValueError("output perturbation needs the rows themselves, not their sums")
+        if isinstance(rows, RowSource):
+            rows = in_memory(rows)  # the exact minimiser and true risks go over rows in memory
         return OutputGenerator(self, rows, problem)
 
 

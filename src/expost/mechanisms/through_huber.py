@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.data.fixed_point import ONE
+from expost.data.batches import RowSource
 from expost.data.rows import Rows
-from expost.erm.distinct import distinct
 from expost.erm.error_bounds import RidgeErrors
 from expost.erm.geometry import Geometry
 from expost.erm.losses import HuberLoss, Loss
 from expost.erm.measures import mean_left_out
-from expost.erm.objective import Objective
+from expost.erm.passes import Passes
 from expost.erm.perturbed import PerturbedObjective
 from expost.erm.problem import Problem
 from expost.erm.risk import RidgeRisk
@@ -37,27 +36,20 @@ if TYPE_CHECKING:
 
 
 class ThroughHuberGenerator:
-    """The private side: distinct rows, and their second moments once they are asked for."""
+    """The private side: passes over rows, and their second moments once they are asked for."""
 
-    def __init__(self, mechanism: ThroughHuber, rows: Rows, problem: Problem) -> None:
+    def __init__(self, mechanism: ThroughHuber, rows: Rows | RowSource, problem: Problem) -> None:
         self.mechanism, self.problem = mechanism, problem
         self._rows = rows
-        self._kinds, self._targets, self._counts = distinct(rows)
-
-    @cached_property
-    def _floats(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self._kinds.astype(np.float64) / ONE, self._targets.astype(np.float64) / ONE
-
-    def _objective(self, loss: Loss) -> Objective:
-        return Objective(loss, *self._floats, 1.0, self._counts, "l2")
+        self._passes = Passes.over(HuberLoss(1.0), rows)
 
     def perturbed(self, loss: Loss) -> PerturbedObjective:
         """Return what is minimised with another loss."""
-        return PerturbedObjective(self._objective(loss))
+        return PerturbedObjective(self._passes.with_loss(loss))
 
-    def left_out(self, theta: NDArray[np.float64], huber: HuberLoss) -> float:
-        """Return q(θ)."""
-        return mean_left_out(self._objective(huber), theta, huber)
+    def left_out(self, theta: NDArray[np.float64], huber: HuberLoss, largest_prediction: float) -> float:
+        """Return q(θ), no prediction being larger than that."""
+        return mean_left_out(self._passes, theta, huber, largest_prediction)
 
     @property
     def sums(self) -> Sums:
@@ -120,6 +112,6 @@ class ThroughHuber(ObjectivePerturbation):
         """Return second moments where nothing else was tried: nothing of the release is then over the reals."""
         return self if release.noise == "over the reals" else Covariance()
 
-    def on(self, rows: Rows | Sums, problem: Problem) -> Any:
+    def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
         return ThroughHuberGenerator(self, require_shape(rows, self.geometry), problem)

@@ -31,7 +31,7 @@ from expost.planning.worlds import Floats, skewed
 from expost.search.chain import ChainPlan
 from expost.search.request import Request
 from expost.search.run import settle
-from expost.search.threads import one_thread
+from expost.threads import one_thread
 
 _LEAST = 0.01  # savings below are not worth saying
 _WORLDS = 5  # that widths are estimated in

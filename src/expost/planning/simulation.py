@@ -33,7 +33,7 @@ from expost.privacy.account import Account
 from expost.search.chain import ChainPlan
 from expost.search.request import Plan, Request
 from expost.search.run import settle
-from expost.search.threads import one_thread
+from expost.threads import one_thread
 
 _OUT_OF_REACH = 200.0  # times the price of the first level
 _ROWS_PER_COLUMN, _FEWEST, _MOST = 12, 600, 1500  # different rows of a world

@@ -23,8 +23,8 @@ from expost.privacy.account import Account
 from expost.search.chain import ChainPlan, _Chain
 from expost.search.request import Request
 from expost.search.run import settle
-from expost.search.threads import one_thread
 from expost.stopping.noisy_value import ValueTest
+from expost.threads import one_thread
 
 _SHOWN_ROWS, _SHOWN_COLUMNS = 90, 12
 _LEAST_LEVELS, _MOST_LEVELS = 3, 6  # worth watching
@@ -124,7 +124,7 @@ def trace(worlds: TableWorlds, request: Request) -> Trace | None:
 
 
 def _told(worlds: TableWorlds, k: int, chain: _Watched, plan: ChainPlan) -> Trace:
-    objective, scale = chain.objective, worlds.encoding.scale
+    objective, scale = chain.generator.rows.objective, worlds.encoding.scale
     best = minimiser(objective, 1e-4)
     spread = objective.X.std(axis=0)
     order = np.argsort(-np.abs(best) * spread, kind="stable")[:_SHOWN_COLUMNS]

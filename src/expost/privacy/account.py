@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
-from expost.exceptions import AccuracyNotReached, LedgerWarning, SearchInterrupted
+from expost.exceptions import AccuracyNotReached, LedgerWarning, SearchInterrupted, UnreadableFile
 from expost.privacy.composition import add_losses
 from expost.privacy.frozen import FrozenMapping
 from expost.privacy.ledger import Ledger, Reservation
@@ -206,7 +206,9 @@ class Spending:
     def _carrying(self, error: BaseException) -> BaseException:
         if isinstance(error, AccuracyNotReached | SearchInterrupted) or self.release.epsilon == 0:
             return error
-        return SearchInterrupted(self.release, type(error).__name__)
+        name = type(error).__name__
+        # what is said about a file names it and quotes nothing of it
+        return SearchInterrupted(self.release, f"{name}: {error}" if isinstance(error, UnreadableFile) else name)
 
 
 def released(release: Release) -> Release:

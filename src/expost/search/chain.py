@@ -165,7 +165,7 @@ class _Chain:
     def __init__(self, plan: ChainPlan, generator: ObjectiveGenerator, account: Account, source: WordSource) -> None:
         self.plan, self.account, self.source = plan, account, source
         self.generator = generator
-        self.objective = generator.rows.objective
+        self.judge = generator.rows.passes
         self.theta = np.zeros(generator.problem.p)
         self.asked, self.levels = 0, 0
         self.shortfalls: list[tuple[float, float]] = []  # of each level, with the scale of their noise
@@ -207,7 +207,7 @@ class _Chain:
         test = ValueTest.of(goal.shortfall_sensitivity(n), error, epsilon)
         margin = test.margin(self._gamma(), error)
         self.asked += 1
-        noisy = test.ask(goal.shortfall(self.objective, theta), self.source)
+        noisy = test.ask(goal.shortfall(self.judge, theta), self.source)
         self.account.test = add_losses(self.account.test, epsilon)
         return noisy + margin <= 0, noisy
 

@@ -39,9 +39,9 @@ from expost.privacy.sealed import read_key, seal, unseal
 from expost.search.described import with_model
 from expost.search.methods import METHODS
 from expost.search.request import Request
-from expost.search.threads import one_thread
 from expost.stopping.certificates.covariance import CovariancePlan
 from expost.stopping.certificates.refinable import certify_from
+from expost.threads import one_thread
 
 _LOSSES: dict[str, Loss] = {"squared": SquaredLoss(), "logistic": LogisticLoss()}
 _APART = 0.99

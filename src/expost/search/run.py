@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from expost import validation
+from expost.data.batches import RowSource
 from expost.data.rows import Rows
 from expost.erm.geometry import ball
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
@@ -28,13 +29,13 @@ from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.search.methods import METHODS
 from expost.search.request import OnFailure, Plan, Request
-from expost.search.threads import one_thread
+from expost.threads import one_thread
 
 OPTIMUM_NOT_COVERED = "the non-private optimum was returned because nothing else qualified; it has no privacy"
 
 
 def run_search(
-    rows: Rows | Sums | Generator,
+    rows: Rows | RowSource | Sums | Generator,
     problem: Problem,
     goal: Goal | None = None,
     *,
@@ -94,14 +95,14 @@ def run_search(
     >>> run_search(rows, problem, ExcessRisk(0.02), random_state=0).status
     'released'
     """
-    if isinstance(rows, Rows | Sums):
+    if isinstance(rows, Rows | RowSource | Sums):
         chosen_for = method == "auto" and isinstance(goal, ExcessRisk) and on_failure == "refuse"
         mechanism = mechanism_for(
             perturbation,
             problem,
             noise=noise,
             full_matrix=full_matrix,
-            shape=ball(rows.norm, rows.p) if chosen_for and isinstance(rows, Rows) else None,
+            shape=ball(rows.norm, rows.p) if chosen_for and isinstance(rows, Rows | RowSource) else None,
         )
     else:
         mechanism = rows.mechanism
@@ -133,7 +134,7 @@ def settle(request: Request) -> Plan:
 def carry_out(
     request: Request,
     plan: Plan,
-    rows: Rows | Sums | Generator,
+    rows: Rows | RowSource | Sums | Generator,
     random_state: Any,
     spending: Spending,
     describe: Callable[[Release], Release] = lambda release: release,
@@ -143,7 +144,7 @@ def carry_out(
     ``spending`` holds what has to be charged from the moment noise is drawn; ``describe`` adds what the caller knows.
     """
     # thousands of small products: on a shared machine BLAS threads cost far more than they bring
-    if isinstance(rows, Rows):
+    if isinstance(rows, Rows | RowSource):
         request.mechanism.require_norm(rows.norm)
     account = request.account(plan.worst_case, validation.secure(random_state))
     held = account.interrupted().with_details(noise=request.mechanism.noise_kind)
@@ -151,7 +152,7 @@ def carry_out(
     unbounded = request.on_failure == "release_optimum"
     spending.reserve(held, worst_case=math.inf if unbounded else held.epsilon_worst_case)
     with one_thread():
-        generator = request.mechanism.on(rows, request.problem) if isinstance(rows, Rows | Sums) else rows
+        generator = request.mechanism.on(rows, request.problem) if isinstance(rows, Rows | RowSource | Sums) else rows
         if generator.problem != request.problem:
             raise ValueError("the generator was made for another problem; only the goal may differ")
         if request.goal is not None:

@@ -124,7 +124,7 @@ class HuberTry:
             return False
         test = ValueTest.of(sensitivity, error, epsilon)
         account.test = add_losses(account.test, epsilon)
-        noisy = test.ask(rows.left_out(theta, self.loss), source)
+        noisy = test.ask(rows.left_out(theta, self.loss, largest), source)
         passed = self.certified + noisy + test.margin(self.test_probability, error) <= self.excess_risk
         account.reasons.append(
             f"residuals beyond C = {self.limit:g} tested for epsilon = {epsilon:.3g}: "

@@ -1,4 +1,4 @@
-"""Keep BLAS to one thread while a search runs.
+"""Keep BLAS to one thread while a search runs or a pass is made.
 
 A search is thousands of small products: on a shared machine BLAS threads cost far more there than they bring.
 """

@@ -1,0 +1,142 @@
+"""The one door to private rows: a source yields batches, and whatever is computed is a sum over them.
+
+Everything the searches need is a sum over rows: XᵀX, gradients, error counts. So a data set is a :class:`RowSource`,
+which says publicly how many rows there are and in what shape, has parts that can be read by themselves (a slice of an
+array, a row group of a file), and reads a part batch by batch. Nothing ever asks for all rows at once, and sums are
+exact integers (:mod:`expost.erm.passes`), so no result depends on how the rows were cut into batches.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from expost.data.rows import Norm, Rows
+
+__all__ = ["Batch", "MemorySource", "RowSource", "Shape", "as_source"]
+
+#: Number of columns, norm and radius (in units of 2⁻²⁰) of each block that rows are made of.
+Shape = tuple[tuple[int, Literal["box", "l1"], int], ...]
+
+_SLICE = 1 << 16  # rows of a part of an array
+_DIGIT = 11  # counts are written in digits of so many bits, see ``digits``
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch:
+    """Some private rows in fixed point, each perhaps standing for several that are equal.
+
+    Attributes
+    ----------
+    x, y
+        As in :class:`~expost.data.rows.Rows`.
+    counts
+        How many rows each stands for: whole numbers below 2¹¹. None for one each.
+    shift
+        Counts are in units of 2^shift.
+    cells
+        Counts of cells that fit what is stated about them, by whoever made the rows; private too.
+    """
+
+    x: npt.NDArray[np.int32]
+    y: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.float64] | None = None
+    shift: int = 0
+    cells: npt.NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __repr__(self) -> str:
+        return f"Batch(n={len(self)})"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("rows are private: they cannot be pickled or copied out of the process")
+
+
+class RowSource(ABC):
+    """Private rows that are read batch by batch, as often as they are asked for.
+
+    Attributes
+    ----------
+    n, p
+        Number of rows and of columns; public.
+    norm
+        Which norm of a row is at most 1.
+    shape
+        What is known about rows beyond that, by how they are made; None if nothing is.
+    """
+
+    n: int
+    p: int
+    norm: Norm
+    shape: Shape | None = None
+    engine: Any = None  # who carries out passes; threads of this process if nobody else was stated
+
+    @abstractmethod
+    def parts(self) -> Sequence[Any]:
+        """Return what can be read by itself, in a fixed order; public."""
+
+    @abstractmethod
+    def read(self, part: Any) -> Iterator[Batch]:
+        """Yield the rows of a part."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n={self.n}, p={self.p})"
+
+
+class MemorySource(RowSource):
+    """Rows in memory; those that are equal are worked on once.
+
+    Examples
+    --------
+    >>> x = np.full((3, 1), 7, dtype=np.int32)
+    >>> source = MemorySource(Rows(x, np.ones(3, dtype=np.int32)))
+    >>> [len(batch) for part in source.parts() for batch in source.read(part)]
+    [3]
+    """
+
+    def __init__(self, rows: Rows, counts: npt.NDArray[np.float64] | None = None) -> None:
+        self.n, self.p, self.norm = rows.n if counts is None else int(counts.sum()), rows.p, rows.norm
+        self._batches = [Batch(rows.x, rows.y)] if counts is None else list(digits(rows, counts))
+
+    def parts(self) -> Sequence[tuple[int, int]]:
+        """Return slices: which batch, and where in it."""
+        return [(k, start) for k, batch in enumerate(self._batches) for start in range(0, len(batch), _SLICE)]
+
+    def read(self, part: tuple[int, int]) -> Iterator[Batch]:
+        """Yield the slice."""
+        batch, some = self._batches[part[0]], slice(part[1], part[1] + _SLICE)
+        counts = None if batch.counts is None else batch.counts[some]
+        yield Batch(batch.x[some], batch.y[some], counts, batch.shift)
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("rows are private: they cannot be pickled or copied out of the process")
+
+
+def digits(rows: Rows, counts: npt.NDArray[np.float64]) -> Iterator[Batch]:
+    """Yield rows with their counts written in digits of eleven bits, so that sums over few of them stay exact.
+
+    Examples
+    --------
+    >>> rows = Rows(np.zeros((2, 1), dtype=np.int32), np.zeros(2, dtype=np.int32))
+    >>> [(batch.counts.tolist(), batch.shift) for batch in digits(rows, np.array([3.0, 4097.0]))]
+    [([3.0, 1.0], 0), ([2.0], 11)]
+    """
+    left, shift = counts.astype(np.int64), 0
+    while left.any():
+        digit = left & ((1 << _DIGIT) - 1)
+        some = np.flatnonzero(digit)
+        if some.size:
+            yield Batch(rows.x[some], rows.y[some], digit[some].astype(np.float64), shift)
+        left, shift = left >> _DIGIT, shift + _DIGIT
+
+
+def as_source(rows: Rows | RowSource) -> RowSource:
+    """Return a source, whatever rows came as."""
+    return rows if isinstance(rows, RowSource) else MemorySource(rows)

@@ -1,0 +1,83 @@
+"""Many columns of plain numbers at once: bit for bit what column by column would give, several times as fast.
+
+Columns are *plain* if they come as floats or integers of which none is missing or marked as such: nearly all of a large
+table are. They are put side by side, a cache's worth of rows at a time, and bounded, scaled and rounded together; every
+operation is elementwise. A column that turns out not to be plain is left to its own part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from expost.data.bounds import Bounds
+
+__all__ = ["PlainNumbers"]
+
+Floats = npt.NDArray[np.float64]
+
+_CELLS = 1 << 16
+
+
+class PlainNumbers:
+    """Bounds of several columns, and what is missing in each.
+
+    Parameters
+    ----------
+    bounds : Bounds
+        Of the columns.
+    marks : sequence of float
+        Numbers that stand for a missing cell.
+
+    Examples
+    --------
+    >>> plain = PlainNumbers(Bounds((0.0, 0.0), (10.0, 1.0)), [])
+    >>> out = np.zeros((2, 2), dtype=np.int32)
+    >>> outside, dirty = plain.fill([np.array([5.0, 20.0]), np.array([1.0, np.nan])], [0, 1], out, 1000)
+    >>> out[:, 0].tolist(), outside.tolist(), dirty.tolist()
+    ([0, 1000], [1, 1], [False, True])
+    """
+
+    def __init__(self, bounds: Bounds, marks: Sequence[float]) -> None:
+        self._low, self._high = (np.array(ends)[:, None] for ends in (bounds.lower, bounds.upper))
+        self._center, self._half = bounds.center[:, None], bounds.half_range[:, None]
+        self._marks = list(marks)
+        ends = np.array([(end - self._center) / self._half for end in (self._low, self._high)])
+        # Rounding is monotone: if the ends of a column are scaled to within [−1, 1], so is everything between.
+        self._narrow = bool((np.abs(ends) > 1.0).any())
+
+    @np.errstate(all="ignore")  # a warning would tell of a cell
+    def fill(
+        self, columns: Sequence[Floats], places: Sequence[int], out: npt.NDArray[np.int32], unit: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Write columns to their places, where 1 is ``unit``; returns numbers beyond bounds, and who is not plain."""
+        many, n = len(columns), len(out)
+        outside, dirty = np.zeros(many, np.int64), np.zeros(many, np.bool_)
+        if not many or not n:
+            return outside, dirty
+        rows = max(256, _CELLS // many)
+        raw, made = np.empty((many, rows)), np.empty((many, rows))
+        target = slice(places[0], places[-1] + 1) if list(places) == list(range(places[0], places[-1] + 1)) else places
+        for start in range(0, n, rows):
+            size = min(rows, n - start)
+            values, within = raw[:, :size], made[:, :size]
+            for j, column in enumerate(columns):
+                values[j] = column[start : start + size]
+            np.clip(values, self._low, self._high, out=within)
+            changed = np.count_nonzero(values != within, axis=1)  # NaN is not equal to itself
+            if changed.any():
+                outside += changed
+                some = np.flatnonzero(changed)
+                dirty[some] |= np.isnan(values[some]).any(axis=1)
+            for mark in self._marks:
+                dirty |= (values == mark).any(axis=1)
+            within -= self._center
+            within /= self._half
+            if self._narrow:
+                np.clip(within, -1.0, 1.0, out=within)
+            within *= unit
+            # |within| ≤ unit (an integer), and the cast truncates toward zero; NaN is written again by its own part
+            out[start : start + size, target] = within.astype(np.int32).T
+        return outside, dirty

@@ -1,0 +1,43 @@
+"""Which engine is meant, and how a table is read in pieces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from expost.data.disk import is_on_disk, open_disk
+from expost.data.encode import Encoding
+from expost.data.streamed import EncodedSource, StreamedSource
+from expost.engines.dask import DaskEngine, DaskFrame, is_dask_frame
+from expost.engines.engine import Engine
+from expost.engines.local import LocalEngine
+
+__all__ = ["as_engine", "stream_of"]
+
+
+def as_engine(stated: Any, table: Any = None) -> Engine:
+    """Return the engine that is meant; by default Dask for what is Dask's.
+
+    Examples
+    --------
+    >>> as_engine(LocalEngine(threads=2))
+    LocalEngine(threads=2)
+    """
+    if is_dask_frame(table) and stated is None:
+        return DaskEngine()
+    if stated is None or stated == "local":
+        return LocalEngine()
+    if stated == "dask":
+        return DaskEngine()
+    if not hasattr(stated, "total"):
+        raise ValueError(f'engine must be "local", "dask", LocalEngine(...) or DaskEngine(...), not {stated!r}')
+    engine: Engine = stated
+    return engine
+
+
+def stream_of(table: Any, encoding: Encoding, engine: Engine) -> StreamedSource | None:
+    """Return how a table is read in pieces; None if it is in memory."""
+    if is_on_disk(table):
+        return EncodedSource(open_disk(table), encoding)
+    if is_dask_frame(table):
+        return EncodedSource(DaskFrame(table), encoding)  # type: ignore[arg-type]
+    return None

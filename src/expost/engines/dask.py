@@ -1,0 +1,156 @@
+"""Passes by the workers of a Dask cluster (``pip install expost[dask]``).
+
+A worker reads its part of the table, works on it batch by batch and keeps the rows to itself. What travels are the work
+(θ, a loss: public, or a hypothesis not yet released) and sums of the size of θ or of XᵀX, which are private: the
+cluster and its network have to be trusted as this machine is. Results are added up on the workers as a tree. A worker
+that is lost has its parts done anew by others, and as sums are of integers nothing in the result tells.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from expost.data.batches import MemorySource, RowSource
+from expost.data.named import NamedColumns, open_named, places_of
+from expost.data.streamed import StreamedSource
+from expost.engines.engine import Totals, Work, joined, part_totals
+from expost.engines.local import LocalEngine
+from expost.engines.watch import watched_pass
+from expost.threads import one_thread
+
+__all__ = ["DaskEngine", "DaskFrame", "is_dask_frame"]
+
+_PATIENCE = 10  # seconds for a scheduler to answer
+_BRANCHES = 8  # results that are added up in one place
+
+
+class DaskEngine:
+    """The workers of a Dask cluster.
+
+    Parameters
+    ----------
+    scheduler : str or distributed.Client, optional
+        Address of the cluster's scheduler. By default the client that is there already, or else a cluster of two
+        processes on this machine, which is closed with the engine.
+    """
+
+    name = "dask"
+
+    def __init__(self, scheduler: Any = None) -> None:
+        self._stated, self._own = scheduler, False
+        self._client: Any = None
+
+    def __repr__(self) -> str:
+        return f"DaskEngine({self._stated!r})" if isinstance(self._stated, str) else "DaskEngine()"
+
+    @property
+    def client(self) -> Any:
+        """The client, connected when it is first asked for."""
+        if self._client is None:
+            self._client, self._own = _connected(self._stated)
+        return self._client
+
+    def close(self) -> None:
+        """Disconnect from a cluster that nobody else uses."""
+        if self._own and self._client is not None:
+            self._client.close()
+        self._client = None
+
+    def total(self, source: RowSource, work: Work) -> Totals:
+        """Return the sum of a piece of work over all batches; private."""
+        if isinstance(source, MemorySource):
+            return LocalEngine().total(source, work)  # rows that are here stay here
+        assert isinstance(source, StreamedSource)
+        client = self.client
+        with watched_pass(source.n) as told:
+            if isinstance(source.disk, DaskFrame):
+                futures = client.compute(source.disk.tasks(source, work))
+            else:
+                # with every task, not placed on a worker beforehand: what only a lost worker had could not be made anew
+                job = partial(_of_part, source=source, work=work)
+                futures = client.map(job, source.parts(), pure=False, retries=2)
+            while len(futures) > 1:
+                groups = [futures[k : k + _BRANCHES] for k in range(0, len(futures), _BRANCHES)]
+                futures = [client.submit(joined, group, pure=False, retries=2) for group in groups]
+            found: Totals | None = futures[0].result() if futures else None
+            if told is not None:
+                told(source.n)
+        if found is None:
+            raise ValueError("there are no rows; pass at least one")
+        return found
+
+
+def _of_part(part: Any, source: StreamedSource, work: Work) -> Totals | None:
+    with one_thread():
+        return part_totals(source, part, work)
+
+
+def _of_frame(frame: Any, source: StreamedSource, work: Work) -> Totals | None:
+    source.disk = _Frames(frame)  # type: ignore[assignment]
+    with one_thread():
+        return part_totals(source, None, work)
+
+
+class _Frames:
+    """A partition, read like a file."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def read(self, part: Any, names: Sequence[str], numeric: frozenset[str], rows: int) -> Iterator[NamedColumns]:
+        for start in range(0, len(self._frame), rows):
+            yield open_named(self._frame.iloc[start : start + rows], names)
+
+
+class DaskFrame:
+    """A Dask DataFrame as a table in pieces; the pieces stay where they are."""
+
+    n = None
+    guess = 0
+
+    def __init__(self, frame: Any) -> None:
+        self._frame, self.names = frame, [str(name) for name in frame.columns]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"names": self.names, "_frame": None}
+
+    def require(self, names: Sequence[str]) -> None:
+        """Complain about columns that are not there or there twice."""
+        places_of(self.names, names)
+
+    def tasks(self, source: StreamedSource, work: Work) -> list[Any]:
+        """Return what is to be done on each partition."""
+        from dask.delayed import delayed
+
+        wanted = [self._frame.columns[j] for j in places_of(self.names, source.names).values()]
+        return [
+            delayed(partial(_of_frame, source=source, work=work), pure=False)(part)
+            for part in self._frame[wanted].to_delayed()
+        ]
+
+
+def is_dask_frame(table: Any) -> bool:
+    """Whether a table is a Dask DataFrame; Dask is not imported to find out."""
+    module = sys.modules.get("dask.dataframe")
+    return module is not None and isinstance(table, module.DataFrame)
+
+
+def _connected(stated: Any) -> tuple[Any, bool]:
+    try:
+        from distributed import Client, default_client
+    except ImportError:
+        raise ValueError("the dask engine needs Dask: pip install 'expost[dask]'") from None
+    if stated is not None and not isinstance(stated, str):
+        return stated, False
+    if stated is None:
+        try:
+            return default_client(), False
+        except ValueError:
+            return Client(n_workers=2, threads_per_worker=1, dashboard_address=None), True
+    try:
+        return Client(stated, timeout=_PATIENCE), True
+    except (OSError, ValueError, TimeoutError) as error:
+        raise ValueError(f"no Dask scheduler answers at {stated}: {type(error).__name__}") from None

@@ -1,0 +1,86 @@
+"""Passes by threads of this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+from expost.data.batches import RowSource
+from expost.engines.engine import Totals, Work, add_totals, part_totals
+from expost.engines.watch import watched_pass
+from expost.threads import one_thread
+
+__all__ = ["LocalEngine"]
+
+_MOST_THREADS = 8  # each holds a batch
+_SMALL = 1 << 22  # cells below which threads cost more than they bring
+
+
+class LocalEngine:
+    """Threads that each read a part at a time.
+
+    Parameters
+    ----------
+    threads : int, optional
+        By default as many as there are processors for this process, at most eight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost.data import Rows
+    >>> from expost.data.batches import MemorySource
+    >>> rows = Rows(np.array([[1], [2]], dtype=np.int32), np.zeros(2, dtype=np.int32))
+    >>> LocalEngine().total(MemorySource(rows), lambda batch: (int(batch.x.sum()),))
+    (3,)
+    """
+
+    name = "local"
+
+    def __init__(self, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise ValueError("threads must be at least 1")
+        self.threads = min(len(os.sched_getaffinity(0)), _MOST_THREADS) if threads is None else threads
+
+    def __repr__(self) -> str:
+        return f"LocalEngine(threads={self.threads})"
+
+    def total(self, source: RowSource, work: Work) -> Totals:
+        """Return the sum of a piece of work over all batches; private."""
+        parts = source.parts()
+        # products are small, and threads of BLAS beside ours cost far more than they bring
+        with watched_pass(source.n) as told, one_thread():
+            if self.threads == 1 or len(parts) == 1 or source.n * source.p < _SMALL:
+                found: Iterator[Totals | None] = (part_totals(source, part, work, told) for part in parts)
+                return _sum(found)
+            return _sum(self._by_threads(source, parts, work, told))
+
+    def _by_threads(self, source: RowSource, parts: Sequence[Any], work: Work, told: Any) -> Iterator[Totals | None]:
+        """Yield results as they come; a part is begun when another is done, so that few are held at a time."""
+        pool = ThreadPoolExecutor(self.threads)
+        try:
+            left = iter(parts)
+            running: set[Future[Totals | None]] = set()
+            while True:
+                for part in left:
+                    running.add(pool.submit(part_totals, source, part, work, told))
+                    if len(running) >= 2 * self.threads:
+                        break
+                if not running:
+                    return
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _sum(results: Iterator[Totals | None]) -> Totals:
+    total: Totals | None = None
+    for result in results:
+        if result is not None:
+            total = result if total is None else add_totals(total, result)
+    if total is None:
+        raise ValueError("there are no rows; pass at least one")
+    return total

@@ -1,0 +1,111 @@
+"""The first look at a table on disk: how many rows there are, whether they fit, and whether they may stay in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expost.data.batches import Batch, RowSource
+from expost.data.rows import Rows
+from expost.data.streamed import StreamedSource
+from expost.engines.engine import Engine, Totals
+from expost.engines.local import LocalEngine
+from expost.engines.watch import watched_pass
+
+__all__ = ["KEPT", "CellCounts", "in_memory", "judged", "look_at"]
+
+#: Bytes of rows that are kept in memory instead of being read again for every pass.
+KEPT = 128 << 20
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """How many rows there are, and whether their cells fit; a pass."""
+
+    def __call__(self, batch: Batch) -> Totals:
+        """Return both counts."""
+        return len(batch), batch.cells
+
+
+def look_at(
+    source: StreamedSource, engine: Engine | None = None, kept: int | None = None
+) -> tuple[Rows | RowSource, npt.NDArray[np.int64]]:
+    """Return rows, in memory if they are few, and counts of cells that fit; private.
+
+    Parameters
+    ----------
+    source
+        The table; its number of rows is settled here.
+    engine
+        Who carries out passes.
+    kept
+        Bytes that may stay in memory, :data:`KEPT` by default. Changes nothing but memory and speed.
+    """
+    kept = KEPT if kept is None else kept
+    local = engine is None or isinstance(engine, LocalEngine)
+    source.engine = LocalEngine() if engine is None else engine
+    few = 4 * source.disk.guess * (source.p + 1) <= kept
+    found = _collected(source, source.engine.threads, kept) if few and local else None
+    if found is not None:
+        return found
+    n, cells = source.engine.total(source, CellCounts())
+    source.n = n
+    return source, cells
+
+
+def judged(source: RowSource) -> Rows | RowSource:
+    """Return rows, in memory if they are few, after somebody has complained about cells if there is reason to."""
+    if not isinstance(source, StreamedSource) or source.judge is None:
+        return source
+    judge, source.judge = source.judge, None
+    rows, cells = look_at(source, source.engine)
+    judge(cells, rows.n)
+    return rows
+
+
+def in_memory(source: RowSource) -> Rows:
+    """Return all rows, at four bytes a cell, for what cannot be had by passes; private."""
+    rows = judged(source)
+    if isinstance(rows, Rows):
+        return rows
+    batches = [batch for part in source.parts() for batch in source.read(part)]
+    x = np.concatenate([batch.x for batch in batches])
+    return Rows(x, np.concatenate([batch.y for batch in batches]), source.norm)
+
+
+def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, npt.NDArray[np.int64]] | None:
+    """Return rows in memory; None if they turn out to be more than that."""
+    batches: list[Batch] = []
+    size = 0
+    with watched_pass(source.n) as told:
+        for batch in _in_order(source, threads):
+            batches.append(batch)
+            size += batch.x.nbytes + batch.y.nbytes
+            if told is not None:
+                told(len(batch))
+            if size > 2 * kept:
+                return None
+    if not any(len(batch) for batch in batches):
+        raise ValueError("there are no rows; pass at least one")
+    cells: Any = sum(batch.cells for batch in batches)
+    y = np.concatenate([batch.y for batch in batches])
+    x = np.empty((len(y), source.p), dtype=np.int32)
+    place = 0
+    for k, batch in enumerate(batches):
+        x[place : place + len(batch)] = batch.x
+        place += len(batch)
+        batches[k] = Batch(batch.x[:0], batch.y[:0])  # so that rows are not held twice
+    return Rows(x, y, source.norm), cells
+
+
+def _in_order(source: StreamedSource, threads: int) -> Iterator[Batch]:
+    parts = source.parts()
+    with ThreadPoolExecutor(threads) as pool:
+        for some in range(0, len(parts), 2 * threads):
+            for batches in pool.map(lambda part: list(source.read(part)), parts[some : some + 2 * threads]):
+                yield from batches

@@ -1,0 +1,285 @@
+"""Sums over rows that are the same to the bit for every source, batch size, engine and number of workers.
+
+*Predictions* are exact up to one rounding (:mod:`expost.erm.prediction_grid`), and φ of them is computed row by row, so
+each row contributes the same bits wherever it is read. *Sums* are of integers:
+
+- Slopes φ′, at most S = 2ˢ in size, are rounded to multiples of S·2⁻⁴⁴ and split, φ′ = (h·2²² + l)·S·2⁻⁴⁴ with |h| ≤
+  2²² and |l| ≤ 2²¹. Rows are integers of at most 2²⁰, so a BLAS product over 2048 rows is at most 2⁵³ and exact in
+  float64 in any order. Blocks are added as 64-bit integers and those as Python's. A mean of φ′x is then off by S·2⁻⁴⁵
+  in ℓ₂ (‖x‖₂ ≤ 1) and one rounding.
+- Second derivatives d are for Newton's method, which needs them close and not exact: z = √(d/C)·x is rounded to
+  multiples of 2⁻²⁰, C a power of four with d ≤ C, and zᵀz summed as integers below 2⁴⁰ are.
+- Means of what goals test, at most m ≤ 2ᵏ a row, are sums of multiples of 2ᵏ⁻⁵¹: off by m·2⁻⁵¹ at most.
+
+Equal rows that are worked on once (:mod:`expost.erm.distinct`) count in blocks by their number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from expost.data.batches import Batch, MemorySource, RowSource
+from expost.data.fixed_point import FRACTION_BITS, ONE
+from expost.data.rows import Rows
+from expost.engines import Engine, LocalEngine
+from expost.engines.engine import Totals, add_totals
+from expost.engines.look import judged
+from expost.erm._private import Private
+from expost.erm._types import FloatArray
+from expost.erm.distinct import distinct
+from expost.erm.losses import Loss
+from expost.erm.prediction_grid import exact_parts
+
+#: Rows in a block: 2¹¹ · 2²² · 2²⁰ = 2⁵³.
+BLOCK = 1 << 11
+_CELLS = 1 << 18  # of a block, so that it stays in cache
+_LIMB = 22
+_TERM_BITS = 51
+_FLUSH = 1 << 8  # blocks below 2⁵³ that are added in 64 bits
+
+#: A function of predictions and targets, elementwise, not negative; it has to be picklable.
+Term = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+def slope_rounding(loss: Loss, norm: float = math.inf) -> float:
+    """Return how far a slope is rounded at most."""
+    return math.ldexp(1.0, _slope_exponent(loss, norm) - 2 * _LIMB - 1)
+
+
+def _slope_exponent(loss: Loss, norm: float) -> int:
+    return math.ceil(math.log2(loss.lipschitz(norm) * (1.0 + 1e-9)))
+
+
+def blocks(batch: Batch) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
+    """Yield x in units, y, and counts, of rows that stand for at most 2048."""
+    size = max(64, min(BLOCK, _CELLS // max(1, batch.x.shape[1])))
+    for part in _slices(batch, size):
+        counts = None if batch.counts is None else batch.counts[part]
+        yield batch.x[part].astype(np.float64), batch.y[part] / float(ONE), counts
+
+
+def _slices(batch: Batch, size: int) -> Iterator[slice]:
+    if batch.counts is None:
+        yield from (slice(start, start + size) for start in range(0, len(batch), size))
+        return
+    before = np.concatenate([[0], np.cumsum(batch.counts.astype(np.int64))])
+    start = 0
+    while start < len(batch):
+        stop = int(np.searchsorted(before, before[start] + BLOCK, side="right")) - 1
+        stop = max(start + 1, min(stop, start + size))
+        yield slice(start, stop)
+        start = stop
+
+
+def _whole(values: FloatArray) -> Any:
+    return values.astype(np.int64)
+
+
+def _folded(found: Iterator[Totals], shift: int) -> Totals:
+    """Add the totals of blocks, each below 2⁵³, and count them 2^shift times."""
+    total: Totals | None = None
+    recent: list[Any] | None = None
+    for k, block in enumerate(found, start=1):
+        if recent is None:
+            recent = list(block)
+        else:
+            for i, value in enumerate(block):
+                recent[i] = recent[i] + value
+        if k % _FLUSH == 0:
+            total = tuple(recent) if total is None else add_totals(total, tuple(recent))
+            recent = None
+    if recent is not None:
+        total = tuple(recent) if total is None else add_totals(total, tuple(recent))
+    assert total is not None
+    if not shift:
+        return total
+    return tuple((value.astype(object) if isinstance(value, np.ndarray) else value) << shift for value in total)
+
+
+@dataclass(frozen=True, eq=False)
+class SlopeSums:
+    """Σφ′x, and Σφ″xxᵀ if asked for, at the predictions of θ.
+
+    Attributes
+    ----------
+    loss
+        Which φ.
+    parts
+        θ, from :func:`~expost.erm.prediction_grid.exact_parts`.
+    exponent
+        s.
+    curvature
+        Whether second derivatives are wanted as well.
+    """
+
+    loss: Loss
+    parts: FloatArray
+    exponent: int
+    curvature: bool
+
+    def __call__(self, batch: Batch) -> Totals:
+        """Return the sums of h·x and l·x, and of zzᵀ."""
+        with np.errstate(all="ignore"):  # a warning that some rows cause would tell of them
+            return _folded((self._block(*block) for block in blocks(batch)), batch.shift)
+
+    def _block(self, x: FloatArray, y: FloatArray, counts: FloatArray | None) -> Totals:
+        u = predictions(x, self.parts)
+        steps = np.rint(self.loss.derivative(u, y) * 2.0 ** (2 * _LIMB - self.exponent))
+        most = 2.0 ** (2 * _LIMB)
+        steps = np.clip(steps, -most, most)
+        high = np.rint(steps * 2.0**-_LIMB)
+        limbs = np.stack([high, steps - high * 2.0**_LIMB])
+        sums = _whole((limbs if counts is None else limbs * counts) @ x)
+        if not self.curvature:
+            return (sums,)
+        roots = np.sqrt(self.loss.second_derivative(u, y) / curvature_unit(self.loss))
+        z = x
+        z *= roots[:, None]
+        np.rint(z, out=z)
+        return sums, _whole(z.T @ z if counts is None else (z * counts[:, None]).T @ z)
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorCount:
+    """How many rows θ, on its grid, misclassifies: predicted positive where xᵀθ > 0."""
+
+    parts: FloatArray
+
+    def __call__(self, batch: Batch) -> Totals:
+        """Return the number of rows."""
+        return _folded((self._block(*block) for block in blocks(batch)), batch.shift)
+
+    def _block(self, x: FloatArray, y: FloatArray, counts: FloatArray | None) -> Totals:
+        wrong = (predictions(x, self.parts) > 0.0) != (y > 0.0)
+        return (int(np.count_nonzero(wrong) if counts is None else counts[wrong].sum()),)
+
+
+@dataclass(frozen=True, eq=False)
+class TermSum:
+    """Σ of a term of predictions and targets, at most 2ᵏ, in units of 2ᵏ⁻⁵¹."""
+
+    term: Term
+    parts: FloatArray
+    exponent: int
+
+    def __call__(self, batch: Batch) -> Totals:
+        """Return the sum."""
+        with np.errstate(all="ignore"):
+            return _folded((self._block(*block) for block in blocks(batch)), batch.shift)
+
+    def _block(self, x: FloatArray, y: FloatArray, counts: FloatArray | None) -> Totals:
+        values = self.term(predictions(x, self.parts), y)
+        steps = _whole(np.rint(np.clip(values * 2.0**-self.exponent, 0.0, 1.0) * 2.0**_TERM_BITS))
+        return (int((steps if counts is None else steps * counts.astype(np.int64)).sum()),)
+
+
+@dataclass(frozen=True)
+class TargetMoments:
+    """Σy and Σy², in units of 2⁻²⁰ and 2⁻⁴⁰."""
+
+    def __call__(self, batch: Batch) -> Totals:
+        """Return both."""
+        y = batch.y.astype(np.int64)
+        times = 1 if batch.counts is None else batch.counts.astype(np.int64)
+        weighted = y * times
+        # in slices: 2¹⁰ rows, each at most 2¹¹ times 2⁴⁰, stay below 2⁶²
+        squares = sum(int(weighted[i : i + 1024] @ y[i : i + 1024]) for i in range(0, len(y), 1024))
+        return int(weighted.sum()) << batch.shift, squares << batch.shift
+
+
+def predictions(x: FloatArray, parts: FloatArray) -> FloatArray:
+    """Return xᵀθ of rows in units: one or two exact numbers, added."""
+    products = x @ (parts * 2.0**-FRACTION_BITS)
+    return np.asarray(products[:, 0] if parts.shape[1] == 1 else products[:, 0] + products[:, 1])
+
+
+def curvature_unit(loss: Loss) -> float:
+    """Return C, a power of four of at least the largest φ″."""
+    return 4.0 ** math.ceil(math.log(loss.curvature, 4.0) - 1e-12)
+
+
+class Slopes(NamedTuple):
+    """mean φ′x and, if asked for, about mean φ″xxᵀ; private."""
+
+    gradient: FloatArray
+    curvature: FloatArray | None
+
+
+class Passes(Private):
+    """The sums that minimisers and goals ask for, over any source; private.
+
+    Parameters
+    ----------
+    loss
+        φ.
+    source
+        The rows.
+    engine
+        Who carries out passes; threads of this process by default.
+
+    Examples
+    --------
+    >>> x, y = np.array([[2**20], [2**19]], np.int32), np.array([2**20, -(2**20)], np.int32)
+    >>> from expost.erm.losses import LogisticLoss
+    >>> passes = Passes.over(LogisticLoss(), Rows(x, y))
+    >>> passes.slopes(np.zeros(1)).gradient  # the mean of −½ and ¼
+    array([-0.125])
+    >>> passes.errors(np.ones(1)), passes
+    (1, Passes(n=2, p=1))
+    """
+
+    def __init__(self, loss: Loss, source: RowSource, engine: Engine | None = None) -> None:
+        self.loss, self.source = loss, source
+        self.engine: Engine = LocalEngine() if engine is None else engine
+        self.n, self.p = source.n, source.p
+
+    @classmethod
+    def over(cls, loss: Loss, rows: Rows | RowSource, engine: Engine | None = None) -> Passes:
+        """Return passes over rows, of which equal ones in memory are worked on once."""
+        if isinstance(rows, RowSource):
+            rows = judged(rows)
+        if isinstance(rows, RowSource):
+            return cls(loss, rows, rows.engine if engine is None else engine)
+        x, y, counts = distinct(rows)
+        kinds = rows if counts is None else Rows(np.ascontiguousarray(x), y, rows.norm)
+        return cls(loss, MemorySource(kinds, counts), engine)
+
+    def __repr__(self) -> str:
+        return f"Passes(n={self.n}, p={self.p})"
+
+    def with_loss(self, loss: Loss) -> Passes:
+        """Return passes over the same rows for another loss."""
+        return Passes(loss, self.source, self.engine)
+
+    def slopes(self, theta: FloatArray, *, curvature: bool = False) -> Slopes:
+        """Return the mean gradient of the loss, to within :func:`slope_rounding` and the rounding of predictions."""
+        exponent = _slope_exponent(self.loss, math.inf)
+        work = SlopeSums(self.loss, exact_parts(theta), exponent, curvature)
+        found = self.engine.total(self.source, work)
+        whole = [(int(high) << _LIMB) + int(low) for high, low in zip(*found[0].tolist(), strict=True)]
+        below = self.n << (2 * _LIMB + FRACTION_BITS - min(exponent, 0))
+        gradient = np.array([(value << max(exponent, 0)) / below for value in whole], dtype=np.float64)
+        if not curvature:
+            return Slopes(gradient, None)
+        scale = curvature_unit(self.loss) * 2.0 ** (-2 * FRACTION_BITS) / self.n
+        return Slopes(gradient, np.asarray(found[1].astype(np.float64) * scale))
+
+    def errors(self, theta: FloatArray) -> int:
+        """Return how many rows θ misclassifies."""
+        return int(self.engine.total(self.source, ErrorCount(exact_parts(theta)))[0])
+
+    def mean_of(self, term: Term, theta: FloatArray, most: float = 8.0) -> float:
+        """Return the mean of a term in [0, most], off by most·2⁻⁵¹ beside its evaluation."""
+        exponent = math.ceil(math.log2(most))
+        found = int(self.engine.total(self.source, TermSum(term, exact_parts(theta), exponent))[0])
+        return math.ldexp(found / (self.n << _TERM_BITS), exponent)
+
+    def target_variance(self) -> float:
+        """Return the mean of (y − ȳ)², rounded once."""
+        first, second = self.engine.total(self.source, TargetMoments())
+        return float((self.n * second - first * first) / (self.n * self.n << 2 * FRACTION_BITS))

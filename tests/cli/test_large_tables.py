@@ -1,0 +1,64 @@
+"""Folders and patterns of files, tables without a schema that are read in pieces, and what is said about passes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from expost.cli import engine_options, main, progress
+from tests.engines.helpers import write
+
+SCHEMA = """
+target = "label"
+classes = ["no", "yes"]
+[columns]
+age = { bounds = [0, 100] }
+member = { boolean = true }
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    return write(tmp_path)
+
+
+def fitted(capsys, *given) -> dict:
+    assert main(["fit", *map(str, given), "--max-epsilon", "100", "--seed", "1", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    return {key: value for key, value in said.items() if key not in ("versions", "created", "id")}
+
+
+def test_a_folder_a_pattern_and_a_file_give_the_same(files, tmp_path, capsys):
+    options = ["--schema", tmp_path / "schema.toml", "--error-rate", "0.3"]
+    whole = fitted(capsys, files["csv"], *options)
+    for kind in ("parquet", "folder", "pattern", "packed"):
+        assert fitted(capsys, files[kind], *options) == whole
+
+
+def test_a_table_without_a_schema_is_read_in_pieces_to_the_same_effect(files, capsys, monkeypatch):
+    options = ["--target", "spend", "--task", "regression", "--columns", "age", "size", "--target-bounds", -2, 2]
+    options += ["--column-bounds", "age", 0, 100, "--column-bounds", "size", 1, 1000, "--excess-risk", 0.2]
+    for kind in ("parquet", "csv"):
+        whole = fitted(capsys, files[kind], *options)
+        monkeypatch.setattr(engine_options, "LARGE", 0)
+        assert fitted(capsys, files[kind], *options) == whole
+        monkeypatch.undo()
+
+
+def test_passes_are_told_if_asked_for(files, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    given = ["fit", str(files["csv"]), "--schema", str(tmp_path / "schema.toml"), "--error-rate", "0.3", "--json"]
+    assert main([*given, "--max-epsilon", "100", "--seed", "1", "--progress"]) == 0
+    said = capsys.readouterr()
+    assert "pass 1: 3,000 rows in" in said.err
+    assert "rows/s" in said.err
+    assert "passes over the rows" in said.err
+    assert "pass" not in json.loads(said.out)["parameters"]  # how many there were is private
+
+
+def test_a_scheduler_without_dask(files, tmp_path, capsys):
+    given = ["fit", str(files["csv"]), "--schema", str(tmp_path / "schema.toml"), "--error-rate", "0.3"]
+    assert main([*given, "--scheduler", "tcp://127.0.0.1:1"]) == 2
+    assert "--scheduler goes with --engine dask" in capsys.readouterr().err

@@ -1,0 +1,107 @@
+"""A cluster of processes on this machine: the same bits, also after a worker was killed in the middle of a pass."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from expost.data.disk import open_disk
+from expost.data.encode import Encoding
+from expost.data.schema import Schema
+from expost.data.streamed import EncodedSource
+from expost.engines import LocalEngine, dask
+from expost.engines.dask import DaskEngine
+from expost.erm.sums import ProductSums
+from expost.exceptions import UnreadableFile
+from tests.engines.helpers import LABELS, fitted, table, told, write
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of Dask's own
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as made,
+        distributed.Client(made) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("files"))
+
+
+@dataclass(frozen=True)
+class Deadly:
+    """Work that kills the worker that does it, once."""
+
+    mark: Path
+    here: int
+
+    def __call__(self, batch):
+        if os.getpid() != self.here:
+            try:
+                self.mark.touch(exist_ok=False)
+            except FileExistsError:
+                pass
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return ProductSums()(batch)
+
+
+def source(file) -> EncodedSource:
+    return EncodedSource(open_disk(file), Encoding(Schema.from_dict(LABELS)), batch_rows=100)
+
+
+def same(first, second) -> bool:
+    return all((a == b).all() if hasattr(a, "all") else a == b for a, b in zip(first, second, strict=True))
+
+
+def test_a_fit_gives_the_same_release(cluster, files):
+    whole = told(fitted(table()))
+    assert told(fitted(files["folder"], engine=DaskEngine(cluster))) == whole
+
+
+def test_a_dask_frame_gives_the_same_release(cluster):
+    frames = pytest.importorskip("dask.dataframe")
+    frame = frames.from_pandas(table().to_pandas(), npartitions=3)
+    assert told(fitted(frame, engine=DaskEngine(cluster))) == told(fitted(table()))
+
+
+def test_an_error_of_a_worker_names_the_file(cluster, files, tmp_path):
+    copy = tmp_path / "gone.parquet"
+    copy.write_bytes(files["parquet"].read_bytes())
+    rows = source(copy)
+    copy.unlink()
+    with pytest.raises(UnreadableFile, match=r"gone\.parquet"):
+        DaskEngine(cluster).total(rows, ProductSums())
+
+
+def test_rows_in_memory_never_leave(cluster):
+    """They are worked on here, whatever the engine: what would travel cannot be pickled."""
+    assert told(fitted(table(), engine=DaskEngine(cluster))) == told(fitted(table()))
+
+
+def test_no_scheduler(monkeypatch):
+    monkeypatch.setattr(dask, "_PATIENCE", 0.5)
+    with pytest.raises(ValueError, match="no Dask scheduler answers at tcp://127"):
+        DaskEngine("tcp://127.0.0.1:9").client  # noqa: B018
+
+
+def test_a_worker_that_is_killed_changes_nothing(cluster, files, tmp_path, monkeypatch):
+    from expost.data import parquet_parts
+
+    monkeypatch.setattr(parquet_parts, "_PART", 250)  # many parts
+    rows, mark = source(files["parquet"]), tmp_path / "killed"
+    assert len(rows.parts()) == 12
+    expected = LocalEngine(threads=1).total(rows, ProductSums())
+    found = DaskEngine(cluster).total(rows, Deadly(mark, os.getpid()))
+    assert mark.exists()
+    assert same(found, expected)
+    assert found[0] == table().num_rows

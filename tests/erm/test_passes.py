@@ -1,0 +1,132 @@
+"""Sums over batches: exact, and so the same however rows are cut, ordered and counted."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from expost.data import ONE, Rows
+from expost.data.batches import Batch, MemorySource
+from expost.engines import LocalEngine, add_totals
+from expost.erm import HuberLoss, LogisticLoss, SmoothedHingeLoss
+from expost.erm.capped_logistic import CappedLogisticLoss
+from expost.erm.passes import Passes, blocks, predictions, slope_rounding
+from expost.erm.prediction_grid import exact_parts, prediction_rounding
+
+LOSSES = [CappedLogisticLoss(0.5), LogisticLoss(), HuberLoss(0.25), HuberLoss(3.0), SmoothedHingeLoss(0.1)]
+
+
+def rows(n=500, p=4, seed=0, *, extreme=False):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, (n, p)) / np.sqrt(p)
+    if extreme:
+        x = np.zeros((n, p))
+        x[:, 0] = 1.0
+    y = rng.choice([-1, 1], n) * ONE
+    return Rows(np.trunc(x * ONE).astype(np.int32), y.astype(np.int32), "l2")
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_sums_of_slopes_are_exact(loss):
+    """Against fractions; rows of length one and the steepest slopes fill the 53 bits of a float to the last."""
+    for given in (rows(), rows(5000, 2, extreme=True)):
+        theta = np.random.default_rng(1).normal(size=given.p) * 50
+        found = Passes(loss, MemorySource(given)).slopes(theta).gradient
+        u = predictions(given.x.astype(np.float64), exact_parts(theta))
+        slopes = loss.derivative(u, given.y / ONE).tolist()
+        step = Fraction(2 * slope_rounding(loss))
+        rounded = [round(Fraction(slope) / step) * step for slope in slopes]
+        for j in range(given.p):
+            exact = sum(w * int(x) for w, x in zip(rounded, given.x[:, j], strict=True)) / (given.n * ONE)
+            assert found[j] == float(exact)
+            off = sum(abs(a - Fraction(b)) for a, b in zip(rounded, slopes, strict=True)) / given.n
+            assert off <= Fraction(slope_rounding(loss))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_order_and_cuts_do_not_matter(threads, monkeypatch):
+    from expost.data import batches
+    from expost.engines import local
+
+    monkeypatch.setattr(local, "_SMALL", 0)
+    given, theta = rows(4000, 6), np.linspace(-3, 3, 6)
+    order = np.random.default_rng(3).permutation(given.n)
+    shuffled = Rows(given.x[order], given.y[order], "l2")
+    whole = Passes(LogisticLoss(), MemorySource(given)).slopes(theta, curvature=True)
+    for size in (7, 1000):
+        monkeypatch.setattr(batches, "_SLICE", size if threads == 1 else 500)
+        found = Passes(LogisticLoss(), MemorySource(shuffled), LocalEngine(threads)).slopes(theta, curvature=True)
+        assert found.gradient.tobytes() == whole.gradient.tobytes()
+        assert found.curvature.tobytes() == whole.curvature.tobytes()
+
+
+def test_sums_in_floating_point_do_depend_on_the_order():
+    """What all this is for: without the grid, a product over shuffled rows differs."""
+    given, theta = rows(4000, 6), np.linspace(-3, 3, 6)
+    order = np.random.default_rng(3).permutation(given.n)
+    x, y = given.x / ONE, given.y / ONE
+    slopes = LogisticLoss().derivative(x @ theta, y)
+    assert (slopes @ x).tobytes() != (slopes[order] @ x[order]).tobytes()
+
+
+def test_blocks_are_never_too_long():
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 2048, 3000).astype(np.float64)
+    batch = Batch(np.zeros((3000, 2), np.int32), np.zeros(3000, np.int32), counts)
+    found = list(blocks(batch))
+    assert max(block[2].sum() for block in found) <= 2048
+    assert np.concatenate([block[2] for block in found]).tolist() == counts.tolist()
+
+
+def test_totals_never_wrap():
+    large = np.array([2**61, -(2**61)])
+    total = (0, large)
+    for _ in range(8):
+        total = add_totals(total, (1, large))
+    assert total[0] == 8
+    assert total[1].tolist() == [9 * 2**61, -9 * 2**61]
+
+
+@pytest.mark.parametrize("p", [1, 50, 5000])
+def test_predictions_of_many_columns_are_off_by_no_more_than_stated(p):
+    rng = np.random.default_rng(p)
+    x = np.trunc(rng.choice([-1, 1], (max(2, min(20, 20_000 // p)), p)) / np.sqrt(p) * ONE)
+    for theta in (rng.normal(size=p) * 1e4, np.full(p, 1 / 3), rng.normal(size=p) * 10.0 ** rng.uniform(-9, 3, p)):
+        found = predictions(x, exact_parts(theta))
+        bound = Fraction(prediction_rounding(p)) * Fraction(float(np.linalg.norm(theta)) * (1 + 1e-9))
+        worst = 0
+        for row, u in zip(x.astype(int).tolist(), found.tolist(), strict=True):
+            exact = sum(a * Fraction(b) for a, b in zip(row, theta.tolist(), strict=True)) / ONE
+            worst = max(worst, abs(Fraction(u) - exact))
+        assert worst <= bound
+        order = rng.permutation(p)
+        assert predictions(x[:, order], exact_parts(theta)[order]).tobytes() == found.tobytes()
+
+
+def test_wide_rows_are_minimised_without_second_derivatives():
+    """p = 5,000: nothing of size p² is formed."""
+    from expost.erm.perturbed import PerturbedErrors, PerturbedObjective
+
+    rng, p, n = np.random.default_rng(0), 5000, 300
+    x = np.zeros((n, p), np.int32)
+    x[np.arange(n)[:, None], rng.integers(0, p, (n, 6))] = int(0.4 * ONE)
+    y = np.where(rng.random(n) < 0.5, ONE, -ONE).astype(np.int32)
+    passes = Passes(LogisticLoss(), MemorySource(Rows(x, y, "l2")))
+    errors = PerturbedErrors(LogisticLoss(), n, p, 0.05, 0.0, 1.0)
+    asked = []
+
+    class Watched(Passes):
+        def slopes(self, theta, *, curvature=False):
+            asked.append(curvature)
+            return super().slopes(theta, curvature=curvature)
+
+    linear = rng.normal(size=p) / p
+    watched = Watched(LogisticLoss(), passes.source)
+    theta = PerturbedObjective(watched).minimiser(errors, np.zeros(p), linear)
+    gradient = passes.slopes(theta).gradient + 0.05 * theta + linear
+    assert np.linalg.norm(gradient) <= errors.tolerance
+    assert errors.tolerance < 1e-11
+    assert not any(asked)
+    assert len(asked) < 60
