@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 TOOL = Path(__file__).parents[1] / "tools" / "walk.py"
-FURTHEST = 12  # changes of room
+# changes of room; a minimiser of its own goes to the engines and back for every pass over the rows
+FURTHEST = {"a ridge fit with auto": 18, "a logistic fit with an error rate": 13}
 
 
 def load():
@@ -28,7 +29,7 @@ def test_a_fit_changes_rooms_seldom(name):
     stays = TOOLS.rooms(files)
     assert len(files) > 20  # it did walk
     assert {"estimators", "data", "search", "mechanisms", "stopping", "noise", "privacy"} <= set(stays)
-    assert len(stays) - 1 <= FURTHEST, " → ".join(stays)
+    assert len(stays) - 1 <= FURTHEST[name], " → ".join(stays)
 
 
 def test_there_are_two_walks():
