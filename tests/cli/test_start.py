@@ -69,7 +69,6 @@ MISTAKES = [
     (["fit", "data.csv", "--schema", "schema.toml", "--r2", "-1"], "--r2 must be a number strictly between 0 and 1"),
     (["fit", "data.csv", "--schema", "schema.toml", "--r2", "nan"], "--r2 must be a number strictly between 0 and 1"),
     (["fit", "none.csv", "--schema", "schema.toml", "--r2", "0.5"], "there is no file none.csv"),
-    (["fit", "folder", "--schema", "schema.toml", "--r2", "0.5"], "folder is a folder, not a file"),
     (["fit", "data.csv", "--schema", "none.toml", "--r2", "0.5"], "there is no schema none.toml; expost init drafts"),
     (["fit", "schema.toml", "--schema", "schema.toml", "--r2", "0.5"], "cannot tell the type of schema.toml"),
     (["fit", "data.csv", "--schema", "schema.toml", "--r2", "0.5", "--max-epsilon", "0"], "--max-epsilon must be"),

@@ -156,8 +156,7 @@ def test_a_certified_price_is_paid_to_the_last_bit():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, size=(3000, 4))
     y = np.where(x[:, 0] > 0, "b", "a")
-    stated = {"regularization": 0.01, "fit_intercept": False, "random_state": 0}
-    model = AccuracyFirstLogisticRegression(excess_risk=0.02, bounds=1.0, classes=("a", "b"), **stated).fit(x, y)
+    model = AccuracyFirstLogisticRegression(excess_risk=0.02, bounds=1.0, classes=("a", "b"), random_state=0).fit(x, y)
     (price,) = plan(goals=ExcessRisk(0.02), rows=3000, task="classification", columns=4, worlds=3).goals
     assert price.cheapest.known
     assert price.cheapest.worst_case == model.release_.epsilon

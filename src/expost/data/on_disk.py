@@ -67,11 +67,12 @@ class TableOnDisk:
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> import pyarrow, pyarrow.parquet
     >>> from expost import AccuracyFirstRidge
     >>> x = np.random.default_rng(0).uniform(-1, 1, 20_000)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "table.parquet")
-    ...     pa.parquet.write_table(pa.table({"x": x, "y": x / 2}), file)
+    ...     pyarrow.parquet.write_table(pyarrow.table({"x": x, "y": x / 2}), file)
     ...     table = TableOnDisk(file, "y")
     ...     model = AccuracyFirstRidge(excess_risk=0.05, bounds=1, target_bound=1, random_state=0)
     ...     model.fit(table.X, table.y).release_.status

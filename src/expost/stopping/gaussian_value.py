@@ -62,7 +62,7 @@ def averaged(first: float, first_rho: float, second: float, second_rho: float) -
 
     Examples
     --------
-    >>> averaged(1.0, 0.1, 2.0, 0.3)
+    >>> round(averaged(1.0, 0.1, 2.0, 0.3), 12)
     1.75
     """
     return (first * first_rho + second * second_rho) / (first_rho + second_rho)

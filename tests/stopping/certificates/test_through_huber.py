@@ -15,7 +15,7 @@ from expost.data.fixed_point import ONE
 from expost.erm import HuberLoss, Problem, SquaredLoss, sums_of
 from expost.erm.geometry import Geometry, l1_ball
 from expost.erm.measures import mean_left_out, mean_left_out_error
-from expost.erm.objective import Objective
+from expost.erm.passes import Passes
 from expost.mechanisms import ThroughHuber, mechanism_for
 from expost.noise import SeededSource
 from expost.privacy.account import Account
@@ -47,8 +47,8 @@ def settled(problem: Problem, alpha: float, gamma: float, shape: Geometry, *, bu
     return request.plan()
 
 
-def objective(rows: Rows) -> Objective:
-    return Objective(SquaredLoss(), rows.x / ONE, rows.y / ONE, 1.0, np.ones(rows.n), "l2")
+def passes(rows: Rows) -> Passes:
+    return Passes.over(HuberLoss(1.0), rows)
 
 
 def minimum(loss, x, y, lam) -> float:
@@ -114,7 +114,7 @@ def test_rounding_of_what_lies_beyond_is_bounded(limit):
     error = mean_left_out_error(rows.n, rows.p, float(np.abs(theta).max()), float(np.linalg.norm(theta)), limit)
     assert exact > 0
     assert (
-        abs(Fraction(mean_left_out(objective(rows), theta, HuberLoss(limit))) - exact)
+        abs(Fraction(mean_left_out(passes(rows), theta, HuberLoss(limit), float(np.abs(theta).max()))) - exact)
         <= Fraction(error)
         < Fraction(1, 10**11)
     )

@@ -84,7 +84,7 @@ class TestCertifiedOutput:
     def test_the_search_ends_with_a_release(self, noise, lam, trace, monkeypatch):
         """Also where a smaller trace saves nothing, so that it is not asked for."""
         if trace is not None:
-            monkeypatch.setattr(OutputCertificate, "_probe_trace", lambda *args: trace)
+            monkeypatch.setattr(OutputCertificate, "probe_trace", lambda *args: trace)
         rows = classification_rows(500)
         problem = Problem.of(LogisticLoss(), n=rows.n, p=rows.p, regularization=lam)
         generator = Output(noise).on(rows, problem)
