@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from expost import AccuracyFirstModel, AccuracyNotReached, ErrorRate, SearchInterrupted, budget, gradient_path
+from expost import (
+    AccuracyFirstModel,
+    AccuracyNotReached,
+    ErrorRate,
+    SearchInterrupted,
+    budget,
+    compose,
+    gradient_path,
+)
+from expost.noise import NoisePath
 from expost.privacy.renyi import NOTHING, Curve
+from expost.search import search_path
 from expost.search.descent import Walk
+from expost.stopping import AboveThreshold, ErrorMeasure
 from tests.estimators.model_helpers import LABELS, table
 
 DELTA = 1e-6
@@ -95,6 +107,57 @@ def test_not_a_budget(epsilon, delta):
 def test_what_is_left():
     with budget(1.0, DELTA) as shared:
         pass
-    assert shared.fits(Curve.gaussian(shared.rho_left))
-    assert not shared.fits(Curve.gaussian(1.01 * shared.rho_left))
+    assert shared.fits(Curve.gaussian(shared.rho_left), None)
+    assert not shared.fits(Curve.gaussian(1.01 * shared.rho_left), None)
     assert repr(shared) == "Budget(epsilon=1, delta=1e-06, spent=0)"
+
+
+def test_an_interruption_before_the_first_step_uses_it_up_too(monkeypatch):
+    """The look at the table is a draw: runs that die right after it must not leave the budget as it was."""
+
+    def dies(self, *arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("expost.search.descent._Search.__init__", dies)
+    with budget(2.0, DELTA) as shared:
+        with pytest.raises(SearchInterrupted):
+            model(on_invalid="clip").fit(table())
+        assert shared.epsilon_spent == 2.0
+        with pytest.raises(ValueError, match="did not come to its end"):
+            model(on_invalid="clip").fit(table())
+
+
+def test_a_path_does_not_open_what_another_left_closed(monkeypatch):
+    with budget(2.0, DELTA) as shared:
+        first, second = gradient_path(table(), LABELS, random_state=1), gradient_path(table(), LABELS, random_state=2)
+        next(first)
+        next(second)
+        with monkeypatch.context() as broken:
+            broken.setattr(Walk, "stage", lambda self, rho, source: 1 / 0)
+            with pytest.raises(SearchInterrupted):
+                next(first)
+        assert list(second) == []
+        assert shared.epsilon_spent == 2.0
+
+
+def test_searches_that_book_no_curve_do_not_begin_inside():
+    path = NoisePath(np.array([1000]), 1, [0.1, 0.2], random_state=0)
+    rule = AboveThreshold.with_epsilon(
+        ErrorMeasure(lambda values: 0.0, sensitivity=1.0), epsilon=1.0, threshold=20.0, n_tests=2, random_state=0
+    )
+    with budget(0.01, DELTA) as shared:
+        with pytest.raises(ValueError, match="pure privacy"):
+            search_path(path, rule)
+        assert shared.epsilon_spent == 0.0
+    assert search_path(path, rule).status == "released"
+
+
+def test_units_are_not_mixed():
+    persons = {**table(), "who": [str(i // 2) for i in range(len(next(iter(table().values()))))]}
+    with budget(3.0, DELTA):
+        first = next(iter(gradient_path(table(), LABELS, random_state=1)))
+        with pytest.raises(ValueError, match="is not a loss for the other"):
+            model(person="who", rows_per_person=2).fit(persons)
+    other = model(person="who", rows_per_person=2).fit(persons).release_
+    with pytest.raises(ValueError, match="do not add up"):
+        compose([first, other])

@@ -30,7 +30,7 @@ from expost.erm.measures import to_grid
 SLOPE_ONE = 2**12
 _FINE = 512  # steps of the table for each unit of t
 _REACH = 8  # the table covers ±8
-_MOST_ROWS = 2**29  # sums stay within 62 bits
+_MOST = 2**42  # rows times the largest slope: sums of slopes times entries of 2²⁰ stay within 62 bits
 
 
 class SlopeTable(NamedTuple):
@@ -79,8 +79,8 @@ class ClippedGradients(Private):
     """Rows, ready for sums of clipped gradients. Private."""
 
     def __init__(self, rows: Rows, table: SlopeTable) -> None:
-        if rows.n >= _MOST_ROWS:
-            raise ValueError(f"at most {_MOST_ROWS - 1:,} rows can be summed")
+        if rows.n * table.largest >= _MOST:
+            raise ValueError(f"at most {_MOST // table.largest - 1:,} rows can be summed")
         self.n, self.p, self._table = rows.n, rows.p, table
         self._y = rows.y.astype(np.float64) / ONE
         # indicators are mostly zero: sparse rows are many times faster, and exact in integers

@@ -95,7 +95,7 @@ def _path(
     pace = Pace.of(loss)
     geometry = block_geometry(encoding)
     unit = unit_of(encoding.schema, rows.n)
-    account.shared = current(account.delta)
+    account.shared = current(account.delta, unit)
     account.unit, account.worst_case = unit, unit.share(account.worst_case)
     walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), pace, unit)
     rho, level = first_rho(loss, geometry, rows.n, pace, unit), 0

@@ -68,6 +68,10 @@ class Account:
         """Everything spent so far."""
         return add_losses(self.probe, self.test, self.generation)
 
+    def begin(self) -> None:
+        """Get ready to draw; an account that others share a budget with takes it here."""
+        return
+
     def after(self, generation: float = 0.0, test: float = 0.0) -> float:
         """Return what the total becomes once that much more is booked, rounded as it will be then."""
         return add_losses(self.probe, add_losses(self.test, test), add_losses(self.generation, generation))

@@ -74,6 +74,10 @@ def compose(releases: Iterable[Release], *, delta: float | None = None) -> Compo
     0.0
     """
     listed = list(releases)
+    if len({release.neighbours for release in listed}) > 1:
+        raise ValueError(
+            "releases about different neighbours do not add up: a loss for one row is not one for a person"
+        )
     ids = {release.id for release in listed}
     worst = add_losses(*(release.epsilon_worst_case for release in listed))
     deltas = add_losses(*(release.delta for release in listed))

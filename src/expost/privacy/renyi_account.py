@@ -49,9 +49,15 @@ class RenyiAccount(Account):
 
     def book(self, part: Part, curve: Curve) -> None:
         """Add what a step costs, before it is taken."""
+        self.begin()
         self.curves[part] = self.curves[part] + curve
         if self.shared is not None:
-            self.shared.spent, self.shared.closed = self.shared.spent + curve, True
+            self.shared.spent = self.shared.spent + curve
+
+    def begin(self) -> None:
+        """Take the shared budget, before anything is drawn."""
+        if self.shared is not None:
+            self.shared.begin(self, self.unit)
 
     def _parts(self) -> dict[Part, Curve]:
         pure: dict[Part, float] = {"probe": self.probe, "test": self.test, "generation": self.generation}
@@ -88,7 +94,7 @@ class RenyiAccount(Account):
 
     def fits(self, step: Curve) -> bool:
         """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
-        together = self.shared is None or self.shared.fits(self._pure + step)
+        together = self.shared is None or self.shared.fits(self._pure + step, self)
         return together and (self.curve + step).fits(self.limit, self.delta)
 
     @property
@@ -97,6 +103,8 @@ class RenyiAccount(Account):
         own = room(self.curve, self.limit, self.delta)
         if self.shared is None:
             return own
+        if not self.shared.fits(NOTHING, self):
+            return 0.0
         return min(own, room(self.shared.spent + self._pure, self.shared.epsilon, self.delta))
 
     def interrupted(self) -> Release:
@@ -133,5 +141,5 @@ class RenyiAccount(Account):
         """Count pure losses on the shared budget, open it for the next run, and say what is left of it."""
         if self._pure != self._counted:
             shared.spent, self._counted = shared.spent + self._pure, self._pure
-        shared.closed = False
+        shared.end(self)
         return {"epsilon": shared.epsilon, "delta": shared.delta, "rho_left": shared.rho_left}

@@ -4,7 +4,9 @@
 is one long run whose steps are taken only while the sum of their Rényi curves comes to at most ε at δ. So all of it
 together is (ε, δ)-private (`expost.privacy.renyi`, the filter): what a run did not spend is left for the next, and
 nothing has to be split beforehand. A run that does not come to its end may have stopped for private reasons; the whole
-budget counts as spent then.
+budget counts as spent then. So a run takes the budget before it draws anything (`Budget.begin`) and gives it back when
+it ends; meanwhile no other may begin. All runs are about one unit: a loss for one row says little about a person with
+several. Searches that book no curve refuse to begin inside a budget.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from expost.privacy.renyi import NOTHING, Curve, check_delta, room
+from expost.privacy.unit import ROW, Unit
 
 _CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
@@ -27,8 +30,8 @@ class Budget:
         What all of it comes to at most.
     spent : Curve
         What was booked so far.
-    closed : bool
-        Whether a run inside it has begun and not come to its end.
+    unit : Unit or None
+        What neighbours differ in, settled by the first run.
     """
 
     def __init__(self, epsilon: float, delta: float) -> None:
@@ -36,7 +39,9 @@ class Budget:
         if not epsilon > 0:
             raise ValueError(f"epsilon must be a positive number, got {epsilon!r}")
         self.epsilon, self.delta = float(epsilon), float(delta)
-        self.spent, self.closed = NOTHING, False
+        self.spent: Curve = NOTHING
+        self.unit: Unit | None = None
+        self._taken_by: object | None = None
         self._tokens: list[Token[Budget | None]] = []
 
     def __repr__(self) -> str:
@@ -63,9 +68,37 @@ class Budget:
         """The largest ρ of Gaussian noise that may still be spent."""
         return 0.0 if self.closed else room(self.spent, self.epsilon, self.delta)
 
-    def fits(self, step: Curve) -> bool:
-        """Whether a step may be taken."""
-        return (self.spent + step).fits(self.epsilon, self.delta)
+    @property
+    def closed(self) -> bool:
+        """Whether a run inside it has begun and not come to its end."""
+        return self._taken_by is not None
+
+    def require_open(self, unit: Unit, run: object | None = None) -> None:
+        """Say why a run about that unit cannot begin, if so; nothing is spent."""
+        if self._taken_by is not None and self._taken_by is not run:
+            raise ValueError(
+                "a run inside this budget did not come to its end, so all of it counts as spent; begin with a new one"
+            )
+        if self.unit is not None and self.unit != unit:
+            raise ValueError(
+                f"this budget is about one {self.unit.noun} replaced, this run about one {unit.noun}; a loss for one "
+                f"is not a loss for the other, so begin with a new budget"
+            )
+
+    def begin(self, run: object, unit: Unit) -> None:
+        """Take it for a run that is about to draw; until the run ends, all of it counts as spent."""
+        self.require_open(unit, run)
+        self._taken_by, self.unit = run, unit
+
+    def end(self, run: object) -> None:
+        """Give it back."""
+        if self._taken_by is run:
+            self._taken_by = None
+
+    def fits(self, step: Curve, run: object) -> bool:
+        """Whether a run may take a step."""
+        free = self._taken_by is None or self._taken_by is run
+        return free and (self.spent + step).fits(self.epsilon, self.delta)
 
 
 def budget(epsilon: float, delta: float = 1e-6) -> Budget:
@@ -93,18 +126,15 @@ def budget(epsilon: float, delta: float = 1e-6) -> Budget:
     return Budget(epsilon, delta)
 
 
-def current(delta: float) -> Budget | None:
+def current(delta: float, unit: Unit = ROW) -> Budget | None:
     """Return the budget that a run at δ is counted by, if any, or say why it cannot begin; nothing is spent."""
     found = _CURRENT.get()
     if found is None:
         return None
     if delta != found.delta:
         raise ValueError(
-            f"inside expost.budget(...) fits need its delta: pass delta={found.delta:g}, got {delta:g}"
+            f"inside expost.budget(...) runs need its delta: pass delta={found.delta:g}, got {delta:g}"
             f"{' (pure privacy)' if not delta else ''}"
         )
-    if found.closed:
-        raise ValueError(
-            "a run inside this budget did not come to its end, so all of it counts as spent; begin with a new one"
-        )
+    found.require_open(unit)
     return found

@@ -20,6 +20,7 @@ from expost.noise.source import WordSource
 from expost.privacy.account import Account, Spending, released
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
+from expost.privacy.shared import current
 from expost.stopping.above_threshold import ThresholdTest
 from expost.stopping.measure import Measure
 from expost.stopping.rule import StoppingRule
@@ -122,6 +123,8 @@ def search_path(path: PrefixPrivate, rule: StoppingRule, postprocess: Callable[[
     >>> release.status, release.epsilon < 1.5
     ('released', True)
     """
+
+    current(0.0)  # a search of this kind books no curve, so a shared budget could not count it
 
     def work(spending: Spending) -> Release:
         account = Account(rule.name, worst_case(path, rule), path.secure and rule.secure)

@@ -36,6 +36,7 @@ from expost.privacy.account import Account, Spending, released
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
 from expost.privacy.sealed import read_key, seal, unseal
+from expost.privacy.shared import current
 from expost.search.described import with_model
 from expost.search.methods import METHODS
 from expost.search.request import Request
@@ -194,6 +195,7 @@ def refine(
     >>> second.epsilon < first.epsilon + second.epsilon_increment * (1 + 1e-9) < 2 * second.epsilon
     True
     """
+    current(0.0)  # what a path adds books no curve, so a shared budget could not count it
     kept = _Kept.opened(release, path, key)
     goal = ExcessRisk(validation.number("excess_risk", excess_risk))
     lam = kept.header["regularization"] if regularization is None else regularization

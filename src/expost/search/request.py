@@ -170,7 +170,7 @@ class Request:
 
     def account(self, worst_case: float, secure: bool) -> Account:
         """Return the account that a search is booked on."""
-        shared = current(self.delta)
+        shared = current(self.delta, self.unit)
         if self.delta:
             return RenyiAccount(self.method.name, worst_case, secure, unit=self.unit, delta=self.delta, shared=shared)
         return Account(self.method.name, worst_case, secure, unit=self.unit)

@@ -158,6 +158,7 @@ def carry_out(
         if request.goal is not None:
             request.goal.require_rows(generator)
         source = resolve_source(random_state)
+        account.begin()
         spending.release = held
         outcome = plan.search(generator, account, source)
         release = outcome.with_details(**request.details(outcome))

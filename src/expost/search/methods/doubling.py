@@ -29,6 +29,7 @@ from expost.noise.source import WordSource, resolve_source
 from expost.privacy.account import Account, Spending, released
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
+from expost.privacy.shared import current
 from expost.search.levels import doubling_rounds
 from expost.search.request import Method, Request
 from expost.stopping.measure import Measure, charged_grid, check_sensitivity
@@ -170,6 +171,7 @@ def doubling_search(
     >>> doubling_search(private_count, measure, plan, random_state=noise).status
     'released'
     """
+    current(0.0)  # a search of this kind books no curve, so a shared budget could not count it
     source = resolve_source(random_state)
     if measure.uniform is not None:
         check_sensitivity(plan.sensitivity, measure.uniform)
