@@ -13,7 +13,7 @@ demo: $(INSTALLED)
 	@$(BIN)/expost demo
 
 test: $(READY) lint
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The page in a real browser: the Chromium or Chrome of this machine, or one that is downloaded.
 test-browser: $(READY)

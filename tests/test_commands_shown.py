@@ -39,7 +39,12 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("path", [path for path, found in SHOWN.items() if found], ids=lambda path: path.name)
+def marked(path):
+    """The tutorial takes a quarter of a minute: it waits for the audit, the README does not."""
+    return pytest.param(path, id=path.name, marks=[pytest.mark.slow] if path.name == "tutorial.md" else [])
+
+
+@pytest.mark.parametrize("path", [marked(path) for path, found in SHOWN.items() if found])
 def test_commands_run_as_printed(path, tmp_path):
     for given in SHOWN[path]:
         before = sorted(tmp_path.iterdir())

@@ -55,6 +55,7 @@ class TestOpenDP:
     def test_it_runs(self, opendp):
         assert "for OpenDP's measurements" in run("opendp_doubling.py")
 
+    @pytest.mark.slow
     def test_counts_are_as_accurate_as_asked_for(self, opendp):
         """20 runs, each wrong with probability at most 0.05: more than 9 wrong by chance have less than 10⁻⁶."""
         wrong = 0

@@ -40,7 +40,7 @@ def compare(tmp_path, kind, folder, *more):
     return main([*arguments, "--output", str(tmp_path / folder), *more])
 
 
-@pytest.mark.parametrize("kind", ["regression", "classification"])
+@pytest.mark.parametrize("kind", [pytest.param("regression", marks=pytest.mark.slow), "classification"])
 def test_compare_writes_everything_and_says_what_it_is(tmp_path, capsys, kind):
     assert compare(tmp_path, kind, "one", "--processes", "1") == 0
     out, err = capsys.readouterr()

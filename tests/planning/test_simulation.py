@@ -91,6 +91,7 @@ def spread(task: str, times: int) -> np.ndarray:
     return np.log(paid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_epsilon_times_rows_is_nearly_constant(task):
     """The same rows a hundred times: within four standard errors, and no other power of n would be."""
