@@ -129,7 +129,11 @@ def test_covariance(calibration, record_property):
     check(achieved(covariance_search(calibration), truth, trials), RIDGE_TARGET, trials, record_property)
 
 
-@pytest.mark.parametrize("name", OUTPUT)
+def by_name(name):
+    return pytest.param(name, marks=[pytest.mark.slow] if name in ("huber", "smoothed hinge") else [])
+
+
+@pytest.mark.parametrize("name", [by_name(name) for name in OUTPUT])
 def test_output(name, record_property):
     loss, rows, target = OUTPUT[name]
     truth = Truth(rows(), loss, "output")
