@@ -39,22 +39,28 @@ def fit(capsys, folder, *options, schema="labels", data="data.csv", seed=("--see
 
 
 @pytest.mark.parametrize(
-    ("schema", "goal", "stated"),
+    ("schema", "goal", "stated", "headline"),
     [
-        ("labels", ["--error-rate", "0.25"], ("error rate", 0.25)),
-        ("labels", ["--log-loss", "0.55"], ("log loss", 0.55)),
-        ("amount", ["--r2", "0.5"], ("R²", 0.5)),
-        ("amount", ["--mean-squared-error", "300"], ("mean squared error", 300 / 2500)),
+        ("labels", ["--error-rate", "0.25"], ("error rate", 0.25, None), "error rate at most 0.25 on these rows"),
+        ("labels", ["--log-loss", "0.55"], ("log loss", 0.55, None), "log loss at most 0.55 on these rows"),
+        ("amount", ["--r2", "0.4"], ("R²", None, 0.4), "R² at least 0.4 on these rows"),
+        (
+            "amount",
+            ["--mean-squared-error", "300"],
+            ("mean squared error", pytest.approx(300 / 2500), None),
+            "mean squared error at most 300 on these rows",
+        ),
     ],
 )
-def test_released(folder, capsys, schema, goal, stated):
+def test_released(folder, capsys, schema, goal, stated, headline):
     said = fit(capsys, folder, *goal, "--json", schema=schema)
     assert said.status == 0, said.err
     release = Release.from_json(said.out)
-    assert (release.promise.goal, release.promise.at_most) == (stated[0], pytest.approx(stated[1]))
+    assert (release.promise.goal, release.promise.at_most, release.promise.at_least) == stated
     assert list(release.parameters["columns"]) == ["hours", "sector=public", "sector=private", "sector=(missing)"]
     printed = " ".join(fit(capsys, folder, *goal, schema=schema).out.split())
     assert " ".join(release.promise.statement.split()) in printed
+    assert headline in printed
     assert f"{release.epsilon:.3g}"[:4] in printed
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from expost import Release, compose
+from expost import Ledger, Release, compose
 from tests.cli.helpers import call, write
 
 TASK = ["--target", "y", "--task", "regression", "--bounds", "-1", "1", "--target-bound", "1", "--seed", "0"]
@@ -59,6 +59,35 @@ def test_from_a_key_to_a_finer_model(folder, capsys):
     assert other.parameters["coef"][1] == 0
     printed = call(capsys, "refit", out, "--json")
     assert Release.from_json(printed.out) == Release.from_json(call(capsys, "refit", out, "--json").out)
+
+
+def test_a_ledger_is_charged_what_is_new(folder, capsys):
+    """Noise from the cryptographic source, as a ledger wants it; the certificate holds whatever it is."""
+    book = ["--ledger", folder / "ledger.db", "--dataset", "survey"]
+    assert call(capsys, "ledger", "create", folder / "ledger.db", "--dataset", "survey", "--cap", "100").status == 0
+    unseeded = [word for word in TASK if word not in ("--seed", "0")] + GOAL
+    out = ["--output", folder / "first.json"]
+    said = call(capsys, "fit", folder / "data.csv", *unseeded, *keep(folder), "--keep-statistics", *book, *out)
+    assert said.status == 0, said.err
+    opened = ["--path", folder / "kept", "--key", folder / "curator.key"]
+    assert f"expost refine {folder / 'first.json'} --path {folder / 'kept'}" in said.out
+    assert f"expost refit {folder / 'first.json'}" in said.out
+    said = call(capsys, "refine", folder / "first.json", *opened, "--excess-risk", "0.004", *book)
+    assert said.status == 0, said.err
+    one, two = read(folder / "first.json"), read(folder / "first-0.004.json")
+    assert [entry.loss.epsilon for entry in Ledger(folder / "ledger.db", "survey").budget.entries] == [
+        one.epsilon,
+        two.epsilon_increment,
+    ]
+    assert "charged; " in said.out
+    # where less is left than it may take, nothing is opened
+    small = ["--ledger", folder / "ledger.db", "--dataset", "small"]
+    assert call(capsys, "ledger", "create", *small[1:2], "--dataset", "small", "--cap", "0.001").status == 0
+    said = call(capsys, "refine", folder / "first.json", *opened, "--excess-risk", "0.002", *small)
+    assert said.status == 2
+    assert "--max-epsilon" in said.err
+    assert Ledger(folder / "ledger.db", "small").budget.entries == ()
+    assert not (folder / "first-0.002.json").exists()
 
 
 def test_a_budget_for_all_of_it(folder, capsys):

@@ -282,6 +282,12 @@ class TestFormat1:
         assert one.date is None
         assert Release.from_json(one.to_json()).id == one.id
 
+    def test_a_least_r2_was_stated_by_its_distance_from_1(self):
+        raw = json.loads(full_release().to_json())
+        raw["promise"] = {"statement": "…", "goal": "R²", "at_most": 1.0 - 0.85}
+        promise = Release.from_json(json.dumps(raw)).promise
+        assert (promise.at_least, promise.at_most) == (0.85, None)
+
     def test_what_the_schema_said_is_kept(self):
         schema = {"target": "y", "columns": {"a": {"boolean": True}}}
         release = Release.from_json(self.old(preparation={"schema": schema, "fingerprint": "f00"}))

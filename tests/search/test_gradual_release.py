@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import AccuracyNotReached
+from expost import AccuracyNotReached, BudgetExceeded, Ledger
 from expost.noise import LevelValue, NoisePath, discrete_laplace
 from expost.privacy import add_losses
 from expost.privacy.account import Account
-from expost.search import geometric_levels, search_path
+from expost.search import DoublingPlan, doubling_search, geometric_levels, search_path
 from expost.search.gradual_release import GradualPlan, first_accepted
 from expost.stopping import AboveThreshold, ErrorMeasure, calibrate
 from expost.stopping.above_threshold import ThresholdTest
@@ -223,3 +223,40 @@ def test_the_false_alarm_rate_is_what_it_says():
     """The limit itself: one more than it has probability at most RARE, one less than it more."""
     limit = at_most_by_chance(500, 0.1)
     assert stats.binom.sf(limit, 500, 0.1) <= RARE < stats.binom.sf(limit - 1, 500, 0.1)
+
+
+class TestLedger:
+    """Searches of one's own are charged as fits are."""
+
+    @staticmethod
+    def by_path(ledger):
+        levels = geometric_levels(0.01, 1.0, 5)
+        measure = ErrorMeasure(lambda noisy: float(np.abs(noisy - COUNTS).max()), sensitivity=1.0)
+        delta = measure.effective_sensitivity
+        test = calibrate("tight", target=2000.0, failure_probability=0.05, n_tests=5, sensitivity=delta)
+        return search_path(NoisePath(COUNTS, 2, levels), AboveThreshold(measure, test, 2000), ledger=ledger)
+
+    @staticmethod
+    def by_doubling(ledger):
+        measure = ErrorMeasure(lambda count: abs(count - 5000.0), sensitivity=1.0)
+        delta = measure.effective_sensitivity
+        plan = DoublingPlan.of(target=2000.0, failure_probability=0.1, sensitivity=delta, first=0.05, last=1.0)
+        return doubling_search(
+            lambda epsilon: 5000 + int(discrete_laplace(epsilon, 1, 1)[0]), measure, plan, ledger=ledger
+        )
+
+    @pytest.mark.parametrize("search", ["by_path", "by_doubling"])
+    def test_what_it_costs_is_charged_and_the_rest_given_back(self, search, tmp_path):
+        """Errors of 2000 at ε ≥ 0.01: a refusal has probability below e⁻¹⁹."""
+        ledger = Ledger.create(tmp_path / "ledger.db", "counts", cap=10.0)
+        release = getattr(self, search)(ledger)
+        (entry,) = ledger.budget.entries
+        assert (entry.id, entry.release_id, entry.loss.epsilon) == (release.id, release.id, release.epsilon)
+        assert release.epsilon < release.epsilon_worst_case == entry.events[0].loss.epsilon
+
+    @pytest.mark.parametrize("search", ["by_path", "by_doubling"])
+    def test_it_does_not_begin_where_too_little_is_left(self, search, tmp_path):
+        ledger = Ledger.create(tmp_path / "ledger.db", "counts", cap=0.5)
+        with pytest.raises(BudgetExceeded):
+            getattr(self, search)(ledger)
+        assert ledger.budget.entries == ()

@@ -11,12 +11,17 @@ if TYPE_CHECKING:
     from expost.privacy.release import Release
 
 
-def add_ledger_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+def add_charged_ledger(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add what names a ledger and a data set in it."""
     group = parser.add_argument_group("budget of the data set (expost ledger create states it)")
-    group.add_argument("--ledger", type=Path, metavar="FILE", help="the ledger that the fit is charged to")
+    group.add_argument("--ledger", type=Path, metavar="FILE", help="the ledger that it is charged to")
     group.add_argument("--dataset", metavar="NAME", help="the data set in it that the file belongs to")
-    group.add_argument(
+    return group
+
+
+def add_ledger_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a fit."""
+    add_charged_ledger(parser).add_argument(
         "--lower-max-epsilon", action="store_true", help="lower --max-epsilon to what is left of the budget"
     )
 

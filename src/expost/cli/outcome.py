@@ -80,6 +80,17 @@ def _shown(
     lines = [str(release), *notes, f"saved to {saved}"]
     if options.report is not None and not failures:
         lines.append(f"report in {options.report}")
-    then = [f"expost predict {saved} DATA"] if release.status == "released" else []
-    then += [f"expost report {saved}"] if options.report is None else []
-    return "\n".join([*lines, *([f"next: {' | '.join(then)}"] if then else [])])
+    return "\n".join([*lines, *_next(release, saved, options)])
+
+
+def _next(release: Release, saved: Path, options: argparse.Namespace) -> list[str]:
+    """Return what can be done now, a command a line."""
+    then = [] if options.report is not None else [f"expost report {saved}"]
+    if release.status == "released":
+        then.insert(0, f"expost predict {saved} DATA")
+        if options.keep_statistics:
+            then.append(f"expost refit {saved} --regularization L    another λ, or fewer columns: costs nothing more")
+        if options.keep_path is not None:
+            opened = f"--path {options.keep_path} --key {options.key}"
+            then.append(f"expost refine {saved} {opened} --excess-risk A    for the difference")
+    return [f"{'next:' if i == 0 else '     '} {command}" for i, command in enumerate(then)]

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expost import validation
+from expost.cli.ledger_options import add_charged_ledger, charged_line, named_ledger
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.paths import check_input, check_release
 from expost.cli.predict import read_release
 from expost.cli.words import complain
 
 if TYPE_CHECKING:
+    from expost.privacy.ledger import Ledger
     from expost.privacy.release import Release
 
 NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written
@@ -44,6 +46,7 @@ def add_arguments(refine: argparse.ArgumentParser) -> None:
         "--max-epsilon", type=float, metavar="E", help="no outcome may cost more, everything on the path included"
     )
     add_release_output(refine)
+    add_charged_ledger(refine)
 
 
 def add_release_output(parser: argparse.ArgumentParser) -> None:
@@ -65,6 +68,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         before = read_release(options.release)
         output = output_of(options, f"{options.excess_risk:g}")
+        ledger = named_ledger(options)
         try:
             release = refine(
                 before,
@@ -73,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
                 excess_risk=options.excess_risk,
                 regularization=options.regularization,
                 max_epsilon=options.max_epsilon,
+                ledger=ledger,
             )
         except AccuracyNotReached as refusal:
             release, complaint = refusal.release, f"refused. {ADVICE}"
@@ -80,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
             release, complaint = interruption.release, str(interruption)
     except (ValueError, OSError) as error:
         return complain(error, options)
-    if not deliver(release, output, options):
+    if not deliver(release, output, options, ledger):
         return NOT_WRITTEN
     if complaint:
         complain(complaint, options)
@@ -96,7 +101,7 @@ def output_of(options: argparse.Namespace, called: str) -> Path | None:
     return output
 
 
-def deliver(release: Release, output: Path | None, options: argparse.Namespace) -> bool:
+def deliver(release: Release, output: Path | None, options: argparse.Namespace, ledger: Ledger | None = None) -> bool:
     """Write and show the release; it was paid for, so one of the two must succeed. Returns whether both did."""
     from expost.cli.options import print_text
 
@@ -108,6 +113,8 @@ def deliver(release: Release, output: Path | None, options: argparse.Namespace) 
         failure = f"expost: {output} could not be written ({error}); keep the release above, it was paid for"
     try:
         print_text(release.to_json() if options.json or failure else str(release))
+        if ledger is not None and not options.json:
+            print_text(charged_line(ledger, release))
         if output is not None and not failure and not options.json:
             print_text(f"saved to {output}")
         sys.stdout.flush()

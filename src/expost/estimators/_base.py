@@ -52,7 +52,7 @@ from expost.search.run import carry_out, settle
 PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"
 BAD_ROWS_NOT_COVERED = (
     "an error about bad rows (NaN, infinite, unknown label) would have depended on single rows; "
-    "on_invalid='clip' removes that"
+    "clipping them removes that"
 )
 COUNTED_WIDTH = (
     "the rows came as a list, and the number of cells that most of them have is taken to be public; bounds for each "

@@ -41,7 +41,7 @@ from expost.search.run import carry_out, settle
 SCOPE = "accuracy is promised about the bounded, rounded rows, not about values outside the schema"
 ALIKE = "every person counts alike in it, however many rows they have"
 BAD_ROWS = (
-    "an error about cells that do not fit the schema would have depended on single rows; on_invalid='clip' removes that"
+    "an error about cells that do not fit the schema would have depended on single rows; clipping them removes that"
 )
 
 

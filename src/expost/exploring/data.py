@@ -146,14 +146,15 @@ def _release(release: Release, schema: Schema) -> dict[str, Any]:
     """Return what of a release is placed on the page."""
     promise = release.promise
     kind = next((goal for goal in GOALS if goal.name is not None and goal.name == promise.goal), None)
-    value = promise.at_most_caller_units if kind is MeanSquaredError else promise.at_most
+    stated = {MeanSquaredError: promise.at_most_caller_units, R2: promise.at_least}
+    value = None if kind is None else stated.get(kind, promise.at_most)
     if kind is None or value is None or "schema" not in release.preparation:
         raise ValueError("the release is not of a table with a schema: it has no place on this page")
     if Schema.from_dict(release.preparation["schema"]).target != schema.target:
         raise ValueError(f"the release predicts another column than {schema.target!r}")
     return {
         "kind": kind.flag.name.removeprefix("--"),
-        "value": _rounded(1.0 - value if kind is R2 else value),
+        "value": _rounded(value),
         "epsilon": release.epsilon,
         "worst": _finite(release.epsilon_worst_case),
         "rows": int(release.parameters.get("persons", release.parameters["n"])),

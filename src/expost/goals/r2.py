@@ -62,7 +62,7 @@ class R2(TestedGoal):
         statement = (
             f"R² of the bounded, rounded rows is at least {self.at_least:g}, predictions moved into the target's bounds"
         )
-        return Promise(statement, goal=self.name, at_most=1.0 - self.at_least)
+        return Promise(statement, goal=self.name, at_least=self.at_least)
 
     def typical(self, problem: Problem) -> float:
         """Return the sensitivity of the shortfall."""

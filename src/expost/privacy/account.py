@@ -7,6 +7,7 @@ raised carries a release that charges for it.
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -175,6 +176,18 @@ class Spending:
         """Let the ledger hold the worst case, or refuse; ``held`` is what an interruption will release."""
         if self._ledger is not None:
             self._reservation = self._ledger.reserve(worst_case, unit=held.neighbours, secure=held.secure, held=held)
+
+    def begin(self, held: Release) -> None:
+        """Reserve what no outcome exceeds, as far as the ledger has not charged it, and spend from now on."""
+        if self._ledger is not None:
+            charged = {entry.release_id for entry in self._ledger.budget.entries if entry.release_id is not None}
+            self.reserve(held, worst_case=held.epsilon_beside(charged))
+        self.release = held
+
+    def end(self, outcome: Release) -> Release:
+        """Return the outcome under the id of its reservation: found after a crash, it belongs there."""
+        self.release = outcome = dataclasses.replace(outcome, id=self.release.id)
+        return outcome
 
     def guard(self, work: Callable[[Spending], Result], *, twice: bool = True) -> Result:
         """Return what the work returns, or raise what carries a release.

@@ -36,7 +36,7 @@ class Promise:
 
     ``excess_risk`` is in scaled units (rows in the unit ℓ₁ ball, targets in [−1, 1]);
     ``excess_risk_caller_units`` is the same number in squared target units where there are any. Where something else
-    was asked for, ``goal`` names it and ``at_most`` is its number, likewise.
+    was asked for, ``goal`` names it and ``at_most`` is its number, likewise, or ``at_least`` where more is better.
     """
 
     statement: str
@@ -48,6 +48,16 @@ class Promise:
     goal: str | None = None
     at_most: float | None = None
     at_most_caller_units: float | None = None
+    at_least: float | None = None
+
+    @classmethod
+    def read(cls, fields: Any) -> Promise:
+        """Return a promise as a file has it; older ones state a least R² by its distance from 1."""
+        if not isinstance(fields, dict):
+            raise TypeError("the promise is not an object")
+        if fields.get("goal") == "R²" and "at_least" not in fields and fields.get("at_most") is not None:
+            fields = {**fields, "at_most": None, "at_least": round(1.0 - fields["at_most"], 12)}
+        return cls(**fields)
 
 
 @dataclass(frozen=True)
@@ -325,7 +335,7 @@ class Release:
             raise ValueError(f"not a release: fields {sorted(set(raw) ^ known)} are missing or unknown")
         fields = {name: restored(value) for name, value in raw.items()}
         try:
-            fields["promise"] = Promise(**fields["promise"])
+            fields["promise"] = Promise.read(fields["promise"])
             release = cls(**fields)
         except TypeError as error:
             raise ValueError(f"not a release: {error}") from None

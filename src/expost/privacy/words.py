@@ -162,16 +162,15 @@ def asked(release: Release) -> tuple[str, str] | None:
     Examples
     --------
     >>> from expost.privacy import Promise, Release
-    >>> goal = Promise("...", goal="R²", at_most=0.5)
+    >>> goal = Promise("...", goal="R²", at_least=0.85)
     >>> asked(Release(status="released", method="m", promise=goal))
-    ('R²', 'at least 0.5')
+    ('R²', 'at least 0.85')
     """
     goal = release.promise
-    if goal.goal is None or goal.at_most is None:
-        return None
-    if goal.goal == "R²":
-        return goal.goal, f"at least {goal.at_most:g}"
-    return goal.goal, f"at most {goal.at_most if goal.at_most_caller_units is None else goal.at_most_caller_units:g}"
+    if goal.goal is not None and goal.at_least is not None:
+        return goal.goal, f"at least {goal.at_least:g}"
+    most = goal.at_most if goal.at_most_caller_units is None else goal.at_most_caller_units
+    return None if goal.goal is None or most is None else (goal.goal, f"at most {most:g}")
 
 
 def parts(release: Release) -> list[tuple[float, str]]:

@@ -19,6 +19,7 @@ from expost.noise.path import LevelValue
 from expost.noise.source import WordSource
 from expost.privacy.account import Account, Spending, released
 from expost.privacy.composition import add_losses
+from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.privacy.shared import current
 from expost.stopping.above_threshold import ThresholdTest
@@ -82,7 +83,13 @@ class PrefixPrivate(Protocol):
         ...
 
 
-def search_path(path: PrefixPrivate, rule: StoppingRule, postprocess: Callable[[Any], Any] | None = None) -> Release:
+def search_path(
+    path: PrefixPrivate,
+    rule: StoppingRule,
+    postprocess: Callable[[Any], Any] | None = None,
+    *,
+    ledger: Ledger | None = None,
+) -> Release:
     """Search a path of gradual release for the most private hypothesis that a rule accepts.
 
     Parameters
@@ -94,6 +101,8 @@ def search_path(path: PrefixPrivate, rule: StoppingRule, postprocess: Callable[[
         A :class:`~expost.stopping.StoppingRule`.
     postprocess
         Turns the revealed values into a hypothesis; ``None`` leaves them as they are.
+    ledger : Ledger, optional
+        Holds the worst case before the first level is tested, and is charged what the search cost.
 
     Returns
     -------
@@ -128,11 +137,10 @@ def search_path(path: PrefixPrivate, rule: StoppingRule, postprocess: Callable[[
 
     def work(spending: Spending) -> Release:
         account = Account(rule.name, worst_case(path, rule), path.secure and rule.secure)
-        spending.release = account.interrupted()
-        spending.release = release = first_accepted(path, rule, postprocess, account)
-        return released(release)
+        spending.begin(account.interrupted())
+        return released(spending.end(first_accepted(path, rule, postprocess, account)))
 
-    return Spending().guard(work)
+    return Spending(ledger).guard(work)
 
 
 def worst_case(path: PrefixPrivate, rule: StoppingRule) -> float:

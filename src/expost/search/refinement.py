@@ -34,6 +34,7 @@ from expost.mechanisms import mechanism_of
 from expost.noise.kept import KeptLevels
 from expost.privacy.account import Account, Spending, released
 from expost.privacy.composition import add_losses
+from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.privacy.sealed import read_key, seal, unseal
 from expost.privacy.shared import current
@@ -139,6 +140,7 @@ def refine(
     excess_risk: float,
     regularization: float | None = None,
     max_epsilon: float | None = None,
+    ledger: Ledger | None = None,
 ) -> Release:
     """Go on from a release to a more accurate one on the same path, and pay the difference.
 
@@ -154,6 +156,9 @@ def refine(
         Another λ, on a path of second moments.
     max_epsilon : float, optional
         No outcome may cost more, everything on the path included.
+    ledger : Ledger, optional
+        Is charged what is new, if the release to go on from is booked there, and everything otherwise. The most it
+        could be is held before the path is opened any further.
 
     Returns
     -------
@@ -202,7 +207,7 @@ def refine(
     request = kept.request(goal, validation.number("regularization", lam))
     kept.require(goal.at_most, request)
     budget = _budget(release, max_epsilon)
-    return Spending().guard(lambda spending: released(kept.go_on(request, budget, spending)))
+    return Spending(ledger).guard(lambda spending: released(kept.go_on(request, budget, spending)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -267,17 +272,15 @@ class _Kept:
         account.probe, account.test = release.epsilon_probe, release.epsilon_test
         account.generation = release.epsilon_generation
         with one_thread():
-            if self.header["kind"] == "covariance":
-                spending.release = self._described(account.interrupted(), request)
+            level = None if self.header["kind"] == "covariance" else self._level(request, beside, budget)
+            spending.begin(self._described(account.interrupted(), request))
+            if level is None:
                 outcome = certify_from(
                     release.level, len(charges) - 1, self.levels, self._plan(request), account, budget
                 )
             else:
-                level = self._level(request, beside, budget)
-                spending.release = self._described(account.interrupted(), request)
                 outcome = self._minimiser(level, account)
-            spending.release = outcome = self._described(outcome, request)
-        return outcome
+            return spending.end(self._described(outcome, request))
 
     def _plan(self, request: Request) -> CovariancePlan:
         said = self.header

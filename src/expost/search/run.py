@@ -164,9 +164,7 @@ def carry_out(
         release = outcome.with_details(**request.details(outcome))
         if request.on_failure == "release_optimum":
             release = _or_optimum(release, generator)
-        # one search, one id: a release that is found after a crash belongs to the reservation of its id
-        spending.release = release = dataclasses.replace(describe(release), id=held.id)
-    return release
+        return spending.end(describe(release))
 
 
 def _or_optimum(release: Release, generator: Generator) -> Release:

@@ -28,6 +28,7 @@ from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource, resolve_source
 from expost.privacy.account import Account, Spending, released
 from expost.privacy.composition import add_losses
+from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.privacy.shared import current
 from expost.search.levels import doubling_rounds
@@ -128,6 +129,7 @@ def doubling_search(
     project: Callable[[Any], Any] | None = None,
     noise: Literal["exact", "over the reals"] = "over the reals",
     random_state: int | WordSource | None = None,
+    ledger: Ledger | None = None,
 ) -> Release:
     """Search by doubling ε around any private mechanism.
 
@@ -146,6 +148,8 @@ def doubling_search(
         libraries is. The caller's claim as well.
     random_state
         Source of the test noise; ``None`` is secure.
+    ledger : Ledger, optional
+        Holds the worst case before the first round, and is charged what the search cost.
 
     Raises
     ------
@@ -178,13 +182,11 @@ def doubling_search(
 
     def work(spending: Spending) -> Release:
         account = Account("doubling", plan.worst_case, source.secure)
-        spending.release = account.interrupted().with_details(claims=(CALLER_CLAIM,), noise=noise)
-        spending.release = release = doubled(
-            mechanism, measure, plan, project, account, source, claims=(CALLER_CLAIM,), noise=noise
-        )
-        return released(release)
+        said: dict[str, Any] = {"claims": (CALLER_CLAIM,), "noise": noise}
+        spending.begin(account.interrupted().with_details(**said))
+        return released(spending.end(doubled(mechanism, measure, plan, project, account, source, **said)))
 
-    return Spending().guard(work)
+    return Spending(ledger).guard(work)
 
 
 def doubled(
