@@ -49,6 +49,7 @@ from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
 from expost.stopping.certificates.objective import ObjectiveCertificate
 from expost.stopping.gradient import gradient_target
+from expost.tails.block_norm import block_norm
 from expost.tails.laplace_norm import laplace_norm
 from expost.tails.largest_noise import largest_noise
 
@@ -139,6 +140,15 @@ class Shot:
         grid, epsilon = self._solver
         length = grid.effective_sensitivity / epsilon * laplace_norm(p, failure_probability)
         return self.errors.distance + length + 2.0 * math.sqrt(p) * grid.unit
+
+    def reach(self, failure_probability: float) -> float:
+        """Return what the released θ is at most away from the one without noise, but for that probability.
+
+        L is λ-strongly convex and ∇L(θ̂) = −b/n, so ‖θ̂ − θ*‖₂ ≤ ‖b‖₂/(nλ), whatever the rows are.
+        """
+        half, blocks = failure_probability / 2, [(block.size, block.norm) for block in self.geometry.blocks]
+        noise = block_norm(blocks, self.geometry.weights(self.epsilon_noise, self.slope), half)
+        return noise / (self.n * self.lam) + self.moved(half)
 
     def draw(
         self, objective: PerturbedObjective, center: NDArray[np.float64], source: WordSource

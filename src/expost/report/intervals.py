@@ -10,9 +10,10 @@ need not be. (The noise is discrete, on a grid of far below a ten-thousandth of 
 *A promised excess risk.* L is λ-strongly convex, so L(θ) − L(θ*) ≤ α gives ‖θ − θ*‖₂ ≤ √(2α/λ) with the probability of
 the promise, for the unconstrained optimum. That is a bound over all rows there could be, most of them far kinder.
 
-*Noise on the gradient* (objective perturbation). θ solves ∇L(θ) = −b/n, so ‖θ − θ*‖₂ ≤ ‖b‖₂/(nλ), and the root mean
-square of the right side is public. How much of it a coefficient gets is decided by the curvature of the loss over the
-rows, which is not: no interval for single coefficients follows from public numbers.
+*Noise on the gradient* (objective perturbation). θ solves ∇L(θ) = −b/n, so ‖θ − θ*‖₂ ≤ ‖b‖₂/(nλ), and a quantile of
+the right side is public; the release states it (``noise_reach``, `expost.mechanisms.objective`). How much of it one
+coefficient gets is decided by the curvature of the loss over the rows, which is not public: again a bound over all rows
+there could be.
 """
 
 from __future__ import annotations
@@ -123,18 +124,17 @@ def _by_promise(release: Release) -> Interval | None:
 
 
 def _on_gradient(release: Release) -> Interval | None:
-    typical, lam = release.parameters.get("typical_noise"), release.parameters.get("regularization")
-    if typical is None or not lam:
+    reach, coverage = (release.parameters.get(f"noise_reach{name}") for name in ("", "_coverage"))
+    if reach is None or coverage is None:
         return None
     length = float(np.linalg.norm(np.asarray(release.hypothesis, dtype=np.float64)))
     return Interval(
-        None,
-        "none",
-        f"No interval for single coefficients can be stated: the noise went into the fit, and how far it moved a "
-        f"coefficient depends on the rows, which are not shown. Public is this, in scaled units: the noise on the mean "
-        f"gradient has a root mean square length of {typical:.3g}, and for the least favourable rows there could be it "
-        f"moves all parameters together by up to {typical / lam:.3g} (root mean square), where their own length is "
-        f"{length:.3g}. For most rows the move is far smaller.",
+        reach,
+        "bound",
+        f"A bound, not an estimate: the noise went into the fit, and how far it moved one coefficient depends on the "
+        f"rows, which are not shown. Each bound covers {_REFERENCE} with probability at least {100 * coverage:.4g} % "
+        f"over the noise, for all rows there could be: all parameters together are moved by at most {reach:.3g} in "
+        f"scaled units, where their own length is {length:.3g}. For most rows the move is far smaller.",
     )
 
 

@@ -51,6 +51,7 @@ _NOTHING = 1e-30  # x where nothing can be afforded: its cost is above what is l
 _HOPELESS = 0.25  # a first level this far below where it should be is noise
 _WIDE = 3.0  # in scales of the noise: how far a released shortfall may be off
 _DOUBLINGS = 2  # a search may give up where no more of them are left
+_FURTHER = 0.1  # the chance that noise moved the released parameters further than is stated
 _WORTH = 1.3  # what is left of the budget is spent on a last level if it is that many times the last one
 
 
@@ -249,7 +250,13 @@ class _Chain:
             theta,
             level=self.levels - 1,
             noise="over the reals",
-            parameters={"regularization": shot.lam, "typical_noise": shot.typical},
+            parameters={
+                "regularization": shot.lam,
+                "typical_noise": shot.typical,
+                # half of what is left for each level, so that it holds whichever is released
+                "noise_reach": shot.reach(_FURTHER * 0.5**self.levels),
+                "noise_reach_coverage": 1.0 - _FURTHER,
+            },
         )
 
     def _refused(self, why: str) -> Release:
