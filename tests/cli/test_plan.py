@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -107,3 +109,13 @@ def test_help_has_an_example_and_exit_codes(capsys):
     text = " ".join(said.out.split())
     assert "examples: expost plan survey.toml" in text
     assert "exit status: 0 shown" in text
+
+
+@pytest.mark.parametrize("name", ["tutorial.md", "guide.md"])
+def test_what_the_documents_show_is_what_it_says(name, schema, capsys):
+    text = (Path(__file__).parents[2] / "docs" / name).read_text(encoding="utf-8")
+    command, shown = re.search(r"\nexpost (plan survey[^\n]*)\n```\n\n```text\n(.*?)```", text, re.DOTALL).groups()
+    words = command.replace("survey.toml", str(schema)).replace("--plot plan.png", "").split()
+    said = call(capsys, *words).out.replace(str(schema), "survey.toml")
+    for line in shown.splitlines():
+        assert line.split("…")[0].strip() in said

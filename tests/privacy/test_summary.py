@@ -25,6 +25,7 @@ def test_the_first_lines_of_a_release():
         shown[1].split(maxsplit=2)[2]
         == "at most 0.2 on these rows, as asked (at most 0.1 of all runs miss, refusals counted)"
     )
+    assert shown.pop(2).strip().startswith("to compare  ")
     assert shown[2].split(maxsplit=1)[1] == "ε = 0.5 paid █████░░░░░░░░░░░░░░░ of 2 at most (one row replaced)"
     assert shown[3].strip() == "0.5 the model"
     assert shown[4].strip().endswith("a suspicion of 1 % about one row can become at most 1.64 % (odds ×1.649)")

@@ -160,7 +160,10 @@ def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
         return []
     tables = [price for price in prices.goals if isinstance(price.goal, TestedGoal) and not price.unreachable]
     fitting = [price for price in tables if price.cheapest.share_within(prices.wished) >= 0.9]
-    chosen = (fitting or tables)[-1:]
+    likely = [price for price in tables if price.cheapest.share_within(price.cheapest.worst_case) >= 0.5]
+    if not likely:
+        return ["next: none is likely to succeed; take more rows, a looser goal or a larger --max-epsilon"]
+    chosen = fitting[-1:] or [max(likely, key=lambda price: price.cheapest.share_within(prices.wished))]
     parts: list[Any] = [
         f"expost fit DATA.csv --schema {shlex.quote(str(options.schema))} {price.flag}" for price in chosen
     ]

@@ -59,8 +59,8 @@ class ErrorRate(TestedGoal):
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the share."""
         statement = (
-            f"the share of clipped, rounded rows misclassified is at most {self.at_most:g} (xᵀθ = 0 is predicted "
-            f"negative)"
+            f"the share of clipped, rounded rows misclassified is at most {self.at_most:g} (a tie counts as the "
+            f"first class)"
         )
         return Promise(statement, goal=self.name, at_most=self.at_most)
 

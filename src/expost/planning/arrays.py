@@ -24,7 +24,7 @@ from expost.goals import ExcessRisk, Goal
 from expost.mechanisms import MECHANISMS
 from expost.noise.source import SeededSource
 from expost.planning.result import GoalPrice, MethodPrice
-from expost.planning.worlds import REACH, draw_array, with_target
+from expost.planning.worlds import draw_array, reach_of, with_target
 from expost.privacy.account import Spending
 from expost.search.request import Request
 from expost.search.run import carry_out, settle
@@ -151,7 +151,7 @@ def _paid(task: ArrayTask, preparation: Preparation, request: Request, k: int, w
     assert request.goal is not None
     n = request.problem.n
     features = draw_array(preparation, n, np.random.default_rng([seed, k]))
-    reach = REACH[0] + (REACH[1] - REACH[0]) * (k + 0.5) / worlds
+    reach = reach_of(k, worlds)
     rows: Rows
     rows, _ = with_target(features, request.goal, task.labels, reach, n, np.random.default_rng([seed, k, 1]))
     try:

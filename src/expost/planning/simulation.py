@@ -28,7 +28,7 @@ from expost.exceptions import TargetUnreachable
 from expost.goals import Goal, TestedGoal
 from expost.mechanisms.objective import ObjectiveGenerator, ObjectivePerturbation
 from expost.noise.source import SeededSource
-from expost.planning.worlds import REACH, Features, Floats, draw_features, with_target
+from expost.planning.worlds import REACH, Features, Floats, draw_features, reach_of, with_target
 from expost.privacy.account import Account
 from expost.search.chain import ChainPlan
 from expost.search.request import Plan, Request
@@ -84,8 +84,7 @@ class TableWorlds:
 
     def rows(self, k: int, goal: Goal) -> tuple[Rows, Floats]:
         """Return world k with targets, and how many rows each of its rows stands for."""
-        first, last = self.reach  # goals are nearly out of reach in the last worlds
-        reach = first + (last - first) * (k + 0.5) / len(self.features)
+        reach = reach_of(k, len(self.features), self.reach)
         labels = self.encoding.schema.task == "classification"
         return with_target(self.features[k], goal, labels, reach, self.n, np.random.default_rng([self.seed, k, 1]))
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from expost.goals import Goal
 from expost.planning.result import LIKELY, GoalPrice, PricePlan, Saving, number_of
+from expost.privacy.words import yardstick
 
 WIDTH = 100
 _SHOWN = 5  # savings
@@ -24,7 +25,7 @@ def as_text(plan: PricePlan) -> str:
     for price in plan.goals:
         if len(price.methods) > 1:
             lines += [*_method_table(plan, price), ""]
-    notes = [_likely(plan)]
+    notes = [_likely(plan), *_yardsticks(plan)]
     notes += [f"{words(price.goal)}: {price.unreachable}" for price in plan.goals if price.unreachable]
     notes += [f"Beware: {text}." for text in plan.warnings]
     if plan.savings:
@@ -33,6 +34,12 @@ def as_text(plan: PricePlan) -> str:
     for note in notes:
         lines += textwrap.wrap(note, WIDTH, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines)
+
+
+def _yardsticks(plan: PricePlan) -> list[str]:
+    """Say once what a constant reaches: a goal that it meets is not worth a search."""
+    found = dict.fromkeys(yardstick(price.goal.name) for price in plan.goals)
+    return [f"Ask for more than a constant reaches: {text}." for text in found if text]
 
 
 def words(goal: Goal) -> str:
@@ -67,7 +74,15 @@ def _head(plan: PricePlan) -> str:
         many = len(schema.columns)
         what = f"{schema.target} ({kind}) from {many} column{'s' if many > 1 else ''} (encoded {plan.columns})"
     chance = f"{1 - plan.failure_probability:g}"
-    return f"{what}, {plan.rows:,} {plan.noun}; promised with probability {chance}; no data were read"
+    return (
+        f"{what}, {plan.rows:,} {plan.noun}{_per_person(plan)}; promised with probability {chance}; no data were read"
+    )
+
+
+def _per_person(plan: PricePlan) -> str:
+    """Say how many rows that many persons have, so that nobody states rows for persons."""
+    most = None if plan.schema is None else plan.schema.rows_per_person
+    return "" if most is None else f" (not rows: at most {most} of each)"
 
 
 def _goal_table(plan: PricePlan, prices: Sequence[GoalPrice]) -> list[str]:

@@ -28,7 +28,7 @@ from expost.threads import one_thread
 
 _SHOWN_ROWS, _SHOWN_COLUMNS = 90, 12
 _LEAST_LEVELS, _MOST_LEVELS = 3, 6  # worth watching
-_CLOSE = (0.9, 1.0)  # such searches are found where the best model hardly reaches the goal
+_CLOSE = (0.9, 0.995)  # such searches are found where the best model hardly reaches the goal
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,6 +19,7 @@ from expost.privacy.words import (
     unit_of,
     up,
     worst_case_line,
+    yardstick,
 )
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def _lines(release: Release) -> list[tuple[str, str]]:
         sure = "" if chance is None else f" (at most {chance:g} of all runs miss, refusals counted)"
         if release.status == "released":
             rows.append((goal[0], f"{goal[1]} on these rows, as asked{sure}"))
+            beside = yardstick(goal[0])
+            rows += [("to compare", beside)] if beside else []
         else:
             rows.append((goal[0], f"{goal[1]} was asked for; no model is released"))
     rows += [

@@ -26,6 +26,7 @@ __all__ = [
     "unit_of",
     "up",
     "worst_case_line",
+    "yardstick",
 ]
 
 SIMULATION = "SEEDED SIMULATION: protects nobody"
@@ -171,6 +172,25 @@ def asked(release: Release) -> tuple[str, str] | None:
         return goal.goal, f"at least {goal.at_least:g}"
     most = goal.at_most if goal.at_most_caller_units is None else goal.at_most_caller_units
     return None if goal.goal is None or most is None else (goal.goal, f"at most {most:g}")
+
+
+_YARDSTICKS = {
+    "error rate": "always giving the commoner label is wrong for the share of the rarer one",
+    "log loss": "always stating the share of a label has at most 0.693, less where one is rare",
+    "R²": "always predicting the mean reaches 0",
+    "mean squared error": "always predicting the mean has the target's variance",
+}
+
+
+def yardstick(goal: str | None) -> str | None:
+    """Say what a constant would reach, for a goal by its name: what is promised says little without it.
+
+    Examples
+    --------
+    >>> yardstick("R²")
+    'always predicting the mean reaches 0'
+    """
+    return None if goal is None else _YARDSTICKS.get(goal)
 
 
 def parts(release: Release) -> list[tuple[float, str]]:

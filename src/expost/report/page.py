@@ -39,7 +39,7 @@ ul { margin: 0; padding-left: 4.5mm; } li { overflow-wrap: anywhere; }
 table { border-collapse: collapse; margin: .5mm 0 1.5mm; }
 th { text-align: left; font-weight: 600; color: #444; border-bottom: .7pt solid #999; vertical-align: bottom; }
 th, td { padding: .3mm 5mm .3mm 0; overflow-wrap: anywhere; } td { vertical-align: top; }
-td:first-child { min-width: 26mm; } td:last-child:not(.n) { min-width: 44mm; } p:has(+ table) { break-after: avoid; }
+td:first-child { min-width: 38mm; } td:last-child:not(.n) { min-width: 44mm; } p:has(+ table) { break-after: avoid; }
 .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 tr { break-inside: avoid; } thead { display: table-header-group; }
 .sign { display: flex; gap: 8mm; margin-top: 11mm; break-inside: avoid; }

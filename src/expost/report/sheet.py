@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from expost.privacy.words import asked, parts, percent, state, subject, suspicion, unit_of, up
+from expost.privacy.words import asked, parts, percent, state, subject, suspicion, unit_of, up, yardstick
 from expost.report.budget import BudgetLine
 from expost.report.markup import bar, bullets, section, table, text
 
@@ -68,6 +68,10 @@ def _promised(release: Release) -> list[str]:
         return ["<p class=big>nothing</p>", f"<p>No model was released.{text(wanted)}</p>"]
     said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(goal[1])} on these rows</p>"]
     said.append(f"<p>{text(_sentence(release.promise.statement))}</p>")
+    beside = None if goal is None else yardstick(goal[0])
+    said += (
+        [] if beside is None else [f"<p>To compare: {text(_sentence(beside)[0].lower() + _sentence(beside)[1:])}</p>"]
+    )
     if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:
         squared = f"{release.promise.excess_risk_caller_units:.4g}"
         said.append(f"<p>In squared units of the target the excess risk is at most {text(squared)}.</p>")
@@ -139,6 +143,13 @@ def _stated(release: Release) -> list[str]:
         said.append("one row is all there is about one person; whoever has several needs rows_per_person stated")
     elif unit_of(release) == "row":
         said.append("one row is all there is about one person; whoever has k rows is protected by k times this ε only")
+    most = release.parameters.get("rows_per_person")
+    if most is not None:
+        which = "row" if most == 1 else f"{most} rows"
+        said.append(
+            f"of each person, told apart by {release.parameters.get('person')}, the first {which} of the table count "
+            f"and no more; whoever has fewer counts as much, with rows repeated"
+        )
     schema = release.preparation.get("schema")
     where = "the next sheet" if release.status == "released" else "the file of this release"
     if schema is not None:
