@@ -41,7 +41,7 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
     kinds = ("error-rate", "log-loss", "r2", "mean-squared-error")
     explore.add_argument("--goal", choices=kinds, help="which goal (default: the release's, or error-rate or r2)")
     explore.add_argument("--max-epsilon", type=float, default=1.0, metavar="E", help="where the budget starts")
-    explore.add_argument("--worlds", type=whole, default=24, metavar="K", help="made-up tables (default: 24)")
+    explore.add_argument("--worlds", type=whole, default=30, metavar="K", help="made-up tables (default: 30)")
     explore.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
     out = explore.add_argument_group("output")
     add_output(out, f"where to write the page (default: {DEFAULT})")

@@ -14,6 +14,7 @@ from expost.data.encode import Encoding
 from expost.data.schema import Schema
 from expost.exceptions import TargetUnreachable
 from expost.goals import GOALS, R2, ErrorRate, Goal, LogLoss, MeanSquaredError, TestedGoal
+from expost.planning.planner import WORLDS
 from expost.planning.result import GoalPrice, number_of
 from expost.planning.simulation import TableWorlds
 from expost.planning.tables import TablePricer, rows_searched
@@ -40,7 +41,7 @@ def explorer_data(
     release: Release | None = None,
     max_epsilon: float = 1.0,
     schema_file: str = "schema.toml",
-    worlds: int = 24,
+    worlds: int = WORLDS,
     random_state: int = 0,
 ) -> dict[str, Any]:
     """Compute everything the page shows; a function of its arguments alone.

@@ -14,7 +14,10 @@ const Watch = (() => {
     scale = DATA.start.rows / rows;
     if (trace) document.getElementById("level").textContent = said();
     const [before, part] = Model.locate(DATA.goal.values, goal, (v) => v);
-    const chosen = DATA.traces[part < 0.5 ? before : before + 1];
+    const nearest = part < 0.5 ? before : before + 1;
+    const chosen = DATA.traces[nearest];
+    document.getElementById("watched").textContent =
+      `For ${DATA.goal.name} ${DATA.goal.atLeast ? "≥" : "≤"} ${DATA.goal.values[nearest]}, the nearest that was computed.`;
     if (chosen === trace) return;
     stop();
     trace = chosen;
@@ -112,7 +115,7 @@ const Watch = (() => {
     Draw.add(svg, "line", { class: "axis", x1: x(0), x2: x(0), y1: 8, y2: 320 });
     trace.columns.forEach((name, i) => {
       const y = 20 + (i * 300) / trace.columns.length;
-      const short = name.length > 24 ? `${name.slice(0, 23)}…` : name;
+      const short = name.length > 20 ? `${name.slice(0, 19)}…` : name;
       Draw.add(svg, "text", { x: left - 12, y: y + 4, "text-anchor": "end" }, short);
       Draw.add(svg, "line", { class: "stem", x1: x(0), x2: x(shown.coefficients[i]), y1: y, y2: y });
       Draw.add(svg, "circle", { class: "noisy", cx: x(shown.coefficients[i]), cy: y, r: 5 });
