@@ -356,3 +356,12 @@ def test_errors_about_cells_count_rows_not_slots():
     rows[0] = {**rows[0], "hours": "many"}
     with pytest.raises(InvalidRows, match=r"hours \(1\)"):
         person_model(on_invalid="error").fit(columns(rows))
+
+
+def test_scores_count_every_row_once_and_need_no_ids():
+    rows = visits()
+    fitted = person_model(goal=ErrorRate(0.4), max_epsilon=50.0).fit(columns(rows))
+    table = {name: cells for name, cells in columns(rows).items() if name != "id"}
+    assert fitted.score(table) == np.mean(fitted.predict(table) == np.array(table["income"]))
+    twice = {name: cells + cells[:50] for name, cells in table.items()}
+    assert fitted.score(twice) != fitted.score(table)

@@ -318,7 +318,7 @@ class AccuracyFirstModel(BaseEstimator):
         return self.release_.predict(table, on_invalid=on_invalid)
 
     def score(self, table: Any, y: Any = None) -> float:
-        """Return the share of rows predicted right, or R², on rows with their target.
+        """Return the share of rows predicted right, or R², on rows with their target: every row counts once.
 
         It looks at the rows, so it is covered by no guarantee unless they are public or held by whoever sees it.
 
@@ -333,8 +333,8 @@ class AccuracyFirstModel(BaseEstimator):
         """
         check_is_fitted(self, "release_")
         on_invalid: Any = self.on_invalid
-        schema = self.encoding_.schema
-        rows = self.encoding_.encode(with_target(table, schema, y), on_invalid)
+        schema = dataclasses.replace(self.encoding_.schema, person=None, rows_per_person=None)
+        rows = Encoding(schema).encode(with_target(table, schema, y), on_invalid)
         margins, target = rows.x / ONE @ np.asarray(self.release_.hypothesis), rows.y / ONE
         if schema.classes is not None:
             return float(np.mean((margins > 0) == (target > 0)))
