@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from expost.cli.paths import check_schema, check_table
 from expost.cli.table_options import add_file_options, add_person_options, file_options, stated_schema
 from expost.cli.terminal import print_text
-from expost.cli.words import WRONG, complain
+from expost.cli.words import complain, own_words
 
 if TYPE_CHECKING:
-    from expost.data.named import NamedColumns
     from expost.data.persons import PersonTally
     from expost.data.tallies import Tally
 
@@ -21,9 +20,14 @@ DESCRIPTION = (
     "are for the curator alone."
 )
 EXAMPLES = ("expost check survey.csv --schema survey.toml",)
-EXITS = {0: "the two fit", 2: "a column or a class nearly never does, or a mistake in the arguments or files"}
+EXITS = {
+    0: "the table fits the schema, and expost fit takes it",
+    2: "a mistake in the arguments or files",
+    3: "the table does not fit, and expost fit refuses it, or it fits badly; the last line says which",
+}
+UNFIT = 3  # what was asked was done, and the answer is no
+FITS = "The table fits the schema."
 CURATOR = "For the curator alone: what follows was counted from single rows and is not private. Do not publish it."
-_REPLACED = "\ufffd"  # what stands for bytes that are not in the encoding
 _HEADINGS = ("column", "kind", "readable", "missing", "unreadable", "outside", "other")
 
 
@@ -44,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         return complain(error, options)
     from expost.data.encode import Encoding
     from expost.data.named import read_columns
-    from expost.data.tallies import complaints, misfits
+    from expost.data.tallies import clipped_away, complaints, misfits, remedies
 
     try:
         encoding = Encoding(stated_schema(options))
@@ -56,20 +60,30 @@ def run(options: argparse.Namespace) -> int:
         persons = encoding.person_tally(raw)
     except (ValueError, OSError) as error:
         return complain(error, options)
-    wrong = misfits(tallies, target)
+    wrong, refused = misfits(tallies, target), complaints(tallies, target)
+    away = [] if wrong else clipped_away(tallies, target)
     lines = [CURATOR, "", *_table([*tallies, target]), ""]
     if target.classes is not None and schema.classes is not None:
         named = zip(schema.classes, target.classes, strict=True)
         lines += [f"classes of {target.name}: {', '.join(f'{label} {count:,}' for label, count in named)}"]
     lines += [f"{len(raw):,} rows; {len(schema.columns)} columns become {len(encoding.names)}"]
     lines += [] if persons is None else _persons(persons, str(schema.person), schema.rows_per_person or 1)
-    refused = complaints(tallies, target)
     lines += [f"Refused by expost fit without --on-invalid clip: {reason}" for reason in refused]
-    lines += [f"Check: {reason}" for reason in [*wrong, *_replaced(raw, options.encoding)]]
-    if not wrong and not refused:
-        lines += ["The table fits the schema."]
-    print_text("\n".join(lines))
-    return WRONG if wrong else 0
+    said = argparse.Namespace(**vars(options), on_invalid=None)  # an option of expost fit, which is spoken of
+    lines += [f"Check: {own_words(reason, said)}" for reason in [*wrong, *away]]
+    lines += [f"What to do: {own_words(remedies(tallies, target), said)}"] if refused else []
+    strangers = persons is not None and (persons.unreadable > 0 or persons.undecoded > 0)
+    verdict = _verdict(bool(wrong or refused or strangers), bool(away))
+    print_text("\n".join([*lines, verdict]))
+    return 0 if verdict == FITS else UNFIT
+
+
+def _verdict(refused: bool, away: bool) -> str:
+    if refused:
+        return "The table does not fit the schema: expost fit refuses it."
+    if away:
+        return "The table fits the schema badly: expost fit takes it, but much of a column is moved to its bounds."
+    return FITS
 
 
 def _table(tallies: list[Tally]) -> list[str]:
@@ -96,10 +110,9 @@ def _persons(persons: PersonTally, column: str, kept: int) -> list[str]:
             f"Check: {persons.unreadable:,} cells of {column} are neither text nor numbers; they are taken to be one "
             f"person"
         )
+    if persons.undecoded:
+        lines.append(
+            f"Check: {persons.undecoded:,} cells of {column} hold bytes that are not in the encoding, so persons may "
+            f"be taken for one another; read the file with --encoding latin-1, or whichever it is in"
+        )
     return lines
-
-
-def _replaced(raw: NamedColumns, encoding: str) -> list[str]:
-    cells = (cell for column in raw.columns.values() for cell in column.cells())
-    count = sum(1 for cell in cells if type(cell) is str and _REPLACED in cell)
-    return [f"{count:,} cells hold bytes that are not in {encoding}; state the --encoding"] if count else []

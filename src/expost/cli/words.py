@@ -19,7 +19,7 @@ _OTHER = {
     "when_short='lower'": "--lower-max-epsilon",
 }
 # names of columns are quoted, and files have points or slashes about them: neither is an argument
-_BEFORE, _AFTER = r"(?<![\w'\"./-])", r"(?![\w'\"./-])"
+_BEFORE, _AFTER = r"(?<![\w'\"./-])", r"(?![\w'\"/-]|\.\w)"
 
 
 def own_words(text: str, options: argparse.Namespace) -> str:
@@ -49,7 +49,7 @@ def own_words(text: str, options: argparse.Namespace) -> str:
         text = re.sub(rf"(?:\bgoal=)?{_BEFORE}{goal}(?:\(\.\.\.\))?{_AFTER}", flag.name, text)
     for name in vars(options):
         option = f"--{name.replace('_', '-')}"
-        text = re.sub(rf"{_BEFORE}{name}=['\"]([\w-]+)['\"]", rf"{option} \1", text)
+        text = re.sub(rf"{_BEFORE}{name}=['\"]([\w,-]+)['\"]", rf"{option} \1", text)
         text = re.sub(rf"{_BEFORE}{name}=\s?(?=[\w(]|$)", f"{option} ", text)
         # a plain word is an argument where something must be done about it
         text = re.sub(rf"{_BEFORE}{name}{_AFTER}" + ("" if "_" in name else r"(?= must\b)"), option, text)

@@ -31,11 +31,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Label", "label", "number", "numbers", "resolve_classes", "signs"]
+__all__ = ["Label", "is_undecoded", "label", "number", "numbers", "resolve_classes", "signs"]
 
 Label = int | float | str | bytes
 """What labels are compared as."""
 
+_REPLACED: Final = "\ufffd"  # what stands for bytes that are not in the encoding
 _NAN: Final = float("nan")
 _INF: Final = float("inf")
 
@@ -174,3 +175,17 @@ def _quotient(numerator: Any, denominator: Any) -> float | None:
         return _INF if (above > 0) == (below > 0) else -_INF
     except ZeroDivisionError:
         return None
+
+
+def is_undecoded(cell: Any) -> bool:
+    r"""Say whether a cell is text with marks where bytes were not in the encoding, or bytes that are not in UTF-8.
+
+    Examples
+    --------
+    >>> [is_undecoded(cell) for cell in ("Z\ufffdrich", "Zürich", b"Z\xfcrich", "Zürich".encode(), 7)]
+    [True, False, True, False, False]
+    """
+    value = cell if type(cell) is str else label(cell)
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return isinstance(value, str) and _REPLACED in value

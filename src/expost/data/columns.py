@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from expost.data.cells import Label, label, number, numbers, signs
+from expost.data.cells import Label, is_undecoded, label, number, numbers, signs
 from expost.data.lookup import MISSING, UNKNOWN, Lookup
 
 __all__ = ["Column", "labels_array", "read_floats", "require_readable", "which_not_numbers"]
@@ -118,6 +118,15 @@ class Column:
         if self._missing is not None:
             codes[self._missing] = MISSING
         return codes
+
+    def undecoded(self, among: Booleans) -> Booleans:
+        """Say which of some cells are text in which bytes were not in the encoding it was read with."""
+        found = np.zeros(len(among), dtype=np.bool_)
+        if self.is_loose and among.any():
+            cells = self.cells()
+            for i in np.flatnonzero(among).tolist():
+                found[i] = is_undecoded(cells[i])
+        return found
 
     def signs(self, part: slice, classes: tuple[Label, Label]) -> tuple[Booleans, Booleans]:
         """Say which labels are the positive class and which are neither class."""

@@ -29,7 +29,7 @@ from expost.data.persons import PersonTally, count_persons, slots
 from expost.data.plain_numbers import PlainNumbers
 from expost.data.rows import Rows
 from expost.data.schema import Schema
-from expost.data.tallies import Tally, complaints, misfits
+from expost.data.tallies import STATE_ENCODING, UNDECODED, Tally, complaints, misfits, remedies
 from expost.exceptions import InvalidRows
 
 __all__ = ["CONSTANT", "Encoding"]
@@ -158,7 +158,8 @@ class Encoding:
         """Return some rows and counts of their cells, which add up to those of the table (:meth:`tallied`)."""
         x, tallies = self._features(raw)
         y, target = self._target(raw)
-        counts = [(t.missing, t.unreadable, t.outside, t.other, *(t.classes or (0, 0))) for t in (*tallies, target)]
+        every = (*tallies, target)
+        counts = [(t.missing, t.unreadable, t.outside, t.other, t.undecoded, *(t.classes or (0, 0))) for t in every]
         return x, y, np.array(counts, dtype=np.int64)
 
     def tallied(self, counts: npt.NDArray[np.int64], n: int) -> tuple[list[Tally], Tally]:
@@ -166,12 +167,12 @@ class Encoding:
         schema = self.schema
         names = [*((part.name, part.counted_as) for part in self._parts)]
         made = {
-            name: Tally(name, kind, n, int(row[0]), int(row[1]), int(row[2]), int(row[3]))
+            name: Tally(name, kind, n, int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4]))
             for (name, kind), row in zip(names, counts, strict=False)
         }
-        missing, unreadable, outside, other, *classes = (int(count) for count in counts[-1])
+        missing, unreadable, outside, other, undecoded, *classes = (int(count) for count in counts[-1])
         kind, pair = ("number", None) if schema.classes is None else ("class", (classes[0], classes[1]))
-        target = Tally(schema.target, kind, n, missing, unreadable, outside, other, pair)
+        target = Tally(schema.target, kind, n, missing, unreadable, outside, other, undecoded, pair)
         return [made[name] for name in schema.columns], target
 
     def require_fit(self, tallies: list[Tally], target: Tally) -> None:
@@ -197,7 +198,7 @@ class Encoding:
         if found:
             raise InvalidRows(
                 f"the rows to predict for do not fit the schema: {'; '.join(found)}; the first is {self._first(raw)}. "
-                f'Mend them, or pass on_invalid="clip" to treat such cells as missing'
+                f"{remedies(tallies, None)}"
             )
         return x / ONE
 
@@ -304,6 +305,11 @@ class Encoding:
                 f"cannot be told apart. This message depends on single rows and is not covered by the privacy "
                 f"guarantee; make them text"
             )
+        if found is not None and found.undecoded:
+            raise InvalidRows(
+                f"{UNDECODED} in {self.schema.person} ({found.undecoded}), so persons may be taken for one another. "
+                f"This message depends on single rows and is not covered by the privacy guarantee; {STATE_ENCODING}"
+            )
 
     def _features(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], list[Tally]]:
         x = np.zeros((len(raw), len(self.names)), dtype=np.int32)
@@ -373,6 +379,5 @@ def _require_fit(tallies: list[Tally], target: Tally) -> None:
     if found:
         raise InvalidRows(
             f"the table does not fit the schema: {'; '.join(found)}. This message depends on single rows and is not "
-            f'covered by the privacy guarantee; expost check shows counts, and on_invalid="clip" treats such cells as '
-            f"missing instead"
+            f"covered by the privacy guarantee; expost check shows counts. {remedies(tallies, target)}"
         )

@@ -112,8 +112,11 @@ class _NumericPart(Part):
         out[:, 0] = (np.where(gone, 0.0, scaled) * unit).astype(np.int32)
         if self.kind.missing == "indicator":
             out[gone, 1] = unit
-        unreadable = int((gone & ~missing).sum())
-        return Tally(self.name, "number", len(values), int(missing.sum()), unreadable, outside=int(outside.sum()))
+        bad = gone & ~missing
+        undecoded, gone_out = int(column.undecoded(bad).sum()), int(outside.sum())
+        return Tally(
+            self.name, "number", len(values), int(missing.sum()), int(bad.sum()), outside=gone_out, undecoded=undecoded
+        )
 
     def unreadable(self, column: Column) -> npt.NDArray[np.bool_]:
         values, missing = column.numbers(Lookup([self.marks]))
@@ -146,13 +149,14 @@ class _CategoricalPart(Part):
         out[rows, place[rows]] = unit
         unknown = int((codes == UNKNOWN).sum())
         missing = int((codes == MISSING).sum())
+        undecoded = int(column.undecoded(codes == UNKNOWN).sum())
         if self.kind.other:
-            return Tally(self.name, "category", len(codes), missing, 0, other=unknown)
-        return Tally(self.name, "category", len(codes), missing, unknown)
+            return Tally(self.name, "category", len(codes), missing, 0, other=unknown, undecoded=undecoded)
+        return Tally(self.name, "category", len(codes), missing, unknown, undecoded=undecoded)
 
     def unreadable(self, column: Column) -> npt.NDArray[np.bool_]:
-        codes = column.codes(Lookup([*([value] for value in self.kind.categories), self.marks]))
-        return np.asarray((codes == UNKNOWN) & (not self.kind.other))
+        unknown = column.codes(Lookup([*([value] for value in self.kind.categories), self.marks])) == UNKNOWN
+        return column.undecoded(unknown) if self.kind.other else np.asarray(unknown)
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,8 @@ class _BooleanPart(Part):
         else:
             out[codes < 0, 0] = unit // 2
         missing, unknown = int((codes == MISSING).sum()), int((codes == UNKNOWN).sum())
-        return Tally(self.name, "boolean", len(codes), missing, unknown)
+        undecoded = int(column.undecoded(codes == UNKNOWN).sum())
+        return Tally(self.name, "boolean", len(codes), missing, unknown, undecoded=undecoded)
 
     def unreadable(self, column: Column) -> npt.NDArray[np.bool_]:
         return np.asarray(column.codes(Lookup([*BOOLEAN_WORDS, self.marks], fold=True)) == UNKNOWN)
@@ -210,15 +215,17 @@ def read_target(
         codes = column.codes(Lookup([[classes[0]], [classes[1]], marks]))
         codes[codes == 2] = MISSING
         negative, positive, missing, unknown = (int((codes == code).sum()) for code in (0, 1, MISSING, UNKNOWN))
-        tally = Tally(name, "class", len(codes), missing, unknown, classes=(negative, positive))
+        undecoded = int(column.undecoded(codes == UNKNOWN).sum())
+        tally = Tally(name, "class", len(codes), missing, unknown, undecoded=undecoded, classes=(negative, positive))
         return np.where(codes == 1, ONE, -ONE).astype(np.int32), tally
     assert bounds is not None
     values, gone = column.numbers(Lookup([marks]))
     low, high = bounds
     nan = np.isnan(values)
     scaled = Bounds((low,), (high,)).scale(values)
-    outside = int(((values < low) | (values > high)).sum())
-    tally = Tally(name, "number", len(values), int(gone.sum()), int((nan & ~gone).sum()), outside=outside)
+    bad = nan & ~gone
+    outside, undecoded = int(((values < low) | (values > high)).sum()), int(column.undecoded(bad).sum())
+    tally = Tally(name, "number", len(values), int(gone.sum()), int(bad.sum()), outside=outside, undecoded=undecoded)
     return clip_unit(np.where(nan, 0.0, scaled)).astype(np.int32), tally
 
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from expost.data.cells import label
+from expost.data.cells import is_undecoded, label
 from expost.data.lookup import is_na
 
 __all__ = ["PersonTally", "count_persons", "person_of", "slots"]
@@ -93,8 +93,9 @@ class PersonTally:
     ----------
     persons
         How many there are, rows without a person included, one each.
-    missing, unreadable
-        Rows without a person, and rows whose cell is neither text nor a number.
+    missing, unreadable, undecoded
+        Rows without a person, rows whose cell is neither text nor a number, and rows whose cell has bytes in it that
+        are not in the encoding.
     longer, left_out
         Persons with more rows than are kept, and rows that are not.
     """
@@ -104,6 +105,7 @@ class PersonTally:
     unreadable: int
     longer: int
     left_out: int
+    undecoded: int = 0
 
 
 def count_persons(cells: Iterable[Any], rows_per_person: int, marks: Iterable[Any] = ()) -> PersonTally:
@@ -112,9 +114,9 @@ def count_persons(cells: Iterable[Any], rows_per_person: int, marks: Iterable[An
     Examples
     --------
     >>> count_persons(["ann", "bob", "ann", None, {}], 1)
-    PersonTally(persons=4, missing=1, unreadable=1, longer=1, left_out=1)
+    PersonTally(persons=4, missing=1, unreadable=1, longer=1, left_out=1, undecoded=0)
     """
-    none = {None, *map(person_of, marks)}
+    none, cells = {None, *map(person_of, marks)}, list(cells)
     keys = [person_of(cell) for cell in cells]
     persons = _grouped(keys, none)
     beyond = [len(rows) - rows_per_person for rows in persons if len(rows) > rows_per_person]
@@ -124,6 +126,7 @@ def count_persons(cells: Iterable[Any], rows_per_person: int, marks: Iterable[An
         unreadable=sum(key is UNREADABLE for key in keys),
         longer=len(beyond),
         left_out=sum(beyond),
+        undecoded=sum(map(is_undecoded, cells)),
     )
 
 

@@ -433,12 +433,15 @@ def _complaint(
             f"cells that are not numbers in column(s) {_counted(strange, names)} (drop or encode such columns: what "
             f"goes in as an argument must be a string or a number)"
         )
+    clipped = ["move such values into their bounds"] if bad_in_column.any() else []
     if bad_targets:
         reasons.append(f"target {bad_target} ({bad_targets})")
+        labels = bad_target == "in neither class"
+        clipped.append("count rows in neither class as the first" if labels else "put such targets in the middle")
     return InvalidRows(
         f"{bad_rows} of {n} rows cannot be used: {'; '.join(reasons)}. This message depends on single rows "
         f"and is not covered by the privacy guarantee; "
-        f'pass on_invalid="clip" to move such values into their bounds instead'
+        f'remove these rows, or pass on_invalid="clip" to {" and ".join(clipped)} instead'
     )
 
 

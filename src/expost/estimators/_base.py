@@ -22,6 +22,7 @@ from expost.data.fixed_point import ONE
 from expost.data.on_disk import ColumnsOnDisk
 from expost.data.streamed import PreparedSource, Wanted
 from expost.data.tables import RawRows
+from expost.data.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
 from expost.engines.choice import as_engine
 from expost.engines.look import in_memory
 from expost.erm.geometry import ball
@@ -242,6 +243,8 @@ class AccuracyFirstEstimator(BaseEstimator):
         known = {"target": _name_of(y), "columns": tuple(map(str, getattr(self, "feature_names_in_", ())))}
         if self.on_invalid == "error":
             not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
+        else:
+            claims = (CLIPPED_LABELS if preparation.target is None else CLIPPED_TARGETS, *claims)
         release = carry_out(
             request,
             plan,

@@ -18,7 +18,7 @@ from expost.data.encode import Encoding
 from expost.data.fixed_point import ONE
 from expost.data.rows import Rows
 from expost.data.schema import Schema
-from expost.data.tallies import Tally
+from expost.data.tallies import CLIPPED_LABELS, CLIPPED_TARGETS, Tally
 from expost.engines.choice import as_engine, stream_of
 from expost.engines.look import look_at
 from expost.erm.losses import LogisticLoss, SquaredLoss
@@ -199,6 +199,9 @@ class AccuracyFirstModel(BaseEstimator):
         if clip:
             columns = tuple(tally.readable for tally in tallies)
             plan = CheckedPlan(plan, columns, target.readable, rows.n, request.budget, request.unit)
+        claims = around.claims
+        if clip:
+            claims = (CLIPPED_TARGETS if schema.classes is None else CLIPPED_LABELS, *claims)
         release = carry_out(
             request,
             plan,
@@ -206,7 +209,7 @@ class AccuracyFirstModel(BaseEstimator):
             self.random_state,
             spending,
             lambda release: _described(
-                release, request, encoding, (*(() if clip else (BAD_ROWS,)), *around.not_covered), around.claims
+                release, request, encoding, (*(() if clip else (BAD_ROWS,)), *around.not_covered), claims
             ),
         )
         warn_if_large(release, stacklevel=5)

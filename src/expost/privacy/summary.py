@@ -99,6 +99,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
     reasons = release.parameters.get("reasons", ())
     rows += [("because" if i == 0 else "", text) for i, text in enumerate(reasons)]
     rows.append(("noise", _noise_line(release)))
+    rows += [("taken as given", text) for text in release.claims]
     rows += [("not covered", text) for text in release.not_covered]
     if "coef" in release.parameters:
         rows.append(("model", "coefficients in your units:"))

@@ -1,0 +1,117 @@
+"""Tables that do not fit: what is wrong, what to do and what clipping would do, before anything is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from expost import AccuracyFirstModel, ErrorRate, InvalidRows, Release
+from expost.noise.source import SecureSource
+from tests.cli.helpers import call
+
+WARDS = ["Chirurgie", "Innere", "Orthopädie"]
+LABELS = """
+target = "back"
+classes = ["no", "yes"]
+[columns]
+age = { bounds = [0, 110] }
+crp = { bounds = [0, 5] }
+ward = { categories = ["Chirurgie", "Innere", "Orthopädie"], other = true }
+"""
+NUMBER = LABELS.replace('"back"', '"crp"').replace('classes = ["no", "yes"]', "target_bounds = [0, 5]")
+NUMBER = NUMBER.replace("crp = { bounds = [0, 5] }\n", "")
+
+
+def written(folder, *, encoding="utf-8", decimal=".", third=False):
+    """Return a table of 2,000 stays, and leave schemas beside it."""
+    rng = np.random.default_rng(0)
+    age, ward, crp = rng.integers(18, 95, 2000), rng.integers(0, 3, 2000), rng.uniform(0, 5, 2000)
+    back = np.where(age + 20 * ward + rng.normal(0, 8, 2000) > 75, "yes", "no").astype(object)
+    if third:
+        back[::50] = "unknown"
+    lines = [
+        f"{i};{age[i]};{WARDS[ward[i]]};{f'{crp[i]:.2f}'.replace('.', decimal)};{back[i]}" for i in range(len(age))
+    ]
+    path = folder / "stays.csv"
+    path.write_bytes("\n".join(["stay;age;ward;crp;back", *lines, ""]).encode(encoding))
+    (folder / "labels.toml").write_text(LABELS, encoding="utf-8")
+    (folder / "number.toml").write_text(NUMBER, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
+    def draw(*_):
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr(SecureSource, "words", draw)
+
+
+def fit(capsys, data, *options, schema="labels"):
+    goal = ["--error-rate", "0.25"] if schema == "labels" else ["--r2", "0.1"]
+    return call(capsys, "fit", data, "--schema", data.parent / f"{schema}.toml", *goal, *options)
+
+
+def test_another_encoding_is_refused_before_anything_is_spent(tmp_path, capsys, no_noise):
+    data = written(tmp_path, encoding="latin-1")
+    said = fit(capsys, data)
+    assert (said.status, said.out) == (2, "")
+    assert "bytes that are not in the encoding the file is read with in column(s) ward (" in said.err
+    assert "Read the file with --encoding latin-1" in said.err
+    assert "clip" not in said.err  # which would make the ward another one, and say nothing
+    with pytest.raises(InvalidRows, match="encoding='latin-1'"):
+        AccuracyFirstModel(tmp_path / "labels.toml", ErrorRate(0.25)).fit(data)
+
+
+def test_the_same_rows_in_either_encoding(tmp_path, capsys):
+    found = []
+    for encoding in ("utf-8", "latin-1"):
+        said = fit(capsys, written(tmp_path, encoding=encoding), "--encoding", encoding, "--seed", "1", "--json")
+        assert said.status == 0, said.err
+        found.append(Release.from_json(said.out).hypothesis)
+    assert found[0] == found[1]
+
+
+def test_predictions_of_another_encoding(tmp_path, capsys):
+    fit(capsys, written(tmp_path), "--seed", "1", "--output", tmp_path / "model.json")
+    data = written(tmp_path, encoding="latin-1")
+    said = call(capsys, "predict", tmp_path / "model.json", data)
+    assert (said.status, said.out) == (2, "")
+    assert "--encoding latin-1" in said.err
+    assert call(capsys, "predict", tmp_path / "model.json", data, "--encoding", "latin-1").status == 0
+
+
+def test_a_third_label_is_not_called_missing(tmp_path, capsys, no_noise):
+    said = fit(capsys, written(tmp_path, third=True))
+    assert said.status == 2
+    assert "labels that are neither class in the target back (40)" in said.err
+    assert "Remove these rows, or merge labels until two are left and state those as classes" in said.err
+    assert "--on-invalid clip would count rows with another label, or none, as the first class" in said.err
+    assert "as missing" not in said.err
+
+
+@pytest.mark.parametrize("third", [False, True])
+def test_what_clipping_does_to_labels_is_said_whatever_they_are(tmp_path, capsys, third):
+    sentence = "labels outside the classes, and missing ones, count as the first class"
+    said = fit(capsys, written(tmp_path, third=third), "--on-invalid", "clip", "--seed", "1", "--output", "r.json")
+    assert said.status == 0, said.err
+    assert sentence in " ".join(said.out.split())
+    assert sentence in Release.from_json(Path("r.json").read_text(encoding="utf-8")).claims
+    plain = fit(capsys, written(tmp_path), "--seed", "1")
+    assert sentence not in " ".join(plain.out.split())
+
+
+@pytest.mark.parametrize("schema", ["labels", "number"])
+def test_decimal_commas(tmp_path, capsys, schema):
+    data = written(tmp_path, decimal=",")
+    said = fit(capsys, data, schema=schema)
+    assert said.status == 2
+    assert "Pass --decimal , if numbers have a decimal comma" in said.err
+    assert said.err.index("--decimal ,") < said.err.index("--on-invalid clip")
+    if schema == "labels":
+        assert fit(capsys, data, "--decimal", ",", "--seed", "1", "--output", "m.json").status == 0
+        said = call(capsys, "predict", "m.json", data)
+        assert (said.status, said.out) == (2, "")
+        assert said.err.index("--decimal ,") < said.err.index("--on-invalid clip")
