@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
 
 
-ADVICE = (
-    "Ask for less accuracy, use more rows, or allow a larger max_epsilon. A goal may also be beyond the best linear "
-    "model, or beyond the best one for the regularization stated: then a smaller one helps."
-)
+_BETWEEN = ("expost", "sklearn", "joblib")  # packages that stand between a caller and what warns
+
+
+def advice(release: Release, stated: bool | None = None) -> str:
+    """Say what may help after a refusal.
+
+    Parameters
+    ----------
+    release
+        The refusal.
+    stated
+        Whether the caller stated a regularization; by default whether the promise is about one.
+    """
+    said = "Ask for less accuracy, use more rows, or allow a larger max_epsilon."
+    if release.promise.goal is None:
+        return said
+    beyond = " A goal may also be beyond the best linear model"
+    if release.promise.regularization is not None if stated is None else stated:
+        return f"{said}{beyond}, or beyond the best one for the regularization stated: then a smaller one helps."
+    return f"{said}{beyond}: then no number of rows helps."
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the caller: the nearest one that is neither in this package nor in one that calls it."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 class AccuracyNotReached(Exception):
@@ -22,7 +48,7 @@ class AccuracyNotReached(Exception):
         super().__init__(
             f"no hypothesis met the accuracy target, so none is returned; the refusal itself cost "
             f"epsilon = {release.epsilon:.4g} (ex-post, one {release.unit} replaced). "
-            f"{reasons}{'. ' if reasons else ''}{ADVICE}"
+            f"{reasons}{'. ' if reasons else ''}{advice(release)}"
         )
         self.release = release
 
@@ -87,6 +113,10 @@ class InferredClassesWarning(UserWarning):
 
 class LargeEpsilonWarning(UserWarning):
     """A model was released at an ε that protects little."""
+
+
+class LargeDeltaWarning(UserWarning):
+    """A δ was stated that so many rows are too many for: somebody among them may well be told apart by more than ε."""
 
 
 class StrongRegularizationWarning(UserWarning):

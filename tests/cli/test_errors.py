@@ -170,7 +170,7 @@ def test_errors_do_not_quote_cells(tmp_path, capsys):
 
 def test_no_command_and_an_unknown_one(capsys):
     wrong(call(capsys), "COMMAND")
-    wrong(call(capsys, "guess"), "invalid choice: 'guess'")
+    wrong(call(capsys, "guess"), "there is no command 'guess'")
 
 
 def test_an_interrupted_run_says_so(tmp_path, capsys, monkeypatch):

@@ -58,7 +58,7 @@ def test_refused(data, capsys):
         (REGRESSION, "how good must the model be"),
         (
             [*REGRESSION, "--error-rate", "0.1"],
-            "--error-rate is for classification; for regression pass --mean-squared-error",
+            "--error-rate is for classification; for regression pass --r2 or --mean-squared-error",
         ),
         ([*CLASSIFICATION, "--mean-squared-error", "0.1"], "--mean-squared-error is for regression"),
         ([*CLASSIFICATION, "--error-rate", "5"], "--error-rate must be"),

@@ -45,7 +45,7 @@ def test_a_budget_over_several_fits(tmp_path, capsys, book):
         said = call(capsys, "fit", data, *FIXED, epsilon, *on(book))
         assert said.status == 0
         assert "expost:" not in said.err
-        assert f"ledger             survey: {epsilon} charged; {left} of 2 left (entry " in said.out
+        assert f"ledger survey: {epsilon} charged; {left} of 2 left (entry " in " ".join(said.out.split())
     refused = call(capsys, "fit", data, *FIXED, "0.5", *on(book))
     assert (refused.status, refused.out) == (2, "")
     assert refused.err.endswith(

@@ -91,7 +91,8 @@ MISTAKES = [
     (["compare", "data.csv", "--target", "y", "--task", "regression"], "--target-bounds must be given"),
     (["compare", "none.csv", "--target", "y", "--task", "regression", "--target-bound", "1"], "there is no file none"),
     (["compare", "data.csv", "--target", "y", "--task", "classification"], "--classes must be given"),
-    (["guess"], "invalid choice: 'guess'"),
+    (["guess"], "there is no command 'guess'; there are example, init"),
+    (["fti", "data.csv"], "there is no command 'fti'; did you mean fit?"),
 ]
 
 

@@ -184,8 +184,11 @@ class TestOneFit:
             assert "the disk is full" in interruption.value.__notes__[0]
         else:
             model = searching(ledger=ledger)
-            with pytest.warns(LedgerWarning, match="the disk is full. The worst case of entry .* stays charged"):
+            with pytest.warns(
+                LedgerWarning, match="the disk is full. The worst case of entry .* stays charged"
+            ) as said:
                 model.fit(X, Y)
+            assert said[0].filename == __file__
             assert model.release_ == settled[0]
         assert len(settled) == 1
         entry = only_entry(ledger)

@@ -39,6 +39,7 @@ COMMANDS = {
     "compare": ("expost.cli.compare", "run the same experiments on your own data (a simulation)"),
 }
 INTERRUPTED = 130
+_ALL = f"; there are {', '.join(COMMANDS)}"
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf")
 
 
@@ -92,6 +93,8 @@ def _parsed(given: Sequence[str]) -> argparse.Namespace:
     """Return the options of the command that is called, or end with a line about what is wrong with them."""
     called = next((text for text in given if not text.startswith("-")), None)
     parser, command = build_parser(called)
+    if called is not None and called not in COMMANDS and called == given[0]:
+        parser.error(f"there is no command {called!r}{_near(called, list(COMMANDS)) or _ALL}")
     try:
         options, unknown = parser.parse_known_args(given)
     except SystemExit:
@@ -103,10 +106,14 @@ def _parsed(given: Sequence[str]) -> argparse.Namespace:
 
 
 def _nearest(unknown: str, parser: argparse.ArgumentParser) -> str:
+    known = [name for name in parser._option_string_actions if name.startswith("--")]
+    return _near(unknown.split("=")[0], known)
+
+
+def _near(unknown: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches
 
-    known = [name for name in parser._option_string_actions if name.startswith("--")]
-    near = get_close_matches(unknown.split("=")[0], known, n=1)
+    near = get_close_matches(unknown, known, n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
 

@@ -26,7 +26,7 @@ from expost.cli.paths import check_schema, check_tables
 from expost.cli.progress import Progress
 from expost.cli.table_options import add_file_options, add_person_options, file_options, stated_schema
 from expost.cli.words import complain, own_words
-from expost.exceptions import ADVICE, AccuracyNotReached, SearchInterrupted
+from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, SearchInterrupted, advice
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS
 from expost.mechanisms import NOISES
@@ -176,21 +176,37 @@ def run(options: argparse.Namespace) -> int:
     """Fit, show and write the release; returns the exit status."""
     try:
         _check(options)
-        with warnings.catch_warnings(record=True) as noted, Progress(passes=options.progress) as progress:
+        with warnings.catch_warnings(), Progress(passes=options.progress) as progress:
             warnings.simplefilter("always")
+            noted = _noting(options)
             ledger = stated_ledger(options)
             release, complaint = _search(options, ledger, progress)
     except (ValueError, TypeError, OSError) as error:
         return complain(error, options)
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
     for warning in noted:
-        print(f"expost: warning: {own_words(str(warning.message), options)}", file=sys.stderr)
+        print(warning, file=sys.stderr)
     if not deliver(release, options, ledger):
         return NOT_WRITTEN
     if not complaint:
         return 0
     complain(complaint, options)
     return REFUSED
+
+
+def _noting(options: argparse.Namespace) -> list[str]:
+    """Return a list that warnings go to, to be printed with the outcome, but for one that is to be read before it."""
+    noted: list[str] = []
+
+    def note(message: Warning | str, category: type[Warning], *_: Any) -> None:
+        line = f"expost: warning: {own_words(str(message), options)}"
+        if issubclass(category, LargeDeltaWarning):
+            print(line, file=sys.stderr, flush=True)
+        else:
+            noted.append(line)
+
+    warnings.showwarning = note  # type: ignore[assignment]  # until catch_warnings puts the usual one back
+    return noted
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -300,7 +316,8 @@ def _outcome(model: Any, *data: Any) -> tuple[Release, str]:
         return model.fit(*data).release_, ""
     except AccuracyNotReached as refusal:
         unfit = refusal.release.parameters.get("unfit", False)
-        return refusal.release, "refused. " + (UNFIT if unfit else ADVICE) + _notes(refusal)
+        stated = getattr(model, "regularization", "auto") != "auto"
+        return refusal.release, "refused. " + (UNFIT if unfit else advice(refusal.release, stated)) + _notes(refusal)
     except SearchInterrupted as interruption:
         return interruption.release, f"{interruption}{_notes(interruption)}"
 

@@ -92,14 +92,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _create(options: argparse.Namespace) -> str:
     from expost.privacy.ledger import Ledger
-    from expost.privacy.unit import ROW, Unit
 
-    person = ROW if options.person is None else Unit(persons=1, column=options.person)
-    unit = person.neighbours if options.unit is None else options.unit.strip()
-    ledger = Ledger.create(options.ledger, options.dataset, cap=options.cap, unit=unit)
+    unit = {} if options.unit is None else {"unit": options.unit.strip()}
+    ledger = Ledger.create(options.ledger, options.dataset, cap=options.cap, person=options.person, **unit)
     return (
         f"{options.ledger} keeps the budget of {ledger.dataset}: ε up to {ledger.budget.cap.text(rounding='down')}, "
-        f"{unit}\ncharge a fit to it with: expost fit … --ledger {options.ledger} --dataset {ledger.dataset}"
+        f"{ledger.budget.unit}\n"
+        f"charge a fit to it with: expost fit … --ledger {options.ledger} --dataset {ledger.dataset}"
     )
 
 

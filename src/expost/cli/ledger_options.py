@@ -52,13 +52,20 @@ def stated_ledger(options: argparse.Namespace) -> Ledger | None:
     return ledger
 
 
-def charged_line(ledger: Ledger, release: Release) -> str:
+def with_charge(release: Release, ledger: Ledger | None) -> str:
+    """Return the summary of a release, and beneath it what a ledger charged."""
+    from expost.privacy.summary import summary
+
+    return summary(release, [] if ledger is None else [("ledger", charged(ledger, release))])
+
+
+def charged(ledger: Ledger, release: Release) -> str:
     """Say what the ledger charged for a release, and what is left."""
     try:
         budget = ledger.budget
         entry = budget.entry(release.id)
     except (ValueError, OSError) as error:
-        return f"ledger             {error}"
+        return f"{error}"
     held = ", its worst case, until it is settled" if entry.held else ""
     left = f"{budget.remaining.text(rounding='down')} of {budget.cap.text()} left"
-    return f"ledger             {ledger.dataset}: {entry.loss.text()} charged{held}; {left} (entry {entry.id})"
+    return f"{ledger.dataset}: {entry.loss.text()} charged{held}; {left} (entry {entry.id})"

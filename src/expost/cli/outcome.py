@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from expost.cli.ledger_options import charged_line
+from expost.cli.ledger_options import with_charge
 from expost.cli.options import print_text
 from expost.cli.output import default_stem, write_new, write_whole
 
@@ -74,10 +75,10 @@ def _shown(
     ledger: Ledger | None,
 ) -> str:
     """Return the summary and what can be done next, or the whole release if it is nowhere else."""
-    notes = [] if ledger is None else [charged_line(ledger, release)]
+    shown = with_charge(release, ledger)
     if saved is None:
-        return "\n".join([str(release), *notes, "", release.to_json()])
-    lines = [str(release), *notes, f"saved to {saved}"]
+        return "\n".join([shown, "", release.to_json()])
+    lines = [shown, f"saved to {saved}"]
     if options.report is not None and not failures:
         lines.append(f"report in {options.report}")
     return "\n".join([*lines, *_next(release, saved, options)])
@@ -85,12 +86,19 @@ def _shown(
 
 def _next(release: Release, saved: Path, options: argparse.Namespace) -> list[str]:
     """Return what can be done now, a command a line."""
-    then = [] if options.report is not None else [f"expost report {saved}"]
+    name = shlex.quote(str(saved))
+    charged = "" if options.ledger is None else _charged(options)
+    then = [] if options.report is not None else [f"expost report {name}{charged}"]
     if release.status == "released":
-        then.insert(0, f"expost predict {saved} DATA")
+        then.insert(0, f"expost predict {name} DATA")
         if options.keep_statistics:
-            then.append(f"expost refit {saved} --regularization L    another λ, or fewer columns: costs nothing more")
+            then.append(f"expost refit {name} --regularization L    another λ, or fewer columns: costs nothing more")
         if options.keep_path is not None:
             opened = f"--path {options.keep_path} --key {options.key}"
-            then.append(f"expost refine {saved} {opened} --excess-risk A    for the difference")
+            then.append(f"expost refine {name} {opened} --excess-risk A    for the difference")
     return [f"{'next:' if i == 0 else '     '} {command}" for i, command in enumerate(then)]
+
+
+def _charged(options: argparse.Namespace) -> str:
+    """Return the options that name the ledger, without which a report says nothing of the budget."""
+    return f" --ledger {shlex.quote(str(options.ledger))} --dataset {shlex.quote(options.dataset)}"

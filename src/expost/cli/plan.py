@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from expost.goals import Goal
     from expost.planning import PricePlan
 
+_MOST = re.compile(r"(?<![\w'\"./-])max_epsilon(?![\w'\"/-])")  # in notes, which are the library's
 NOT_WRITTEN = 1  # the plan was shown, but its picture could not be written
 
 DESCRIPTION = (
@@ -98,7 +100,8 @@ def run(options: argparse.Namespace) -> int:
             )
     except (ValueError, TypeError, OSError, ImportError) as error:
         return complain(error, options)
-    print_text(prices.to_json() if options.json else "\n".join([str(prices), *_next(prices, options)]))
+    shown = [_MOST.sub("--max-epsilon", str(prices)), *_next(prices, options)]
+    print_text(prices.to_json() if options.json else "\n".join(shown))
     if options.plot is None:
         return 0
     from expost.planning.figure import picture

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expost import validation
-from expost.cli.ledger_options import add_charged_ledger, charged_line, named_ledger
+from expost.cli.ledger_options import add_charged_ledger, named_ledger, with_charge
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.paths import check_input, check_release
 from expost.cli.predict import read_release
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     check_release(options.release)
     check_input(options.path, "path")
     check_input(options.key, "key", "; expost key makes one")
-    from expost.exceptions import ADVICE, AccuracyNotReached, SearchInterrupted
+    from expost.exceptions import AccuracyNotReached, SearchInterrupted, advice
     from expost.search.refinement import refine
 
     complaint = ""
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
                 ledger=ledger,
             )
         except AccuracyNotReached as refusal:
-            release, complaint = refusal.release, f"refused. {ADVICE}"
+            release, complaint = refusal.release, f"refused. {advice(refusal.release)}"
         except SearchInterrupted as interruption:
             release, complaint = interruption.release, str(interruption)
     except (ValueError, OSError) as error:
@@ -112,9 +112,7 @@ def deliver(release: Release, output: Path | None, options: argparse.Namespace, 
     except OSError as error:
         failure = f"expost: {output} could not be written ({error}); keep the release above, it was paid for"
     try:
-        print_text(release.to_json() if options.json or failure else str(release))
-        if ledger is not None and not options.json:
-            print_text(charged_line(ledger, release))
+        print_text(release.to_json() if options.json or failure else with_charge(release, ledger))
         if output is not None and not failure and not options.json:
             print_text(f"saved to {output}")
         sys.stdout.flush()

@@ -36,5 +36,6 @@ def run(options: argparse.Namespace) -> int:
         output = output_of(options, "refit")
         release = refit(before, regularization=options.regularization, columns=options.columns)
     except (ValueError, OSError) as error:
-        return complain(error, options)
+        said = argparse.Namespace(**vars(options), keep_statistics=None)  # an option of expost fit, which is spoken of
+        return complain(error, said)
     return 0 if deliver(release, output, options) else NOT_WRITTEN

@@ -42,6 +42,12 @@ def run(options: argparse.Namespace) -> int:
         release = read_release(options.release)
         from expost.report import BudgetLine, report
 
+        if ledger is not None and all(release.id not in (e.id, e.release_id) for e in ledger.budget.entries):
+            charge = f"expost ledger book {options.ledger} {options.release} --dataset {options.dataset}"
+            raise ValueError(
+                f"release {release.id} is not booked in data set {options.dataset!r}; leave out --ledger, or charge it "
+                f"there first: {charge}"
+            )
         budget = None if ledger is None else BudgetLine.of(ledger, release)
         write_whole(output, report(release, budget), force=options.force)
     except (ValueError, TypeError, OSError) as error:

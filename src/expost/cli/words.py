@@ -36,6 +36,8 @@ def own_words(text: str, options: argparse.Namespace) -> str:
     '--error-rate is for classification; pass --mean-squared-error'
     >>> own_words("how good? Got ExcessRisk(at_most=0.1)", options)
     'how good? Got --excess-risk 0.1'
+    >>> own_words("pass decimal=',' or keep_statistics=True", argparse.Namespace(decimal=".", keep_statistics=False))
+    'pass --decimal , or --keep-statistics'
     >>> own_words("there is no column 'max_epsilon' in max_epsilon.csv", options)
     "there is no column 'max_epsilon' in max_epsilon.csv"
     """
@@ -50,6 +52,7 @@ def own_words(text: str, options: argparse.Namespace) -> str:
     for name in vars(options):
         option = f"--{name.replace('_', '-')}"
         text = re.sub(rf"{_BEFORE}{name}=['\"]([\w,-]+)['\"]", rf"{option} \1", text)
+        text = re.sub(rf"{_BEFORE}{name}=True{_AFTER}", option, text)
         text = re.sub(rf"{_BEFORE}{name}=\s?(?=[\w(]|$)", f"{option} ", text)
         # a plain word is an argument where something must be done about it
         text = re.sub(rf"{_BEFORE}{name}{_AFTER}" + ("" if "_" in name else r"(?= must\b)"), option, text)

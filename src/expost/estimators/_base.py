@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +38,7 @@ from expost.estimators._defaults import (
 from expost.estimators._features import open_features
 from expost.estimators._shapes import cheapest_geometry
 from expost.estimators.surroundings import Surroundings, noted_surroundings
+from expost.exceptions import warn
 from expost.goals import ExcessRisk, Goal, TestedGoal
 from expost.mechanisms import mechanism_for
 from expost.privacy.account import Spending, released
@@ -101,11 +101,10 @@ class AccuracyFirstEstimator(BaseEstimator):
         rows = open_features(self, X, reset=True, on_invalid=on_invalid, bounds=self.bounds)
         target, dimensions = open_column(y, on_invalid=on_invalid)
         if dimensions == 2:
-            warnings.warn(
+            warn(
                 "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
                 "(n_samples, ), for example using ravel().",
                 DataConversionWarning,
-                stacklevel=9,
             )
         if len(rows) != len(target):
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(rows), len(target)]}")
@@ -170,7 +169,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             paper_constants=calibration in validation.PAPER_CALIBRATIONS,
         )
         if not problem.paper_constants:
-            warn_if_shrunk(problem.regularization, preparation, stacklevel=9)
+            warn_if_shrunk(problem.regularization, preparation)
         chosen_for = self.method == "auto" and isinstance(goal, ExcessRisk) and self.on_failure == "refuse"
         keep_statistics = getattr(self, "keep_statistics", False)
         # noise on a gradient has neither a path to go on with nor moments to release
@@ -255,7 +254,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         )
         if self.keep_path is not None:
             self.keep_path.store(plan, request, release)
-        warn_if_large(release, stacklevel=8)
+        warn_if_large(release)
         released(release)
         coef, intercept = preparation.to_caller_units(np.asarray(release.hypothesis))
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(coef))])

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from expost import validation
 from expost.data.preparation import Preparation
-from expost.exceptions import LargeEpsilonWarning, StrongRegularizationWarning
+from expost.exceptions import LargeDeltaWarning, LargeEpsilonWarning, StrongRegularizationWarning, warn
 from expost.goals.goal import Goal, TestedGoal
 from expost.privacy.release import Release
+from expost.privacy.unit import Unit
 
-__all__ = ["MOST", "chained", "settled_budget", "settled_regularization", "warn_if_large", "warn_if_shrunk"]
+__all__ = [
+    "MOST",
+    "chained",
+    "settled_budget",
+    "settled_regularization",
+    "warn_if_large",
+    "warn_if_likely",
+    "warn_if_shrunk",
+]
 
 AUTO = "auto"
 #: No outcome costs more unless the caller says so.
@@ -20,6 +28,7 @@ MOST = 10.0
 #: A chain of releases needs an end; with the budget lifted this is it.
 LIFTED = 1000.0
 _LARGE = 2.0  # an ε worth a warning: odds may move by more than a factor of seven
+_LIKELY = 0.1  # δ times the number of persons: one chance in ten that it fails for anybody
 _USUAL = 0.01  # λ where it may be: the paper's scale
 # λF² is the weight of a coefficient's square in the units of columns in [−1, 1], whose mean square is about ⅓: beyond a
 # tenth, shrinkage takes a visible part of every coefficient, and far beyond it all of them
@@ -77,28 +86,38 @@ def settled_budget(stated: Any, method: str) -> float | None:
     return None if stated == math.inf else validation.budget(stated)
 
 
-def warn_if_shrunk(lam: float, preparation: Preparation, stacklevel: int) -> None:
+def warn_if_shrunk(lam: float, preparation: Preparation) -> None:
     """Warn, before anything is spent, about a λ that leaves little but a constant."""
     weight = lam * preparation.divisor**2
     if weight > _SHRUNK:
         fine = _SHRUNK / preparation.divisor**2
-        warnings.warn(
+        warn(
             f"regularization = {lam:g} shrinks the model towards its constant: rows are divided by "
             f"{preparation.divisor:.3g}, so columns in [-1, 1] are shrunk by {weight:.2g}, and more than {_SHRUNK:g} "
             f"is too much for most tables. Pass regularization = {fine:.1g} or less, fewer columns, a smaller "
             f"feature_bound, or a goal such as ErrorRate(...) or R2(...), which needs no regularization",
             StrongRegularizationWarning,
-            stacklevel=stacklevel + 1,
         )
 
 
-def warn_if_large(release: Release, stacklevel: int) -> None:
+def warn_if_large(release: Release) -> None:
     """Warn about an ε that protects little, unless it was stated outright or is infinite, which warns by itself."""
     if not _LARGE < release.epsilon < math.inf or release.method == "fixed":
         return
-    warnings.warn(
+    warn(
         f"epsilon = {release.epsilon:.3g} is large: odds about any {release.unit} may have moved by a factor of "
         f"{release.risk_factor:.3g}. Ask for less accuracy, or pass a smaller max_epsilon",
         LargeEpsilonWarning,
-        stacklevel=stacklevel + 1,
+    )
+
+
+def warn_if_likely(delta: float, n: int, unit: Unit) -> None:
+    """Warn, before anything is spent, about a δ that is not far below one over the number of rows, or of persons."""
+    many = n if unit.persons is None else unit.persons
+    if delta * many <= _LIKELY:
+        return
+    warn(
+        f"delta={delta:g} is large for {many:,} {unit.noun}s: it should be far below 1/{many}. With it the guarantee "
+        f"may fail for as many as {delta * many:.3g} of them on average. Pass delta={_LIKELY / many:.0e} or less",
+        LargeDeltaWarning,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -22,7 +21,7 @@ from expost.erm.losses import LogisticLoss, Loss
 from expost.estimators._base import AccuracyFirstEstimator
 from expost.estimators._defaults import chained
 from expost.estimators._features import reject_fit_parameters
-from expost.exceptions import InferredClassesWarning
+from expost.exceptions import InferredClassesWarning, warn
 from expost.goals import Goal, LogLoss
 from expost.goals.log_loss import LARGEST_ODDS
 from expost.privacy.ledger import Ledger
@@ -231,11 +230,10 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
                 f"y has {['no', 'only one'][len(found)]} class, so the labels cannot be read off it; pass "
                 "classes=(negative, positive)"
             )
-        warnings.warn(
+        warn(
             "class labels were read off the data, which the privacy guarantee does not cover; pass "
             "classes=(negative, positive)",
             InferredClassesWarning,
-            stacklevel=10,
         )
         return found, (CLASSES_NOT_COVERED,)
 

@@ -22,7 +22,7 @@ from expost.data.tallies import CLIPPED_LABELS, CLIPPED_TARGETS, Tally
 from expost.engines.choice import as_engine, stream_of
 from expost.engines.look import look_at
 from expost.erm.losses import LogisticLoss, SquaredLoss
-from expost.estimators._defaults import MOST, warn_if_large
+from expost.estimators._defaults import MOST, warn_if_large, warn_if_likely
 from expost.estimators._shapes import block_geometry, cheapest_geometry
 from expost.estimators._tables import as_schema, with_target
 from expost.estimators.surroundings import Surroundings, noted_surroundings
@@ -196,6 +196,7 @@ class AccuracyFirstModel(BaseEstimator):
         rows, tallies, target = self._looked_at(table, y, encoding)
         request = self.request_for(rows.n, schema, encoding, spending.ceiling(self._most))
         plan = settle(request)
+        warn_if_likely(self.delta, rows.n, request.unit)
         if clip:
             columns = tuple(tally.readable for tally in tallies)
             plan = CheckedPlan(plan, columns, target.readable, rows.n, request.budget, request.unit)
@@ -212,7 +213,7 @@ class AccuracyFirstModel(BaseEstimator):
                 release, request, encoding, (*(() if clip else (BAD_ROWS,)), *around.not_covered), claims
             ),
         )
-        warn_if_large(release, stacklevel=5)
+        warn_if_large(release)
         released(release)
         coefficients, intercept = encoding.to_caller_units(np.asarray(release.hypothesis))
         model = {

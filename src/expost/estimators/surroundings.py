@@ -13,7 +13,6 @@ were scaled by hand before look like any others.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from expost.estimators.scaler import PublicBoundsScaler
-from expost.exceptions import NotPrivateWarning
+from expost.exceptions import NotPrivateWarning, warn
 
 _FITS = frozenset({"fit", "fit_predict", "fit_transform"})
 SEARCHED = (
@@ -81,10 +80,9 @@ def noted_surroundings(estimator: Any) -> Surroundings:
     """Return the surroundings, after a warning about steps that have learned; nothing has been spent by then."""
     found = surroundings(estimator)
     if found.learned:
-        warnings.warn(
+        warn(
             f"{'; '.join(found.not_covered)}. Use PublicBoundsScaler, stated categories or a schema instead",
             NotPrivateWarning,
-            stacklevel=2,
         )
     return found
 

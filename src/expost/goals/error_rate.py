@@ -54,7 +54,7 @@ class ErrorRate(TestedGoal):
     def require(self, loss: Loss) -> None:
         """Raise unless the loss is one of labels."""
         if loss.labels != "binary":
-            raise ValueError("ErrorRate is for classification; for regression pass MeanSquaredError(...)")
+            raise ValueError("ErrorRate is for classification; for regression pass R2(...) or MeanSquaredError(...)")
 
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the share."""

@@ -57,7 +57,9 @@ class MeanSquaredError(TestedGoal):
     def require(self, loss: Loss) -> None:
         """Raise unless the loss is one of real targets."""
         if loss.labels != "real":
-            raise ValueError("MeanSquaredError is for regression; for classification pass ErrorRate(...)")
+            raise ValueError(
+                "MeanSquaredError is for regression; for classification pass ErrorRate(...) or LogLoss(...)"
+            )
 
     def in_scaled_units(self, square_unit: float) -> Goal:
         """Return the goal in units where targets lie in [−1, 1]."""

@@ -55,7 +55,7 @@ class R2(TestedGoal):
     def require(self, loss: Loss) -> None:
         """Raise unless the loss is one of real targets."""
         if loss.labels != "real":
-            raise ValueError("R2 is for regression; for classification pass ErrorRate(...)")
+            raise ValueError("R2 is for regression; for classification pass ErrorRate(...) or LogLoss(...)")
 
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the share."""

@@ -92,8 +92,8 @@ class TablePricer:
             return ""
         cap, times = f"{request.unit.charge(request.budget):.4g}", f"{1 / part:.2g} times"
         return (
-            f"within max_epsilon = {cap} the first model is {times} as noisy as it should be, and λ = "
-            f"{chain.shot(chain.start).lam:.2g} shrinks it {times} as strongly: expect little more than its constant"
+            f"for an ε of {cap} the first model is {times} as noisy as it should be, and shrunk {times} as strongly: "
+            f"expect little more than its constant"
         )
 
 

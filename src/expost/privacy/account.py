@@ -8,12 +8,11 @@ raised carries a release that charges for it.
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
-from expost.exceptions import AccuracyNotReached, LedgerWarning, SearchInterrupted, UnreadableFile
+from expost.exceptions import AccuracyNotReached, LedgerWarning, SearchInterrupted, UnreadableFile, warn
 from expost.privacy.composition import add_losses
 from expost.privacy.frozen import FrozenMapping
 from expost.privacy.ledger import Ledger, Reservation
@@ -163,6 +162,8 @@ class Spending:
     def __init__(self, ledger: Ledger | None = None) -> None:
         if ledger is not None and not isinstance(ledger, Ledger):
             raise ValueError(f"ledger must be a Ledger(path, dataset), got {ledger!r}")
+        if ledger is not None:
+            _ = ledger.budget  # complains about a file or a data set that is not there, before anything is read
         self._ledger = ledger
         self._reservation: Reservation | None = None
         self._complaint = ""
@@ -198,7 +199,7 @@ class Spending:
             result = self.guard(work, twice=False) if twice else work(self)
             self._settle("none")
             if self._complaint and twice:
-                warnings.warn(self._complaint, LedgerWarning, stacklevel=4)
+                warn(self._complaint, LedgerWarning)
             return result
         except BaseException as error:
             carrying = self._carrying(error)

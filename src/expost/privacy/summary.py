@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from expost.privacy.words import (
     SIMULATION,
     asked,
+    exposed,
     parts,
     percent,
     state,
@@ -34,8 +35,8 @@ _COEFFICIENTS = 24  # more would push the price off the screen
 Lines = Sequence[tuple[str, str]]
 
 
-def summary(release: Release) -> str:
-    """Return the few lines a person wants to read.
+def summary(release: Release, more: Lines = ()) -> str:
+    """Return the few lines a person wants to read, and more of them (labels and texts) if there is more to say.
 
     Examples
     --------
@@ -52,7 +53,7 @@ def summary(release: Release) -> str:
     title, outcome = subject(release), state(release)
     gap = WIDTH - len(title) - len(outcome)
     first = f"{title}{' ' * gap}{outcome}" if gap >= 2 else f"{title}\n  {outcome}"
-    return f"{first}\n{_aligned(_lines(release))}"
+    return f"{first}\n{_aligned([*_lines(release), *more])}"
 
 
 def summary_html(release: Release) -> str:
@@ -85,6 +86,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
         ("", spent),
         *([("", f"{up(release.epsilon_increment)} of it is new, beside release {before}")] if before else []),
         ("in words", _in_words(release)),
+        *[("", text) for text in (exposed(release),) if text],
         ("promise", release.promise.statement),
     ]
     if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:

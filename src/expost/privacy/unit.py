@@ -106,5 +106,19 @@ class Unit:
         return f"{self.persons:,} person{'' if self.persons == 1 else 's'}"
 
 
+def tried(enough: int, unit: Unit) -> str:
+    """Say how many there would have to be for a search to begin, which is not to say that it would succeed.
+
+    Examples
+    --------
+    >>> tried(1200, Unit(5, 4000, "patient_id"))
+    'From about 1,200 persons on it can be tried, which may cost all and fail: expost plan says how many are enough'
+    """
+    return (
+        f"From about {enough:,} {unit.noun}s on it can be tried, which may cost all and fail: expost plan says how "
+        f"many are enough"
+    )
+
+
 #: Each row stands for itself.
 ROW = Unit()

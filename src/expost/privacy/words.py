@@ -17,6 +17,7 @@ __all__ = [
     "SIMULATION",
     "asked",
     "down",
+    "exposed",
     "number_of_rows",
     "parts",
     "percent",
@@ -116,6 +117,28 @@ def number_of_rows(release: Release) -> int | None:
     """Return how many rows there were, which is public, if the release says so."""
     n = release.parameters.get("n")
     return n if isinstance(n, int) else None
+
+
+def exposed(release: Release) -> str | None:
+    """Say for how many a guarantee at a δ may fail by chance, if there is a δ and their number is public.
+
+    For each of n, and each other they may be compared with, it fails with a chance of at most δ. So the expected number
+    of those for whom it does, each compared with one other, is at most n·δ.
+
+    Examples
+    --------
+    >>> from expost.privacy import Release
+    >>> exposed(Release(status="refused", method="m", delta=0.01, parameters={"n": 4000}))
+    'over all 4,000 rows n·δ = 40: by chance so many may be told apart by more than ε, on average, each from one other'
+    """
+    persons = release.parameters.get("persons")
+    n, noun = (number_of_rows(release), "row") if persons is None else (persons, "person")
+    if not release.delta or n is None:
+        return None
+    return (
+        f"over all {n:,} {noun}s n·δ = {up(n * release.delta)}: by chance so many may be told apart by more than ε, on "
+        f"average, each from one other"
+    )
 
 
 def subject(release: Release) -> str:

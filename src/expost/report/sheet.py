@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from expost.privacy.words import asked, parts, percent, state, subject, suspicion, unit_of, up, yardstick
+from expost.privacy.words import asked, exposed, parts, percent, state, subject, suspicion, unit_of, up, yardstick
 from expost.report.budget import BudgetLine
 from expost.report.markup import bar, bullets, section, table, text
 
@@ -133,8 +133,13 @@ def _chance(release: Release) -> str:
     unit = text(unit_of(release))
     return (
         f" That holds but for a chance of δ = {release.delta:g}, over the noise, for each {unit} and each other it "
-        f"may be compared with; δ was settled before the run."
+        f"may be compared with; δ was settled before the run.{_leaves(release)}"
     )
+
+
+def _leaves(release: Release) -> str:
+    found = exposed(release)
+    return "" if found is None else f" {text(_sentence(found))}"
 
 
 def _stated(release: Release) -> list[str]:

@@ -37,7 +37,7 @@ from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
-from expost.privacy.unit import ROW, Unit
+from expost.privacy.unit import ROW, Unit, tried
 from expost.search.methods import METHODS
 from expost.search.request import Request
 from expost.stopping.noisy_value import ValueTest
@@ -130,8 +130,8 @@ class ChainPlan:
             raise TargetUnreachable(
                 f"at {unit.count(self.n)} no model could be shown to meet the goal for max_epsilon = "
                 f"{unit.charge(self.budget):.4g}, whatever the data: the noise that hides one {unit.noun} would drown "
-                f"it. Pass a larger max_epsilon, fewer columns or categories, or about {enough:,} {unit.noun}s. "
-                f"Nothing was spent."
+                f"it. Pass a larger max_epsilon, or fewer columns or categories. {tried(enough, unit)}. Nothing was "
+                f"spent."
             )
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:

@@ -35,7 +35,7 @@ from expost.privacy.account import Account
 from expost.privacy.release import Release
 from expost.privacy.renyi import NOTHING, Curve, room
 from expost.privacy.renyi_account import RenyiAccount
-from expost.privacy.unit import ROW, Unit
+from expost.privacy.unit import ROW, Unit, tried
 from expost.search.methods import METHODS
 from expost.search.request import Request
 from expost.stopping.gaussian_value import GaussianValue, averaged
@@ -184,8 +184,7 @@ class DescentPlan:
             raise TargetUnreachable(
                 f"at {unit.count(self.n)} no model could be shown to meet the goal for max_epsilon = {budget:.4g} at "
                 f"delta = {self.delta:g}, whatever the data: the noise that hides one {unit.noun} would drown it. Pass "
-                f"a larger max_epsilon, fewer columns or categories, or about {enough:,} {unit.noun}s. Nothing was "
-                f"spent."
+                f"a larger max_epsilon, or fewer columns or categories. {tried(enough, unit)}. Nothing was spent."
             )
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:

@@ -16,7 +16,6 @@ import dataclasses
 import json
 import math
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -28,7 +27,7 @@ import numpy as np
 from expost import validation
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
 from expost.erm.problem import Problem
-from expost.exceptions import TargetUnreachable
+from expost.exceptions import TargetUnreachable, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.mechanisms import mechanism_of
 from expost.noise.kept import KeptLevels
@@ -125,10 +124,9 @@ class KeepPath:
         try:
             _write_new(Path(self.file), seal(content, read_key(self.key), release.id))
         except (OSError, ValueError) as error:
-            warnings.warn(
+            warn(
                 f"the path could not be kept ({error}); the release stands, but nothing can go on from it",
                 UserWarning,
-                stacklevel=2,
             )
 
 

@@ -66,8 +66,8 @@ def refit(release: Release, *, regularization: float | None = None, columns: Seq
     said = release.parameters.get("statistics")
     if said is None:
         raise ValueError(
-            f"release {release.id} has no statistics to fit to: pass keep_statistics=True to the first fit. Where the "
-            f"null model was good enough none are revealed"
+            f"release {release.id} has no statistics to fit to: pass keep_statistics=True to the first fit, one "
+            f"without a schema and for an excess risk. Where the null model was good enough none are revealed"
         )
     lam = validation.number(
         "regularization", release.promise.regularization if regularization is None else regularization

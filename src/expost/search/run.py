@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from expost.erm.geometry import ball
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
 from expost.erm.problem import Problem
 from expost.erm.sums import Sums
-from expost.exceptions import NotPrivateWarning
+from expost.exceptions import NotPrivateWarning, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal
 from expost.mechanisms import Generator, mechanism_for
@@ -172,11 +171,10 @@ def _or_optimum(release: Release, generator: Generator) -> Release:
     if release.status == "released":
         searched = release.method not in ("fixed", "theory")
         return release.with_details(epsilon_worst_case=math.inf) if searched else release
-    warnings.warn(
+    warn(
         "no private hypothesis met the target and on_failure='release_optimum': the non-private optimum is returned, "
         "at an infinite privacy loss",
         NotPrivateWarning,
-        stacklevel=4,
     )
     return dataclasses.replace(
         release,

@@ -40,7 +40,7 @@ right if nothing was seen of the search, or if what is charged is the loss of th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -83,7 +83,7 @@ class Event:
     by: str
     reason: str | None = None
     release_id: str | None = None
-    release: str | None = None
+    release: str | None = field(default=None, repr=False)
     process: Process | None = None
 
 
@@ -132,6 +132,8 @@ class Budget:
     >>> budget = Budget("survey", "one household replaced", PureLoss(2.0), "2026-03-01", "ada", (event,))
     >>> budget.remaining, budget.admits(PureLoss(1.5))
     (PureLoss(epsilon=1.25), False)
+    >>> print(budget)
+    survey: 0.75 of 2 charged (0.75 of it held for searches not settled), 1.25 left; 1 entry; one household replaced
     """
 
     dataset: str
@@ -139,7 +141,15 @@ class Budget:
     cap: PrivacyLoss
     day: str
     by: str
-    events: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        many = len(self.entries)
+        held = f" ({self.held.text()} of it held for searches not settled)" if any(e.held for e in self.entries) else ""
+        return (
+            f"{self.dataset}: {self.total.text()} of {self.cap.text(rounding='down')} charged{held}, "
+            f"{self.remaining.text(rounding='down')} left; {many} {'entry' if many == 1 else 'entries'}; {self.unit}"
+        )
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:

@@ -15,6 +15,7 @@ from expost.privacy.ledger.refusals import epsilon, exceeded, require_pure, requ
 from expost.privacy.ledger.store import Store, today
 from expost.privacy.loss import PrivacyLoss, PureLoss
 from expost.privacy.release import NEIGHBOURS, Release
+from expost.privacy.unit import Unit
 
 WhenShort = Literal["refuse", "lower"]
 
@@ -67,7 +68,13 @@ class Ledger:
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], dataset: str, *, cap: float | PrivacyLoss, unit: str = NEIGHBOURS
+        cls,
+        path: str | os.PathLike[str],
+        dataset: str,
+        *,
+        cap: float | PrivacyLoss,
+        unit: str = NEIGHBOURS,
+        person: str | None = None,
     ) -> Ledger:
         """State the budget of a data set, once, in a new file or in one that has other data sets.
 
@@ -80,8 +87,16 @@ class Ledger:
         unit : str
             Whom it protects: the neighbouring relation, as releases state it (``release.neighbours``). Releases about
             another unit are refused.
+        person : str, optional
+            The column that tells persons apart, as fits state it: one person is what it protects. Instead of ``unit``.
         """
         made = cls(path, dataset)
+        if person is not None:
+            if unit != NEIGHBOURS:
+                raise ValueError("person and unit both say whom the budget protects; pass one of them")
+            if not isinstance(person, str) or not person.strip():
+                raise ValueError(f"person must be the name of a column, got {person!r}")
+            unit = Unit(persons=1, column=person.strip()).neighbours
         if not isinstance(unit, str) or not unit.strip():
             raise ValueError("unit must say in words what is replaced between neighbours, as a release states it")
         loss = cap if isinstance(cap, PrivacyLoss) else PureLoss(validation.positive("cap", cap))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
 
 from expost.exceptions import BudgetExceeded, LedgerRefused
 from expost.privacy.ledger.budget import Budget
 from expost.privacy.loss import PrivacyLoss, PureLoss
-from expost.privacy.release import Release
+from expost.privacy.release import NEIGHBOURS, Release
 
 _NOTHING = "Nothing was spent"
 
@@ -34,9 +36,18 @@ def require_unit(budget: Budget, unit: str) -> None:
     """Refuse a search about another unit: losses about different neighbours do not add."""
     if unit != budget.unit:
         raise LedgerRefused(
-            f"the budget of data set {budget.dataset!r} is about {budget.unit!r}, this search about {unit!r}; state a "
-            f"budget for that unit. {_NOTHING}"
+            f"the budget of data set {budget.dataset!r} is about {budget.unit!r}, this search about {unit!r}. State a "
+            f"budget for that, under another name: expost ledger create FILE --dataset NAME --cap E{_unit(unit)}. "
+            f"{_NOTHING}"
         )
+
+
+def _unit(unit: str) -> str:
+    """Return the option with which a budget for a unit is stated."""
+    person = re.match(r"one person, as column '(.+)' tells them apart", unit)
+    if person is not None:
+        return f" --person {shlex.quote(person[1])}"
+    return "" if unit == NEIGHBOURS else f" --unit {shlex.quote(unit)}"
 
 
 def unbounded(budget: Budget, held: Release | None) -> LedgerRefused:
