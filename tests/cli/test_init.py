@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from .helpers import call, write
@@ -16,7 +18,8 @@ def test_writes_a_draft(tmp_path, capsys, kind):
     text = out.read_text(encoding="utf-8")
     assert "age = {" in text
     assert "churn = {" in text
-    assert "yes" not in text.split("[columns]\n", 2)[-1]
+    stated = [line for line in text.splitlines() if not line.startswith("#")]
+    assert "yes" not in "\n".join(stated)  # a label: no row is looked at
 
 
 def test_overwrites_nothing(tmp_path, capsys):
@@ -49,3 +52,28 @@ def test_options_of_csv_files(tmp_path, capsys):
 def test_no_file_or_folder(tmp_path, capsys):
     assert "there is no file" in call(capsys, "init", tmp_path / "none.csv", "--output", tmp_path / "a.toml").err
     assert call(capsys, "init", write(tmp_path), "--output", tmp_path / "none" / "a.toml").status == 2
+
+
+def test_the_next_command_reads_the_file_as_this_one_did(tmp_path, capsys):
+    data = tmp_path / "stays.csv"
+    data.write_bytes("Größe;Kosten\n1;2,5\n".encode("latin-1"))
+    said = call(capsys, "init", data, "--output", tmp_path / "s.toml", "--encoding", "latin-1")
+    assert said.status == 0, said.err
+    assert f"expost check {data} --schema {tmp_path / 's.toml'} --encoding latin-1 --decimal ," in said.out
+    data.write_text("size,costs\n1,2.5\n", encoding="utf-8")
+    said = call(capsys, "init", data, "--output", tmp_path / "s.toml", "--force")
+    assert said.out.endswith(f"expost check {data} --schema {tmp_path / 's.toml'}\n")
+    draft = (tmp_path / "s.toml").read_text(encoding="utf-8")
+    assert "A date cannot be a column: turn it into a number, such as days since a public day" in draft
+    assert "true or false, yes or no, 1 or 0" in draft
+    assert 'transform = "log1p" or "sqrt"' in draft
+
+
+def test_dates_in_a_parquet_file(tmp_path, capsys):
+    table = pa.table({"day": pa.array([0], pa.date32()), "when": pa.array([0], pa.timestamp("s")), "n": [1]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert call(capsys, "init", tmp_path / "t.parquet", "--output", tmp_path / "s.toml").status == 0
+    draft = (tmp_path / "s.toml").read_text(encoding="utf-8")
+    for name in ("day", "when"):
+        assert f"# {name} cannot be used: a date cannot be a column; turn it into a number" in draft
+    assert 'transform = "log1p" or "sqrt"' in draft

@@ -35,6 +35,8 @@ SCHEMAS = {
     "a blank": (GOOD.replace("[0, 6]", "[ , ]"), "line 4 has a blank that is still to be filled in"),
     "a target that is a number": (GOOD.replace('"y"', "3"), "target must be the name of a column"),
     "bounds of text": (GOOD.replace("[0, 2]", '"low"'), "target_bounds must be two numbers"),
+    "bounds of dates": (GOOD.replace("[0, 6]", "[2020-01-01, 2021-12-31]"), "days since a public day, or leave it out"),
+    "bounds of dates in quotes": (GOOD.replace("[0, 6]", '["2020-01-01", "2021-12-31"]'), "a date cannot be a column"),
     "bounds reversed": (GOOD.replace("[0, 2]", "[2, 0]"), "write target_bounds = [0, 2]"),
     "columns that are a list": (GOOD.split("[columns]")[0] + "columns = [1]\n", "[columns] and a line for each"),
     "a column that is text": (GOOD.replace("{ bounds = [0, 6] }", '"number"'), "no description of a column"),

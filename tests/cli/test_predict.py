@@ -74,7 +74,7 @@ def test_a_file_is_written_but_not_over_another(model, data, tmp_path, capsys):
     output = tmp_path / "answers.csv"
     shown = call(capsys, "predict", model, data, "--decimal", ",").out
     said = call(capsys, "predict", model, data, "--decimal", ",", "--output", output)
-    assert (said.status, said.out) == (0, "")
+    assert (said.status, said.out) == (0, f"wrote 2 predictions to {output}\n")
     assert output.read_text(encoding="utf-8") == shown
     output.write_text("mine")
     wrong(call(capsys, "predict", model, data, "--decimal", ",", "--output", output), "--force")
@@ -202,3 +202,23 @@ def test_help_has_an_example_and_exit_codes(capsys, command):
     assert said.status == 0
     assert f"examples: expost {command}" in text
     assert "exit status: 0 " in text
+
+
+def test_columns_kept_beside_the_predictions(model, tmp_path, capsys):
+    data, out = tmp_path / "ids.csv", tmp_path / "answers.csv"
+    first, second = GOOD.splitlines()
+    data.write_text(f"id;note;{TEXT}007;a, b;{first}\n8;;{second}\n", encoding="utf-8")
+    keep = ["--decimal", ",", "--keep", "id", "note", "age"]
+    said = call(capsys, "predict", model, data, *keep, "--output", out)
+    assert (said.status, said.err) == (0, "")
+    assert said.out == f"wrote 2 predictions to {out}\n"
+    rows = answers(out.read_text(encoding="utf-8"))
+    assert list(rows[0]) == ["id", "note", "age", "y"]
+    assert [(row["id"], row["note"], row["age"]) for row in rows] == [("007", "a, b", "30,5"), ("8", "", "90")]
+    plain = call(capsys, "predict", model, data, "--decimal", ",")
+    assert [row["y"] for row in rows] == [row["y"] for row in answers(plain.out)]
+    wrong(call(capsys, "predict", model, data, "--decimal", ",", "--keep", "idd"), "no column 'idd'", "mean 'id'?")
+    data.write_text(f"y;{TEXT}no;{first}\n", encoding="utf-8")
+    wrong(
+        call(capsys, "predict", model, data, "--decimal", ",", "--keep", "y"), "that is the column of the predictions"
+    )

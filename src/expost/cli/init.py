@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from expost.cli.output import check_output, write_whole
@@ -35,5 +36,22 @@ def run(options: argparse.Namespace) -> int:
 
     write_whole(options.output, draft(options.data, **file_options(options)), force=options.force)
     print(f"{options.output} is a draft. Fill in its blanks, then see how the table fits:")
-    print(f"  expost check {options.data} --schema {options.output}")
+    data, schema = shlex.quote(str(options.data)), shlex.quote(str(options.output))
+    print(f"  expost check {data} --schema {schema}{_how_written(options)}")
     return 0
+
+
+def _how_written(options: argparse.Namespace) -> str:
+    """Return the options with which the file has to be read again; semicolons mostly mean decimal commas."""
+    said = "" if options.separator is None else f" --separator {shlex.quote(options.separator)}"
+    if options.encoding != "utf-8":
+        said += f" --encoding {shlex.quote(options.encoding)}"
+    if not options.data.name.lower().endswith((".csv", ".csv.gz")):
+        return said
+    from expost.data.lines import CsvLines
+
+    stated = file_options(options)
+    first = CsvLines(
+        options.data, separator=stated.get("separator") or "", encoding=stated["encoding"], strip=True, header_only=True
+    )
+    return f"{said} --decimal ,    (without --decimal if there is a point)" if first.separator == ";" else said

@@ -22,7 +22,7 @@ DESCRIPTION = (
     "Predict the rows of a file with a released model. The release is all it takes, and nothing is spent. Prints CSV "
     "with one line for each row, in their order."
 )
-EXAMPLES = ("expost predict survey-satisfied.json new.csv --output answers.csv",)
+EXAMPLES = ("expost predict survey-satisfied.json new.csv --keep id --output answers.csv",)
 EXITS = {0: "predicted", 2: "a mistake in the arguments or files; nothing was written"}
 
 
@@ -40,6 +40,9 @@ def add_arguments(predict: argparse.ArgumentParser) -> None:
         choices=("error", "clip"),
         help="what cells do that cannot be read: stop, or count as missing (default: %(default)s)",
     )
+    predict.add_argument(
+        "--keep", nargs="+", default=[], metavar="COL", help="columns to write beside the predictions, such as ids"
+    )
     add_output(predict, "where to write (default: standard output)")
 
 
@@ -49,9 +52,10 @@ def run(options: argparse.Namespace) -> int:
         check_release(options.model)
         check_table(options.data)
         check_output(options.output, force=options.force, inputs=(options.model, options.data))
-        text = _predicted(read_release(options.model), options)
+        text, many = _predicted(read_release(options.model), options)
         if options.output is not None:
             write_whole(options.output, text, force=options.force)
+            print(f"wrote {many:,} prediction{'' if many == 1 else 's'} to {options.output}")
         else:
             _print(text)
     except (ValueError, TypeError, OSError) as error:
@@ -88,15 +92,22 @@ def read_release(path: Path) -> Release:
         raise ValueError(f"{path} cannot be used: {error}") from None
 
 
-def _predicted(release: Release, options: argparse.Namespace) -> str:
+def _predicted(release: Release, options: argparse.Namespace) -> tuple[str, int]:
+    """Return the predictions as CSV, and how many there are."""
     from expost.data.named import read_columns
     from expost.privacy.scoring import scorer_of
 
     scorer = scorer_of(release)
     names = release.columns or release.parameters["columns"]
     whole = options.on_invalid == "error"
-    rows = read_columns(options.data, names, whole_lines=whole, **file_options(options))
-    columns: dict[str, list[Any]] = {release.target or "prediction": scorer.predict(rows, options.on_invalid).tolist()}
+    kept = [name.strip() for name in options.keep]
+    wanted = list(dict.fromkeys([*names, *kept]))
+    rows = read_columns(options.data, wanted, whole_lines=whole, **file_options(options))
+    columns: dict[str, list[Any]] = {name: rows[name].cells() for name in kept}
+    answer = release.target or "prediction"
+    if answer in columns:
+        raise ValueError(f"--keep {answer}: that is the column of the predictions; rename it in {options.data}")
+    columns[answer] = scorer.predict(rows, options.on_invalid).tolist()
     if options.probabilities:
         chances = scorer.probabilities(rows, options.on_invalid)
         for label, chance in zip(scorer.classes or (), chances.T.tolist(), strict=True):
@@ -105,4 +116,4 @@ def _predicted(release: Release, options: argparse.Namespace) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
-    return stream.getvalue()
+    return stream.getvalue(), len(rows)

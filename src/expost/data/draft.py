@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from expost.data.files import CSV, PARQUET
+from expost.data.kinds import NO_DATES
 from expost.data.lines import CsvLines
 from expost.data.schema import toml_key
 
@@ -34,10 +35,13 @@ missing = [""]  # what stands for a missing cell, such as "?" or "NA"
 """
 _UNKNOWN = """\
 # Each column is one of
-#   { bounds = [0, 100] }                    a number, with the lowest and highest possible value
+#   { bounds = [0, 100] }                    a number, with the lowest and highest possible value; for amounts of very
+#                                            different size add transform = "log1p" or "sqrt"
 #   { categories = ["a", "b"] }              text or codes, with every value that can occur; other = true allows more
-#   { boolean = true }                       true or false
+#   { boolean = true }                       true or false, yes or no, 1 or 0
+# A date cannot be a column: turn it into a number, such as days since a public day, or leave it out.
 """
+_KNOWN = '# For amounts of very different size add transform = "log1p" or "sqrt" beside bounds.\n'
 _NUMBER = "{ bounds = [ , ] }  # lowest and highest possible value"
 _CATEGORY = "{ categories = [] }  # every value that can occur"
 
@@ -73,7 +77,7 @@ def draft(path: str | os.PathLike[str], *, separator: str | None = None, encodin
         raise FileNotFoundError(f"there is no file {file}")
     kind = file.name.lower()
     if kind.endswith(PARQUET):
-        return _HEAD + "".join(f"{_described(field)}\n" for field in _fields(file))
+        return _HEAD + _KNOWN + "".join(f"{_described(field)}\n" for field in _fields(file))
     if not kind.endswith(CSV):
         raise ValueError(f"cannot tell the type of {file}; its name must end in {', '.join(CSV + PARQUET)}")
     try:
@@ -100,6 +104,8 @@ def _described(field: Any) -> str:
         return f"{name} = {{ boolean = true }}"
     if is_.is_dictionary(kind) or _is_text(kind):
         return f"{name} = {_CATEGORY}"
+    if is_.is_temporal(kind):
+        return f"# {name} cannot be used: {NO_DATES}"
     return f"# {name} cannot be used: its type is {kind}"
 
 

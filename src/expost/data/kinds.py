@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +19,7 @@ from expost.data.lookup import Lookup
 
 __all__ = [
     "BOOLEAN_WORDS",
+    "NO_DATES",
     "TRANSFORMS",
     "Boolean",
     "Categorical",
@@ -32,6 +35,10 @@ __all__ = [
 Transform = Literal["log1p", "sqrt"]
 TRANSFORMS = {"log1p": (math.log1p, -1.0), "sqrt": (math.sqrt, 0.0)}  # and the lowest value that has one
 BOOLEAN_WORDS = (("false", "f", "no", "n", 0), ("true", "t", "yes", "y", 1))
+
+#: What to do about a column of dates.
+NO_DATES = "a date cannot be a column; turn it into a number, such as days since a public day, or leave it out"
+_DATE = re.compile(r"\s*(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4})")
 
 Value = str | int | float | bool
 
@@ -191,6 +198,8 @@ def pair_of_numbers(stated: Any, name: str) -> tuple[float, float]:
     if isinstance(stated, str | bytes) or not isinstance(stated, Iterable):
         raise ValueError(f"{name} must be two numbers; write {example}")
     pair = list(stated)
+    if any(isinstance(end, date | time) or (isinstance(end, str) and _DATE.match(end)) for end in pair):
+        raise ValueError(f"{name} must be two numbers: {NO_DATES}")
     if len(pair) != 2 or any(isinstance(end, bool | str | bytes) for end in pair):
         raise ValueError(f"{name} must be two numbers; write {example}")
     try:
