@@ -152,7 +152,8 @@ class TestTheBudget:
     def test_what_no_data_set_could_meet_is_said_before_anything_is_spent(self, make, goal):
         source = CountingSource()
         with pytest.raises(
-            TargetUnreachable, match=r"max_epsilon = 1e-05.*larger max_epsilon.*rows. Nothing was spent"
+            TargetUnreachable,
+            match=r"max_epsilon = 1e-05.*larger max_epsilon.*rows on it can be tried.*Nothing was spent",
         ):
             make(goal=goal, max_epsilon=1e-5, random_state=source).fit(X, Y if make is ridge else LABELS)
         assert source.drawn == 0
