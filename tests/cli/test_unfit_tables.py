@@ -115,3 +115,33 @@ def test_decimal_commas(tmp_path, capsys, schema):
         said = call(capsys, "predict", "m.json", data)
         assert (said.status, said.out) == (2, "")
         assert said.err.index("--decimal ,") < said.err.index("--on-invalid clip")
+
+
+def test_decimal_commas_without_a_schema(tmp_path, capsys):
+    """A small file is read as stated too, and its release is that of the same numbers with points."""
+    target = ["--target", "crp", "--task", "regression", "--target-bounds", "0", "5"]
+    plain = [*target, "--columns", "age", "--bounds", "0", "110", "--excess-risk", "0.4", "--seed", "1"]
+    found = []
+    for decimal in (".", ","):
+        data = written(tmp_path, decimal=decimal)
+        options = [
+            "--columns",
+            "age",
+            "--separator",
+            ";",
+            "--decimal",
+            decimal,
+            "--json",
+            "--output",
+            f"{ord(decimal)}",
+        ]
+        said = call(capsys, "fit", data, *plain, *options)
+        assert said.status == 0, said.err
+        found.append(Release.from_json(said.out).hypothesis)
+    assert found[0] == found[1]
+    rows = tmp_path / "rows.csv"
+    rows.write_text("age;x\n31,5;1\n", encoding="utf-8")
+    said = call(capsys, "predict", f"{ord('.')}", rows)
+    assert (said.status, said.out) == (2, "")
+    assert said.err.index("pass --decimal ,") < said.err.index("--on-invalid clip")
+    assert call(capsys, "predict", f"{ord('.')}", rows, "--decimal", ",").status == 0

@@ -45,7 +45,8 @@ def table_on_disk(options: argparse.Namespace) -> TableOnDisk | None:
     """Return a table without a schema that is to be read in pieces; None if it is read whole."""
     engine = stated_engine(options)
     path = options.data
-    if engine is None and path.is_file() and path.stat().st_size < LARGE:
+    usual = (options.separator, options.decimal, options.encoding) == (None, ".", "utf-8")
+    if engine is None and usual and path.is_file() and path.stat().st_size < LARGE:
         return None
     if not path.exists() and not any(mark in str(path) for mark in "*?["):
         return None

@@ -130,8 +130,8 @@ class BoundsScorer(Scorer):
             i, j = np.argwhere(bad)[0]
             raise InvalidRows(
                 f"row {i + 1} (counting from 1) cannot be read: column {names[j]!r} is missing, "
-                f'infinite or no number; mend it, or pass on_invalid="clip" to put such values in the middle of their '
-                f"bounds"
+                f"infinite or no number; pass decimal=',' if numbers have a decimal comma, mend it, or pass "
+                f'on_invalid="clip" to put such values in the middle of their bounds'
             )
         return self.preparation.design(values)
 
