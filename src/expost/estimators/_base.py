@@ -155,9 +155,9 @@ class AccuracyFirstEstimator(BaseEstimator):
         validation.one_of("method", self.method, list(METHODS))
         goal = self._goal(preparation)
         budget = settled_budget(self.max_epsilon, self.method)
-        if spending is not None and not (budget is None and self.method == "fixed"):  # which has to be stated
-            budget = spending.ceiling(budget)
         delta = validation.delta(getattr(self, "delta", 0.0))
+        if spending is not None and not (budget is None and self.method == "fixed"):  # which has to be stated
+            budget = spending.ceiling(budget, delta)
         if isinstance(preparation, BlockPreparation):
             assert isinstance(goal, TestedGoal)
             most, gamma = LIFTED if budget is None else budget, self.failure_probability

@@ -199,7 +199,8 @@ class AccuracyFirstModel(BaseEstimator):
         encoding = Encoding(schema)
         clip = self.on_invalid == "clip"
         rows, tallies, target = self._looked_at(table, y, encoding)
-        request = self.request_for(rows.n, schema, encoding, spending.ceiling(self._most))
+        most = spending.ceiling(self._most, validation.delta(self.delta))
+        request = self.request_for(rows.n, schema, encoding, most)
         plan = settle(request)
         if clip:
             columns = tuple(tally.readable for tally in tallies)

@@ -121,7 +121,7 @@ def run_search(
         calibration,
         levels,
         n_levels,
-        spending.ceiling(max_epsilon),
+        spending.ceiling(max_epsilon, delta),
         factor,
         on_failure,
         delta=delta,
