@@ -128,6 +128,11 @@ def test_a_budget_is_kept_and_used():
 OPTIONS = {"feature_bound": 1.0, "target_bound": 1.0, "regularization": 0.05, "fit_intercept": False}
 
 
+def test_a_target_that_zero_meets_costs_nothing():
+    release, _ = run(plan(None, alpha=0.5))
+    assert (release.epsilon, release.epsilon_worst_case, set(release.hypothesis)) == (0.0, 0.0, {0.0})
+
+
 class TestDoors:
     X, Y = features(N)
 

@@ -111,6 +111,8 @@ class MomentRiskPlan:
         radius = geometry.blocks[0].radius
         noise = MomentNoise(geometry, radius * min(_TYPICAL * problem.optimum_radius, _AT_MOST))
         base = cls(problem, excess_risk, noise, failure_probability, budget, delta, False)
+        if excess_risk >= problem.loss.null_value:  # θ = 0 meets the target whatever the rows: nothing is looked at
+            return base
         both = [base._settled(), dataclasses.replace(base, tested=True)._settled()]
         plan = both[bool(tested)] if tested is not None else min(both, key=lambda one: one.expected)
         return plan._within()
@@ -197,6 +199,8 @@ class MomentRiskPlan:
     @cached_property
     def worst_case(self) -> float:
         """No outcome costs more, at δ: every level and every look."""
+        if not self.rhos:
+            return 0.0
         looks = math.fsum(self.rhos) * self.look_part * (1.0 + _AGAIN)
         most = (Curve.gaussian(self.rhos[-1]) + Curve.gaussian(looks)).epsilon(self.delta) * (1.0 + 1e-6)
         return min(self.budget, most)
@@ -204,6 +208,9 @@ class MomentRiskPlan:
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Go from level to level until something shows that a model is good enough, or the budget is used up."""
         assert isinstance(account, RenyiAccount)
+        if not self.rhos:
+            account.reasons.append("the null model meets the target whatever the rows: nothing was looked at")
+            return account.released(np.zeros(self.problem.p))
         return _RiskSearch(self, generator, account, source).run()
 
 
