@@ -172,6 +172,11 @@ class Spending:
         self._complaint = ""
         self._nothing = self.release = Account("none", worst_case=0.0, secure=True).refused()
 
+    @property
+    def holds(self) -> bool:
+        """Whether a ledger will hold the worst case."""
+        return self._ledger is not None
+
     def ceiling(self, max_epsilon: float | None, delta: float = 0.0) -> float | None:
         """Return the budget to settle a search at δ with: the caller's, lowered if a ledger is to lower it."""
         return max_epsilon if self._ledger is None else self._ledger.ceiling(max_epsilon, delta)

@@ -1,7 +1,7 @@
 """Losses of a budget with a δ: Rényi curves on the public grid of orders, and the cap (ε, δ) that their sum keeps.
 
 *Theorem (the filter, with curves).* Let search i, once begun, book curves whose sum is at every order at most W_i(r),
-whatever happens (`expost.privacy.renyi_account` takes no step beyond it), and end with the sum R_i(r) ≤ W_i(r). If at
+whatever happens (an account with ``one_curve`` takes no step beyond it), and end with the sum R_i(r) ≤ W_i(r). If at
 every moment ΣR_i over the searches that have ended plus ΣW_i over those that have not comes to at most ε at δ (`fits`),
 then for every pair of neighbours P[loss of everything that is seen > ε] ≤ δ, so all of it is (ε, δ)-private: however
 searches were chosen, one after the other or side by side.

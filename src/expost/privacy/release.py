@@ -78,7 +78,7 @@ class Release:
         Zero and empty for pure privacy. Otherwise δ, settled beforehand: for every pair of neighbours, the chance that
         the outcome tells them apart by more than e^ε is at most δ (:mod:`expost.privacy.renyi`). The parts are then
         those of the Rényi order that counts most, and the last is what stating them at δ adds. The curve has
-        ``orders``, ``losses`` and ``most``; an interruption has the one that no outcome would have exceeded.
+        ``orders``, ``losses`` and ``most``; an interruption has one only if a ledger held it.
     hypothesis
         θ in scaled units (nested tuples of floats), or ``None`` for a refusal.
     level, n_levels
@@ -280,7 +280,7 @@ class Release:
         Raises
         ------
         ValueError
-            If only its ε at δ is known, as after the interruption of a search without a bound.
+            If only its ε at δ is known, as after an interruption.
         """
         if self.delta == 0.0:
             return Curve.ex_post(self.epsilon)

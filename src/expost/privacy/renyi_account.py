@@ -4,9 +4,10 @@ The curves add, whatever steps are taken and whenever the search ends; `expost.p
 at δ. Curves are booked for the unit (where one person has k rows, Gaussian noise costs k² times as much as for one
 row). Pure losses are booked for one row, as on any account; they are charged for the unit and count at every order.
 
-*One curve for the worst case.* A step is taken only if the sum with it is, at every order, at most that of Gaussian
-noise which comes to the worst case at δ (`worst`). For Gaussian steps this is the budget itself. It makes the whole
-search one step of that curve, wherever it ends, which is what a ledger holds and an interruption is charged.
+*One curve for the worst case.* Where a ledger holds the worst case (``one_curve``), a step is taken only if the sum
+with it is, at every order, at most that of Gaussian noise which comes to the worst case at δ (`worst`). For Gaussian
+steps this is the budget itself. It makes the whole search one step of that curve, wherever it ends, which is what the
+ledger holds and an interruption is charged.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class RenyiAccount(Account):
         δ, settled beforehand.
     shared
         The budget that other runs count on as well, if any.
+    one_curve
+        Whether the sum stays within one curve at every order, as a ledger needs it.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class RenyiAccount(Account):
 
     delta: float = 0.0
     shared: Budget | None = None
+    one_curve: bool = False
 
     def __post_init__(self) -> None:
         self.curves: dict[Part, Curve] = dict.fromkeys(("probe", "test", "generation"), NOTHING)
@@ -102,7 +106,7 @@ class RenyiAccount(Account):
 
     @property
     def worst(self) -> Curve:
-        """The curve that the sum stays within at every order."""
+        """The curve that the sum stays within at every order, if it is to stay within one."""
         return _worst(self.limit, self.delta)
 
     def affords(self, loss: float) -> bool:
@@ -117,15 +121,18 @@ class RenyiAccount(Account):
         """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
         together = self.shared is None or self.shared.fits(self._pure + step, self)
         after = self.curve + step
-        below = all(a <= b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True))
-        return together and below and after.fits(self.limit, self.delta)
+        if self.one_curve and any(a > b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True)):
+            return False
+        return together and after.fits(self.limit, self.delta)
 
     @property
     def room(self) -> float:
         """The largest ρ of Gaussian noise that may still be taken."""
-        left = zip(ORDERS, self.worst.losses, self.curve.losses, strict=True)
-        below = min((worst * _ROOM - spent) / order for order, worst, spent in left)
-        own = max(0.0, min(room(self.curve, self.limit, self.delta), below * (1.0 - 1e-9)))
+        own = room(self.curve, self.limit, self.delta)
+        if self.one_curve:
+            left = zip(ORDERS, self.worst.losses, self.curve.losses, strict=True)
+            below = min((worst * _ROOM - spent) / order for order, worst, spent in left)
+            own = max(0.0, min(own, below * (1.0 - 1e-9)))
         if self.shared is None:
             return own
         if not self.shared.fits(NOTHING, self):
@@ -140,7 +147,7 @@ class RenyiAccount(Account):
             generation=self.limit,
             parameters={"interrupted": True},
             delta=self.delta,
-            curve=self.worst.to_dict() if math.isfinite(self.limit) else {},
+            curve=self.worst.to_dict() if self.one_curve and math.isfinite(self.limit) else {},
         )
 
     def _release(self, status: Any, **details: Any) -> Release:

@@ -28,6 +28,7 @@ from expost.noise.source import WordSource, resolve_source
 from expost.privacy.account import Spending, released
 from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
+from expost.privacy.renyi_account import RenyiAccount
 from expost.search.methods import METHODS
 from expost.search.request import OnFailure, Plan, Request
 from expost.threads import one_thread
@@ -152,6 +153,8 @@ def carry_out(
     if isinstance(rows, Rows | RowSource):
         request.mechanism.require_norm(rows.norm)
     account = request.account(plan.worst_case, validation.secure(random_state))
+    if isinstance(account, RenyiAccount):
+        account.one_curve = spending.holds
     held = account.interrupted().with_details(noise=request.mechanism.noise_kind)
     held = describe(held.with_details(**request.details(held)))
     unbounded = request.on_failure == "release_optimum"
