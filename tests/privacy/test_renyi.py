@@ -196,7 +196,7 @@ class TestReleases:
         assert (held.epsilon, held.delta, dict(held.curve)) == (2.0, 1e-6, {})
         with pytest.raises(ValueError, match="only epsilon at delta"):
             held.account_curve()
-        account.one_curve = True
+        account.one_curve = "gaussian"
         assert account.interrupted().account_curve() == account.worst  # which no outcome exceeds at any order
         assert account.worst.fits(2.0, 1e-6)
 

@@ -5,9 +5,9 @@ at δ. Curves are booked for the unit (where one person has k rows, Gaussian noi
 row). Pure losses are booked for one row, as on any account; they are charged for the unit and count at every order.
 
 *One curve for the worst case.* Where a ledger holds the worst case (``one_curve``), a step is taken only if the sum
-with it is, at every order, at most that of Gaussian noise which comes to the worst case at δ (`worst`). For Gaussian
-steps this is the budget itself. It makes the whole search one step of that curve, wherever it ends, which is what the
-ledger holds and an interruption is charged.
+with it is, at every order, at most one curve (`worst`): for a search that books Gaussian curves that of Gaussian noise
+which comes to the worst case at δ, which is the budget itself; for one with pure losses its ε at every order. It makes
+the whole search one step of that curve, wherever it ends: what the ledger holds, and what an interruption is charged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RenyiAccount(Account):
     shared
         The budget that other runs count on as well, if any.
     one_curve
-        Whether the sum stays within one curve at every order, as a ledger needs it.
+        Which curve the sum stays within at every order, as a ledger needs it: Gaussian, or that of pure losses.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class RenyiAccount(Account):
 
     delta: float = 0.0
     shared: Budget | None = None
-    one_curve: bool = False
+    one_curve: Literal["gaussian", "pure"] | None = None
 
     def __post_init__(self) -> None:
         self.curves: dict[Part, Curve] = dict.fromkeys(("probe", "test", "generation"), NOTHING)
@@ -107,7 +107,7 @@ class RenyiAccount(Account):
     @property
     def worst(self) -> Curve:
         """The curve that the sum stays within at every order, if it is to stay within one."""
-        return _worst(self.limit, self.delta)
+        return _worst(self.limit, self.delta) if self.one_curve != "pure" else Curve.ex_post(self.limit)
 
     def affords(self, loss: float) -> bool:
         """Whether a pure loss for one row, settled beforehand, may be booked."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,6 +129,8 @@ class DescentPlan:
     delta: float
     pace: Pace
     unit: Unit = ROW
+
+    gaussian: ClassVar[bool] = True  # what it books
 
     @classmethod
     def of(

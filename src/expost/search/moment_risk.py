@@ -29,7 +29,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,8 @@ class MomentRiskPlan:
     delta: float
     tested: bool
     rhos: tuple[float, ...] = ()
+
+    gaussian: ClassVar[bool] = True  # what it books
 
     @classmethod
     def of(

@@ -59,6 +59,11 @@ class CheckedPlan:
         return add_losses(_EACH / self.n, _EACH / self.n)
 
     @property
+    def gaussian(self) -> bool:
+        """Whether the plan behind books Gaussian curves."""
+        return getattr(self.plan, "gaussian", False)
+
+    @property
     def worst_case(self) -> float:
         """No outcome costs more than the plan and the counts, nor than the budget."""
         return self.budget

@@ -32,7 +32,11 @@ _WITH_DELTA = ("auto", "certified", "stationarity")  # methods that book Rényi 
 
 
 class Plan(Protocol):
-    """A search that is settled; public."""
+    """A search that is settled; public.
+
+    With a δ, one that books Gaussian curves and takes no step that its account does not let it has ``gaussian = True``;
+    others are held by ledgers as pure ones.
+    """
 
     @property
     def worst_case(self) -> float:

@@ -154,7 +154,7 @@ def carry_out(
         request.mechanism.require_norm(rows.norm)
     account = request.account(plan.worst_case, validation.secure(random_state))
     if isinstance(account, RenyiAccount):
-        account.one_curve = spending.holds
+        account.one_curve = ("gaussian" if getattr(plan, "gaussian", False) else "pure") if spending.holds else None
     held = account.interrupted().with_details(noise=request.mechanism.noise_kind)
     held = describe(held.with_details(**request.details(held)))
     unbounded = request.on_failure == "release_optimum"

@@ -66,7 +66,7 @@ class TestFilter:
 
     def test_ending_raises_no_sum(self):
         """What a search ends with is at most what was held, at every order, wherever it stops."""
-        account = RenyiAccount("auto", worst_case=1.0, secure=True, delta=DELTA, one_curve=True)
+        account = RenyiAccount("auto", worst_case=1.0, secure=True, delta=DELTA, one_curve="gaussian")
         held = account.interrupted()
         for _ in range(50):
             if account.affords(0.02):
@@ -81,11 +81,19 @@ class TestFilter:
 
     def test_control_a_budget_in_epsilon_alone_is_no_curve(self):
         """Pure steps up to ε at δ would exceed the curve that is held at small orders: they are not taken."""
-        account = RenyiAccount("auto", worst_case=1.0, secure=True, delta=DELTA, one_curve=True)
+        account = RenyiAccount("auto", worst_case=1.0, secure=True, delta=DELTA, one_curve="gaussian")
         assert Curve.ex_post(0.9).fits(1.0, DELTA)
         assert not Curve.ex_post(0.9).at_most(account.worst)
         assert not account.affords(0.9)
         assert RenyiAccount("auto", worst_case=1.0, secure=True, delta=DELTA).fits(Curve.ex_post(0.9))
+
+    def test_searches_with_pure_losses_at_a_delta_are_held_as_pure(self):
+        account = RenyiAccount("auto", worst_case=1.0, secure=True, delta=DELTA, one_curve="pure")
+        assert account.interrupted().account_curve() == Curve.ex_post(1.0)
+        account.generation = 0.75
+        assert account.affords(0.2)
+        assert not account.fits(Curve.gaussian(1e-4))
+        assert CAP.charged(account.refused(), ()).within(CAP.charged(account.interrupted(), ()))
 
 
 class TestValues:
