@@ -45,7 +45,6 @@ NOT_WRITTEN = 1  # a release was made and shown, but its file could not be writt
 _UNUSED = {
     "method": "auto",
     "calibration": "tight",
-    "perturbation": None,
     "noise": "laplace",
     "radius": None,
     "n_levels": None,
@@ -121,7 +120,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="D",
-        help="with a schema: accept approximate privacy, say 1e-6, for a smaller epsilon (default: 0, pure)",
+        help="accept approximate privacy, say 1e-6, with a schema or for regression (default: 0, pure)",
     )
     search.add_argument("--method", default="auto", choices=list(METHODS), help="(default: %(default)s)")
     search.add_argument(
@@ -130,7 +129,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     search.add_argument(
         "--perturbation",
         choices=list(MECHANISMS),
-        help="where the noise goes (default: what is predicted to be cheapest)",
+        help="where the noise goes (default: what is predicted to be cheapest; with a schema only with --delta)",
     )
     search.add_argument(
         "--noise",
@@ -220,8 +219,8 @@ def _check(options: argparse.Namespace) -> None:
                 "how good must the model be? State --error-rate or --log-loss for classes, --r2 or "
                 "--mean-squared-error for numbers"
             )
-    elif options.delta:
-        raise ValueError("--delta goes with --schema; expost init drafts a schema")
+    elif options.delta and options.task == "classification":
+        raise ValueError("--delta goes with --schema, or with --task regression; expost init drafts a schema")
     elif options.person is not None or options.rows_per_person is not None:
         raise ValueError("--person and --rows-per-person go with --schema; expost init drafts a schema")
     elif options.target is None or options.task is None:
@@ -245,6 +244,8 @@ def _check_with_schema(options: argparse.Namespace) -> None:
         if getattr(options, name) is not None
     ]
     stated += [name for name, usual in _UNUSED.items() if getattr(options, name) != usual]
+    if options.perturbation is not None and not (options.delta and options.perturbation == "covariance"):
+        raise ValueError("with a schema --perturbation is covariance, with --delta, or left out")
     if stated or options.column_bounds:
         flag = (stated or ["column_bounds"])[0].replace("_", "-")
         raise ValueError(f"--{flag} goes without a schema only; leave it out")
@@ -341,6 +342,7 @@ def _search_table(
         goal,
         failure_probability=options.failure_probability,
         delta=options.delta,
+        perturbation=options.perturbation,
         on_invalid=options.on_invalid,
         engine=stated_engine(options),
         random_state=options.seed,
@@ -381,6 +383,7 @@ def _model(options: argparse.Namespace, table: Table | TableOnDisk, goal: Goal |
             raise ValueError("--classes is for --task classification")
         pair = None if options.target_bounds is None else tuple(options.target_bounds)
         common["keep_statistics"] = options.keep_statistics
+        common["delta"] = options.delta
         return AccuracyFirstRidge(target_bound=options.target_bound, target_bounds=pair, **common)
     if options.keep_statistics:
         raise ValueError("--keep-statistics is for --task regression: no second moments are released elsewhere")

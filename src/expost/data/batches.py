@@ -70,12 +70,15 @@ class RowSource(ABC):
         Which norm of a row is at most 1.
     shape
         What is known about rows beyond that, by how they are made; None if nothing is.
+    longest
+        No row has a larger Euclidean norm, by how they are made.
     """
 
     n: int
     p: int
     norm: Norm
     shape: Shape | None = None
+    longest: float = 1.0
     engine: Any = None  # who carries out passes; threads of this process if nobody else was stated
 
     @abstractmethod

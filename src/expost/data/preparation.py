@@ -156,6 +156,24 @@ class Preparation:
         # ⌊(1−c)·2²⁰⌋ + ⌊c·2²⁰⌋ ≤ 2²⁰: the whole row keeps within ONE.
         return math.floor((1 - self.intercept_weight) * ONE)
 
+    @property
+    def longest(self) -> float:
+        """Z ≤ 1: no prepared row has ‖x‖₂ above it.
+
+        Proof. Features have ‖·‖₁ ≤ F, and with bounds each is at most f in size, one unit for rounding included; so
+        their ‖·‖₂² ≤ ‖·‖_∞·‖·‖₁ ≤ min(f, F)·min(F, p·f). The constant adds its square. ∎
+
+        Examples
+        --------
+        >>> recipe = Preparation(Bounds((0.0,) * 9, (1.0,) * 9), 9.0, target=None, intercept_weight=0, n_columns=9)
+        >>> round(recipe.longest, 4)  # nine columns of a ninth each
+        0.3333
+        """
+        most = self.feature_limit / ONE
+        each = most if self.bounds is None else min(most, self.factor * (1.0 + 1e-12) + 1.0 / ONE)
+        square = each * min(most, self.n_columns * each) + (self.constant / ONE) ** 2
+        return min(1.0, math.sqrt(square) * (1.0 + 1e-12))
+
     def prepare_regression(
         self, X: Any, y: Any, *, on_invalid: OnInvalid = "error", chunk_size: int = _CHUNK_ROWS
     ) -> Rows:

@@ -33,7 +33,7 @@ from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.privacy.unit import ROW, Unit
 from expost.search.chain import chain_request
-from expost.search.descent import descent_request
+from expost.search.moments import staged_request
 from expost.search.readable import CheckedPlan
 from expost.search.request import Request
 from expost.search.run import carry_out, settle
@@ -66,6 +66,9 @@ class AccuracyFirstModel(BaseEstimator):
         0 is pure privacy. A δ such as 1e-6 (far below one over the number of rows) lets noise be Gaussian, which is
         cheaper, above all for several fits: for every row and whatever it may be replaced by, the chance that the
         outcome tells the two apart by more than e^ε is then at most δ (:mod:`expost.privacy.renyi`).
+    perturbation : {None, "covariance"}, default=None
+        With a δ, where the noise goes: on gradients, or with ``"covariance"`` on the second moments, from which a model
+        by least squares is made. That takes one pass over the rows, and more ε where columns are many.
     on_invalid : {"error", "clip"}, default="error"
         What cells that do not fit the schema do: an error for the curator, which the guarantee does not cover, or
         they count as missing. With ``"clip"`` a table that hardly fits at all is refused after a noisy count, which
@@ -137,6 +140,7 @@ class AccuracyFirstModel(BaseEstimator):
         failure_probability: float = 0.1,
         max_epsilon: float = MOST,
         delta: float = 0.0,
+        perturbation: str | None = None,
         on_invalid: str = "error",
         engine: Any = None,
         random_state: Any = None,
@@ -149,6 +153,7 @@ class AccuracyFirstModel(BaseEstimator):
         self.failure_probability = failure_probability
         self.max_epsilon = max_epsilon
         self.delta = delta
+        self.perturbation = perturbation
         self.on_invalid = on_invalid
         self.engine = engine
         self.random_state = random_state
@@ -194,7 +199,8 @@ class AccuracyFirstModel(BaseEstimator):
         encoding = Encoding(schema)
         clip = self.on_invalid == "clip"
         rows, tallies, target = self._looked_at(table, y, encoding)
-        request = self.request_for(rows.n, schema, encoding, spending.ceiling(self._most))
+        most = spending.ceiling(self._most, validation.delta(self.delta))
+        request = self.request_for(rows.n, schema, encoding, most)
         plan = settle(request)
         warn_if_likely(self.delta, rows.n, request.unit)
         if clip:
@@ -265,8 +271,10 @@ class AccuracyFirstModel(BaseEstimator):
         budget = unit.share(self._most if max_epsilon is None else max_epsilon)
         delta = validation.delta(self.delta)
         if delta:
-            shape = block_geometry(encoding)
-            return descent_request(goal, shape, n, self.failure_probability, budget, delta, unit)
+            shape, gamma = block_geometry(encoding), self.failure_probability
+            return staged_request(self.perturbation, goal, shape, n, gamma, budget, delta, unit)
+        if self.perturbation is not None:
+            raise ValueError("perturbation is chosen with a delta only: pass delta=1e-6, say, or leave it out")
         geometry = cheapest_geometry(encoding)
         return chain_request(goal, geometry, n, self.failure_probability, budget, unit)
 

@@ -315,7 +315,7 @@ def _made_for(source: RowSource, geometry: Geometry) -> bool:
     if len(geometry.blocks) == 1:
         (block,) = geometry.blocks
         if block.norm == "l2":
-            return block.radius >= 1.0
+            return block.radius >= source.longest
         if block.norm == "l1" and source.norm == "l1":
             return block.radius >= 1.0
     if source.shape is None:

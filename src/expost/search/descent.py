@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from expost.erm.clipped_gradient import SLOPE_ONE, ClippedGradients, SlopeTable
 from expost.erm.geometry import Geometry
 from expost.erm.losses import Loss
-from expost.erm.measures import to_grid
+from expost.erm.measures import Judge, to_grid
 from expost.erm.problem import Problem
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
-from expost.mechanisms.descent import DescentGenerator, GradientDescent, GradientNoise, noisy_sum
+from expost.mechanisms.descent import GradientDescent, GradientNoise, noisy_sum
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.release import Release
@@ -38,7 +38,8 @@ from expost.privacy.renyi_account import RenyiAccount
 from expost.privacy.unit import ROW, Unit, tried
 from expost.search.methods import METHODS
 from expost.search.request import Request
-from expost.stopping.gaussian_value import GaussianValue, averaged
+from expost.stopping.gaussian_value import GaussianValue
+from expost.stopping.looks import Looks
 from expost.tails.discrete_gaussian import deviations
 
 Floats = NDArray[np.float64]
@@ -129,6 +130,8 @@ class DescentPlan:
     pace: Pace
     unit: Unit = ROW
 
+    gaussian: ClassVar[bool] = True  # what it books
+
     @classmethod
     def of(
         cls,
@@ -190,7 +193,13 @@ class DescentPlan:
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Go from stage to stage until a test passes or the budget is used up."""
         assert isinstance(account, RenyiAccount)
-        return _Search(self, generator, account, source).run()
+        walk = Walk(self.loss, self.geometry, generator.gradients, self.pace, self.unit)
+        return StagedSearch(self, walk, generator.objective, account, source).run()
+
+    @property
+    def each(self) -> str:
+        """What a stage is, for people."""
+        return f"gradient descent under Gaussian noise: {{}} stage(s) of {self.pace.steps} steps"
 
 
 def descent_request(
@@ -242,18 +251,26 @@ class Walk:
         return to_grid(model, float(np.abs(model).max(initial=0.0)) or 1.0, norm="l2")
 
 
-class _Search:
-    """One run."""
+class Staged(Protocol):
+    """What goes from stage to stage."""
+
+    def stage(self, rho: float, source: WordSource) -> Floats:
+        """Release what costs ρ; return the model of all that was released so far, on a public grid."""
+        ...
+
+
+class StagedSearch:
+    """One run: stages, and looks at their models."""
 
     def __init__(
-        self, plan: DescentPlan, generator: DescentGenerator, account: RenyiAccount, source: WordSource
+        self, plan: DescentPlan, walk: Staged, judge: Judge, account: RenyiAccount, source: WordSource
     ) -> None:
-        self.plan, self.account, self.source = plan, account, source
-        self.objective = generator.objective
-        self.walk = Walk(plan.loss, plan.geometry, generator.gradients, plan.pace, plan.unit)
-        self.stages, self.looks = 0, 0
+        self.plan, self.walk, self.judge, self.account, self.source = plan, walk, judge, account, source
+        self.looks = Looks(account, source, plan.pace.again, plan.pace.first)
+        self.stages = 0
 
     def run(self) -> Release:
+        """Go from stage to stage until a look passes or the budget is used up."""
         pace, rho, last = self.plan.pace, self.plan.start, 0.0
         while True:
             if not self.account.fits(Curve.gaussian(rho * (1.0 + pace.test_part))):
@@ -275,25 +292,11 @@ class _Search:
         gamma = plan.failure_probability * (1.0 - pace.kept) * pace.kept ** (self.stages - 1)
         error = goal.shortfall_error(plan.n, model.size, model)
         value = GaussianValue.of(plan.sensitivity, error)
-        truth = goal.shortfall(self.objective, model)
-        noisy = self._look(value, truth, rho)
-        if noisy + value.margin(rho, pace.first * gamma) <= 0.0:
-            return True
-        more = pace.again * rho
-        margin = value.margin(rho + more, (1.0 - pace.first) * gamma)
-        if noisy + margin > 0.0 or not self.account.fits(Curve.gaussian(more)):
-            return False
-        return averaged(noisy, rho, self._look(value, truth, more), more) + margin <= 0.0
-
-    def _look(self, value: GaussianValue, truth: float, rho: float) -> float:
-        self.account.book("test", Curve.gaussian(rho))
-        self.looks += 1
-        return value.ask(truth, rho, self.source)
+        return self.looks.pass_at(value, goal.shortfall(self.judge, model), rho, gamma)
 
     def _reason(self) -> str:
         return (
-            f"gradient descent under Gaussian noise: {self.stages} stage(s) of {self.plan.pace.steps} steps, each with "
-            f"less noise than the last, and {self.looks} look(s)"
+            f"{self.plan.each.format(self.stages)}, each with less noise than the last, and {self.looks.count} look(s)"
         )
 
     def _released(self, theta: Floats) -> Release:
