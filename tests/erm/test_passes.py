@@ -11,8 +11,9 @@ from expost.data import ONE, Rows
 from expost.data.batches import Batch, MemorySource
 from expost.engines import LocalEngine, add_totals
 from expost.erm import HuberLoss, LogisticLoss, SmoothedHingeLoss
+from expost.erm.blocks import blocks, predictions
 from expost.erm.capped_logistic import CappedLogisticLoss
-from expost.erm.passes import Passes, blocks, predictions, slope_rounding
+from expost.erm.passes import Passes, slope_rounding
 from expost.erm.prediction_grid import exact_parts, prediction_rounding
 
 LOSSES = [CappedLogisticLoss(0.5), LogisticLoss(), HuberLoss(0.25), HuberLoss(3.0), SmoothedHingeLoss(0.1)]
@@ -118,9 +119,9 @@ def test_wide_rows_are_minimised_without_second_derivatives():
     asked = []
 
     class Watched(Passes):
-        def slopes(self, theta, *, curvature=False):
+        def slopes(self, theta, *, curvature=False, sample=0):
             asked.append(curvature)
-            return super().slopes(theta, curvature=curvature)
+            return super().slopes(theta, curvature=curvature, sample=sample)
 
     linear = rng.normal(size=p) / p
     watched = Watched(LogisticLoss(), passes.source)
@@ -130,3 +131,41 @@ def test_wide_rows_are_minimised_without_second_derivatives():
     assert errors.tolerance < 1e-11
     assert not any(asked)
     assert len(asked) < 60
+
+
+def test_a_sample_is_the_same_rows_wherever_they_stand(monkeypatch):
+    """Second derivatives of a sample do not depend on order, cuts or threads, and are close to those of all rows."""
+    from expost.data import batches
+    from expost.engines import local
+    from expost.erm import passes
+
+    monkeypatch.setattr(local, "_SMALL", 0)
+    monkeypatch.setattr(passes, "_FEW", 100)
+    given, theta = rows(20_000, 4), np.linspace(-3, 3, 4)
+    order = np.random.default_rng(3).permutation(given.n)
+    every = Passes(LogisticLoss(), MemorySource(given)).slopes(theta, curvature=True)
+    some = Passes(LogisticLoss(), MemorySource(given)).slopes(theta, curvature=True, sample=3)
+    monkeypatch.setattr(batches, "_SLICE", 501)
+    shuffled = MemorySource(Rows(given.x[order], given.y[order], "l2"))
+    found = Passes(LogisticLoss(), shuffled, LocalEngine(3)).slopes(theta, curvature=True, sample=3)
+    assert some.gradient.tobytes() == found.gradient.tobytes() == every.gradient.tobytes()
+    assert some.curvature.tobytes() == found.curvature.tobytes() != every.curvature.tobytes()
+    assert np.linalg.norm(some.curvature - every.curvature) < 0.1 * np.linalg.norm(every.curvature)
+
+
+@pytest.mark.parametrize("kinds", [None, 40])
+def test_a_minimiser_with_a_sample_meets_the_same_tolerance(kinds, monkeypatch):
+    """Also where there are few kinds of rows, most of which a sample leaves out."""
+    from expost.erm import passes, perturbed
+
+    monkeypatch.setattr(perturbed, "_SAMPLED", 8)
+    monkeypatch.setattr(passes, "_FEW", 10)
+    given = rows(20_000, 6)
+    if kinds is not None:
+        which = np.random.default_rng(1).integers(0, kinds, given.n)
+        given = Rows(given.x[which], given.y[which], "l2")
+    judge = Passes(LogisticLoss(), MemorySource(given))
+    errors = perturbed.PerturbedErrors(LogisticLoss(), given.n, 6, 1e-4, 0.0, 1e-3)
+    theta = perturbed.PerturbedObjective(judge).minimiser(errors, np.zeros(6), np.full(6, 1e-4))
+    gradient = judge.slopes(theta).gradient + 1e-4 * theta + 1e-4
+    assert np.linalg.norm(gradient) <= errors.tolerance < 1e-10

@@ -12,9 +12,10 @@ import pytest
 from expost.data import Rows
 from expost.data.batches import MemorySource
 from expost.erm import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss
+from expost.erm.blocks import predictions
 from expost.erm.capped_logistic import CappedLogisticLoss
 from expost.erm.exceptions import ConvergenceError
-from expost.erm.passes import Passes, predictions
+from expost.erm.passes import Passes
 from expost.erm.perturbed import PerturbedErrors, PerturbedObjective
 from expost.erm.prediction_grid import exact_parts
 from tests.erm.helpers import ONE, hostile_problem, random_problem

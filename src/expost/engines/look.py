@@ -1,7 +1,8 @@
-"""The first look at a table on disk: how many rows there are, whether they fit, and whether they may stay in memory."""
+"""The first look at a table on disk: how many rows there are, whether they fit, and where they stay between passes."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from expost.data.batches import Batch, RowSource
 from expost.data.rows import Rows
+from expost.data.scratch import Scratch, ScratchSource
 from expost.data.streamed import StreamedSource
 from expost.engines.engine import Engine, Totals
 from expost.engines.local import LocalEngine
@@ -25,10 +27,14 @@ KEPT = 128 << 20
 
 @dataclass(frozen=True)
 class CellCounts:
-    """How many rows there are, and whether their cells fit; a pass."""
+    """How many rows there are, and whether their cells fit; a pass that may keep the rows on its way."""
+
+    scratch: Scratch | None = None
 
     def __call__(self, batch: Batch) -> Totals:
         """Return both counts."""
+        if self.scratch is not None:
+            self.scratch.keep(batch)
         return len(batch), batch.cells
 
 
@@ -44,18 +50,30 @@ def look_at(
     engine
         Who carries out passes.
     kept
-        Bytes that may stay in memory, :data:`KEPT` by default. Changes nothing but memory and speed.
+        Bytes that may stay in memory; by default what the engine states, or :data:`KEPT`. Changes nothing but memory
+        and speed.
     """
-    kept = KEPT if kept is None else kept
-    local = engine is None or isinstance(engine, LocalEngine)
     source.engine = LocalEngine() if engine is None else engine
-    few = 4 * source.disk.guess * (source.p + 1) <= kept
-    found = _collected(source, source.engine.threads, kept) if few and local else None
-    if found is not None:
-        return found
-    n, cells = source.engine.total(source, CellCounts())
-    source.n = n
-    return source, cells
+    local = source.engine if isinstance(source.engine, LocalEngine) else None
+    if local is not None:
+        stated = local.kept if kept is None else kept
+        kept = KEPT if stated is None else stated
+        few = 4 * source.disk.guess * (source.p + 1) <= kept
+        found = _collected(source, local.threads, kept) if few else None
+        if found is not None:
+            return found
+    scratch = None if local is None or local.scratch is None else Scratch(local.scratch, source.p, source.disk.guess)
+    source.n, cells = source.engine.total(source, CellCounts(scratch))
+    if scratch is None:
+        return source, cells
+    if scratch.failed:
+        warnings.warn(
+            f"there is too little room in {source.engine.scratch} for {source.n:,} rows of {source.p} columns; the "
+            f"table is read again for every pass instead",
+            stacklevel=2,
+        )
+        return source, cells
+    return ScratchSource(scratch, source), cells
 
 
 def judged(source: RowSource) -> Rows | RowSource:

@@ -8,15 +8,27 @@ number of steps that is known beforehand: no rows can make it fail.
 ‖∇F‖ ≤ 4e =: τ, after at most (16C/3λ)·ln(1 + hλ/e²) + C/λ + 1 of them, h = F(θ₀) − min F.
 *Proof.* While ‖ĝ‖ > 3e, smoothness gives a fall of at least (‖ĝ‖²/C)(1 − e/‖ĝ‖ − ½) ≥ ‖ĝ‖²/(6C), which is at least
 1.5e²/C. Also ‖∇F‖ ≤ ‖ĝ‖ + e ≤ (4/3)‖ĝ‖ and ‖∇F‖² ≥ 2λ(F − min F), so each step takes off a part 3λ/(16C) of what is
-left. After (16C/3λ)·ln(1 + hλ/e²) steps no more than e²/λ is left, which falls of 1.5e²/C use up in C/λ steps. F only
-falls, so no point on the way is farther from the minimiser than √(2h/λ). ∎
+left. After (16C/3λ)·ln(1 + hλ/e²) steps no more than e²/λ is left, which falls of 1.5e²/C use up in C/λ steps. ∎
+
+*Where e holds.* e = a + b‖θ‖ grows with θ and is taken at N = ‖θ₀‖ + 2d, d = (κ + ‖b‖/n)/λ ≥ ‖∇F(θ₀)‖/λ; the
+minimiser is within d of θ₀. Steps of descent only lower F, so they stay within √(2h/λ) ≤ d of the minimiser, and e
+holds on the way. Newton's steps may raise F and go anywhere, and nothing is said about points on their way: only the
+point that is accepted counts, and its own gradient covers it. *Proof.* Let ‖ĝ‖ ≤ 3e at θ, and D its distance from the
+minimiser. Then λD ≤ ‖∇F(θ)‖ ≤ 3e + a + b‖θ‖ ≤ 4e + bD, as ‖θ‖ ≤ N − d + D. If D exceeded d, then with b ≤ e/d (N ≥ 2d)
+λD < 4eD/d + eD/d, that is 5e > λd. But e is some 10⁻¹⁵ of (C/λ)(κ + ‖b‖/n) and C/λ is at most 10⁷ (``STEEPEST``). So
+D ≤ d, ‖θ‖ ≤ N, and e holds at θ. ∎
+
+*How long at most.* Descent is for rows on which both Newton's method and L-BFGS stall; none are known. Its steps are
+some 300·C/λ, each a pass. A λ below C/10⁷ is refused before a row is looked at, or not chosen.
 
 *Rounding.* Predictions, slopes and their sums are those of `expost.erm.passes`: a prediction is off by a unit or two of
 ‖θ‖, slopes are rounded to a public grid and add up exactly, so the gradient does not depend on how the rows were read.
 
 *Passes.* Each point that is looked at costs one pass over the rows, which brings its gradient and its second
-derivatives. Where there are so many columns that p² numbers would not do, second derivatives are not formed, and
-directions come from the last few gradients (L-BFGS). Either way the point is judged by its gradient alone.
+derivatives. From 2¹⁸ rows on these are of a sample of them (`expost.erm.blocks.sampled`): a pass then costs a third,
+and there are one or two more; should steps be poor, they are of all rows again. Where there are so many columns that p²
+numbers would not do, second derivatives are not formed, and directions come from the last few gradients (L-BFGS).
+Either way the point is judged by its gradient alone.
 """
 
 from __future__ import annotations
@@ -36,9 +48,15 @@ from expost.erm.losses import Loss
 from expost.erm.passes import Passes, Slopes, slope_rounding
 from expost.erm.prediction_grid import prediction_rounding
 
+#: (c + λ)/λ beyond which the theorem's number of steps is no comfort.
+STEEPEST = 1e7
 _NEWTON_STEPS = 60
 _QUASI_STEPS = 2000
 _HALVINGS = 40
+_SAMPLED_HALVINGS = 4  # each is a pass: sooner than go on halving, second derivatives are taken at all rows
+_SAMPLED = 17  # log₂ of the fewest rows that second derivatives are taken at, if there are that many
+_POOR = 0.3  # a step that leaves more of the gradient than this is far from the end, or second derivatives are bad
+_PATIENCE = 4  # such steps in a row before second derivatives are taken at all rows
 _WIDE = 1200  # columns from which on second derivatives are not formed: 11 MB for each thread, p²n operations a pass
 
 
@@ -98,12 +116,32 @@ class PerturbedErrors:
         return math.ceil(steep * (16.0 / 3.0 * math.log1p(self.gap * self.lam / self.rounding**2) + 1.0)) + 2
 
 
+def _stages(n: int, p: int) -> list[tuple[int | None, int]]:
+    """Return ways to the minimiser, one after the other: how second derivatives are formed, and how many steps; public.
+
+    One row in 2ᵏ leaves between 2¹⁷ and 2¹⁸ of many.
+
+    Examples
+    --------
+    >>> _stages(10_000_000, 50)
+    [(6, 60), (0, 60), (None, 2000)]
+    >>> _stages(10_000, 50), _stages(10_000, 5000)
+    ([(0, 60), (None, 2000)], [(None, 2000)])
+    """
+    newton: list[int | None] = [] if p >= _WIDE else [0]
+    sample = max(0, (n >> _SAMPLED).bit_length() - 1)
+    if newton and sample:
+        newton = [sample, 0]
+    return [*((each, _NEWTON_STEPS) for each in newton), (None, _QUASI_STEPS)]
+
+
 class _Point(NamedTuple):
-    """A point that was looked at, ∇F there, and about the loss's second derivatives."""
+    """A point that was looked at, ∇F there, and about the loss's second derivatives, from one row in 2^sample."""
 
     theta: FloatArray
     gradient: FloatArray
     curvature: FloatArray | None
+    sample: int | None
 
     @property
     def length(self) -> float:
@@ -125,26 +163,38 @@ class PerturbedObjective(Private):
     @np.errstate(all="ignore")  # a warning that some rows cause would tell of them
     def minimiser(self, errors: PerturbedErrors, center: FloatArray, linear: FloatArray) -> FloatArray:
         """Return a point whose gradient is certified to ``errors.tolerance``; ``linear`` is b/n."""
-        dense = errors.p < _WIDE
-        memory = LimitedMemory(1.0 / (errors.loss.curvature + errors.lam))
-        at = self._look(center.copy(), errors.lam, center, linear, dense)
-        for _ in range(_NEWTON_STEPS if dense else _QUASI_STEPS):
+        at: _Point | None = None
+        for sample, steps in _stages(errors.n, errors.p):
+            start = center.copy() if at is None else at.theta
+            at = self._walk(self._look(start, errors.lam, center, linear, sample), errors, center, linear, steps)
             if self._accepted(at.gradient, errors):
                 return at.theta
+        return self._descend(errors, center, linear)
+
+    def _walk(self, at: _Point, errors: PerturbedErrors, center: FloatArray, linear: FloatArray, steps: int) -> _Point:
+        """Return the point that is accepted, or the last where there is no way on."""
+        memory, poor = LimitedMemory(1.0 / (errors.loss.curvature + errors.lam)), 0
+        for _ in range(steps):
+            if self._accepted(at.gradient, errors) or poor > _PATIENCE:
+                break
             following = self._newton(at, errors.lam, center, linear, memory)
             if following is None:
                 break
             memory.learn(following.theta - at.theta, following.gradient - at.gradient)
+            poor = poor + 1 if at.sample and following.length > _POOR * at.length else 0
             at = following
-        return self._descend(errors, center, linear)
+        return at
 
     def _accepted(self, gradient: FloatArray, errors: PerturbedErrors) -> bool:
         return float(np.linalg.norm(gradient)) * (1.0 + gamma(errors.p + 4)) <= 3.0 * errors.rounding
 
-    def _look(self, theta: FloatArray, lam: float, center: FloatArray, linear: FloatArray, dense: bool) -> _Point:
-        """Look at a point: one pass over the rows."""
-        found: Slopes = self.passes.slopes(theta, curvature=dense)
-        return _Point(theta, np.asarray(found.gradient + (lam * (theta - center) + linear)), found.curvature)
+    def _look(
+        self, theta: FloatArray, lam: float, center: FloatArray, linear: FloatArray, sample: int | None
+    ) -> _Point:
+        """Look at a point: one pass over the rows; second derivatives are of one row in 2^sample, or not formed."""
+        found: Slopes = self.passes.slopes(theta, curvature=sample is not None, sample=sample or 0)
+        gradient = np.asarray(found.gradient + (lam * (theta - center) + linear))
+        return _Point(theta, gradient, found.curvature, sample)
 
     def _newton(
         self, at: _Point, lam: float, center: FloatArray, linear: FloatArray, memory: LimitedMemory
@@ -162,8 +212,8 @@ class PerturbedObjective(Private):
         if not np.isfinite(step).all():
             return None
         length = 1.0
-        for _ in range(_HALVINGS):
-            moved = self._look(np.asarray(at.theta + length * step), lam, center, linear, at.curvature is not None)
+        for _ in range(_SAMPLED_HALVINGS if at.sample else _HALVINGS):
+            moved = self._look(np.asarray(at.theta + length * step), lam, center, linear, at.sample)
             if _closer(at, moved, step, length):
                 return moved
             length *= 0.5
@@ -173,7 +223,7 @@ class PerturbedObjective(Private):
         """Go down by steps of 1/C, which is certain to end."""
         theta, size = center.copy(), 1.0 / (errors.loss.curvature + errors.lam)
         for _ in range(errors.steps):
-            gradient = self._look(theta, errors.lam, center, linear, False).gradient
+            gradient = self._look(theta, errors.lam, center, linear, None).gradient
             if self._accepted(gradient, errors):
                 return theta
             theta = theta - size * gradient
