@@ -127,3 +127,30 @@ def test_equal_rows_are_counted_exactly():
 def test_where_rows_are_kept_is_a_matter_of_size(files, monkeypatch):
     monkeypatch.setattr(look, "KEPT", 10_000)
     assert told(fitted(files["csv"])) == told(fitted(table()))
+
+
+def test_what_holds_rows_in_memory_says_what_it_takes(tmp_path, always_streamed, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2000, 2))
+    pa.parquet.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "y": X[:, 0] > 0}), tmp_path / "t.parquet")
+    options = {"excess_risk": 0.05, "bounds": 1, "classes": (False, True), "random_state": 3, "perturbation": "output"}
+
+    def fit(engine=None):
+        table = TableOnDisk(tmp_path / "t.parquet", "y", engine=engine)
+        return AccuracyFirstLogisticRegression(**options).fit(table.X, table.y)
+
+    monkeypatch.setattr(look, "_MUCH", 1000)
+    with pytest.warns(UserWarning, match=r"2,000 rows of 3 columns take about 0\.0 GB of memory"):
+        fit()
+    monkeypatch.setattr(look, "_WORKED", 10**12)
+    with pytest.raises(ValueError, match=r"GB of memory with perturbation='output', and there are .* GB\. Leave"):
+        fit()
+    with pytest.raises(ValueError, match="rows of a cluster stay with its workers"):
+        fit(Elsewhere())
+
+
+class Elsewhere:
+    """An engine that is not this process."""
+
+    def total(self, source, work):
+        return LocalEngine().total(source, work)

@@ -52,6 +52,18 @@ class Batch:
     def __len__(self) -> int:
         return len(self.y)
 
+    @property
+    def rows(self) -> int:
+        """How many rows it stands for."""
+        return len(self) if self.counts is None else int(self.counts.sum()) << self.shift
+
+    def repeated(self) -> Batch:
+        """Return the rows themselves, each as often as it counts."""
+        if self.counts is None:
+            return self
+        often = self.counts.astype(np.int64) << self.shift
+        return Batch(np.repeat(self.x, often, axis=0), np.repeat(self.y, often), cells=self.cells)
+
     def __repr__(self) -> str:
         return f"Batch(n={len(self)})"
 
@@ -106,7 +118,7 @@ class MemorySource(RowSource):
 
     def __init__(self, rows: Rows, counts: npt.NDArray[np.float64] | None = None) -> None:
         self.n, self.p, self.norm = rows.n if counts is None else int(counts.sum()), rows.p, rows.norm
-        self._batches = [Batch(rows.x, rows.y)] if counts is None else list(digits(rows, counts))
+        self._batches = [Batch(rows.x, rows.y)] if counts is None else list(digits(rows.x, rows.y, counts))
 
     def parts(self) -> Sequence[tuple[int, int]]:
         """Return slices: which batch, and where in it."""
@@ -122,13 +134,13 @@ class MemorySource(RowSource):
         raise TypeError("rows are private: they cannot be pickled or copied out of the process")
 
 
-def digits(rows: Rows, counts: npt.NDArray[np.float64]) -> Iterator[Batch]:
+def digits(x: npt.NDArray[np.int32], y: npt.NDArray[np.int32], counts: npt.NDArray[np.float64]) -> Iterator[Batch]:
     """Yield rows with their counts written in digits of eleven bits, so that sums over few of them stay exact.
 
     Examples
     --------
-    >>> rows = Rows(np.zeros((2, 1), dtype=np.int32), np.zeros(2, dtype=np.int32))
-    >>> [(batch.counts.tolist(), batch.shift) for batch in digits(rows, np.array([3.0, 4097.0]))]
+    >>> x, y = np.zeros((2, 1), dtype=np.int32), np.zeros(2, dtype=np.int32)
+    >>> [(batch.counts.tolist(), batch.shift) for batch in digits(x, y, np.array([3.0, 4097.0]))]
     [([3.0, 1.0], 0), ([2.0], 11)]
     """
     left, shift = counts.astype(np.int64), 0
@@ -136,7 +148,7 @@ def digits(rows: Rows, counts: npt.NDArray[np.float64]) -> Iterator[Batch]:
         digit = left & ((1 << _DIGIT) - 1)
         some = np.flatnonzero(digit)
         if some.size:
-            yield Batch(rows.x[some], rows.y[some], digit[some].astype(np.float64), shift)
+            yield Batch(x[some], y[some], digit[some].astype(np.float64), shift)
         left, shift = left >> _DIGIT, shift + _DIGIT
 
 

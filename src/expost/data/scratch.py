@@ -98,7 +98,8 @@ class Scratch:
         raise TypeError("rows are private: they cannot be pickled or copied out of the process")
 
     def keep(self, batch: Batch) -> None:
-        """Write rows."""
+        """Write rows, each as often as it counts."""
+        batch = batch.repeated()
         size = 4 * len(batch) * (self.p + 1)
         with self._lock:
             if self.failed or not len(batch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +20,12 @@ from expost.engines.engine import Engine, Totals
 from expost.engines.local import LocalEngine
 from expost.engines.watch import watched_pass
 
-__all__ = ["KEPT", "CellCounts", "in_memory", "judged", "look_at"]
+__all__ = ["KEPT", "CellCounts", "counted", "in_memory", "judged", "look_at"]
 
 #: Bytes of rows that are kept in memory instead of being read again for every pass.
 KEPT = 128 << 20
+_WORKED = 20  # bytes a cell of rows that are worked on in memory: integers, floats and a copy in between
+_MUCH = 1 << 30  # bytes that are not taken silently
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class CellCounts:
         """Return both counts."""
         if self.scratch is not None:
             self.scratch.keep(batch)
-        return len(batch), batch.cells
+        return batch.rows, batch.cells
 
 
 def look_at(
@@ -76,6 +79,12 @@ def look_at(
     return ScratchSource(scratch, source), cells
 
 
+def counted(source: StreamedSource, engine: Engine) -> tuple[npt.NDArray[np.int64], int]:
+    """Return counts of cells that fit and of rows, keeping nothing; private."""
+    n, cells = engine.total(source, CellCounts())
+    return cells, n
+
+
 def judged(source: RowSource) -> Rows | RowSource:
     """Return rows, in memory if they are few, after somebody has complained about cells if there is reason to."""
     if not isinstance(source, StreamedSource) or source.judge is None:
@@ -87,13 +96,26 @@ def judged(source: RowSource) -> Rows | RowSource:
 
 
 def in_memory(source: RowSource) -> Rows:
-    """Return all rows, at four bytes a cell, for what cannot be had by passes; private."""
+    """Return all rows, for what cannot be had by passes; private. Says what that takes, or that it is too much."""
     rows = judged(source)
     if isinstance(rows, Rows):
         return rows
-    batches = [batch for part in source.parts() for batch in source.read(part)]
+    if not isinstance(rows.engine, LocalEngine | None):
+        raise ValueError(
+            "perturbation='output' needs all rows in the memory of one process, and rows of a cluster stay with its "
+            "workers. Pass engine='local', or leave perturbation out"
+        )
+    needed, there = _WORKED * rows.n * (rows.p + 1), os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    said = (
+        f"{rows.n:,} rows of {rows.p} columns take about {needed / 2**30:.1f} GB of memory with perturbation='output'"
+    )
+    if needed > there:
+        raise ValueError(f"{said}, and there are {there / 2**30:.1f} GB. Leave perturbation out, to read in pieces")
+    if needed > _MUCH:
+        warnings.warn(f"{said}; leave perturbation out, to read in pieces", stacklevel=2)
+    batches = [batch.repeated() for part in rows.parts() for batch in rows.read(part)]
     x = np.concatenate([batch.x for batch in batches])
-    return Rows(x, np.concatenate([batch.y for batch in batches]), source.norm)
+    return Rows(x, np.concatenate([batch.y for batch in batches]), rows.norm)
 
 
 def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, npt.NDArray[np.int64]] | None:
@@ -101,7 +123,8 @@ def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, n
     batches: list[Batch] = []
     size = 0
     with watched_pass(source.n) as told:
-        for batch in _in_order(source, threads):
+        for some in _in_order(source, threads):
+            batch = some.repeated()
             batches.append(batch)
             size += batch.x.nbytes + batch.y.nbytes
             if told is not None:
