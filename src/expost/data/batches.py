@@ -24,6 +24,7 @@ __all__ = ["Batch", "MemorySource", "RowSource", "Shape", "as_source"]
 Shape = tuple[tuple[int, Literal["box", "l1"], int], ...]
 
 _SLICE = 1 << 16  # rows of a part of an array
+_CELLS = 1 << 21  # cells of it, if rows are long
 _DIGIT = 11  # counts are written in digits of so many bits, see ``digits``
 
 
@@ -122,11 +123,15 @@ class MemorySource(RowSource):
 
     def parts(self) -> Sequence[tuple[int, int]]:
         """Return slices: which batch, and where in it."""
-        return [(k, start) for k, batch in enumerate(self._batches) for start in range(0, len(batch), _SLICE)]
+        return [(k, start) for k, batch in enumerate(self._batches) for start in range(0, len(batch), self._slice)]
+
+    @property
+    def _slice(self) -> int:
+        return min(_SLICE, max(1 << 11, _CELLS // self.p))
 
     def read(self, part: tuple[int, int]) -> Iterator[Batch]:
         """Yield the slice."""
-        batch, some = self._batches[part[0]], slice(part[1], part[1] + _SLICE)
+        batch, some = self._batches[part[0]], slice(part[1], part[1] + self._slice)
         counts = None if batch.counts is None else batch.counts[some]
         yield Batch(batch.x[some], batch.y[some], counts, batch.shift)
 

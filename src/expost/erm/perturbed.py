@@ -24,11 +24,11 @@ some 300·C/λ, each a pass. A λ below C/10⁷ is refused before a row is looke
 *Rounding.* Predictions, slopes and their sums are those of `expost.erm.passes`: a prediction is off by a unit or two of
 ‖θ‖, slopes are rounded to a public grid and add up exactly, so the gradient does not depend on how the rows were read.
 
-*Passes.* Each point that is looked at costs one pass over the rows, which brings its gradient and its second
-derivatives. From 2¹⁸ rows on these are of a sample of them (`expost.erm.blocks.sampled`): a pass then costs a third,
-and there are one or two more; should steps be poor, they are of all rows again. Where there are so many columns that p²
-numbers would not do, second derivatives are not formed, and directions come from the last few gradients (L-BFGS).
-Either way the point is judged by its gradient alone.
+*Passes.* Each point that is looked at costs one pass over the rows, for its gradient and far from the end for its
+second derivatives as well; close to it those of a point before will do. From 2¹⁸ rows on they are of a sample of the
+rows (`expost.erm.blocks.sampled`); should steps be poor, of all of them again. From 200 columns on, where second
+derivatives cost far more than gradients, directions come from the last few gradients first (L-BFGS), and from 1200
+columns on, where p² numbers would not do, always. Either way the point is judged by its gradient alone.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.linalg import LinAlgError
+from scipy.linalg import cho_factor, cho_solve
 
 from expost.erm._private import Private
 from expost.erm._rounding import INFLATION, UNIT, gamma
@@ -55,8 +57,10 @@ _QUASI_STEPS = 2000
 _HALVINGS = 40
 _SAMPLED_HALVINGS = 4  # each is a pass: sooner than go on halving, second derivatives are taken at all rows
 _SAMPLED = 17  # log₂ of the fewest rows that second derivatives are taken at, if there are that many
+_CLOSE = 0.1  # a step that leaves less of the gradient than this has found second derivatives that will do for others
 _POOR = 0.3  # a step that leaves more of the gradient than this is far from the end, or second derivatives are bad
 _PATIENCE = 4  # such steps in a row before second derivatives are taken at all rows
+_BROAD = 200  # columns from which on L-BFGS is tried first: a pass for second derivatives costs p/16 of others
 _WIDE = 1200  # columns from which on second derivatives are not formed: 11 MB for each thread, p²n operations a pass
 
 
@@ -125,14 +129,15 @@ def _stages(n: int, p: int) -> list[tuple[int | None, int]]:
     --------
     >>> _stages(10_000_000, 50)
     [(6, 60), (0, 60), (None, 2000)]
-    >>> _stages(10_000, 50), _stages(10_000, 5000)
-    ([(0, 60), (None, 2000)], [(None, 2000)])
+    >>> _stages(10_000, 400), _stages(10_000, 5000)
+    ([(None, 50), (0, 60), (None, 2000)], [(None, 2000)])
     """
-    newton: list[int | None] = [] if p >= _WIDE else [0]
+    last: tuple[int | None, int] = (None, _QUASI_STEPS)
+    if p >= _WIDE:
+        return [last]
     sample = max(0, (n >> _SAMPLED).bit_length() - 1)
-    if newton and sample:
-        newton = [sample, 0]
-    return [*((each, _NEWTON_STEPS) for each in newton), (None, _QUASI_STEPS)]
+    newton: list[tuple[int | None, int]] = [(each, _NEWTON_STEPS) for each in ((sample, 0) if sample else (0,))]
+    return [(None, p // 8), *newton, last] if p >= _BROAD else [*newton, last]
 
 
 class _Point(NamedTuple):
@@ -163,25 +168,55 @@ class PerturbedObjective(Private):
     @np.errstate(all="ignore")  # a warning that some rows cause would tell of them
     def minimiser(self, errors: PerturbedErrors, center: FloatArray, linear: FloatArray) -> FloatArray:
         """Return a point whose gradient is certified to ``errors.tolerance``; ``linear`` is b/n."""
-        at: _Point | None = None
+        at = center.copy()
         for sample, steps in _stages(errors.n, errors.p):
-            start = center.copy() if at is None else at.theta
-            at = self._walk(self._look(start, errors.lam, center, linear, sample), errors, center, linear, steps)
-            if self._accepted(at.gradient, errors):
-                return at.theta
+            walk = self._quasi if sample is None else self._newton
+            found = walk(self._look(at, errors.lam, center, linear, sample), errors, center, linear, steps)
+            if self._accepted(found.gradient, errors):
+                return found.theta
+            at = found.theta
         return self._descend(errors, center, linear)
 
-    def _walk(self, at: _Point, errors: PerturbedErrors, center: FloatArray, linear: FloatArray, steps: int) -> _Point:
-        """Return the point that is accepted, or the last where there is no way on."""
-        memory, poor = LimitedMemory(1.0 / (errors.loss.curvature + errors.lam)), 0
+    def _newton(
+        self, at: _Point, errors: PerturbedErrors, center: FloatArray, linear: FloatArray, steps: int
+    ) -> _Point:
+        """Return the point that is accepted, or the last where there is no way on.
+
+        Close to the end second derivatives hardly change, and those of the point before will do: passes for the
+        gradient alone cost far less.
+        """
+        sample, factor, poor, near = at.sample, None, 0, False
         for _ in range(steps):
             if self._accepted(at.gradient, errors) or poor > _PATIENCE:
                 break
-            following = self._newton(at, errors.lam, center, linear, memory)
+            if at.curvature is not None:
+                factor = _factored(at.curvature, errors.lam)
+            if factor is None:
+                break
+            step = -np.asarray(cho_solve(factor, at.gradient, check_finite=False))
+            halvings = _SAMPLED_HALVINGS if sample or at.curvature is None else _HALVINGS
+            following = self._moved(at, step, errors.lam, center, linear, None if near else sample, halvings)
+            if following is None and at.curvature is not None:
+                break
+            if following is None:
+                following = self._look(at.theta, errors.lam, center, linear, sample)
+            kept = following.length / at.length
+            poor = poor + 1 if sample and kept > _POOR else 0
+            near = kept <= _CLOSE
+            at = following
+        return at
+
+    def _quasi(self, at: _Point, errors: PerturbedErrors, center: FloatArray, linear: FloatArray, steps: int) -> _Point:
+        """Return the point that is accepted, or the last where there is no way on; nothing of size p² is formed."""
+        memory = LimitedMemory(1.0 / (errors.loss.curvature + errors.lam))
+        for _ in range(steps):
+            if self._accepted(at.gradient, errors):
+                break
+            step = -memory.direction(at.gradient)
+            following = self._moved(at, step, errors.lam, center, linear, None, _HALVINGS, convex=True)
             if following is None:
                 break
             memory.learn(following.theta - at.theta, following.gradient - at.gradient)
-            poor = poor + 1 if at.sample and following.length > _POOR * at.length else 0
             at = following
         return at
 
@@ -196,25 +231,31 @@ class PerturbedObjective(Private):
         gradient = np.asarray(found.gradient + (lam * (theta - center) + linear))
         return _Point(theta, gradient, found.curvature, sample)
 
-    def _newton(
-        self, at: _Point, lam: float, center: FloatArray, linear: FloatArray, memory: LimitedMemory
+    def _moved(
+        self,
+        at: _Point,
+        step: FloatArray,
+        lam: float,
+        center: FloatArray,
+        linear: FloatArray,
+        sample: int | None,
+        halvings: int,
+        *,
+        convex: bool = False,
     ) -> _Point | None:
-        """Return the next point, or None where floating point finds no way on."""
-        if at.curvature is None:
-            step = -memory.direction(at.gradient)
-        else:
-            hessian = at.curvature
-            hessian[np.diag_indices_from(hessian)] += lam
-            try:
-                step = np.asarray(-np.linalg.solve(hessian, at.gradient), dtype=np.float64)
-            except np.linalg.LinAlgError:
-                return None
+        """Return a point worth going to along a step, or None where floating point finds none.
+
+        The gradient has to be shorter there or, if ``convex``, the point not yet past the minimum: as long as the slope
+        along the step stays negative F, which is convex, has fallen all the way.
+        """
         if not np.isfinite(step).all():
             return None
         length = 1.0
-        for _ in range(_SAMPLED_HALVINGS if at.sample else _HALVINGS):
-            moved = self._look(np.asarray(at.theta + length * step), lam, center, linear, at.sample)
-            if _closer(at, moved, step, length):
+        for _ in range(halvings):
+            moved = self._look(np.asarray(at.theta + length * step), lam, center, linear, sample)
+            if moved.length < at.length * (1.0 - 0.1 * length):
+                return moved
+            if convex and float(moved.gradient @ step) <= -0.1 * float(at.gradient @ step):
                 return moved
             length *= 0.5
         return None
@@ -230,11 +271,10 @@ class PerturbedObjective(Private):
         raise ConvergenceError("the loss is not what it says it is: not convex, or steeper than its constants")
 
 
-def _closer(at: _Point, moved: _Point, step: FloatArray, length: float) -> bool:
-    """Whether a step is worth taking: the gradient is shorter or, without second derivatives, not yet past the minimum.
-
-    F is convex, so as long as the slope along the step stays negative F has fallen all the way.
-    """
-    if moved.length < at.length * (1.0 - 0.1 * length):
-        return True
-    return at.curvature is None and float(moved.gradient @ step) <= -0.1 * float(at.gradient @ step)
+def _factored(curvature: FloatArray, lam: float) -> tuple[FloatArray, bool] | None:
+    """Return the Cholesky factor of the second derivatives of F; None where floating point has none."""
+    curvature[np.diag_indices_from(curvature)] += lam
+    try:
+        return cho_factor(curvature, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None
