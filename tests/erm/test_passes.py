@@ -169,3 +169,25 @@ def test_a_minimiser_with_a_sample_meets_the_same_tolerance(kinds, monkeypatch):
     theta = perturbed.PerturbedObjective(judge).minimiser(errors, np.zeros(6), np.full(6, 1e-4))
     gradient = judge.slopes(theta).gradient + 1e-4 * theta + 1e-4
     assert np.linalg.norm(gradient) <= errors.tolerance < 1e-10
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_sparse_rows_give_the_same_bits(repeated):
+    """Rows of indicators are worked on without their zeros; every sum is that of the dense ones."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((5000, 64), np.int32)
+    x[np.arange(5000)[:, None], rng.integers(0, 64, (5000, 3))] = rng.integers(-ONE // 2, ONE // 2, (5000, 3))
+    if repeated:
+        x = x[rng.integers(0, 50, 5000)]
+    given = Rows(x, rng.choice([-ONE, ONE], 5000).astype(np.int32), "l2")
+    thin = Passes.over(LogisticLoss(), given)
+    dense = Passes(LogisticLoss(), MemorySource(given))
+    held = [batch.x for part in thin.source.parts() for batch in thin.source.read(part)]
+    assert not any(isinstance(part, np.ndarray) for part in held)
+    theta = rng.normal(size=64)
+    for sample in (0, 2):
+        options = {"curvature": True, "sample": sample}
+        for first, second in zip(thin.slopes(theta, **options), dense.slopes(theta, **options), strict=True):
+            assert first.tobytes() == second.tobytes()
+    assert thin.errors(theta) == dense.errors(theta)
+    assert thin.mean_of(np.hypot, theta) == dense.mean_of(np.hypot, theta)

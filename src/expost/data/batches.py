@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -25,6 +25,8 @@ Shape = tuple[tuple[int, Literal["box", "l1"], int], ...]
 
 _SLICE = 1 << 16  # rows of a part of an array
 _CELLS = 1 << 21  # cells of it, if rows are long
+_THIN = 8  # one entry in so many is not zero, or fewer: sparse products are faster
+_THIN_COLUMNS = 32  # and there are at least so many
 _DIGIT = 11  # counts are written in digits of so many bits, see ``digits``
 
 
@@ -44,7 +46,7 @@ class Batch:
         Counts of cells that fit what is stated about them, by whoever made the rows; private too.
     """
 
-    x: npt.NDArray[np.int32]
+    x: Any  # ndarray of int32; or a sparse array of float64, of the same integers
     y: npt.NDArray[np.int32]
     counts: npt.NDArray[np.float64] | None = None
     shift: int = 0
@@ -109,6 +111,14 @@ class RowSource(ABC):
 class MemorySource(RowSource):
     """Rows in memory; those that are equal are worked on once.
 
+    Parameters
+    ----------
+    rows, counts
+        The rows, and how many each stands for.
+    sparse
+        Whether whoever works on them can do with sparse rows, where that is faster: where at most one entry in eight is
+        not zero, as where most columns are indicators.
+
     Examples
     --------
     >>> x = np.full((3, 1), 7, dtype=np.int32)
@@ -117,9 +127,11 @@ class MemorySource(RowSource):
     [3]
     """
 
-    def __init__(self, rows: Rows, counts: npt.NDArray[np.float64] | None = None) -> None:
+    def __init__(self, rows: Rows, counts: npt.NDArray[np.float64] | None = None, *, sparse: bool = False) -> None:
         self.n, self.p, self.norm = rows.n if counts is None else int(counts.sum()), rows.p, rows.norm
         self._batches = [Batch(rows.x, rows.y)] if counts is None else list(digits(rows.x, rows.y, counts))
+        if sparse and rows.p >= _THIN_COLUMNS and np.count_nonzero(rows.x) * _THIN <= rows.x.size:
+            self._batches = [replace(batch, x=thinned(batch.x)) for batch in self._batches]
 
     def parts(self) -> Sequence[tuple[int, int]]:
         """Return slices: which batch, and where in it."""
@@ -155,6 +167,13 @@ def digits(x: npt.NDArray[np.int32], y: npt.NDArray[np.int32], counts: npt.NDArr
         if some.size:
             yield Batch(x[some], y[some], digit[some].astype(np.float64), shift)
         left, shift = left >> _DIGIT, shift + _DIGIT
+
+
+def thinned(x: npt.NDArray[np.int32]) -> Any:
+    """Return rows without their zeros, as floats that are the same integers."""
+    from scipy import sparse  # as this is asked for by few
+
+    return sparse.csr_array(x).astype(np.float64)
 
 
 def as_source(rows: Rows | RowSource) -> RowSource:

@@ -18,7 +18,7 @@ from expost.engines.engine import Totals, add_totals
 from expost.erm._types import FloatArray
 from expost.erm.prediction_grid import exact_bits
 
-__all__ = ["BLOCK", "blocks", "folded", "predictions", "sampled", "weighted", "whole"]
+__all__ = ["BLOCK", "blocks", "folded", "gram", "predictions", "sampled", "scaled_rows", "weighted", "whole"]
 
 #: Rows in a block: 2¹¹ · 2²² · 2²⁰ = 2⁵³.
 BLOCK = 1 << 11
@@ -28,15 +28,21 @@ _GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ over the golden ratio: multiples of it l
 _MIXED = 0xD6E8FEB86659FD93
 
 
-def blocks(batch: Batch) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
-    """Yield x in units, y, and counts, of rows that stand for at most 2048; x only until the next is asked for."""
-    p = batch.x.shape[1]
-    size = max(64, min(BLOCK, _CELLS // max(1, p)))
-    room = np.empty((min(size, len(batch)), p))
+def blocks(batch: Batch) -> Iterator[tuple[Any, FloatArray, FloatArray | None]]:
+    """Yield x in units, y, and counts, of rows that stand for at most 2048; x only until the next is asked for.
+
+    x is sparse if the batch's is.
+    """
+    p, dense = batch.x.shape[1], isinstance(batch.x, np.ndarray)
+    size = max(64, min(BLOCK, _CELLS // max(1, p))) if dense else BLOCK
+    room = np.empty((min(size, len(batch)), p)) if dense else None
     for part in _slices(batch, size):
         counts = None if batch.counts is None else batch.counts[part]
-        x = room[: min(part.stop, len(batch)) - part.start]
-        np.copyto(x, batch.x[part])
+        if room is None:
+            x = batch.x[part]
+        else:
+            x = room[: min(part.stop, len(batch)) - part.start]
+            np.copyto(x, batch.x[part])
         yield x, batch.y[part] / float(ONE), counts
 
 
@@ -79,19 +85,38 @@ def whole(values: FloatArray) -> Any:
     return values.astype(np.int64)
 
 
-def predictions(x: FloatArray, parts: FloatArray) -> FloatArray:
+def scaled_rows(x: Any, scales: FloatArray) -> Any:
+    """Return rows times a number each, rounded to integers; x itself may be overwritten."""
+    if isinstance(x, np.ndarray):
+        x *= scales[:, None]
+        return np.rint(x, out=x)
+    made = x.multiply(scales[:, None]).tocsr()
+    np.rint(made.data, out=made.data)
+    return made
+
+
+def gram(z: Any, counts: FloatArray | None) -> Any:
+    """Return zᵀz, each row as often as it counts, as integers."""
+    if isinstance(z, np.ndarray):
+        return whole(z.T @ z if counts is None else (z * counts[:, None]).T @ z)
+    return whole((z.T @ (z if counts is None else z.multiply(counts[:, None]).tocsr())).toarray())
+
+
+def predictions(x: Any, parts: FloatArray) -> FloatArray:
     """Return xᵀθ of rows in units: one or two exact numbers, added."""
     scaled = np.asfortranarray(parts) * 2.0**-FRACTION_BITS  # a column at a time: BLAS is quicker at that
     first = x @ scaled[:, 0]
     return np.asarray(first if parts.shape[1] == 1 else first + x @ scaled[:, 1])
 
 
-def weighted(x: FloatArray, weights: FloatArray) -> Any:
+def weighted(x: Any, weights: FloatArray) -> Any:
     """Return the sums of rows with each of two weights, as integers."""
-    return whole(np.stack([weights[0] @ x, weights[1] @ x]))
+    if isinstance(x, np.ndarray):
+        return whole(np.stack([weights[0] @ x, weights[1] @ x]))
+    return whole(np.asarray(x.T @ weights.T).T)
 
 
-def sampled(x: FloatArray, bits: int) -> npt.NDArray[np.intp]:
+def sampled(x: Any, bits: int) -> npt.NDArray[np.intp]:
     """Return about one place in 2^bits, by what the rows are: the same rows wherever and in whatever order they stand.
 
     Examples

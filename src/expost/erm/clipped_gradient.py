@@ -14,7 +14,7 @@ row moves the sum by s·x − s′·x′ and nothing else (`expost.mechanisms.de
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -92,7 +92,7 @@ class ClippedSums:
         """Return the sum."""
         return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
-    def _block(self, x: FloatArray, y: FloatArray, counts: FloatArray | None) -> Totals:
+    def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         slopes = self.table.at(predictions(x, self.theta[:, None]), y).astype(np.float64)
         # at most 2¹¹ rows, slopes of 2²² and entries of 2²⁰: below 2⁵³, so exact
         return (whole((slopes if counts is None else slopes * counts) @ x),)

@@ -32,7 +32,7 @@ from expost.engines.engine import Totals
 from expost.engines.look import judged
 from expost.erm._private import Private
 from expost.erm._types import FloatArray
-from expost.erm.blocks import blocks, folded, predictions, sampled, weighted, whole
+from expost.erm.blocks import blocks, folded, gram, predictions, sampled, scaled_rows, weighted, whole
 from expost.erm.distinct import distinct
 from expost.erm.losses import Loss
 from expost.erm.prediction_grid import exact_parts
@@ -80,7 +80,7 @@ class SlopeSums:
         with np.errstate(all="ignore"):  # a warning that some rows cause would tell of them
             return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
-    def _block(self, x: FloatArray, y: FloatArray, counts: FloatArray | None) -> Totals:
+    def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         u = predictions(x, self.parts)
         steps = self.loss.derivative(u, y) * 2.0 ** (2 * _LIMB - self.exponent)
         np.rint(steps, out=steps)
@@ -93,18 +93,14 @@ class SlopeSums:
         return (sums,) if self.sample is None else (sums, *self._curvature(x, u, y, counts, self.sample))
 
     def _curvature(
-        self, x: FloatArray, u: FloatArray, y: FloatArray, counts: FloatArray | None, sample: int
+        self, x: Any, u: FloatArray, y: FloatArray, counts: FloatArray | None, sample: int
     ) -> tuple[Any, int]:
         if sample:
             some = sampled(x, sample)
             x, u, y, counts = x[some], u[some], y[some], None if counts is None else counts[some]
         roots = np.sqrt(self.loss.second_derivative(u, y) / curvature_unit(self.loss))
-        z = x
-        z *= roots[:, None]
-        np.rint(z, out=z)
-        if counts is None:
-            return whole(z.T @ z), len(z)
-        return whole((z * counts[:, None]).T @ z), int(counts.sum())
+        z = scaled_rows(x, roots)
+        return gram(z, counts), len(y) if counts is None else int(counts.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +113,7 @@ class ErrorCount:
         """Return the number of rows."""
         return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
-    def _block(self, x: FloatArray, y: FloatArray, counts: FloatArray | None) -> Totals:
+    def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         wrong = (predictions(x, self.parts) > 0.0) != (y > 0.0)
         return (int(np.count_nonzero(wrong) if counts is None else counts[wrong].sum()),)
 
@@ -135,7 +131,7 @@ class TermSum:
         with np.errstate(all="ignore"):
             return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
-    def _block(self, x: FloatArray, y: FloatArray, counts: FloatArray | None) -> Totals:
+    def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         values = self.term(predictions(x, self.parts), y)
         steps = whole(np.rint(np.clip(values * 2.0**-self.exponent, 0.0, 1.0) * 2.0**_TERM_BITS))
         return (int((steps if counts is None else steps * counts.astype(np.int64)).sum()),)
@@ -204,7 +200,7 @@ class Passes(Private):
             return cls(loss, rows, rows.engine if engine is None else engine)
         x, y, counts = distinct(rows)
         kinds = rows if counts is None else Rows(np.ascontiguousarray(x), y, rows.norm)
-        return cls(loss, MemorySource(kinds, counts), engine)
+        return cls(loss, MemorySource(kinds, counts, sparse=True), engine)
 
     def __repr__(self) -> str:
         return f"Passes(n={self.n}, p={self.p})"
