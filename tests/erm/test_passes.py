@@ -175,8 +175,8 @@ def test_a_minimiser_with_a_sample_meets_the_same_tolerance(kinds, monkeypatch):
 def test_sparse_rows_give_the_same_bits(repeated):
     """Rows of indicators are worked on without their zeros; every sum is that of the dense ones."""
     rng = np.random.default_rng(0)
-    x = np.zeros((5000, 64), np.int32)
-    x[np.arange(5000)[:, None], rng.integers(0, 64, (5000, 3))] = rng.integers(-ONE // 2, ONE // 2, (5000, 3))
+    x = np.zeros((5000, 160), np.int32)
+    x[np.arange(5000)[:, None], rng.integers(0, 160, (5000, 3))] = rng.integers(-ONE // 2, ONE // 2, (5000, 3))
     if repeated:
         x = x[rng.integers(0, 50, 5000)]
     given = Rows(x, rng.choice([-ONE, ONE], 5000).astype(np.int32), "l2")
@@ -184,7 +184,7 @@ def test_sparse_rows_give_the_same_bits(repeated):
     dense = Passes(LogisticLoss(), MemorySource(given))
     held = [batch.x for part in thin.source.parts() for batch in thin.source.read(part)]
     assert not any(isinstance(part, np.ndarray) for part in held)
-    theta = rng.normal(size=64)
+    theta = rng.normal(size=160)
     for sample in (0, 2):
         options = {"curvature": True, "sample": sample}
         for first, second in zip(thin.slopes(theta, **options), dense.slopes(theta, **options), strict=True):

@@ -25,8 +25,8 @@ Shape = tuple[tuple[int, Literal["box", "l1"], int], ...]
 
 _SLICE = 1 << 16  # rows of a part of an array
 _CELLS = 1 << 21  # cells of it, if rows are long
-_THIN = 8  # one entry in so many is not zero, or fewer: sparse products are faster
-_THIN_COLUMNS = 32  # and there are at least so many
+_THIN = 16  # one entry in so many is not zero, or fewer: sparse products are faster
+_THIN_COLUMNS = 128  # and there are at least so many columns
 _DIGIT = 11  # counts are written in digits of so many bits, see ``digits``
 
 
@@ -116,7 +116,7 @@ class MemorySource(RowSource):
     rows, counts
         The rows, and how many each stands for.
     sparse
-        Whether whoever works on them can do with sparse rows, where that is faster: where at most one entry in eight is
+        Whether whoever works on them can do with sparse rows, where that is faster: where at most one entry in 16 is
         not zero, as where most columns are indicators.
 
     Examples

@@ -101,8 +101,8 @@ class ClippedSums:
 class ClippedGradients(Private):
     """Rows, ready for sums of clipped gradients. Private.
 
-    Rows in memory that are mostly zero, as indicators are, are kept as their other entries: many times faster from one
-    entry in four on, and the same integers. Others are summed up in passes, wherever they are.
+    Rows in memory that are mostly zero, as indicators are, are kept as their other entries, which is faster and gives
+    the same integers. Others are summed up in passes, wherever they are.
     """
 
     def __init__(self, rows: Rows | RowSource, table: SlopeTable) -> None:
