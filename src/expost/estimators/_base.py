@@ -224,7 +224,8 @@ class AccuracyFirstEstimator(BaseEstimator):
     def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget an earlier fit, and make sure that whatever is raised after a draw carries a release."""
         self._forget()
-        X, y = from_dask(X, y)
+        if any(type(given).__module__.startswith("dask.array") for given in (X, y)):
+            X, y = from_dask(X, y)
         around = noted_surroundings(self)
         in_blocks = chained(self)
         return Spending(self.ledger).guard(lambda spending: self._or_forget(X, y, around, in_blocks, spending))
