@@ -39,6 +39,7 @@ from expost.erm.prediction_grid import exact_parts
 
 _LIMB = 22
 _TERM_BITS = 51
+_ODDS = 4.0  # standard deviations of a sample's size
 _FEW = 1 << 14  # rows in a sample below which second derivatives are taken at all
 
 #: A function of predictions and targets, elementwise, not negative; it has to be picklable.
@@ -157,10 +158,11 @@ def curvature_unit(loss: Loss) -> float:
 
 
 class Slopes(NamedTuple):
-    """mean φ′x and, if asked for, about mean φ″xxᵀ; private."""
+    """mean φ′x and, if asked for, about mean φ″xxᵀ, of one row in 2^sample; private."""
 
     gradient: FloatArray
     curvature: FloatArray | None
+    sample: int
 
 
 class Passes(Private):
@@ -221,11 +223,18 @@ class Passes(Private):
         below = self.n << (2 * _LIMB + FRACTION_BITS - min(exponent, 0))
         gradient = np.array([(value << max(exponent, 0)) / below for value in whole], dtype=np.float64)
         if not curvature:
-            return Slopes(gradient, None)
-        if sample and found[2] < _FEW:  # of few kinds of rows a sample may be none
+            return Slopes(gradient, None, 0)
+        if sample and self._is_odd(found[2], sample):
             return self.slopes(theta, curvature=True)
         scale = curvature_unit(self.loss) * 2.0 ** (-2 * FRACTION_BITS) / found[2]
-        return Slopes(gradient, np.asarray(found[1].astype(np.float64) * scale))
+        return Slopes(gradient, np.asarray(found[1].astype(np.float64) * scale), sample)
+
+    def _is_odd(self, count: int, sample: int) -> bool:
+        """Whether a sample has few rows, or other numbers of them than chance would have: many rows are equal then.
+
+        Equal rows are all in it or none is, so that where a few kinds are most of the rows it says little about others.
+        """
+        return count < _FEW or abs((count << sample) - self.n) > _ODDS * math.sqrt(self.n << sample)
 
     def errors(self, theta: FloatArray) -> int:
         """Return how many rows θ misclassifies."""

@@ -25,7 +25,7 @@ some 300·C/λ, each a pass. A λ below C/10⁷ is refused before a row is looke
 ‖θ‖, slopes are rounded to a public grid and add up exactly, so the gradient does not depend on how the rows were read.
 
 *Passes.* Each point that is looked at costs one pass over the rows, for its gradient and far from the end for its
-second derivatives as well; close to it those of a point before will do. From 2¹⁸ rows on they are of a sample of the
+second derivatives as well; close to it those of a point before will do. From 2¹⁹ rows on they are of a sample of the
 rows (`expost.erm.blocks.sampled`); should steps be poor, of all of them again. From 200 columns on, where second
 derivatives cost far more than gradients, directions come from the last few gradients first (L-BFGS), and from 1200
 columns on, where p² numbers would not do, always. Either way the point is judged by its gradient alone.
@@ -135,7 +135,7 @@ def _stages(n: int, p: int) -> list[tuple[int | None, int]]:
     last: tuple[int | None, int] = (None, _QUASI_STEPS)
     if p >= _WIDE:
         return [last]
-    sample = max(0, (n >> _SAMPLED).bit_length() - 1)
+    sample = max(0, (n >> _SAMPLED).bit_length() - 1) if n >> (_SAMPLED + 2) else 0
     newton: list[tuple[int | None, int]] = [(each, _NEWTON_STEPS) for each in ((sample, 0) if sample else (0,))]
     return [(None, p // 8), *newton, last] if p >= _BROAD else [*newton, last]
 
@@ -213,7 +213,7 @@ class PerturbedObjective(Private):
             if self._accepted(at.gradient, errors):
                 break
             step = -memory.direction(at.gradient)
-            following = self._moved(at, step, errors.lam, center, linear, None, _HALVINGS, convex=True)
+            following = self._moved(at, step, errors.lam, center, linear, None, _HALVINGS)
             if following is None:
                 break
             memory.learn(following.theta - at.theta, following.gradient - at.gradient)
@@ -229,7 +229,7 @@ class PerturbedObjective(Private):
         """Look at a point: one pass over the rows; second derivatives are of one row in 2^sample, or not formed."""
         found: Slopes = self.passes.slopes(theta, curvature=sample is not None, sample=sample or 0)
         gradient = np.asarray(found.gradient + (lam * (theta - center) + linear))
-        return _Point(theta, gradient, found.curvature, sample)
+        return _Point(theta, gradient, found.curvature, None if sample is None else found.sample)
 
     def _moved(
         self,
@@ -240,24 +240,21 @@ class PerturbedObjective(Private):
         linear: FloatArray,
         sample: int | None,
         halvings: int,
-        *,
-        convex: bool = False,
     ) -> _Point | None:
         """Return a point worth going to along a step, or None where floating point finds none.
 
-        The gradient has to be shorter there or, if ``convex``, the point not yet past the minimum: as long as the slope
-        along the step stays negative F, which is convex, has fallen all the way.
+        The gradient has to be shorter there, or the point hardly past the minimum along the step: as long as the slope
+        along it stays negative F, which is convex, has fallen all the way. Otherwise slopes say where that may be.
         """
         if not np.isfinite(step).all():
             return None
-        length = 1.0
+        length, start = 1.0, float(at.gradient @ step)
         for _ in range(halvings):
             moved = self._look(np.asarray(at.theta + length * step), lam, center, linear, sample)
-            if moved.length < at.length * (1.0 - 0.1 * length):
+            slope = float(moved.gradient @ step)
+            if moved.length < at.length * (1.0 - 0.1 * length) or slope <= -0.1 * start:
                 return moved
-            if convex and float(moved.gradient @ step) <= -0.1 * float(at.gradient @ step):
-                return moved
-            length *= 0.5
+            length *= min(max(start / (start - slope), 0.1), 0.5) if start < slope else 0.5
         return None
 
     def _descend(self, errors: PerturbedErrors, center: FloatArray, linear: FloatArray) -> FloatArray:
