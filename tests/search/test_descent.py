@@ -53,7 +53,7 @@ def run(goal, seed=0, budget=6.0, gamma=0.1, delta=1e-6, **pace):
 @cache
 def least_errors() -> float:
     """What the best of many lines gets wrong."""
-    objective = generator(ErrorRate(0.2)).objective
+    objective = generator(ErrorRate(0.2)).judge
     tried = [np.array([a, 1.0]) for a in np.linspace(-0.3, 0.3, 601)]
     return min(errors(objective, theta) for theta in tried) / N
 
@@ -62,7 +62,7 @@ def least_errors() -> float:
 def test_goals_are_met(goal):
     release = run(goal)
     assert release.status == "released"
-    assert goal.shortfall(generator(goal).objective, np.array(release.hypothesis)) <= 0
+    assert goal.shortfall(generator(goal).judge, np.array(release.hypothesis)) <= 0
     assert (release.delta, release.noise) == (1e-6, "exact")
 
 

@@ -333,7 +333,6 @@ def _search_table(
 ) -> tuple[Release, str]:
     """Fit a table that a schema describes."""
     from expost.data.disk import open_disk
-    from expost.data.named import read_columns
     from expost.estimators import AccuracyFirstModel
 
     schema = stated_schema(options)
@@ -350,8 +349,6 @@ def _search_table(
         **({} if options.max_epsilon is None else {"max_epsilon": options.max_epsilon}),
     )
     progress.stage("reading and searching")
-    if schema.person is not None:  # whose rows have to be found before they count
-        return _outcome(model, read_columns(options.data, schema.needed, **file_options(options)))
     return _outcome(model, open_disk(options.data, **file_options(options)))
 
 

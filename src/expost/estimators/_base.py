@@ -23,6 +23,7 @@ from expost.data.streamed import PreparedSource, Wanted
 from expost.data.tables import RawRows
 from expost.data.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
 from expost.engines.choice import as_engine
+from expost.engines.dask_arrays import from_dask
 from expost.engines.look import in_memory
 from expost.erm.geometry import ball, l2_ball
 from expost.erm.losses import Loss
@@ -223,6 +224,8 @@ class AccuracyFirstEstimator(BaseEstimator):
     def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget an earlier fit, and make sure that whatever is raised after a draw carries a release."""
         self._forget()
+        if any(type(given).__module__.startswith("dask.array") for given in (X, y)):
+            X, y = from_dask(X, y)
         around = noted_surroundings(self)
         in_blocks = chained(self)
         return Spending(self.ledger).guard(lambda spending: self._or_forget(X, y, around, in_blocks, spending))
@@ -292,8 +295,8 @@ class AccuracyFirstEstimator(BaseEstimator):
 
     def _from_disk(self, raw: ColumnsOnDisk, classes: tuple[Any, Any] | None) -> PreparedSource:
         """Return where rows are read from, and made as the preparation says, whenever a pass is made."""
-        preparation, names = self.preparation_, tuple(raw.names or ())
-        source = PreparedSource(raw.disk, preparation, Wanted(names, raw.target, classes))
+        preparation, names = self.preparation_, raw.names
+        source = PreparedSource(raw.disk, preparation, Wanted(raw.features, raw.target, classes))
         source.n, source.engine = raw.n, as_engine(raw.engine)
         complain = self.on_invalid == "error"
         source.judge = lambda cells, n: preparation.require_usable(cells, n, names) if complain else None

@@ -16,11 +16,12 @@ from expost import validation
 from expost.data.batches import RowSource
 from expost.data.encode import Encoding
 from expost.data.fixed_point import ONE
+from expost.data.person_source import PersonSource
 from expost.data.rows import Rows
 from expost.data.schema import Schema
 from expost.data.tallies import CLIPPED_LABELS, CLIPPED_TARGETS, Tally
 from expost.engines.choice import as_engine, stream_of
-from expost.engines.look import look_at
+from expost.engines.look import counted, look_at
 from expost.erm.losses import LogisticLoss, SquaredLoss
 from expost.estimators._defaults import MOST, warn_if_large, warn_if_likely
 from expost.estimators._shapes import block_geometry, cheapest_geometry
@@ -238,12 +239,14 @@ class AccuracyFirstModel(BaseEstimator):
     def _looked_at(self, table: Any, y: Any, encoding: Encoding) -> tuple[Rows | RowSource, list[Tally], Tally]:
         """Return rows, or where to read them, and how many cells fit; raise for those that do not, unless clipped."""
         engine, clip = as_engine(self.engine, table), self.on_invalid == "clip"
-        alone = y is None and encoding.schema.person is None  # a person's rows have to be found before they count
-        source = stream_of(table, encoding, engine) if alone else None
+        source = stream_of(table, encoding, engine) if y is None else None
         if source is None:
             raw = encoding.open(with_target(table, encoding.schema, y))
             rows = encoding.encode(raw, on_invalid="clip" if clip else "error")
             return rows, *encoding.tallies(encoding.slotted(raw))
+        if isinstance(source, PersonSource) and not clip:  # all rows are judged, also those that fill no slot
+            encoding.require_fit(*encoding.tallied(*counted(source.every_row(), engine)))
+            encoding.require_persons(source.unreadable)
         found, cells = look_at(source, engine)
         tallies, target = encoding.tallied(cells, found.n)
         if not clip:

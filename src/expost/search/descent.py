@@ -194,7 +194,7 @@ class DescentPlan:
         """Go from stage to stage until a test passes or the budget is used up."""
         assert isinstance(account, RenyiAccount)
         walk = Walk(self.loss, self.geometry, generator.gradients, self.pace, self.unit)
-        return StagedSearch(self, walk, generator.objective, account, source).run()
+        return StagedSearch(self, walk, generator.judge, account, source).run()
 
     @property
     def each(self) -> str:
