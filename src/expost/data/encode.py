@@ -141,7 +141,7 @@ class Encoding:
         if on_invalid == "error":
             _require_fit(tallies, target)
             found = self.person_tally(raw)
-            self.require_persons(0 if found is None else found.unreadable)
+            self.require_persons(*(0, 0) if found is None else (found.unreadable, found.undecoded))
         places = self._places(raw)
         return Rows(x, y, norm="l2") if places is None else Rows(x[places], y[places], norm="l2")
 
@@ -298,7 +298,7 @@ class Encoding:
             return None
         return slots(raw[schema.person].cells(), schema.rows_per_person, schema.missing)[0]
 
-    def require_persons(self, unreadable: int) -> None:
+    def require_persons(self, unreadable: int, undecoded: int) -> None:
         """Raise if there are cells in which no person can be told; for the curator, not covered by the guarantee."""
         if unreadable:
             raise InvalidRows(
@@ -306,9 +306,9 @@ class Encoding:
                 f"cannot be told apart. This message depends on single rows and is not covered by the privacy "
                 f"guarantee; make them text"
             )
-        if found is not None and found.undecoded:
+        if undecoded:
             raise InvalidRows(
-                f"{UNDECODED} in {self.schema.person} ({found.undecoded}), so persons may be taken for one another. "
+                f"{UNDECODED} in {self.schema.person} ({undecoded}), so persons may be taken for one another. "
                 f"This message depends on single rows and is not covered by the privacy guarantee; {STATE_ENCODING}"
             )
 

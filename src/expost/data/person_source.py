@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.data.batches import Batch, digits
+from expost.data.cells import is_undecoded
 from expost.data.disk import Disk
 from expost.data.encode import Encoding
 from expost.data.persons import UNREADABLE, person_of
@@ -34,8 +35,8 @@ class PersonSource(EncodedSource):
 
     Attributes
     ----------
-    unreadable : int
-        Rows whose person is neither text nor a number; private.
+    unreadable, undecoded : int
+        Rows whose person is neither text nor a number, or text in another encoding; private.
     """
 
     def __init__(self, disk: Disk, encoding: Encoding, batch_rows: int | None = None) -> None:
@@ -45,7 +46,8 @@ class PersonSource(EncodedSource):
         assert schema.rows_per_person is not None
         disk.require([schema.person])
         self._pieces = disk.pieces()
-        names, sizes, self.unreadable = self._numbered(schema.person)
+        self.unreadable = self.undecoded = 0
+        names, sizes = self._numbered(schema.person)
         self._times = np.split(times(names, schema.rows_per_person), np.cumsum(sizes)[:-1])
         self.n = int(sum(some.sum(dtype=np.int64) for some in self._times))
 
@@ -72,28 +74,30 @@ class PersonSource(EncodedSource):
                     yield replace(batch, cells=made.cells * (count if first else 0))
                     first = False
 
-    def _numbered(self, person: str) -> tuple[npt.NDArray[np.int64], list[int], int]:
-        """Return a number for each row that is its person's, how many rows pieces have, and how many cannot be read."""
+    def _numbered(self, person: str) -> tuple[npt.NDArray[np.int64], list[int]]:
+        """Return a number for each row that is its person's, and how many rows pieces have; count what is no name."""
         none = {None, *map(person_of, self.encoding.schema.missing)}
         known: dict[object, int] = {}
         numbers: list[npt.NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
         sizes: list[int] = []
-        alone = unreadable = 0
+        alone = 0
         for piece in self._pieces:
             size = 0
             for columns in self.disk.read(piece, [person], frozenset(), self.batch_rows):
                 found = []
-                for key in map(person_of, columns[person].cells()):
+                cells = columns[person].cells()
+                self.undecoded += sum(map(is_undecoded, cells))
+                for key in map(person_of, cells):
                     if key in none:
                         alone += 1
                         found.append(-alone)  # a person of its own
                     else:
-                        unreadable += key is UNREADABLE
+                        self.unreadable += key is UNREADABLE
                         found.append(known.setdefault(key, len(known)))
                 numbers.append(np.array(found, dtype=np.int64))
                 size += len(found)
             sizes.append(size)
-        return np.concatenate(numbers), sizes, unreadable
+        return np.concatenate(numbers), sizes
 
 
 def times(persons: npt.NDArray[np.int64], k: int) -> npt.NDArray[np.int32]:

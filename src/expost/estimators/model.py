@@ -246,7 +246,7 @@ class AccuracyFirstModel(BaseEstimator):
             return rows, *encoding.tallies(encoding.slotted(raw))
         if isinstance(source, PersonSource) and not clip:  # all rows are judged, also those that fill no slot
             encoding.require_fit(*encoding.tallied(*counted(source.every_row(), engine)))
-            encoding.require_persons(source.unreadable)
+            encoding.require_persons(source.unreadable, source.undecoded)
         found, cells = look_at(source, engine)
         tallies, target = encoding.tallied(cells, found.n)
         if not clip:
