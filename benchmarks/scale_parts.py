@@ -175,15 +175,15 @@ _LABELS = (
 
 def width(settings: Settings) -> dict[str, Any]:
     """Measure time against p, and wide fits from beginning to end with their memory."""
-    sizes, n = [10, 100, 1000], 50_000
+    sizes, n = [10, 100, 1000], 20_000
     files = [write(settings.folder / f"w{p}.parquet", n, p, 16_384) for p in sizes]
     sources = {str(p): ridge_source(file, p) for p, file in zip(sizes, files, strict=True)}
     each = measured({name: partial(sums_over, source) for name, source in sources.items()}, settings.repeat)
-    wide = write(settings.folder / "w5000.parquet", 20_000, 5000, 4096)
+    wide = write(settings.folder / "w5000.parquet", 5000, 5000, 4096)
     ends: dict[str, Any] = {}
     for name, code, file, p in (
-        ("ridge, 50,000 × 1,000", _RIDGE, files[-1], 1000),
-        ("logistic regression, 20,000 × 5,000", _LABELS, wide, 5000),
+        ("ridge, 20,000 × 1,000", _RIDGE, files[-1], 1000),
+        ("logistic regression, 5,000 × 5,000", _LABELS, wide, 5000),
     ):
         begun = time.perf_counter()
         ends[name] = {"peak MB": peak(code.format(file=str(file), p=p))}
