@@ -29,7 +29,7 @@ from expost.cli.words import complain, own_words
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, SearchInterrupted, advice
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS
-from expost.mechanisms import NOISES
+from expost.mechanisms import NOISES, WITH_SCHEMA
 from expost.search.methods import NAMES as METHODS
 from expost.validation import CALIBRATIONS
 
@@ -45,7 +45,6 @@ NOT_WRITTEN = 1  # a release was made and shown, but its file could not be writt
 _UNUSED = {
     "method": "auto",
     "calibration": "tight",
-    "perturbation": None,
     "noise": "laplace",
     "radius": None,
     "n_levels": None,
@@ -129,8 +128,9 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     )
     search.add_argument(
         "--perturbation",
-        choices=list(MECHANISMS),
-        help="where the noise goes (default: what is predicted to be cheapest)",
+        choices=[*MECHANISMS, *WITH_SCHEMA],
+        help="where the noise goes: with a schema objective or, with --delta, descent; without one covariance or "
+        "output (default: what is predicted to be cheapest)",
     )
     search.add_argument(
         "--noise",
@@ -222,6 +222,8 @@ def _check(options: argparse.Namespace) -> None:
             )
     elif options.delta:
         raise ValueError("--delta goes with --schema; expost init drafts a schema")
+    elif options.perturbation in WITH_SCHEMA:
+        raise ValueError(f"--perturbation {options.perturbation} goes with --schema; expost init drafts a schema")
     elif options.person is not None or options.rows_per_person is not None:
         raise ValueError("--person and --rows-per-person go with --schema; expost init drafts a schema")
     elif options.target is None or options.task is None:
@@ -245,6 +247,10 @@ def _check_with_schema(options: argparse.Namespace) -> None:
         if getattr(options, name) is not None
     ]
     stated += [name for name, usual in _UNUSED.items() if getattr(options, name) != usual]
+    if options.perturbation in MECHANISMS:
+        raise ValueError(f"--perturbation {options.perturbation} goes without a schema only; leave it out")
+    if options.perturbation == "descent" and not options.delta:
+        raise ValueError("--perturbation descent has Gaussian noise: pass --delta, say --delta 1e-6")
     if stated or options.column_bounds:
         flag = (stated or ["column_bounds"])[0].replace("_", "-")
         raise ValueError(f"--{flag} goes without a schema only; leave it out")
@@ -341,6 +347,7 @@ def _search_table(
         goal,
         failure_probability=options.failure_probability,
         delta=options.delta,
+        perturbation=options.perturbation,
         on_invalid=options.on_invalid,
         engine=stated_engine(options),
         random_state=options.seed,

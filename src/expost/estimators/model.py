@@ -28,15 +28,16 @@ from expost.estimators._tables import as_schema, with_target
 from expost.estimators.surroundings import Surroundings, noted_surroundings
 from expost.goals.goal import Goal, TestedGoal
 from expost.goals.log_loss import LARGEST_ODDS, LogLoss
+from expost.mechanisms import WITH_SCHEMA
 from expost.privacy.account import Spending, released
 from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.privacy.unit import ROW, Unit
 from expost.search.chain import chain_request
-from expost.search.descent import descent_request
 from expost.search.readable import CheckedPlan
 from expost.search.request import Request
 from expost.search.run import carry_out, settle
+from expost.search.ways import staged_request
 
 SCOPE = "accuracy is promised about the bounded, rounded rows, not about values outside the schema"
 ALIKE = "every person counts alike in it, however many rows they have"
@@ -66,6 +67,9 @@ class AccuracyFirstModel(BaseEstimator):
         0 is pure privacy. A δ such as 1e-6 (far below one over the number of rows) lets noise be Gaussian, which is
         cheaper, above all for several fits: for every row and whatever it may be replaced by, the chance that the
         outcome tells the two apart by more than e^ε is then at most δ (:mod:`expost.privacy.renyi`).
+    perturbation : {None, "objective", "descent"}, default=None
+        Where the noise goes: on the objective once a level, analysed over the reals, or with a δ on every gradient of a
+        descent, exactly. By default what is predicted to be cheapest from public numbers; the release says why.
     on_invalid : {"error", "clip"}, default="error"
         What cells that do not fit the schema do: an error for the curator, which the guarantee does not cover, or
         they count as missing. With ``"clip"`` a table that hardly fits at all is refused after a noisy count, which
@@ -137,6 +141,7 @@ class AccuracyFirstModel(BaseEstimator):
         failure_probability: float = 0.1,
         max_epsilon: float = MOST,
         delta: float = 0.0,
+        perturbation: str | None = None,
         on_invalid: str = "error",
         engine: Any = None,
         random_state: Any = None,
@@ -149,6 +154,7 @@ class AccuracyFirstModel(BaseEstimator):
         self.failure_probability = failure_probability
         self.max_epsilon = max_epsilon
         self.delta = delta
+        self.perturbation = perturbation
         self.on_invalid = on_invalid
         self.engine = engine
         self.random_state = random_state
@@ -264,9 +270,13 @@ class AccuracyFirstModel(BaseEstimator):
         unit = unit_of(schema, n)
         budget = unit.share(self._most if max_epsilon is None else max_epsilon)
         delta = validation.delta(self.delta)
+        if self.perturbation is not None:
+            validation.one_of("perturbation", self.perturbation, WITH_SCHEMA)
         if delta:
-            shape = block_geometry(encoding)
-            return descent_request(goal, shape, n, self.failure_probability, budget, delta, unit)
+            shape, gamma = block_geometry(encoding), self.failure_probability
+            return staged_request(self.perturbation, goal, shape, n, gamma, budget, delta, unit)
+        if self.perturbation == "descent":
+            raise ValueError("perturbation='descent' has Gaussian noise: pass a delta, say delta=1e-6")
         geometry = cheapest_geometry(encoding)
         return chain_request(goal, geometry, n, self.failure_probability, budget, unit)
 
