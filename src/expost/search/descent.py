@@ -11,6 +11,8 @@ Less noise in later steps would be no better: along directions that are nearly f
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from expost.erm.clipped_gradient import ClippedGradients, SlopeTable
@@ -42,10 +44,9 @@ class DescentPlan(StagedPlan):
     @classmethod
     def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
         """Return the pace for a loss and a goal: mean squares take closer looks."""
-        part = 0.3 if goal is None else min(1.0, 2.0 * goal.chain().test_part)
-        if loss.labels == "binary":
-            return Pace(test_part=part)
-        return Pace(test_part=part, step=4.0, length=0.5)
+        return (
+            Pace.of(goal) if loss.labels == "binary" else Pace.of(goal, start=64.0, step=5.6, length=1.0, settled=128)
+        )
 
     def walk(self, generator: DescentGenerator) -> tuple[Walk, Judge]:
         """Return the descent, at its beginning."""
@@ -60,7 +61,7 @@ class Walk:
     ) -> None:
         self._geometry, self._gradients = geometry, gradients
         self._step = rho_at(pace.step * geometry.scale, loss, geometry, gradients.n, unit)
-        self._size = pace.length / loss.curvature / gradients.n
+        self._size, self._settled = pace.length / loss.curvature / gradients.n, pace.settled
         self._largest = unit.rows * SlopeTable.of(loss).largest
         self.theta, self._velocity = np.zeros(gradients.p), np.zeros(gradients.p)
         self._sums = [self.theta]  # of the iterates so far
@@ -75,7 +76,8 @@ class Walk:
         noise = GradientNoise(self._geometry, self._largest, rho / count).draws(count, source)
         for step in range(count):
             gradient = noisy_sum(self._gradients.total(self.theta), noise[step])
-            self._velocity = _MOMENTUM * self._velocity - self._size * gradient
+            size = self._size * min(1.0, math.sqrt(self._settled / len(self._sums)))
+            self._velocity = _MOMENTUM * self._velocity - size * gradient
             self.theta = self.theta + self._velocity
             self._sums.append(self._sums[-1] + self.theta)
         taken = len(self._sums) - 1

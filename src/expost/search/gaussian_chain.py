@@ -34,9 +34,9 @@ class GaussianChainPlan(StagedPlan):
     @classmethod
     def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
         """Return the pace for a loss and a goal: Huber's loss shrinks more, for its Jacobian is dear."""
-        part = 0.3 if goal is None else min(1.0, 2.0 * goal.chain().test_part)
-        reach = 5.0 if loss.labels == "binary" else 1.0
-        return Pace(growth=2.5, gathers=False, test_part=part, reach=reach)
+        if loss.labels == "binary":
+            return Pace.of(goal, growth=2.5, gathers=False)
+        return Pace.of(goal, growth=2.5, gathers=False, start=48.0, reach=1.0)
 
     def shot(self, rho: float, center_norm: float = 0.0) -> GaussianShot:
         """Return the release of a stage."""

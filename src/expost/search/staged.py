@@ -6,7 +6,7 @@ show that the goal is met. How models are made is the walk's affair: `expost.sea
 descent, `expost.search.gaussian_chain` perturbs an objective anew.
 
 *Released*: what stages release, and noisy shortfalls. *Neighbours*: one row replaced, or k of one person. *Theorem
-(privacy)*: every step books its curve (`expost.stopping.looks`, and where stages are made) and is taken only if the sum
+(privacy)*: every step books its curve (`expost.stopping.looks`, `expost.stopping.pure_looks`, and where stages are made) and is taken only if the sum
 with it is within the budget (`expost.privacy.renyi`: the account is a filter, and the release states it at δ, ex post).
 *Theorem (accuracy)*: look j at the model of stage i passes wrongly with probability at most γ_{ij}, settled before the
 run, ΣΣ γ_{ij} ≤ γ; so a model that misses the goal is released with probability at most γ, however many stages there
@@ -36,12 +36,13 @@ from expost.mechanisms.mechanism import NoiseKind
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.release import Release
-from expost.privacy.renyi import Curve
+from expost.privacy.renyi import NOTHING, Curve, room
 from expost.privacy.renyi_account import RenyiAccount
 from expost.privacy.unit import ROW, Unit, tried
 from expost.search.pace import Pace
 from expost.stopping.gaussian_value import GaussianValue
 from expost.stopping.looks import Looks
+from expost.stopping.pure_looks import PureLooks
 from expost.tails.discrete_gaussian import deviations
 
 Floats = NDArray[np.float64]
@@ -137,19 +138,29 @@ class StagedPlan(ABC):
         """No outcome costs more than the budget, at δ."""
         return self.budget
 
+    def look(self, rho: float) -> Curve:
+        """Return what a first look costs at a model that cost ρ."""
+        if self.pace.pure_looks:
+            return Curve.pure(self.look_epsilon(rho))
+        return Curve.gaussian(self.pace.test_part * rho)
+
+    def look_epsilon(self, rho: float) -> float:
+        """Return ε of such a look under Laplace noise."""
+        return self.pace.test_part * Curve.gaussian(rho).epsilon(self.delta)
+
     @property
     def start(self) -> float:
         """ρ of the first stage: a stage of noise alone, or a look that could show nothing, is not worth paying for."""
-        return max(self.least_stage, self._least_look / self.pace.test_part)
+        return max(self.least_stage, self._clear_stage)
 
     @property
     def predicted(self) -> float:
         """What it would cost, at δ, to get as far as searches usually have to: what ways are compared by."""
         rho = max(_USUALLY**2 * self.least_stage, self.start)
-        curve = self.cost(rho) + Curve.gaussian(self.pace.test_part * rho)
+        curve = self.cost(rho) + self.look(rho)
         while not self.pace.gathers and rho / self.pace.growth >= self.start:  # what earlier stages cost is not kept
             rho /= self.pace.growth
-            curve = curve + self.cost(rho) + Curve.gaussian(self.pace.test_part * rho)
+            curve = curve + self.cost(rho) + self.look(rho)
         return curve.epsilon(self.delta)
 
     @property
@@ -162,24 +173,27 @@ class StagedPlan(ABC):
         """ρ of a stage whose noise leaves something to be seen."""
         return rho_at(self.pace.start * self.geometry.scale, self.loss, self.geometry, self.n, self.unit)
 
-    @property
-    def _least_look(self) -> float:
-        """ρ of a first look whose margin is ``clear`` of a large shortfall."""
+    @cached_property
+    def _clear_stage(self) -> float:
+        """ρ of a stage whose first look has a margin that is ``clear`` of a large shortfall."""
         pace = self.pace
-        margin = deviations(pace.first * (1.0 - pace.kept) * self.failure_probability)
-        large = pace.clear * self.goal.chain().steer
-        return 0.5 * (margin * self.sensitivity / large) ** 2
+        failure = pace.first * (1.0 - pace.kept) * self.failure_probability
+        precise = self.sensitivity / (pace.clear * self.goal.chain().steer)
+        if pace.pure_looks:
+            wanted = max(0.0, math.log(1.0 / (2.0 * failure))) * precise / pace.test_part
+            return room(NOTHING, wanted, self.delta)
+        return 0.5 * (deviations(failure) * precise) ** 2 / pace.test_part
 
     @cached_property
     def _all_of_it(self) -> float:
         """ρ of a first stage that uses up the budget."""
         whole = RenyiAccount("", self.budget, False, unit=self.unit, delta=self.delta)
-        return largest_stage(whole, self.cost, self.pace.test_part)
+        return largest_stage(whole, self.cost, self.look)
 
     def _require_possible(self) -> None:
         """Refuse a goal that not even a perfect model could be shown to meet."""
         pace, unit = self.pace, self.unit
-        needed = max(_HOPELESS**2 * self.least_stage, self._least_look * pace.clear**2 / pace.test_part)
+        needed = max(_HOPELESS**2 * self.least_stage, self._clear_stage * pace.clear**2)
         if needed > self._all_of_it:
             enough = math.ceil(self.n / unit.rows * math.sqrt(needed / max(self._all_of_it, 1e-300)) * 1.1)
             raise TargetUnreachable(
@@ -206,16 +220,16 @@ def level_at(rho: float, loss: Loss, geometry: Geometry, n: int, unit: Unit = RO
 
 
 def largest_stage(
-    account: RenyiAccount, cost: Callable[[float], Curve], test_part: float, before: float = 0.0
+    account: RenyiAccount, cost: Callable[[float], Curve], look: Callable[[float], Curve], before: float = 0.0
 ) -> float:
     """Return the largest ρ of a stage that may still be taken with its look; zero if none may.
 
-    ``before`` is what a look counts beside the stage's own ρ.
+    ``before`` is what the model was paid before the stage.
     """
     low, high = 0.0, account.room
     for _ in range(50):
         middle = 0.5 * (low + high)
-        fits = middle > 0.0 and account.fits(cost(middle) + Curve.gaussian(test_part * (before + middle)))
+        fits = middle > 0.0 and account.fits(cost(middle) + look(before + middle))
         low, high = (middle, high) if fits else (low, middle)
     return low
 
@@ -225,7 +239,11 @@ class StagedSearch:
 
     def __init__(self, plan: StagedPlan, walk: Staged, judge: Judge, account: RenyiAccount, source: WordSource) -> None:
         self.plan, self.walk, self.judge, self.account, self.source = plan, walk, judge, account, source
-        self.looks = Looks(account, source, plan.pace.again, plan.pace.first)
+        self.looks: Looks | PureLooks = (
+            PureLooks(account, source, plan.pace.first)
+            if plan.pace.pure_looks
+            else Looks(account, source, plan.pace.again, plan.pace.first)
+        )
         self.stages = 0
 
     def run(self) -> Release:
@@ -233,8 +251,8 @@ class StagedSearch:
         pace, rho, last, whole = self.plan.pace, self.plan.start, 0.0, 0.0
         while True:
             before = whole if pace.gathers else 0.0
-            if not self.account.fits(self.walk.cost(rho) + Curve.gaussian(pace.test_part * (before + rho))):
-                rho = largest_stage(self.account, self.walk.cost, pace.test_part, before)
+            if not self.account.fits(self.walk.cost(rho) + self.plan.look(before + rho)):
+                rho = largest_stage(self.account, self.walk.cost, self.plan.look, before)
                 if before + rho < _LEAST_GAIN * last or rho <= 0.0:
                     return self._refused("the next stage would exceed the budget")
             if self.stages == _MOST_STAGES:
@@ -242,16 +260,19 @@ class StagedSearch:
             self.account.book("generation", self.walk.cost(rho))
             model = self.walk.stage(rho, self.source)
             self.stages, whole, last = self.stages + 1, whole + rho, before + rho
-            if self._passes(model, pace.test_part * last):
+            if self._passes(model, last):
                 return self._released(model)
             rho = last * (pace.growth - 1.0) if pace.gathers else last * pace.growth
 
     def _passes(self, model: Floats, rho: float) -> bool:
-        """Look at a model, and once more if that looks promising."""
+        """Look at a model that cost ρ, and once more if that looks promising."""
         plan, pace, goal = self.plan, self.plan.pace, self.plan.goal
         gamma = plan.failure_probability * (1.0 - pace.kept) * pace.kept ** (self.stages - 1)
-        value = GaussianValue.of(plan.sensitivity, goal.shortfall_error(plan.n, model.size, model))
-        return self.looks.pass_at(value, goal.shortfall(self.judge, model), rho, gamma)
+        truth, error = goal.shortfall(self.judge, model), goal.shortfall_error(plan.n, model.size, model)
+        if isinstance(self.looks, PureLooks):
+            epsilon = plan.look_epsilon(rho)
+            return self.looks.pass_at(truth, plan.sensitivity, error, epsilon, pace.again * epsilon, gamma)
+        return self.looks.pass_at(GaussianValue.of(plan.sensitivity, error), truth, pace.test_part * rho, gamma)
 
     def _said(self) -> list[str]:
         each = self.plan.each.format(stages=self.stages)
