@@ -274,7 +274,9 @@ class AccuracyFirstModel(BaseEstimator):
             validation.one_of("perturbation", self.perturbation, WITH_SCHEMA)
         if delta:
             shape, gamma = block_geometry(encoding), self.failure_probability
-            return staged_request(self.perturbation, goal, shape, n, gamma, budget, delta, unit)
+            return staged_request(
+                self.perturbation, goal, shape, n, gamma, budget, delta, unit, cheapest_geometry(encoding)
+            )
         if self.perturbation == "descent":
             raise ValueError("perturbation='descent' has Gaussian noise: pass a delta, say delta=1e-6")
         geometry = cheapest_geometry(encoding)

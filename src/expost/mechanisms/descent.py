@@ -107,6 +107,7 @@ class GradientDescent(Mechanism):
 
     geometry: Geometry
 
+    gaussian = True
     name = "gradient descent"
     exact = ("rows in fixed point", "sums of clipped gradients", "generation noise", "test noise and comparisons")
     charged = ()

@@ -165,9 +165,12 @@ class ObjectivePerturbation(Mechanism):
     ----------
     geometry
         The rows' shape, which the noise follows.
+    gaussian
+        Whether noise is Gaussian, at a δ (`expost.mechanisms.gaussian_objective`).
     """
 
     geometry: Geometry
+    gaussian: bool = False
 
     name = "objective"
     exact = ("rows in fixed point", "test noise and comparisons")

@@ -4,9 +4,9 @@ A stage is a number of noisy gradient steps that together cost ρ; it goes on fr
 model is the mean of the later half of all iterates: nothing that was paid for is thrown away. Stages, looks and both
 theorems are those of `expost.search.staged`; what a step costs stands in `expost.mechanisms.descent`.
 
-*Noise and steps.* Every step has about the same noise, so a stage that pays more takes more steps. Descent that ends
-early shrinks a model as a λ would, the less the longer it goes on, so noise and shrinkage fall together (theory C5).
-Less noise in later steps would be no better: along directions that are nearly flat a descent remembers early noise.
+*Noise and steps.* Steps have about the same noise while there are few of them, so a stage that pays more takes more of
+them. Descent that ends early shrinks a model as a λ would, the less the longer it goes on: noise and shrinkage fall
+together (theory C5). Noisier first steps do not pay: along directions that are nearly flat a descent remembers them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from expost.search.pace import Pace
 from expost.search.staged import Floats, StagedPlan, rho_at
 
 _MOMENTUM = 0.9  # part of a step that is taken again
-_LEAST_STEPS, _MOST_STEPS = 8, 400  # of a stage
+_LEAST_STEPS, _MOST_STEPS = 8, 128  # of a stage
 
 
 def first_rho(loss: Loss, geometry: Geometry, n: int, pace: Pace, unit: Unit = ROW) -> float:
@@ -44,9 +44,7 @@ class DescentPlan(StagedPlan):
     @classmethod
     def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
         """Return the pace for a loss and a goal: mean squares take closer looks."""
-        return (
-            Pace.of(goal) if loss.labels == "binary" else Pace.of(goal, start=64.0, step=5.6, length=1.0, settled=128)
-        )
+        return Pace.of(goal, settled=48) if loss.labels == "binary" else Pace.of(goal, start=64.0, step=5.6, length=1.0)
 
     def walk(self, generator: DescentGenerator) -> tuple[Walk, Judge]:
         """Return the descent, at its beginning."""
@@ -63,7 +61,11 @@ class Walk:
         self._step = rho_at(pace.step * geometry.scale, loss, geometry, gradients.n, unit)
         self._size, self._settled = pace.length / loss.curvature / gradients.n, pace.settled
         self._largest = unit.rows * SlopeTable.of(loss).largest
-        self.theta, self._velocity = np.zeros(gradients.p), np.zeros(gradients.p)
+        self._gathers = pace.gathers
+        self._begin()
+
+    def _begin(self) -> None:
+        self.theta = self._velocity = np.zeros(self._gradients.p)
         self._sums = [self.theta]  # of the iterates so far
 
     def cost(self, rho: float) -> Curve:
@@ -72,6 +74,8 @@ class Walk:
 
     def stage(self, rho: float, source: WordSource) -> Floats:
         """Take a stage's steps, which cost ρ together; return the mean of the later iterates, on a public grid."""
+        if not self._gathers:
+            self._begin()
         count = min(max(round(rho / self._step), _LEAST_STEPS), _MOST_STEPS)
         noise = GradientNoise(self._geometry, self._largest, rho / count).draws(count, source)
         for step in range(count):

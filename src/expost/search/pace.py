@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,7 @@ class Pace:
     reach: float = 5.0
     step: float = 2.8
     length: float = 0.6
-    settled: int = 48
+    settled: float = math.inf
 
     @classmethod
     def of(cls, goal: TestedGoal | None, **fields: Any) -> Pace:

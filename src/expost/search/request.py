@@ -193,7 +193,7 @@ class Request:
         geometry = self.mechanism.geometry
         if geometry is None:
             return settle_goal(self, goal)
-        if self.delta:
+        if self.mechanism.gaussian:
             loss, n, gamma = self.problem.loss, self.problem.n, self.failure_probability
             return STAGED[self.mechanism.name].of(
                 goal, loss, geometry, n, gamma, self.budget, self.delta, self.unit, self.reason

@@ -6,12 +6,13 @@ show that the goal is met. How models are made is the walk's affair: `expost.sea
 descent, `expost.search.gaussian_chain` perturbs an objective anew.
 
 *Released*: what stages release, and noisy shortfalls. *Neighbours*: one row replaced, or k of one person. *Theorem
-(privacy)*: every step books its curve (`expost.stopping.looks`, `expost.stopping.pure_looks`, and where stages are made) and is taken only if the sum
-with it is within the budget (`expost.privacy.renyi`: the account is a filter, and the release states it at δ, ex post).
-*Theorem (accuracy)*: look j at the model of stage i passes wrongly with probability at most γ_{ij}, settled before the
-run, ΣΣ γ_{ij} ≤ γ; so a model that misses the goal is released with probability at most γ, however many stages there
-are. Everything else (step sizes, how ρ grows, when to look again) reads public and released numbers only, and nothing
-has to be right about it for either theorem. The constants were looked at on Adult and Diamonds.
+(privacy)*: every step books its curve (`expost.stopping.looks`, `expost.stopping.pure_looks`, and where stages are
+made) and is taken only if the sum with it is within the budget (`expost.privacy.renyi`: the account is a filter, and
+the release states it at δ, ex post). *Theorem (accuracy)*: look j at the model of stage i passes wrongly with
+probability at most γ_{ij}, settled before the run, ΣΣ γ_{ij} ≤ γ; so a model that misses the goal is released with
+probability at most γ, however many stages there are. Everything else (step sizes, how ρ grows, when to look again)
+reads public and released numbers only, and nothing has to be right about it for either theorem. The constants were
+looked at on Adult and Diamonds.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ Floats = NDArray[np.float64]
 
 _LEAST_GAIN = 1.2  # what is left of the budget is spent on a last stage if its ρ is that many times the last one's
 _MOST_STAGES = 40  # ρ has grown by 10⁸ by then
-_USUALLY = 2.0  # searches usually end with noise about that many times below where they start
+USUALLY = 2.0  # searches usually end with noise about that many times below where they start
 _HOPELESS = 0.25  # a first stage with noise this many times below where it should be is in vain
 
 
@@ -156,7 +157,7 @@ class StagedPlan(ABC):
     @property
     def predicted(self) -> float:
         """What it would cost, at δ, to get as far as searches usually have to: what ways are compared by."""
-        rho = max(_USUALLY**2 * self.least_stage, self.start)
+        rho = max(USUALLY**2 * self.least_stage, self.start)
         curve = self.cost(rho) + self.look(rho)
         while not self.pace.gathers and rho / self.pace.growth >= self.start:  # what earlier stages cost is not kept
             rho /= self.pace.growth

@@ -9,6 +9,9 @@ A new way is an entry in :data:`STAGED`, and in :data:`WAYS` if it may be chosen
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from expost import validation
 from expost.erm.geometry import Geometry
 from expost.erm.problem import Problem
@@ -16,20 +19,26 @@ from expost.goals.goal import TestedGoal
 from expost.mechanisms.descent import GradientDescent
 from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.objective import ObjectivePerturbation
+from expost.privacy.shared import current
 from expost.privacy.unit import ROW, Unit
+from expost.search.chain import ChainPlan
 from expost.search.descent import DescentPlan
 from expost.search.gaussian_chain import GaussianChainPlan
 from expost.search.methods import METHODS
 from expost.search.request import Request
-from expost.search.staged import StagedPlan
+from expost.search.staged import USUALLY, StagedPlan
 
 #: The plan of each mechanism, by the mechanism's own name.
 STAGED: dict[str, type[StagedPlan]] = {"gradient descent": DescentPlan, "objective": GaussianChainPlan}
-#: The mechanism of each way, by the name callers know it by; `expost.mechanisms.WITH_SCHEMA` has the names.
-WAYS: dict[str, type[GradientDescent | ObjectivePerturbation]] = {
-    "descent": GradientDescent,
-    "objective": ObjectivePerturbation,
+PURE = "pure"  # a chain of releases with pure losses, which count at any δ
+_SAID = {
+    "descent": "gradient descent",
+    "objective": "objective perturbation with Gaussian noise",
+    PURE: "objective perturbation with pure noise",
 }
+_DEARER = (
+    1.6  # what chains with pure noise cost on the tables looked at, beside the sum of their levels up to the usual
+)
 
 
 def staged_request(
@@ -41,8 +50,18 @@ def staged_request(
     budget: float,
     delta: float,
     unit: Unit = ROW,
+    pure: Geometry | None = None,
 ) -> Request:
     """Return the request at δ for a goal in people's units: by the way that is stated, or that is predicted cheapest.
+
+    Parameters
+    ----------
+    perturbation
+        The way, of `expost.mechanisms.WITH_SCHEMA`, or None.
+    goal, geometry, n, failure_probability, budget, delta, unit
+        As in :class:`~expost.search.staged.StagedPlan`.
+    pure
+        The shape of rows that pure noise would follow, where that may be chosen.
 
     Examples
     --------
@@ -52,14 +71,22 @@ def staged_request(
     >>> request.mechanism.name
     'gradient descent'
     """
-    loss = goal.chain().loss
     reason = ""
     if perturbation is None:
-        perturbation, reason = _cheapest(goal, geometry, n, failure_probability, budget, delta, unit)
+        costs = predictions(goal, geometry, n, failure_probability, budget, delta, unit, pure)
+        perturbation, reason = _cheapest(costs)
     else:
-        validation.one_of("perturbation", perturbation, list(WAYS))
-    mechanism: Mechanism = WAYS[perturbation](geometry)
-    problem = Problem.of(loss, n=n, p=geometry.columns, regularization=1.0)
+        validation.one_of("perturbation", perturbation, ["descent", "objective"])
+    mechanism: Mechanism
+    if perturbation == PURE:
+        assert pure is not None
+        said = f"{pure.reason}; {reason}" if pure.reason else reason
+        mechanism = ObjectivePerturbation(replace(pure, reason=said))
+    elif perturbation == "objective":
+        mechanism = ObjectivePerturbation(geometry, gaussian=True)
+    else:
+        mechanism = GradientDescent(geometry)
+    problem = Problem.of(goal.chain().loss, n=n, p=geometry.columns, regularization=1.0)
     return Request(
         problem,
         goal,
@@ -73,18 +100,45 @@ def staged_request(
     )
 
 
-def _cheapest(
-    goal: TestedGoal, geometry: Geometry, n: int, gamma: float, budget: float, delta: float, unit: Unit
-) -> tuple[str, str]:
+def predictions(
+    goal: TestedGoal,
+    geometry: Geometry,
+    n: int,
+    failure_probability: float,
+    budget: float,
+    delta: float,
+    unit: Unit = ROW,
+    pure: Geometry | None = None,
+) -> dict[str, float]:
+    """Return what each way is predicted to cost, at δ; from public numbers alone."""
+    loss, costs = goal.chain().loss, {}
+    for name, mechanism in (("descent", "gradient descent"), ("objective", "objective")):
+        kind = STAGED[mechanism]
+        pace = kind.usual_pace(loss, goal)
+        costs[name] = kind(goal, loss, geometry, n, failure_probability, budget, delta, pace, unit).predicted
+    # several rows of a person, and budgets that several fits share, are where Gaussian costs add in squares
+    if pure is not None and unit == ROW and current(delta, unit) is None:
+        level = USUALLY * DescentPlan.usual_pace(loss, goal).start
+        costs[PURE] = _chained(ChainPlan(goal, goal.chain(), pure, n, failure_probability, math.inf), level)
+    return costs
+
+
+def _chained(chain: ChainPlan, level: float) -> float:
+    """Return what a chain with pure noise costs that goes on until noise on a mean gradient is 1/level."""
+    x, settings = level * chain.geometry.scale, chain.settings
+    total = 0.0
+    while True:
+        total += chain.shot(x).epsilon * (1.0 + settings.test_part)
+        x /= 2.0
+        if x < settings.start * chain.geometry.scale:
+            return _DEARER * total
+
+
+def _cheapest(costs: dict[str, float]) -> tuple[str, str]:
     """Return the way that is predicted to cost least, and why, for people."""
-    costs = {}
-    loss = goal.chain().loss
-    for name, mechanism in WAYS.items():
-        plan = STAGED[mechanism.name]
-        costs[name] = plan(goal, loss, geometry, n, gamma, budget, delta, plan.usual_pace(loss, goal), unit).predicted
     best = min(costs, key=lambda name: costs[name])
-    others = ", ".join(f"{WAYS[name].name} {cost:.2g}" for name, cost in costs.items() if name != best)
+    others = ", ".join(f"{_SAID[name]} {cost:.2g}" for name, cost in costs.items() if name != best)
     return best, (
-        f"{WAYS[best].name} was predicted to be cheapest from public numbers alone: epsilon about {costs[best]:.2g} "
-        f"where searches of the kind usually end ({others})"
+        f"{_SAID[best]} was predicted to be cheapest from public numbers alone: epsilon about {costs[best]:.2g} where "
+        f"searches of the kind usually end ({others})"
     )

@@ -1,7 +1,7 @@
 """One look at a value with Laplace noise, and a second, as precise as the first suggests, if that will probably do.
 
-For searches under approximate privacy whose looks would cost more than their models if noise were Gaussian: a pure loss ε
-enters a Rényi account as min(ε, rε²/2), so one precise look costs its ε and no factor for δ (theory C3).
+For searches under approximate privacy whose looks would cost more than their models if noise were Gaussian: a pure loss
+ε enters a Rényi account as min(ε, rε²/2), so one precise look costs its ε and no factor for δ (theory C3).
 
 *Question*: is the value at most zero? *Released*: the value with discrete Laplace noise, perhaps twice. *Theorem
 (privacy)*: a look that was settled before it is taken costs ε; the second one's follows from the first one's answer,
