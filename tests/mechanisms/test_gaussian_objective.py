@@ -113,7 +113,7 @@ def test_with_half_the_sensitivity_it_is_caught(loss):
 
 
 def expected_maximum(vectors, one_sided: bool, step: float) -> float:
-    """ln E max of e^{(r−1)(g·w + ‖w‖²/2)} over all ends of the slopes, in the plane, by Gauss–Hermite points; over r − 1."""
+    """ln E max of e^{(r−1)(g·w + ‖w‖²/2)} over all ends of slopes in the plane, by Gauss–Hermite points; over r − 1."""
     points, weights = hermegauss(80)
     g = np.stack(np.meshgrid(points, points), axis=-1).reshape(-1, 2)
     mass = np.log(np.outer(weights, weights).ravel()) - math.log(2 * math.pi)

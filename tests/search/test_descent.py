@@ -132,7 +132,7 @@ def test_steps_read_released_numbers_only(monkeypatch):
 class TestModel:
     @pytest.mark.parametrize(("schema", "goal"), [(LABELS, ErrorRate(0.25)), (AMOUNT, R2(0.5))])
     def test_fit(self, schema, goal):
-        model = AccuracyFirstModel(schema, goal, delta=1e-6, random_state=1).fit(table())
+        model = AccuracyFirstModel(schema, goal, delta=1e-6, perturbation="descent", random_state=1).fit(table())
         pure = AccuracyFirstModel(schema, goal, random_state=1).fit(table())
         release = model.release_
         assert (release.delta, release.perturbation, release.noise) == (1e-6, "gradient descent", "exact")

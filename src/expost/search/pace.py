@@ -64,5 +64,5 @@ class Pace:
         part = 0.3 if goal is None else 2.0 * goal.chain().test_part
         if part <= _SMALL:
             return cls(**{"test_part": part, **fields})
-        looks = {"pure_looks": True, "test_part": 0.3 * part, "again": 2.5, "kept": 0.5, "first": 0.7, "growth": 2.5}
+        looks = {"pure_looks": True, "test_part": 0.32 * part, "again": 2.5, "kept": 0.5, "first": 0.7, "growth": 2.5}
         return cls(**{**looks, **fields})

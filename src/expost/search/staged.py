@@ -37,7 +37,7 @@ from expost.mechanisms.mechanism import NoiseKind
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.release import Release
-from expost.privacy.renyi import NOTHING, Curve, room
+from expost.privacy.renyi import Curve
 from expost.privacy.renyi_account import RenyiAccount
 from expost.privacy.unit import ROW, Unit, tried
 from expost.search.pace import Pace
@@ -146,8 +146,8 @@ class StagedPlan(ABC):
         return Curve.gaussian(self.pace.test_part * rho)
 
     def look_epsilon(self, rho: float) -> float:
-        """Return ε of such a look under Laplace noise."""
-        return self.pace.test_part * Curve.gaussian(rho).epsilon(self.delta)
+        """Return ε of such a look under Laplace noise: a part of about what the model cost at δ."""
+        return self.pace.test_part * (rho + 2.0 * math.sqrt(-rho * math.log(self.delta)))
 
     @property
     def start(self) -> float:
@@ -182,21 +182,17 @@ class StagedPlan(ABC):
         precise = self.sensitivity / (pace.clear * self.goal.chain().steer)
         if pace.pure_looks:
             wanted = max(0.0, math.log(1.0 / (2.0 * failure))) * precise / pace.test_part
-            return room(NOTHING, wanted, self.delta)
+            return (math.sqrt(wanted - math.log(self.delta)) - math.sqrt(-math.log(self.delta))) ** 2
         return 0.5 * (deviations(failure) * precise) ** 2 / pace.test_part
-
-    @cached_property
-    def _all_of_it(self) -> float:
-        """ρ of a first stage that uses up the budget."""
-        whole = RenyiAccount("", self.budget, False, unit=self.unit, delta=self.delta)
-        return largest_stage(whole, self.cost, self.look)
 
     def _require_possible(self) -> None:
         """Refuse a goal that not even a perfect model could be shown to meet."""
         pace, unit = self.pace, self.unit
         needed = max(_HOPELESS**2 * self.least_stage, self._clear_stage * pace.clear**2)
-        if needed > self._all_of_it:
-            enough = math.ceil(self.n / unit.rows * math.sqrt(needed / max(self._all_of_it, 1e-300)) * 1.1)
+        whole = RenyiAccount("", self.budget, False, unit=unit, delta=self.delta)
+        if not whole.fits(self.cost(needed) + self.look(needed)):
+            affordable = max(largest_stage(whole, self.cost, self.look), 1e-300)
+            enough = math.ceil(self.n / unit.rows * math.sqrt(needed / affordable) * 1.1)
             raise TargetUnreachable(
                 f"at {unit.count(self.n)} no model could be shown to meet the goal for max_epsilon = "
                 f"{unit.charge(self.budget):.4g} at delta = {self.delta:g}, whatever the data: the noise that hides "
@@ -228,7 +224,7 @@ def largest_stage(
     ``before`` is what the model was paid before the stage.
     """
     low, high = 0.0, account.room
-    for _ in range(50):
+    for _ in range(30):
         middle = 0.5 * (low + high)
         fits = middle > 0.0 and account.fits(cost(middle) + look(before + middle))
         low, high = (middle, high) if fits else (low, middle)
