@@ -211,7 +211,7 @@ def usual(mu: float) -> float:
 
 
 def shown(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.3f}"
+    return "–" if math.isnan(value) else f"{round(value, 3) + 0.0:.3f}"
 
 
 def asked_for(name: str, goal: float) -> str:
@@ -266,7 +266,9 @@ def comparison(kept: dict[str, Any], names: dict[str, tuple[float, ...]]) -> str
                 cells += ["not measured"] * 3
             else:
                 ex_post = min(least["gaussian"], least["laplace"])
-                cells += [f"{least['usual']:.3g}", f"{ex_post:.3g}", f"{mean / ex_post:.2g}×"]
+                peers = [kept.get(f"{name}|{goal}|{peer}") for peer in PEERS]
+                best = min((found["epsilon"] for found in peers if found and found["epsilon"]), default=math.nan)
+                cells += [f"{least['usual']:.3g}", f"{ex_post:.3g} ({ex_post / best:.2g}×)", f"{mean / ex_post:.2g}×"]
             rows.append(cells)
     return lines_of(head, rows)
 
@@ -289,7 +291,9 @@ def table(kept: dict[str, Any], names: dict[str, tuple[float, ...]]) -> str:
         "*The floor*: what whoever keeps a promise must pay even if an oracle trains. The oracle's gradient descent, "
         "at whatever noise is best, and one honest test of its model, at γ, that passes every other time; training and "
         "test added up, the least over all noises. In the usual sense with a Gaussian test; ex post with a Gaussian or "
-        "a Laplace one, whichever is less. No search, no second look, no level in vain.\n"
+        "a Laplace one, whichever is less. No search, no second look, no level in vain. In brackets, as a multiple of "
+        "the best peer's ε: where that is above 2, nobody who tests in this way and states the loss ex post comes "
+        "within twice of what the peer needs.\n"
     )
 
 
