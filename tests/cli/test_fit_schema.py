@@ -204,7 +204,7 @@ class TestDelta:
         assert "delta must be" in said.err
 
     def test_without_a_schema(self, folder, capsys):
-        options = ("--target", "amount", "--task", "regression", "--excess-risk", "0.1", "--delta", "1e-6")
+        options = ("--target", "income", "--task", "classification", "--error-rate", "0.3", "--delta", "1e-6")
         said = call(capsys, "fit", folder / "data.csv", *options)
         assert said.status == 2
         assert "--schema" in said.err

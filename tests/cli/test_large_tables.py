@@ -58,7 +58,26 @@ def test_passes_are_told_if_asked_for(files, tmp_path, capsys, monkeypatch):
     assert "pass" not in json.loads(said.out)["parameters"]  # how many there were is private
 
 
-def test_a_scheduler_without_dask(files, tmp_path, capsys):
+def test_where_rows_stay_between_passes_changes_nothing(files, tmp_path, capsys):
+    options = [files["csv"], "--schema", tmp_path / "schema.toml", "--error-rate", "0.3"]
+    whole = fitted(capsys, *options)
+    assert fitted(capsys, *options, "--memory", 0) == whole
+    assert fitted(capsys, *options, "--memory", 0, "--scratch", tmp_path) == whole
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--scheduler", "tcp://127.0.0.1:1"], "--scheduler goes with --engine dask"),
+        (["--engine", "dask", "--memory", "5"], "--memory goes with --engine local"),
+        (["--scratch", "nowhere/at/all"], "--scratch must be a folder that can be written to"),
+        (["--memory", "-1"], "--memory must be a number of megabytes"),
+        (["--engine", "dask", "--person", "city", "--rows-per-person", "2"], "names persons is for --engine local"),
+    ],
+)
+def test_options_that_do_not_go_together(files, tmp_path, capsys, wrong, message):
     given = ["fit", str(files["csv"]), "--schema", str(tmp_path / "schema.toml"), "--error-rate", "0.3"]
-    assert main([*given, "--scheduler", "tcp://127.0.0.1:1"]) == 2
-    assert "--scheduler goes with --engine dask" in capsys.readouterr().err
+    assert main([*given, *wrong]) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert not said.out

@@ -279,3 +279,27 @@ def test_a_report_says_what_is_left(tmp_path, capsys, book):
     assert not (tmp_path / "no.html").exists()
     alone = call(capsys, "report", kept, "--dataset", "survey", "--output", tmp_path / "no.html")
     assert (alone.status, alone.err) == (2, "expost: --dataset goes with --ledger; name its file\n")
+
+
+def test_a_budget_with_a_delta(tmp_path, capsys):
+    """Stated, charged, shown, told, exported and reported in words; a pure one refuses."""
+    book, data = tmp_path / "delta.db", write(tmp_path)
+    made = call(capsys, "ledger", "create", book, "--dataset", "survey", "--cap", "3", "--delta", "1e-6")
+    assert "ε up to 3 at δ = 1e-06" in made.out
+    options = [*REGRESSION, "--excess-risk", "0.2", "--regularization", "1", "--delta", "1e-6", "--max-epsilon", "2"]
+    said = call(capsys, "fit", data, *options, *on(book), "--report", tmp_path / "report.html", "--force")
+    assert said.status == 0, said.err
+    assert "of 3 at δ = 1e-06 left (entry " in said.out
+    assert call(capsys, "fit", data, *FIXED, "0.5", *on(book), "--force").status == 0
+    shown = call(capsys, "ledger", "show", book).out
+    assert "cap 3 at δ = 1e-06" in shown
+    assert "for one more fit at δ = 1e-06" in shown
+    assert "cap 3 at δ = 1e-06" in call(capsys, "ledger", "history", book).out
+    (dataset,) = json.loads(call(capsys, "ledger", "export", book).out)["datasets"]
+    assert dataset["cap"]["kind"] == "approximate"
+    assert [entry["loss"]["kind"] for entry in dataset["entries"]] == ["curve", "curve"]
+    assert "of 3 at δ = 1e-06 spent" in (tmp_path / "report.html").read_text("utf-8")
+    call(capsys, "ledger", "create", tmp_path / "pure.db", "--dataset", "survey", "--cap", "3")
+    refused = call(capsys, "fit", data, *options, *on(tmp_path / "pure.db"), "--force")
+    assert refused.status == 2
+    assert "is pure" in refused.err

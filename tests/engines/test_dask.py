@@ -7,8 +7,10 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge
 from expost.data.disk import open_disk
 from expost.data.encode import Encoding
 from expost.data.schema import Schema
@@ -72,6 +74,22 @@ def test_a_dask_frame_gives_the_same_release(cluster):
     frames = pytest.importorskip("dask.dataframe")
     frame = frames.from_pandas(table().to_pandas(), npartitions=3)
     assert told(fitted(frame, engine=DaskEngine(cluster))) == told(fitted(table()))
+
+
+def test_dask_arrays_give_the_same_release(cluster):
+    arrays = pytest.importorskip("dask.array")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4000, 3))
+    y = np.clip(X @ [0.5, -0.3, 0.2], -1, 1)
+    cut, other = arrays.from_array(X, chunks=(700, 2)), arrays.from_array(y, chunks=900)
+    ridge = AccuracyFirstRidge(excess_risk=0.05, bounds=1, target_bound=1, random_state=3)
+    assert told(ridge.fit(cut, other).release_) == told(ridge.fit(X, y).release_)
+    options = {"excess_risk": 0.05, "bounds": 1, "classes": (False, True), "random_state": 3}
+    logistic = AccuracyFirstLogisticRegression(**options)
+    assert told(logistic.fit(cut, other > 0).release_) == told(logistic.fit(X, y > 0).release_)
+    for given in ((cut, y), (cut, other[:-1]), (cut[cut[:, 0] > 0], other)):
+        with pytest.raises(ValueError, match=r"both be Dask arrays|inconsistent numbers|compute_chunk_sizes"):
+            ridge.fit(*given)
 
 
 def test_an_error_of_a_worker_names_the_file(cluster, files, tmp_path):

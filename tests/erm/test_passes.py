@@ -11,8 +11,9 @@ from expost.data import ONE, Rows
 from expost.data.batches import Batch, MemorySource
 from expost.engines import LocalEngine, add_totals
 from expost.erm import HuberLoss, LogisticLoss, SmoothedHingeLoss
+from expost.erm.blocks import blocks, predictions
 from expost.erm.capped_logistic import CappedLogisticLoss
-from expost.erm.passes import Passes, blocks, predictions, slope_rounding
+from expost.erm.passes import Passes, slope_rounding
 from expost.erm.prediction_grid import exact_parts, prediction_rounding
 
 LOSSES = [CappedLogisticLoss(0.5), LogisticLoss(), HuberLoss(0.25), HuberLoss(3.0), SmoothedHingeLoss(0.1)]
@@ -118,9 +119,9 @@ def test_wide_rows_are_minimised_without_second_derivatives():
     asked = []
 
     class Watched(Passes):
-        def slopes(self, theta, *, curvature=False):
+        def slopes(self, theta, *, curvature=False, sample=0):
             asked.append(curvature)
-            return super().slopes(theta, curvature=curvature)
+            return super().slopes(theta, curvature=curvature, sample=sample)
 
     linear = rng.normal(size=p) / p
     watched = Watched(LogisticLoss(), passes.source)
@@ -130,3 +131,78 @@ def test_wide_rows_are_minimised_without_second_derivatives():
     assert errors.tolerance < 1e-11
     assert not any(asked)
     assert len(asked) < 60
+
+
+def test_a_sample_is_the_same_rows_wherever_they_stand(monkeypatch):
+    """Second derivatives of a sample do not depend on order, cuts or threads, and are close to those of all rows."""
+    from expost.data import batches
+    from expost.engines import local
+    from expost.erm import passes
+
+    monkeypatch.setattr(local, "_SMALL", 0)
+    monkeypatch.setattr(passes, "_FEW", 100)
+    given, theta = rows(20_000, 4), np.linspace(-3, 3, 4)
+    order = np.random.default_rng(3).permutation(given.n)
+    every = Passes(LogisticLoss(), MemorySource(given)).slopes(theta, curvature=True)
+    some = Passes(LogisticLoss(), MemorySource(given)).slopes(theta, curvature=True, sample=3)
+    monkeypatch.setattr(batches, "_SLICE", 501)
+    shuffled = MemorySource(Rows(given.x[order], given.y[order], "l2"))
+    found = Passes(LogisticLoss(), shuffled, LocalEngine(3)).slopes(theta, curvature=True, sample=3)
+    assert some.gradient.tobytes() == found.gradient.tobytes() == every.gradient.tobytes()
+    assert some.curvature.tobytes() == found.curvature.tobytes() != every.curvature.tobytes()
+    assert np.linalg.norm(some.curvature - every.curvature) < 0.1 * np.linalg.norm(every.curvature)
+
+
+def test_a_sample_that_a_few_kinds_of_rows_make_odd_is_not_used(monkeypatch):
+    """Equal rows are all in a sample or none is; its size tells, and second derivatives are of all rows then."""
+    from expost.erm import passes
+
+    monkeypatch.setattr(passes, "_FEW", 10)
+    given, theta = rows(20_000, 4), np.linspace(-3, 3, 4)
+    which = np.minimum(np.arange(given.n), 10_000)  # half of the rows are one
+    odd = Rows(given.x[which], given.y[which], "l2")
+    assert Passes(LogisticLoss(), MemorySource(given)).slopes(theta, curvature=True, sample=3).sample == 3
+    found = Passes(LogisticLoss(), MemorySource(odd)).slopes(theta, curvature=True, sample=3)
+    every = Passes(LogisticLoss(), MemorySource(odd)).slopes(theta, curvature=True)
+    assert found.sample == 0
+    assert found.curvature.tobytes() == every.curvature.tobytes()
+
+
+@pytest.mark.parametrize("kinds", [None, 40])
+def test_a_minimiser_with_a_sample_meets_the_same_tolerance(kinds, monkeypatch):
+    """Also where there are few kinds of rows, most of which a sample leaves out."""
+    from expost.erm import passes, perturbed
+
+    monkeypatch.setattr(perturbed, "_SAMPLED", 8)
+    monkeypatch.setattr(passes, "_FEW", 10)
+    given = rows(20_000, 6)
+    if kinds is not None:
+        which = np.random.default_rng(1).integers(0, kinds, given.n)
+        given = Rows(given.x[which], given.y[which], "l2")
+    judge = Passes(LogisticLoss(), MemorySource(given))
+    errors = perturbed.PerturbedErrors(LogisticLoss(), given.n, 6, 1e-4, 0.0, 1e-3)
+    theta = perturbed.PerturbedObjective(judge).minimiser(errors, np.zeros(6), np.full(6, 1e-4))
+    gradient = judge.slopes(theta).gradient + 1e-4 * theta + 1e-4
+    assert np.linalg.norm(gradient) <= errors.tolerance < 1e-10
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_sparse_rows_give_the_same_bits(repeated):
+    """Rows of indicators are worked on without their zeros; every sum is that of the dense ones."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((5000, 160), np.int32)
+    x[np.arange(5000)[:, None], rng.integers(0, 160, (5000, 3))] = rng.integers(-ONE // 2, ONE // 2, (5000, 3))
+    if repeated:
+        x = x[rng.integers(0, 50, 5000)]
+    given = Rows(x, rng.choice([-ONE, ONE], 5000).astype(np.int32), "l2")
+    thin = Passes.over(LogisticLoss(), given)
+    dense = Passes(LogisticLoss(), MemorySource(given))
+    held = [batch.x for part in thin.source.parts() for batch in thin.source.read(part)]
+    assert not any(isinstance(part, np.ndarray) for part in held)
+    theta = rng.normal(size=160)
+    for sample in (0, 2):
+        options = {"curvature": True, "sample": sample}
+        for first, second in zip(thin.slopes(theta, **options)[:2], dense.slopes(theta, **options)[:2], strict=True):
+            assert first.tobytes() == second.tobytes()
+    assert thin.errors(theta) == dense.errors(theta)
+    assert thin.mean_of(np.hypot, theta) == dense.mean_of(np.hypot, theta)

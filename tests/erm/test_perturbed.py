@@ -11,10 +11,11 @@ import pytest
 
 from expost.data import Rows
 from expost.data.batches import MemorySource
-from expost.erm import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss
+from expost.erm import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, perturbed
+from expost.erm.blocks import predictions
 from expost.erm.capped_logistic import CappedLogisticLoss
 from expost.erm.exceptions import ConvergenceError
-from expost.erm.passes import Passes, predictions
+from expost.erm.passes import Passes
 from expost.erm.perturbed import PerturbedErrors, PerturbedObjective
 from expost.erm.prediction_grid import exact_parts
 from tests.erm.helpers import ONE, hostile_problem, random_problem
@@ -94,7 +95,7 @@ def test_the_gradient_is_within_the_tolerance(loss: Loss, kind: str) -> None:
 @each_loss
 @pytest.mark.parametrize("kind", ["random", "collinear", "far"])
 def test_descent_alone_gets_there_in_the_steps_it_states(loss: Loss, kind: str, monkeypatch) -> None:
-    monkeypatch.setattr(PerturbedObjective, "_newton", lambda *_: None)
+    monkeypatch.setattr(perturbed, "_stages", lambda n, p: [])
     done = 0
     for seed in range(40):
         objective, errors, center, linear = setting(kind, loss, seed)
@@ -119,7 +120,7 @@ def test_a_solver_that_stops_too_early_is_noticed(loss: Loss, monkeypatch) -> No
     late = 0
     for seed in range(40):
         objective, errors, center, linear = setting("random", loss, seed)
-        monkeypatch.setattr(PerturbedObjective, "_newton", lambda *_: None)
+        monkeypatch.setattr(perturbed, "_stages", lambda n, p: [])
         if errors.steps > 8000:
             continue
         theta = PerturbedObjective(objective).minimiser(errors, center, linear)
@@ -142,7 +143,7 @@ def test_computed_gradients_are_off_by_no_more_than_stated(loss: Loss, kind: str
             step = rng.normal(size=center.size)
             reach = (errors.norm - errors.center_norm) * rng.random()
             theta = center + step * (reach / np.linalg.norm(step))
-            computed = private._look(theta, errors.lam, center, linear, False).gradient
+            computed = private._look(theta, errors.lam, center, linear, None).gradient
             x, t = objective.X.astype(Long), theta.astype(Long)
             counts = np.ones(len(x), Long) if objective.counts is None else objective.counts.astype(Long)
             exact = (slopes(loss, x @ t, objective.y.astype(Long)) * counts) @ x / Long(objective.n)
@@ -185,7 +186,7 @@ class Liar(LogisticLoss):
 
 
 def test_a_loss_that_is_not_what_it_says_it_is(monkeypatch) -> None:
-    monkeypatch.setattr(PerturbedObjective, "_newton", lambda *_: None)
+    monkeypatch.setattr(perturbed, "_stages", lambda n, p: [])
     objective = Table(Liar(), np.ones((4, 1)), np.array([1.0, 1.0, -1.0, -1.0]))
     errors = PerturbedErrors(Liar(), 4, 1, 0.5, 0.0, 0.25)
     with pytest.raises(ConvergenceError, match="not what it says"):

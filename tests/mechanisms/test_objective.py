@@ -320,3 +320,12 @@ def test_quantile_of_spherical_noise(p):
     assert stats.binomtest(int(np.sum(lengths > 0.9 * q)), 20_000, 0.1, alternative="greater").pvalue < RARE
     with pytest.raises(ValueError, match="Euclidean ball"):
         noise_quantile(Geometry((Block(4, "box", 0.4),), 1.0, "box"), 0.1)
+
+
+def test_a_penalty_for_which_descent_would_hardly_end_is_refused_beforehand():
+    """The last resort takes some 300·(c + λ)/λ passes: such a λ is not chosen, and refused where it is stated."""
+    steep, usual = (Problem.of(LogisticLoss(), n=1000, p=3, regularization=lam) for lam in (1e-9, 1e-7))
+    assert not ObjectivePerturbation.applies(steep, noise="laplace")
+    assert ObjectivePerturbation.applies(usual, noise="laplace")
+    with pytest.raises(ValueError, match=r"regularization = 1e-09 is too small for objective perturbation"):
+        ObjectivePerturbation(l2_ball(3)).require(steep)

@@ -191,10 +191,14 @@ class TestReleases:
             release().with_details(delta=0.5)
 
     def test_an_interruption_charges_the_budget(self):
-        held = RenyiAccount("by hand", worst_case=2.0, secure=False, delta=1e-6).interrupted()
+        account = RenyiAccount("by hand", worst_case=2.0, secure=False, delta=1e-6)
+        held = account.interrupted()
         assert (held.epsilon, held.delta, dict(held.curve)) == (2.0, 1e-6, {})
         with pytest.raises(ValueError, match="only epsilon at delta"):
             held.account_curve()
+        account.one_curve = "gaussian"
+        assert account.interrupted().account_curve() == account.worst  # which no outcome exceeds at any order
+        assert account.worst.fits(2.0, 1e-6)
 
     def test_composition(self):
         pure = Account("by hand", worst_case=1.0, secure=False, generation=0.5).released([1.0])

@@ -29,14 +29,18 @@ SHAPE = Geometry((Block(2, "box", 1 / math.sqrt(2)),), 1.0, "blocks", scale=math
 
 
 @cache
-def generator(goal):
+def rows(goal):
     labels = goal.chain().loss.labels == "binary"
     rng = np.random.default_rng(0)
     x = np.column_stack([np.ones(N), rng.uniform(-1, 1, N)])
     signal = x[:, 1] + rng.normal(0, 0.25, N)
     y = np.where(signal > 0, 1.0, -1.0) if labels else np.clip(signal, -1, 1)
-    rows = Rows(np.trunc(x / math.sqrt(2) * ONE).astype(np.int32), np.trunc(y * ONE).astype(np.int32), norm="l2")
-    return GradientDescent(SHAPE).on(rows, Problem.of(goal.chain().loss, n=N, p=2, regularization=1.0))
+    return Rows(np.trunc(x / math.sqrt(2) * ONE).astype(np.int32), np.trunc(y * ONE).astype(np.int32), norm="l2")
+
+
+@cache
+def generator(goal):
+    return GradientDescent(SHAPE).on(rows(goal), Problem.of(goal.chain().loss, n=N, p=2, regularization=1.0))
 
 
 def run(goal, seed=0, budget=6.0, gamma=0.1, delta=1e-6, **pace):
@@ -49,7 +53,7 @@ def run(goal, seed=0, budget=6.0, gamma=0.1, delta=1e-6, **pace):
 @cache
 def least_errors() -> float:
     """What the best of many lines gets wrong."""
-    objective = generator(ErrorRate(0.2)).objective
+    objective = generator(ErrorRate(0.2)).judge
     tried = [np.array([a, 1.0]) for a in np.linspace(-0.3, 0.3, 601)]
     return min(errors(objective, theta) for theta in tried) / N
 
@@ -58,7 +62,7 @@ def least_errors() -> float:
 def test_goals_are_met(goal):
     release = run(goal)
     assert release.status == "released"
-    assert goal.shortfall(generator(goal).objective, np.array(release.hypothesis)) <= 0
+    assert goal.shortfall(generator(goal).judge, np.array(release.hypothesis)) <= 0
     assert (release.delta, release.noise) == (1e-6, "exact")
 
 

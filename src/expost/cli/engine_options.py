@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost.cli.options import stated_target_type
@@ -26,6 +27,20 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--scheduler", metavar="ADDRESS", help="of the Dask cluster, such as tcp://10.0.0.1:8786")
     group.add_argument(
+        "--memory",
+        type=float,
+        metavar="MB",
+        help="keep rows in memory that take up at most so many megabytes, at 4 bytes a cell; others are read again for "
+        "every pass (default: 128)",
+    )
+    group.add_argument(
+        "--scratch",
+        type=Path,
+        metavar="FOLDER",
+        help="keep rows that are too many for memory in a file without a name there, gone with the process: several "
+        "times faster; choose an encrypted disk (default: rows are written nowhere)",
+    )
+    group.add_argument(
         "--progress", action="store_true", help="say on stderr how long passes take, also where it is no terminal"
     )
 
@@ -35,7 +50,14 @@ def stated_engine(options: argparse.Namespace) -> Any:
     if options.engine == "local":
         if options.scheduler is not None:
             raise ValueError("--scheduler goes with --engine dask")
-        return None
+        if options.memory is None and options.scratch is None:
+            return None
+        from expost.engines import LocalEngine
+
+        return LocalEngine(memory=options.memory, scratch=options.scratch)
+    for name in ("memory", "scratch"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"--{name} goes with --engine local: workers read their parts of the files anew")
     from expost.engines.dask import DaskEngine
 
     return DaskEngine(options.scheduler)

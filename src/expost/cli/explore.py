@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DESCRIPTION = (
     "Write a page that shows what goals would cost, with sliders for rows, goal, γ and budget, and open it. It is one "
     "file, works without a network and sends nothing; no data are read. Without a schema it is that of the release, or "
-    "a generated survey's."
+    "a generated survey's. Prices are those of pure fits; expost plan --delta has those at a delta."
 )
 EXAMPLES = ("expost explore survey.toml --rows 20000",)
 EXITS = {0: "written or served", 2: "a mistake in the arguments or files; nothing was written"}

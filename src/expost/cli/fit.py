@@ -120,7 +120,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="D",
-        help="with a schema: accept approximate privacy, say 1e-6, for a smaller epsilon (default: 0, pure)",
+        help="accept approximate privacy, say 1e-6, with a schema or for regression (default: 0, pure)",
     )
     search.add_argument("--method", default="auto", choices=list(METHODS), help="(default: %(default)s)")
     search.add_argument(
@@ -128,9 +128,9 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     )
     search.add_argument(
         "--perturbation",
-        choices=[*MECHANISMS, *WITH_SCHEMA],
-        help="where the noise goes: with a schema objective or, with --delta, descent; without one covariance or "
-        "output (default: what is predicted to be cheapest)",
+        choices=sorted({*MECHANISMS, *WITH_SCHEMA}),
+        help="where the noise goes: with a schema objective or, with --delta, descent or covariance; without one "
+        "covariance or output (default: what is predicted to be cheapest)",
     )
     search.add_argument(
         "--noise",
@@ -220,9 +220,9 @@ def _check(options: argparse.Namespace) -> None:
                 "how good must the model be? State --error-rate or --log-loss for classes, --r2 or "
                 "--mean-squared-error for numbers"
             )
-    elif options.delta:
-        raise ValueError("--delta goes with --schema; expost init drafts a schema")
-    elif options.perturbation in WITH_SCHEMA:
+    elif options.delta and options.task == "classification":
+        raise ValueError("--delta goes with --schema, or with --task regression; expost init drafts a schema")
+    elif options.perturbation in ("descent", "objective"):
         raise ValueError(f"--perturbation {options.perturbation} goes with --schema; expost init drafts a schema")
     elif options.person is not None or options.rows_per_person is not None:
         raise ValueError("--person and --rows-per-person go with --schema; expost init drafts a schema")
@@ -247,10 +247,10 @@ def _check_with_schema(options: argparse.Namespace) -> None:
         if getattr(options, name) is not None
     ]
     stated += [name for name, usual in _UNUSED.items() if getattr(options, name) != usual]
-    if options.perturbation in MECHANISMS:
-        raise ValueError(f"--perturbation {options.perturbation} goes without a schema only; leave it out")
-    if options.perturbation == "descent" and not options.delta:
-        raise ValueError("--perturbation descent has Gaussian noise: pass --delta, say --delta 1e-6")
+    if options.perturbation in ("descent", "covariance") and not options.delta:
+        raise ValueError(f"--perturbation {options.perturbation} has Gaussian noise: pass --delta, say --delta 1e-6")
+    if options.perturbation == "output":
+        raise ValueError("--perturbation output goes without a schema only; leave it out")
     if stated or options.column_bounds:
         flag = (stated or ["column_bounds"])[0].replace("_", "-")
         raise ValueError(f"--{flag} goes without a schema only; leave it out")
@@ -338,7 +338,6 @@ def _search_table(
 ) -> tuple[Release, str]:
     """Fit a table that a schema describes."""
     from expost.data.disk import open_disk
-    from expost.data.named import read_columns
     from expost.estimators import AccuracyFirstModel
 
     schema = stated_schema(options)
@@ -355,8 +354,6 @@ def _search_table(
         **({} if options.max_epsilon is None else {"max_epsilon": options.max_epsilon}),
     )
     progress.stage("reading and searching")
-    if schema.person is not None:  # whose rows have to be found before they count
-        return _outcome(model, read_columns(options.data, schema.needed, **file_options(options)))
     return _outcome(model, open_disk(options.data, **file_options(options)))
 
 
@@ -388,6 +385,7 @@ def _model(options: argparse.Namespace, table: Table | TableOnDisk, goal: Goal |
             raise ValueError("--classes is for --task classification")
         pair = None if options.target_bounds is None else tuple(options.target_bounds)
         common["keep_statistics"] = options.keep_statistics
+        common["delta"] = options.delta
         return AccuracyFirstRidge(target_bound=options.target_bound, target_bounds=pair, **common)
     if options.keep_statistics:
         raise ValueError("--keep-statistics is for --task regression: no second moments are released elsewhere")

@@ -53,6 +53,13 @@ def add_arguments(ledger: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--cap", type=float, required=True, metavar="E", help="the largest ε that all releases may cost together"
     )
+    create.add_argument(
+        "--delta",
+        type=float,
+        default=0.0,
+        metavar="D",
+        help="a budget (cap, D) for fits with --delta, and pure ones (default: 0, a pure budget, which refuses them)",
+    )
     unit = create.add_mutually_exclusive_group()
     unit.add_argument("--person", metavar="COL", help="one person is protected, told apart by this column as in fit")
     unit.add_argument(
@@ -94,7 +101,9 @@ def _create(options: argparse.Namespace) -> str:
     from expost.privacy.ledger import Ledger
 
     unit = {} if options.unit is None else {"unit": options.unit.strip()}
-    ledger = Ledger.create(options.ledger, options.dataset, cap=options.cap, person=options.person, **unit)
+    ledger = Ledger.create(
+        options.ledger, options.dataset, cap=options.cap, delta=options.delta, person=options.person, **unit
+    )
     return (
         f"{options.ledger} keeps the budget of {ledger.dataset}: ε up to {ledger.budget.cap.text(rounding='down')}, "
         f"{ledger.budget.unit}\n"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from expost.privacy.curve_loss import ApproximateCap
 from expost.privacy.ledger import Budget, Entry, Event
 from expost.privacy.loss import PrivacyLoss
 
@@ -31,19 +32,29 @@ def shown(budget: Budget) -> str:
     entries, width = budget.entries, id_width(budget)
     rows = [("date", "id", "what", "status", "ε", "total", "")]
     losses = [entry.loss for entry in entries]
+    total = budget.cap.total([])
     for number, entry in enumerate(entries, start=1):
-        total = type(budget.cap).total(losses[:number])
+        # curves are long, and rounding up at every sum is as good; sums of numbers are rounded once
+        several = [total, entry.loss] if isinstance(budget.cap, ApproximateCap) else losses[:number]
+        total = budget.cap.total(several)
         note = _SETTLE if entry.held and not _running(entry) else ""
         day, short = entry.events[0].day, entry.id[:width]
         rows.append((day, short, what(entry), status(entry), entry.loss.text(), total.text(), note))
     if entries:
         lines += _table(rows, right=(4, 5))
-    left = f"remaining {budget.remaining.text(rounding='down')}"
+    left = f"remaining {budget.remaining.text(rounding='down')}{squares(budget)}"
     if any(entry.held for entry in entries):
         left += f", and {budget.held.text()} held for searches not settled"
     if not budget.total.within(budget.cap):
         left += f"; the cap is exceeded: {budget.total.text()} of {budget.cap.text()} is charged"
     return "\n".join([*lines, left])
+
+
+def squares(budget: Budget) -> str:
+    """Say how what is left is meant where losses do not simply add up."""
+    if not isinstance(budget.cap, ApproximateCap):
+        return ""
+    return f" for one more fit at δ = {budget.cap.delta:g}; two that cost half of it each would leave some"
 
 
 def told(budget: Budget) -> str:

@@ -51,6 +51,9 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "--failure-probability", type=float, default=0.1, metavar="G", help="of the accuracy promise (default: 0.1)"
     )
+    fit.add_argument(
+        "--delta", type=float, default=0.0, metavar="D", help="accept approximate privacy, say 1e-6 (default: 0, pure)"
+    )
     fit.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what bad cells do")
     add_person_options(plan)
     array = plan.add_argument_group("plain arrays, without a schema")
@@ -89,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
                 rows=options.rows,
                 max_epsilon=options.max_epsilon,
                 failure_probability=options.failure_probability,
+                delta=options.delta,
                 on_invalid=options.on_invalid,
                 person=options.person,
                 rows_per_person=options.rows_per_person,
@@ -136,6 +140,7 @@ def _check(options: argparse.Namespace) -> None:
             raise ValueError(f"{name} must be at least 1, got {value}")
     validation.failure_probability(options.failure_probability)
     validation.budget(options.max_epsilon)
+    validation.delta(options.delta)
     if options.schema is not None:
         check_schema(options.schema)
 
@@ -175,4 +180,7 @@ def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
     person = ""
     if options.person is not None:
         person = f" --person {shlex.quote(options.person)} --rows-per-person {options.rows_per_person}"
-    return [f"next: {part}{cap}{clip}{person}" for part in parts]
+    at = f" --delta {prices.delta:g}" if prices.delta else ""
+    if prices.delta and chosen and chosen[0].cheapest.perturbation == "covariance":
+        at += " --perturbation covariance"
+    return [f"next: {part}{cap}{at}{clip}{person}" for part in parts]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -24,6 +24,9 @@ __all__ = ["Batch", "MemorySource", "RowSource", "Shape", "as_source"]
 Shape = tuple[tuple[int, Literal["box", "l1"], int], ...]
 
 _SLICE = 1 << 16  # rows of a part of an array
+_CELLS = 1 << 21  # cells of it, if rows are long
+_THIN = 16  # one entry in so many is not zero, or fewer: sparse products are faster
+_THIN_COLUMNS = 128  # and there are at least so many columns
 _DIGIT = 11  # counts are written in digits of so many bits, see ``digits``
 
 
@@ -43,7 +46,7 @@ class Batch:
         Counts of cells that fit what is stated about them, by whoever made the rows; private too.
     """
 
-    x: npt.NDArray[np.int32]
+    x: Any  # ndarray of int32; or a sparse array of float64, of the same integers
     y: npt.NDArray[np.int32]
     counts: npt.NDArray[np.float64] | None = None
     shift: int = 0
@@ -51,6 +54,18 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def rows(self) -> int:
+        """How many rows it stands for."""
+        return len(self) if self.counts is None else int(self.counts.sum()) << self.shift
+
+    def repeated(self) -> Batch:
+        """Return the rows themselves, each as often as it counts."""
+        if self.counts is None:
+            return self
+        often = self.counts.astype(np.int64) << self.shift
+        return Batch(np.repeat(self.x, often, axis=0), np.repeat(self.y, often), cells=self.cells)
 
     def __repr__(self) -> str:
         return f"Batch(n={len(self)})"
@@ -70,12 +85,15 @@ class RowSource(ABC):
         Which norm of a row is at most 1.
     shape
         What is known about rows beyond that, by how they are made; None if nothing is.
+    longest
+        No row has a larger Euclidean norm, by how they are made.
     """
 
     n: int
     p: int
     norm: Norm
     shape: Shape | None = None
+    longest: float = 1.0
     engine: Any = None  # who carries out passes; threads of this process if nobody else was stated
 
     @abstractmethod
@@ -93,6 +111,14 @@ class RowSource(ABC):
 class MemorySource(RowSource):
     """Rows in memory; those that are equal are worked on once.
 
+    Parameters
+    ----------
+    rows, counts
+        The rows, and how many each stands for.
+    sparse
+        Whether whoever works on them can do with sparse rows, where that is faster: where at most one entry in 16 is
+        not zero, as where most columns are indicators.
+
     Examples
     --------
     >>> x = np.full((3, 1), 7, dtype=np.int32)
@@ -101,17 +127,23 @@ class MemorySource(RowSource):
     [3]
     """
 
-    def __init__(self, rows: Rows, counts: npt.NDArray[np.float64] | None = None) -> None:
+    def __init__(self, rows: Rows, counts: npt.NDArray[np.float64] | None = None, *, sparse: bool = False) -> None:
         self.n, self.p, self.norm = rows.n if counts is None else int(counts.sum()), rows.p, rows.norm
-        self._batches = [Batch(rows.x, rows.y)] if counts is None else list(digits(rows, counts))
+        self._batches = [Batch(rows.x, rows.y)] if counts is None else list(digits(rows.x, rows.y, counts))
+        if sparse and rows.p >= _THIN_COLUMNS and np.count_nonzero(rows.x) * _THIN <= rows.x.size:
+            self._batches = [replace(batch, x=thinned(batch.x)) for batch in self._batches]
 
     def parts(self) -> Sequence[tuple[int, int]]:
         """Return slices: which batch, and where in it."""
-        return [(k, start) for k, batch in enumerate(self._batches) for start in range(0, len(batch), _SLICE)]
+        return [(k, start) for k, batch in enumerate(self._batches) for start in range(0, len(batch), self._slice)]
+
+    @property
+    def _slice(self) -> int:
+        return min(_SLICE, max(1 << 11, _CELLS // self.p))
 
     def read(self, part: tuple[int, int]) -> Iterator[Batch]:
         """Yield the slice."""
-        batch, some = self._batches[part[0]], slice(part[1], part[1] + _SLICE)
+        batch, some = self._batches[part[0]], slice(part[1], part[1] + self._slice)
         counts = None if batch.counts is None else batch.counts[some]
         yield Batch(batch.x[some], batch.y[some], counts, batch.shift)
 
@@ -119,13 +151,13 @@ class MemorySource(RowSource):
         raise TypeError("rows are private: they cannot be pickled or copied out of the process")
 
 
-def digits(rows: Rows, counts: npt.NDArray[np.float64]) -> Iterator[Batch]:
+def digits(x: npt.NDArray[np.int32], y: npt.NDArray[np.int32], counts: npt.NDArray[np.float64]) -> Iterator[Batch]:
     """Yield rows with their counts written in digits of eleven bits, so that sums over few of them stay exact.
 
     Examples
     --------
-    >>> rows = Rows(np.zeros((2, 1), dtype=np.int32), np.zeros(2, dtype=np.int32))
-    >>> [(batch.counts.tolist(), batch.shift) for batch in digits(rows, np.array([3.0, 4097.0]))]
+    >>> x, y = np.zeros((2, 1), dtype=np.int32), np.zeros(2, dtype=np.int32)
+    >>> [(batch.counts.tolist(), batch.shift) for batch in digits(x, y, np.array([3.0, 4097.0]))]
     [([3.0, 1.0], 0), ([2.0], 11)]
     """
     left, shift = counts.astype(np.int64), 0
@@ -133,8 +165,15 @@ def digits(rows: Rows, counts: npt.NDArray[np.float64]) -> Iterator[Batch]:
         digit = left & ((1 << _DIGIT) - 1)
         some = np.flatnonzero(digit)
         if some.size:
-            yield Batch(rows.x[some], rows.y[some], digit[some].astype(np.float64), shift)
+            yield Batch(x[some], y[some], digit[some].astype(np.float64), shift)
         left, shift = left >> _DIGIT, shift + _DIGIT
+
+
+def thinned(x: npt.NDArray[np.int32]) -> Any:
+    """Return rows without their zeros, as floats that are the same integers."""
+    from scipy import sparse  # as this is asked for by few
+
+    return sparse.csr_array(x).astype(np.float64)
 
 
 def as_source(rows: Rows | RowSource) -> RowSource:

@@ -32,6 +32,8 @@ __all__ = ["CsvFile"]
 _PART = 1 << 23  # bytes
 _LONGEST = 1 << 16  # bytes read at a time to find the end of a line
 _SAMPLE = 1 << 16  # bytes that lines are guessed by
+_BLOCK = 1 << 20  # bytes that the reader takes apart at a time
+_FEED = 10  # a line feed, as a byte
 
 
 class CsvFile:
@@ -131,7 +133,8 @@ class CsvFile:
     def _lines(self, start: int, stop: int) -> Iterator[bytes]:
         """Yield the lines that begin from ``start`` on and before ``stop``, as they stand."""
         file = self._held.opened()
-        data, at = self._at(file, stop - start + 1, start - 1), start - 1  # whether a line begins at start
+        # a byte before, which says whether a line begins at start, and as a rule the end of the last line
+        data, at = self._at(file, stop - start + 1 + _LONGEST, start - 1), start - 1
         while b"\n" not in data[stop - 1 - at :]:
             more = self._at(file, _LONGEST, at + len(data))
             if not more:
@@ -187,14 +190,17 @@ def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: 
         return None
     if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
         return None
-    if block.startswith((b"\n", b"\r\n")) or b"\n\n" in block or b"\n\r\n" in block:
+    feeds = np.flatnonzero(np.frombuffer(block, np.uint8) == _FEED)
+    if feeds.size and (feeds[0] == 0 or (np.diff(feeds) == 1).any()):
         return None  # an empty line has one empty cell and lacks the others
+    if b"\r" in block and (block.startswith(b"\r\n") or b"\n\r\n" in block):
+        return None
     names = [str(j) for j in range(len(file.names))]
     kinds = {str(j): pa.float64() if name in numeric else pa.string() for name, j in places.items()}
     try:
         table = pa.csv.read_csv(
             pa.BufferReader(block),
-            read_options=pa.csv.ReadOptions(use_threads=False, column_names=names, block_size=len(block) + 1),
+            read_options=pa.csv.ReadOptions(use_threads=False, column_names=names, block_size=_BLOCK),
             parse_options=pa.csv.ParseOptions(
                 delimiter=reader.separator, quote_char=False, ignore_empty_lines=False, newlines_in_values=False
             ),
@@ -208,7 +214,7 @@ def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: 
         )
     except (pa.ArrowException, ValueError):
         return None
-    lines = block.count(b"\n") + (not block.endswith(b"\n"))
+    lines = len(feeds) + (not block.endswith(b"\n"))
     if table.num_rows != lines:
         return None
     found = {name: _column(table.column(str(j)), name in numeric) for name, j in places.items()}

@@ -140,7 +140,8 @@ class Encoding:
         y, target = self._target(raw)
         if on_invalid == "error":
             _require_fit(tallies, target)
-            self._require_persons(raw)
+            found = self.person_tally(raw)
+            self.require_persons(*(0, 0) if found is None else (found.unreadable, found.undecoded))
         places = self._places(raw)
         return Rows(x, y, norm="l2") if places is None else Rows(x[places], y[places], norm="l2")
 
@@ -297,17 +298,17 @@ class Encoding:
             return None
         return slots(raw[schema.person].cells(), schema.rows_per_person, schema.missing)[0]
 
-    def _require_persons(self, raw: NamedColumns) -> None:
-        found = self.person_tally(raw)
-        if found is not None and found.unreadable:
+    def require_persons(self, unreadable: int, undecoded: int) -> None:
+        """Raise if there are cells in which no person can be told; for the curator, not covered by the guarantee."""
+        if unreadable:
             raise InvalidRows(
-                f"cells that are neither text nor numbers in {self.schema.person} ({found.unreadable}), so persons "
+                f"cells that are neither text nor numbers in {self.schema.person} ({unreadable}), so persons "
                 f"cannot be told apart. This message depends on single rows and is not covered by the privacy "
                 f"guarantee; make them text"
             )
-        if found is not None and found.undecoded:
+        if undecoded:
             raise InvalidRows(
-                f"{UNDECODED} in {self.schema.person} ({found.undecoded}), so persons may be taken for one another. "
+                f"{UNDECODED} in {self.schema.person} ({undecoded}), so persons may be taken for one another. "
                 f"This message depends on single rows and is not covered by the privacy guarantee; {STATE_ENCODING}"
             )
 

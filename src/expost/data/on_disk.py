@@ -21,15 +21,17 @@ __all__ = ["ColumnsOnDisk", "TableOnDisk", "TargetOnDisk"]
 class ColumnsOnDisk(RawRows):
     """Columns that are read when a pass is made, not before."""
 
-    def __init__(self, disk: Disk, n: int, features: Sequence[str], target: str, engine: Any) -> None:
-        super().__init__(n, len(features), names=list(features))
-        self.disk, self.target, self.engine = disk, target, engine
+    def __init__(
+        self, disk: Disk, n: int, features: Sequence[str], target: str, engine: Any, *, named: bool = True
+    ) -> None:
+        super().__init__(n, len(features), names=list(features) if named else None)
+        self.disk, self.features, self.target, self.engine = disk, tuple(features), target, engine
 
 
 class TargetOnDisk(Column):
     """A target that is read when a pass is made; says how long it is and what its type is."""
 
-    def __init__(self, n: int, dtype: np.dtype[Any], name: str) -> None:
+    def __init__(self, n: int, dtype: np.dtype[Any], name: str | None) -> None:
         super().__init__([])
         self._n, self.dtype, self.name = n, dtype, name
 

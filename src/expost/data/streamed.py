@@ -126,6 +126,8 @@ class PreparedSource(StreamedSource):
         )
         if isinstance(preparation, BlockPreparation):
             self.shape = tuple((size, norm, preparation.unit) for size, norm in preparation.blocks)
+        else:
+            self.longest = preparation.longest
         self.preparation, self.wanted = preparation, wanted
         self._labels = wanted.classes is not None and any(isinstance(c, str | bytes) for c in wanted.classes)
         self.numeric = frozenset(wanted.features if self._labels else self.names)

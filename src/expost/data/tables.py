@@ -44,6 +44,10 @@ class RawRows:
         """Count, by column, cells that are neither numbers nor missing."""
         return self._not_numbers()
 
+    def plain_columns(self) -> list[npt.NDArray[np.float64]] | None:
+        """Return columns that are numbers by their types, none of them missing; None if they do not come that way."""
+        return None
+
     def _floats(self, part: slice) -> npt.NDArray[np.float64]:
         raise NotImplementedError
 
@@ -71,6 +75,12 @@ class Columns(RawRows):
     def __init__(self, columns: Sequence[Column], n: int, names: list[Any]) -> None:
         super().__init__(n, len(columns), names=names)
         self._columns = columns
+
+    def plain_columns(self) -> list[npt.NDArray[np.float64]] | None:
+        """Return columns that are numbers by their types, none of them missing; None if they do not come that way."""
+        found = [column.plain() for column in self._columns]
+        plain = [column for column in found if column is not None]
+        return plain if len(plain) == len(found) else None
 
     def _floats(self, part: slice) -> npt.NDArray[np.float64]:
         return np.column_stack([column.floats(part) for column in self._columns])

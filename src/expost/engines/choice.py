@@ -6,6 +6,7 @@ from typing import Any
 
 from expost.data.disk import is_on_disk, open_disk
 from expost.data.encode import Encoding
+from expost.data.person_source import PersonSource
 from expost.data.streamed import EncodedSource, StreamedSource
 from expost.engines.dask import DaskEngine, DaskFrame, is_dask_frame
 from expost.engines.engine import Engine
@@ -36,8 +37,13 @@ def as_engine(stated: Any, table: Any = None) -> Engine:
 
 def stream_of(table: Any, encoding: Encoding, engine: Engine) -> StreamedSource | None:
     """Return how a table is read in pieces; None if it is in memory."""
+    if encoding.schema.person is not None and (is_dask_frame(table) or isinstance(engine, DaskEngine)):
+        raise ValueError(
+            "a schema that names persons is for engine='local': all rows of a person are found by one process, and "
+            "names do not travel. Pass engine='local', which reads a table of any size in pieces"
+        )
     if is_on_disk(table):
-        return EncodedSource(open_disk(table), encoding)
+        return (EncodedSource if encoding.schema.person is None else PersonSource)(open_disk(table), encoding)
     if is_dask_frame(table):
         return EncodedSource(DaskFrame(table), encoding)  # type: ignore[arg-type]
     return None

@@ -66,7 +66,7 @@ class DaskEngine:
         assert isinstance(source, StreamedSource)
         client = self.client
         with watched_pass(source.n) as told:
-            if isinstance(source.disk, DaskFrame):
+            if hasattr(source.disk, "tasks"):  # chunks and partitions of Dask are where they are
                 futures = client.compute(source.disk.tasks(source, work))
             else:
                 # with every task, not placed on a worker beforehand: what only a lost worker had could not be made anew

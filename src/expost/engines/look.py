@@ -1,7 +1,9 @@
-"""The first look at a table on disk: how many rows there are, whether they fit, and whether they may stay in memory."""
+"""The first look at a table on disk: how many rows there are, whether they fit, and where they stay between passes."""
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,24 +14,31 @@ import numpy.typing as npt
 
 from expost.data.batches import Batch, RowSource
 from expost.data.rows import Rows
+from expost.data.scratch import Scratch, ScratchSource
 from expost.data.streamed import StreamedSource
 from expost.engines.engine import Engine, Totals
 from expost.engines.local import LocalEngine
 from expost.engines.watch import watched_pass
 
-__all__ = ["KEPT", "CellCounts", "in_memory", "judged", "look_at"]
+__all__ = ["KEPT", "CellCounts", "counted", "in_memory", "judged", "look_at"]
 
 #: Bytes of rows that are kept in memory instead of being read again for every pass.
 KEPT = 128 << 20
+_WORKED = 20  # bytes a cell of rows that are worked on in memory: integers, floats and a copy in between
+_MUCH = 1 << 30  # bytes that are not taken silently
 
 
 @dataclass(frozen=True)
 class CellCounts:
-    """How many rows there are, and whether their cells fit; a pass."""
+    """How many rows there are, and whether their cells fit; a pass that may keep the rows on its way."""
+
+    scratch: Scratch | None = None
 
     def __call__(self, batch: Batch) -> Totals:
         """Return both counts."""
-        return len(batch), batch.cells
+        if self.scratch is not None:
+            self.scratch.keep(batch)
+        return batch.rows, batch.cells
 
 
 def look_at(
@@ -44,18 +53,36 @@ def look_at(
     engine
         Who carries out passes.
     kept
-        Bytes that may stay in memory, :data:`KEPT` by default. Changes nothing but memory and speed.
+        Bytes that may stay in memory; by default what the engine states, or :data:`KEPT`. Changes nothing but memory
+        and speed.
     """
-    kept = KEPT if kept is None else kept
-    local = engine is None or isinstance(engine, LocalEngine)
     source.engine = LocalEngine() if engine is None else engine
-    few = 4 * source.disk.guess * (source.p + 1) <= kept
-    found = _collected(source, source.engine.threads, kept) if few and local else None
-    if found is not None:
-        return found
-    n, cells = source.engine.total(source, CellCounts())
-    source.n = n
-    return source, cells
+    local = source.engine if isinstance(source.engine, LocalEngine) else None
+    if local is not None:
+        stated = local.kept if kept is None else kept
+        kept = KEPT if stated is None else stated
+        few = 4 * source.disk.guess * (source.p + 1) <= kept
+        found = _collected(source, local.threads, kept) if few else None
+        if found is not None:
+            return found
+    scratch = None if local is None or local.scratch is None else Scratch(local.scratch, source.p, source.disk.guess)
+    source.n, cells = source.engine.total(source, CellCounts(scratch))
+    if scratch is None:
+        return source, cells
+    if scratch.failed:
+        warnings.warn(
+            f"there is too little room in {source.engine.scratch} for {source.n:,} rows of {source.p} columns; the "
+            f"table is read again for every pass instead",
+            stacklevel=2,
+        )
+        return source, cells
+    return ScratchSource(scratch, source), cells
+
+
+def counted(source: StreamedSource, engine: Engine) -> tuple[npt.NDArray[np.int64], int]:
+    """Return counts of cells that fit and of rows, keeping nothing; private."""
+    n, cells = engine.total(source, CellCounts())
+    return cells, n
 
 
 def judged(source: RowSource) -> Rows | RowSource:
@@ -69,13 +96,26 @@ def judged(source: RowSource) -> Rows | RowSource:
 
 
 def in_memory(source: RowSource) -> Rows:
-    """Return all rows, at four bytes a cell, for what cannot be had by passes; private."""
+    """Return all rows, for what cannot be had by passes; private. Says what that takes, or that it is too much."""
     rows = judged(source)
     if isinstance(rows, Rows):
         return rows
-    batches = [batch for part in source.parts() for batch in source.read(part)]
+    if not isinstance(rows.engine, LocalEngine | None):
+        raise ValueError(
+            "perturbation='output' needs all rows in the memory of one process, and rows of a cluster stay with its "
+            "workers. Pass engine='local', or leave perturbation out"
+        )
+    needed, there = _WORKED * rows.n * (rows.p + 1), os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    said = (
+        f"{rows.n:,} rows of {rows.p} columns take about {needed / 2**30:.1f} GB of memory with perturbation='output'"
+    )
+    if needed > there:
+        raise ValueError(f"{said}, and there are {there / 2**30:.1f} GB. Leave perturbation out, to read in pieces")
+    if needed > _MUCH:
+        warnings.warn(f"{said}; leave perturbation out, to read in pieces", stacklevel=2)
+    batches = [batch.repeated() for part in rows.parts() for batch in rows.read(part)]
     x = np.concatenate([batch.x for batch in batches])
-    return Rows(x, np.concatenate([batch.y for batch in batches]), source.norm)
+    return Rows(x, np.concatenate([batch.y for batch in batches]), rows.norm)
 
 
 def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, npt.NDArray[np.int64]] | None:
@@ -83,7 +123,8 @@ def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, n
     batches: list[Batch] = []
     size = 0
     with watched_pass(source.n) as told:
-        for batch in _in_order(source, threads):
+        for some in _in_order(source, threads):
+            batch = some.repeated()
             batches.append(batch)
             size += batch.x.nbytes + batch.y.nbytes
             if told is not None:

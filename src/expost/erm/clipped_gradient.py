@@ -13,16 +13,21 @@ row moves the sum by s·x − s′·x′ and nothing else (`expost.mechanisms.de
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from expost.data.batches import Batch, RowSource, as_source
 from expost.data.fixed_point import ONE
 from expost.data.rows import Rows
+from expost.engines import Engine, LocalEngine
+from expost.engines.engine import Totals
 from expost.erm._private import Private
 from expost.erm._types import FloatArray
+from expost.erm.blocks import blocks, folded, predictions, whole
 from expost.erm.losses import Loss
 from expost.erm.measures import to_grid
 
@@ -30,6 +35,7 @@ from expost.erm.measures import to_grid
 SLOPE_ONE = 2**12
 _FINE = 512  # steps of the table for each unit of t
 _REACH = 8  # the table covers ±8
+_SPARSE = 0.25  # of entries are not zero: below, rows are kept without the others
 _MOST = 2**42  # rows times the largest slope: sums of slopes times entries of 2²⁰ stay within 62 bits
 
 
@@ -75,20 +81,50 @@ class SlopeTable(NamedTuple):
         return np.where(y > 0, found, -found) if self.margins else found
 
 
-class ClippedGradients(Private):
-    """Rows, ready for sums of clipped gradients. Private."""
+@dataclass(frozen=True, eq=False)
+class ClippedSums:
+    """Σ s·x at θ, which is on its grid, in units of 2⁻³²; a pass."""
 
-    def __init__(self, rows: Rows, table: SlopeTable) -> None:
+    table: SlopeTable
+    theta: FloatArray
+
+    def __call__(self, batch: Batch) -> Totals:
+        """Return the sum."""
+        return folded((self._block(*block) for block in blocks(batch)), batch.shift)
+
+    def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
+        slopes = self.table.at(predictions(x, self.theta[:, None]), y).astype(np.float64)
+        # at most 2¹¹ rows, slopes of 2²² and entries of 2²⁰: below 2⁵³, so exact
+        return (whole((slopes if counts is None else slopes * counts) @ x),)
+
+
+class ClippedGradients(Private):
+    """Rows, ready for sums of clipped gradients. Private.
+
+    Rows in memory that are mostly zero, as indicators are, are kept as their other entries, which is faster and gives
+    the same integers. Others are summed up in passes, wherever they are.
+    """
+
+    def __init__(self, rows: Rows | RowSource, table: SlopeTable) -> None:
         if rows.n * table.largest >= _MOST:
             raise ValueError(f"at most {_MOST // table.largest - 1:,} rows can be summed")
+        if table.largest > 1 << 22:
+            raise ValueError("slopes beyond 2¹⁰ cannot be summed exactly")
         self.n, self.p, self._table = rows.n, rows.p, table
+        self._source: RowSource | None = None
+        if isinstance(rows, RowSource) or np.count_nonzero(rows.x) > _SPARSE * rows.x.size:
+            self._source = as_source(rows)
+            self._engine: Engine = self._source.engine or LocalEngine()
+            return
         self._y = rows.y.astype(np.float64) / ONE
-        # indicators are mostly zero: sparse rows are many times faster, and exact in integers
         self._columns = sparse.csr_array(rows.x.T.astype(np.int64))
         self._rows = sparse.csr_array(rows.x.astype(np.float64) / ONE)
 
     def total(self, theta: FloatArray) -> npt.NDArray[np.int64]:
         """Return Σ s·x at θ, rounded to its grid first, in units of 2⁻³²; private."""
         largest = float(np.abs(theta).max(initial=0.0)) or 1.0
-        u = np.asarray(self._rows @ to_grid(theta, largest, norm="l2"))
+        on_grid = to_grid(theta, largest, norm="l2")
+        if self._source is not None:
+            return np.asarray(self._engine.total(self._source, ClippedSums(self._table, on_grid))[0], dtype=np.int64)
+        u = np.asarray(self._rows @ on_grid)
         return np.asarray(self._columns @ self._table.at(u, self._y))

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 from expost.data.rows import Rows
 from expost.erm._types import FloatArray
+from expost.erm.prediction_grid import exact_bits
 
 _SAMPLE = 4096  # rows looked at first; if hardly two of them are equal it is not worth looking further
+_BLOCK = 1 << 12  # rows looked at together
+_MIXED = 0x2545F4914F6CDD1D  # odd, so that multiplying by it loses nothing
 _WORTH = 0.7  # kinds are used if there are at most this many times n
 
 
@@ -34,15 +37,28 @@ def distinct(rows: Rows) -> tuple[NDArray[np.int32], NDArray[np.int32], FloatArr
         return x, y, None
     _, first, kind, counts = np.unique(_keys(x, y), return_index=True, return_inverse=True, return_counts=True)
     # equal keys mean equal rows, unless somebody arranged otherwise
-    if first.size > _WORTH * rows.n or not (np.array_equal(x[first][kind], x) and np.array_equal(y[first][kind], y)):
+    if first.size > _WORTH * rows.n:
         return x, y, None
-    return x[first], y[first], counts.astype(np.float64)
+    kinds, targets = x[first], y[first]
+    for start in range(0, rows.n, _BLOCK):
+        some = slice(start, start + _BLOCK)
+        if not (np.array_equal(kinds[kind[some]], x[some]) and np.array_equal(targets[kind[some]], y[some])):
+            return x, y, None
+    return kinds, targets, counts.astype(np.float64)
 
 
 def _keys(x: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return a number for each row: a sum with fixed odd weights, modulo 2⁶⁴."""
-    weights = np.random.default_rng(0).integers(-(2**62), 2**62, x.shape[1] + 1, dtype=np.int64) | 1
-    keys = y * weights[-1]
-    for j, weight in enumerate(weights[:-1]):  # whole columns: there is no fast product of integer matrices
-        keys += x[:, j] * weight
-    return np.asarray(keys)
+    """Return a number for each row: two exact products with fixed weights, mixed modulo 2⁶⁴."""
+    p = x.shape[1]
+    most = float(1 << exact_bits(p, "l2"))
+    weights = np.floor(
+        np.random.default_rng(0).random((p, 2)) * most
+    ).T  # a product is below 2⁵³: the same in any order
+    keys = np.empty(len(y), dtype=np.int64)
+    for start in range(0, len(y), _BLOCK):
+        some = slice(start, start + _BLOCK)
+        block = x[some].astype(np.float64)
+        first, second = ((block @ each).astype(np.int64) for each in weights)
+        keys[some] = (first * _MIXED) ^ second
+        keys[some] += y[some]
+    return keys * _MIXED

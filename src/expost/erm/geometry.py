@@ -115,6 +115,6 @@ def l1_ball(p: int) -> Geometry:
     return Geometry((Block(p, "l1", 1.0),), 1.0, "ℓ₁ ball")
 
 
-def l2_ball(p: int) -> Geometry:
-    """Return the shape of rows with ‖x‖₂ ≤ 1."""
-    return Geometry((Block(p, "l2", 1.0),), 1.0, "Euclidean ball")
+def l2_ball(p: int, radius: float = 1.0) -> Geometry:
+    """Return the shape of rows with ‖x‖₂ ≤ 1, or within a smaller radius."""
+    return Geometry((Block(p, "l2", radius),), 1.0, "Euclidean ball")

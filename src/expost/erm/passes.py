@@ -8,7 +8,8 @@ each row contributes the same bits wherever it is read. *Sums* are of integers:
   float64 in any order. Blocks are added as 64-bit integers and those as Python's. A mean of φ′x is then off by S·2⁻⁴⁵
   in ℓ₂ (‖x‖₂ ≤ 1) and one rounding.
 - Second derivatives d are for Newton's method, which needs them close and not exact: z = √(d/C)·x is rounded to
-  multiples of 2⁻²⁰, C a power of four with d ≤ C, and zᵀz summed as integers below 2⁴⁰ are.
+  multiples of 2⁻²⁰, C a power of four with d ≤ C, and zᵀz summed as integers below 2⁴⁰ are. Of very many rows a sample
+  will do; which rows are in it is a function of each row alone (:func:`expost.erm.blocks.sampled`).
 - Means of what goals test, at most m ≤ 2ᵏ a row, are sums of multiples of 2ᵏ⁻⁵¹: off by m·2⁻⁵¹ at most.
 
 Equal rows that are worked on once (:mod:`expost.erm.distinct`) count in blocks by their number.
@@ -17,30 +18,29 @@ Equal rows that are worked on once (:mod:`expost.erm.distinct`) count in blocks 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from expost.data.batches import Batch, MemorySource, RowSource
-from expost.data.fixed_point import FRACTION_BITS, ONE
+from expost.data.fixed_point import FRACTION_BITS
 from expost.data.rows import Rows
 from expost.engines import Engine, LocalEngine
-from expost.engines.engine import Totals, add_totals
+from expost.engines.engine import Totals
 from expost.engines.look import judged
 from expost.erm._private import Private
 from expost.erm._types import FloatArray
+from expost.erm.blocks import blocks, folded, gram, predictions, sampled, scaled_rows, weighted, whole
 from expost.erm.distinct import distinct
 from expost.erm.losses import Loss
 from expost.erm.prediction_grid import exact_parts
 
-#: Rows in a block: 2¹¹ · 2²² · 2²⁰ = 2⁵³.
-BLOCK = 1 << 11
-_CELLS = 1 << 18  # of a block, so that it stays in cache
 _LIMB = 22
 _TERM_BITS = 51
-_FLUSH = 1 << 8  # blocks below 2⁵³ that are added in 64 bits
+_ODDS = 4.0  # standard deviations of a sample's size
+_FEW = 1 << 14  # rows in a sample below which second derivatives are taken at all
 
 #: A function of predictions and targets, elementwise, not negative; it has to be picklable.
 Term = Callable[[FloatArray, FloatArray], FloatArray]
@@ -55,52 +55,6 @@ def _slope_exponent(loss: Loss, norm: float) -> int:
     return math.ceil(math.log2(loss.lipschitz(norm) * (1.0 + 1e-9)))
 
 
-def blocks(batch: Batch) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
-    """Yield x in units, y, and counts, of rows that stand for at most 2048."""
-    size = max(64, min(BLOCK, _CELLS // max(1, batch.x.shape[1])))
-    for part in _slices(batch, size):
-        counts = None if batch.counts is None else batch.counts[part]
-        yield batch.x[part].astype(np.float64), batch.y[part] / float(ONE), counts
-
-
-def _slices(batch: Batch, size: int) -> Iterator[slice]:
-    if batch.counts is None:
-        yield from (slice(start, start + size) for start in range(0, len(batch), size))
-        return
-    before = np.concatenate([[0], np.cumsum(batch.counts.astype(np.int64))])
-    start = 0
-    while start < len(batch):
-        stop = int(np.searchsorted(before, before[start] + BLOCK, side="right")) - 1
-        stop = max(start + 1, min(stop, start + size))
-        yield slice(start, stop)
-        start = stop
-
-
-def _whole(values: FloatArray) -> Any:
-    return values.astype(np.int64)
-
-
-def _folded(found: Iterator[Totals], shift: int) -> Totals:
-    """Add the totals of blocks, each below 2⁵³, and count them 2^shift times."""
-    total: Totals | None = None
-    recent: list[Any] | None = None
-    for k, block in enumerate(found, start=1):
-        if recent is None:
-            recent = list(block)
-        else:
-            for i, value in enumerate(block):
-                recent[i] = recent[i] + value
-        if k % _FLUSH == 0:
-            total = tuple(recent) if total is None else add_totals(total, tuple(recent))
-            recent = None
-    if recent is not None:
-        total = tuple(recent) if total is None else add_totals(total, tuple(recent))
-    assert total is not None
-    if not shift:
-        return total
-    return tuple((value.astype(object) if isinstance(value, np.ndarray) else value) << shift for value in total)
-
-
 @dataclass(frozen=True, eq=False)
 class SlopeSums:
     """Σφ′x, and Σφ″xxᵀ if asked for, at the predictions of θ.
@@ -113,35 +67,41 @@ class SlopeSums:
         θ, from :func:`~expost.erm.prediction_grid.exact_parts`.
     exponent
         s.
-    curvature
-        Whether second derivatives are wanted as well.
+    sample
+        Second derivatives are taken at about one row in 2^sample as well; nowhere if None.
     """
 
     loss: Loss
     parts: FloatArray
     exponent: int
-    curvature: bool
+    sample: int | None
 
     def __call__(self, batch: Batch) -> Totals:
-        """Return the sums of h·x and l·x, and of zzᵀ."""
+        """Return the sums of h·x and l·x, and of zzᵀ over how many rows."""
         with np.errstate(all="ignore"):  # a warning that some rows cause would tell of them
-            return _folded((self._block(*block) for block in blocks(batch)), batch.shift)
+            return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
-    def _block(self, x: FloatArray, y: FloatArray, counts: FloatArray | None) -> Totals:
+    def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         u = predictions(x, self.parts)
-        steps = np.rint(self.loss.derivative(u, y) * 2.0 ** (2 * _LIMB - self.exponent))
+        steps = self.loss.derivative(u, y) * 2.0 ** (2 * _LIMB - self.exponent)
+        np.rint(steps, out=steps)
         most = 2.0 ** (2 * _LIMB)
-        steps = np.clip(steps, -most, most)
-        high = np.rint(steps * 2.0**-_LIMB)
-        limbs = np.stack([high, steps - high * 2.0**_LIMB])
-        sums = _whole((limbs if counts is None else limbs * counts) @ x)
-        if not self.curvature:
-            return (sums,)
+        np.clip(steps, -most, most, out=steps)
+        limbs = np.empty((2, len(steps)))
+        np.rint(steps * 2.0**-_LIMB, out=limbs[0])
+        np.subtract(steps, limbs[0] * 2.0**_LIMB, out=limbs[1])
+        sums = weighted(x, limbs if counts is None else limbs * counts)
+        return (sums,) if self.sample is None else (sums, *self._curvature(x, u, y, counts, self.sample))
+
+    def _curvature(
+        self, x: Any, u: FloatArray, y: FloatArray, counts: FloatArray | None, sample: int
+    ) -> tuple[Any, int]:
+        if sample:
+            some = sampled(x, sample)
+            x, u, y, counts = x[some], u[some], y[some], None if counts is None else counts[some]
         roots = np.sqrt(self.loss.second_derivative(u, y) / curvature_unit(self.loss))
-        z = x
-        z *= roots[:, None]
-        np.rint(z, out=z)
-        return sums, _whole(z.T @ z if counts is None else (z * counts[:, None]).T @ z)
+        z = scaled_rows(x, roots)
+        return gram(z, counts), len(y) if counts is None else int(counts.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,9 +112,9 @@ class ErrorCount:
 
     def __call__(self, batch: Batch) -> Totals:
         """Return the number of rows."""
-        return _folded((self._block(*block) for block in blocks(batch)), batch.shift)
+        return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
-    def _block(self, x: FloatArray, y: FloatArray, counts: FloatArray | None) -> Totals:
+    def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         wrong = (predictions(x, self.parts) > 0.0) != (y > 0.0)
         return (int(np.count_nonzero(wrong) if counts is None else counts[wrong].sum()),)
 
@@ -170,11 +130,11 @@ class TermSum:
     def __call__(self, batch: Batch) -> Totals:
         """Return the sum."""
         with np.errstate(all="ignore"):
-            return _folded((self._block(*block) for block in blocks(batch)), batch.shift)
+            return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
-    def _block(self, x: FloatArray, y: FloatArray, counts: FloatArray | None) -> Totals:
+    def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         values = self.term(predictions(x, self.parts), y)
-        steps = _whole(np.rint(np.clip(values * 2.0**-self.exponent, 0.0, 1.0) * 2.0**_TERM_BITS))
+        steps = whole(np.rint(np.clip(values * 2.0**-self.exponent, 0.0, 1.0) * 2.0**_TERM_BITS))
         return (int((steps if counts is None else steps * counts.astype(np.int64)).sum()),)
 
 
@@ -192,22 +152,17 @@ class TargetMoments:
         return int(weighted.sum()) << batch.shift, squares << batch.shift
 
 
-def predictions(x: FloatArray, parts: FloatArray) -> FloatArray:
-    """Return xᵀθ of rows in units: one or two exact numbers, added."""
-    products = x @ (parts * 2.0**-FRACTION_BITS)
-    return np.asarray(products[:, 0] if parts.shape[1] == 1 else products[:, 0] + products[:, 1])
-
-
 def curvature_unit(loss: Loss) -> float:
     """Return C, a power of four of at least the largest φ″."""
     return 4.0 ** math.ceil(math.log(loss.curvature, 4.0) - 1e-12)
 
 
 class Slopes(NamedTuple):
-    """mean φ′x and, if asked for, about mean φ″xxᵀ; private."""
+    """mean φ′x and, if asked for, about mean φ″xxᵀ, of one row in 2^sample; private."""
 
     gradient: FloatArray
     curvature: FloatArray | None
+    sample: int
 
 
 class Passes(Private):
@@ -247,7 +202,7 @@ class Passes(Private):
             return cls(loss, rows, rows.engine if engine is None else engine)
         x, y, counts = distinct(rows)
         kinds = rows if counts is None else Rows(np.ascontiguousarray(x), y, rows.norm)
-        return cls(loss, MemorySource(kinds, counts), engine)
+        return cls(loss, MemorySource(kinds, counts, sparse=True), engine)
 
     def __repr__(self) -> str:
         return f"Passes(n={self.n}, p={self.p})"
@@ -256,18 +211,30 @@ class Passes(Private):
         """Return passes over the same rows for another loss."""
         return Passes(loss, self.source, self.engine)
 
-    def slopes(self, theta: FloatArray, *, curvature: bool = False) -> Slopes:
-        """Return the mean gradient of the loss, to within :func:`slope_rounding` and the rounding of predictions."""
+    def slopes(self, theta: FloatArray, *, curvature: bool = False, sample: int = 0) -> Slopes:
+        """Return the mean gradient of the loss, to within :func:`slope_rounding` and the rounding of predictions.
+
+        Second derivatives, if asked for, are those of about one row in 2^sample.
+        """
         exponent = _slope_exponent(self.loss, math.inf)
-        work = SlopeSums(self.loss, exact_parts(theta), exponent, curvature)
+        work = SlopeSums(self.loss, exact_parts(theta), exponent, sample if curvature else None)
         found = self.engine.total(self.source, work)
         whole = [(int(high) << _LIMB) + int(low) for high, low in zip(*found[0].tolist(), strict=True)]
         below = self.n << (2 * _LIMB + FRACTION_BITS - min(exponent, 0))
         gradient = np.array([(value << max(exponent, 0)) / below for value in whole], dtype=np.float64)
         if not curvature:
-            return Slopes(gradient, None)
-        scale = curvature_unit(self.loss) * 2.0 ** (-2 * FRACTION_BITS) / self.n
-        return Slopes(gradient, np.asarray(found[1].astype(np.float64) * scale))
+            return Slopes(gradient, None, 0)
+        if sample and self._is_odd(found[2], sample):
+            return self.slopes(theta, curvature=True)
+        scale = curvature_unit(self.loss) * 2.0 ** (-2 * FRACTION_BITS) / found[2]
+        return Slopes(gradient, np.asarray(found[1].astype(np.float64) * scale), sample)
+
+    def _is_odd(self, count: int, sample: int) -> bool:
+        """Whether a sample has few rows, or other numbers of them than chance would have: many rows are equal then.
+
+        Equal rows are all in it or none is, so that where a few kinds are most of the rows it says little about others.
+        """
+        return count < _FEW or abs((count << sample) - self.n) > _ODDS * math.sqrt(self.n << sample)
 
     def errors(self, theta: FloatArray) -> int:
         """Return how many rows θ misclassifies."""

@@ -188,6 +188,7 @@ class ProductSums:
 
     def __call__(self, batch: Batch) -> Totals:
         """Return n, the products of (x, y) with itself, Σy, and counts of cells."""
+        batch = batch.repeated()
         n, p = batch.x.shape
         total = np.zeros((p + 1, p + 1), np.int64)
         size = max(256, min(MAX_CHUNK, _CELLS // (p + 1)))

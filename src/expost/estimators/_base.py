@@ -23,8 +23,9 @@ from expost.data.streamed import PreparedSource, Wanted
 from expost.data.tables import RawRows
 from expost.data.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
 from expost.engines.choice import as_engine
+from expost.engines.dask_arrays import from_dask
 from expost.engines.look import in_memory
-from expost.erm.geometry import ball
+from expost.erm.geometry import ball, l2_ball
 from expost.erm.losses import Loss
 from expost.erm.problem import Problem
 from expost.estimators._defaults import (
@@ -36,11 +37,12 @@ from expost.estimators._defaults import (
     warn_if_shrunk,
 )
 from expost.estimators._features import open_features
-from expost.estimators._shapes import cheapest_geometry
+from expost.estimators._shapes import block_geometry, cheapest_geometry
 from expost.estimators.surroundings import Surroundings, noted_surroundings
 from expost.exceptions import warn
 from expost.goals import ExcessRisk, Goal, TestedGoal
 from expost.mechanisms import mechanism_for
+from expost.mechanisms.gaussian_moments import moments_for
 from expost.privacy.account import Spending, released
 from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
@@ -49,6 +51,7 @@ from expost.search.methods import METHODS
 from expost.search.refinement import KeepPath
 from expost.search.request import Request
 from expost.search.run import carry_out, settle
+from expost.search.ways import staged_request
 
 PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"
 BAD_ROWS_NOT_COVERED = (
@@ -153,12 +156,17 @@ class AccuracyFirstEstimator(BaseEstimator):
         validation.one_of("method", self.method, list(METHODS))
         goal = self._goal(preparation)
         budget = settled_budget(self.max_epsilon, self.method)
+        delta = validation.delta(getattr(self, "delta", 0.0))
         if spending is not None and not (budget is None and self.method == "fixed"):  # which has to be stated
-            budget = spending.ceiling(budget)
+            budget = spending.ceiling(budget, delta)
         if isinstance(preparation, BlockPreparation):
             assert isinstance(goal, TestedGoal)
+            most, gamma = LIFTED if budget is None else budget, self.failure_probability
+            if delta:
+                shape = block_geometry(preparation, preparation.typical_divisor)
+                return staged_request(self.perturbation, goal, shape, n, gamma, most, delta)
             geometry = cheapest_geometry(preparation, preparation.typical_divisor)
-            return chain_request(goal, geometry, n, self.failure_probability, LIFTED if budget is None else budget)
+            return chain_request(goal, geometry, n, gamma, most)
         lam = settled_regularization(self.regularization, preparation)
         problem = Problem.of(
             self._estimator_loss,
@@ -173,24 +181,22 @@ class AccuracyFirstEstimator(BaseEstimator):
         chosen_for = self.method == "auto" and isinstance(goal, ExcessRisk) and self.on_failure == "refuse"
         keep_statistics = getattr(self, "keep_statistics", False)
         # noise on a gradient has neither a path to go on with nor moments to release
-        shape = ball("l1", problem.p) if chosen_for and self.keep_path is None and not keep_statistics else None
+        around = ball("l1", problem.p) if chosen_for and self.keep_path is None and not keep_statistics else None
+        options: Any = {"noise": self.noise, "full_matrix": getattr(self, "full_matrix", False)}
         return Request(
             problem,
             goal,
             METHODS[self.method],
-            mechanism_for(
-                self.perturbation,
-                problem,
-                noise=self.noise,
-                full_matrix=getattr(self, "full_matrix", False),
-                shape=shape,
-            ),
+            moments_for(self.perturbation, l2_ball(problem.p, preparation.longest), **options)
+            if delta
+            else mechanism_for(self.perturbation, problem, shape=around, **options),
             self.failure_probability,
             calibration,
             n_levels=self.n_levels,
             max_epsilon=budget,
             on_failure=self.on_failure,  # type: ignore[arg-type]  # checked by the request
             keep_statistics=keep_statistics,
+            delta=delta,
         )
 
     def _goal(self, preparation: Preparation) -> Goal | None:
@@ -218,6 +224,8 @@ class AccuracyFirstEstimator(BaseEstimator):
     def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget an earlier fit, and make sure that whatever is raised after a draw carries a release."""
         self._forget()
+        if any(type(given).__module__.startswith("dask.array") for given in (X, y)):
+            X, y = from_dask(X, y)
         around = noted_surroundings(self)
         in_blocks = chained(self)
         return Spending(self.ledger).guard(lambda spending: self._or_forget(X, y, around, in_blocks, spending))
@@ -287,8 +295,8 @@ class AccuracyFirstEstimator(BaseEstimator):
 
     def _from_disk(self, raw: ColumnsOnDisk, classes: tuple[Any, Any] | None) -> PreparedSource:
         """Return where rows are read from, and made as the preparation says, whenever a pass is made."""
-        preparation, names = self.preparation_, tuple(raw.names or ())
-        source = PreparedSource(raw.disk, preparation, Wanted(names, raw.target, classes))
+        preparation, names = self.preparation_, raw.names
+        source = PreparedSource(raw.disk, preparation, Wanted(raw.features, raw.target, classes))
         source.n, source.engine = raw.n, as_engine(raw.engine)
         complain = self.on_invalid == "error"
         source.judge = lambda cells, n: preparation.require_usable(cells, n, names) if complain else None

@@ -55,7 +55,9 @@ def chained(estimator: Any) -> bool:
     It is unless the caller stated a λ, or an option of a gradual release, which has one λ for all levels.
     """
     goal: Goal | None = estimator.goal
-    plain = all(_is(getattr(estimator, name, usual), usual) for name, usual in _GRADUAL.items())
+    # with a δ there is a choice of mechanism for such goals
+    free = ("perturbation",) if getattr(estimator, "delta", 0.0) else ()
+    plain = all(_is(getattr(estimator, name, usual), usual) for name, usual in _GRADUAL.items() if name not in free)
     return _is(estimator.regularization, AUTO) and isinstance(goal, TestedGoal) and plain
 
 

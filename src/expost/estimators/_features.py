@@ -60,8 +60,8 @@ def open_features(
 
 def _without_cells(X: Any, rows: RawRows) -> Any:
     """Return a frame, whose columns have names, or else an array of the same shape: a list would be looked into."""
-    if isinstance(rows, ColumnsOnDisk):
-        return pa.table({str(name): [0.0] for name in rows.names or ()})
+    if isinstance(rows, ColumnsOnDisk) and rows.names is not None:
+        return pa.table({str(name): [0.0] for name in rows.names})
     if isinstance(X, pa.RecordBatch):
         return pa.Table.from_batches([X])
     if rows.names is not None or hasattr(X, "__dataframe__"):

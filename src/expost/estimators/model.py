@@ -16,11 +16,12 @@ from expost import validation
 from expost.data.batches import RowSource
 from expost.data.encode import Encoding
 from expost.data.fixed_point import ONE
+from expost.data.person_source import PersonSource
 from expost.data.rows import Rows
 from expost.data.schema import Schema
 from expost.data.tallies import CLIPPED_LABELS, CLIPPED_TARGETS, Tally
 from expost.engines.choice import as_engine, stream_of
-from expost.engines.look import look_at
+from expost.engines.look import counted, look_at
 from expost.erm.losses import LogisticLoss, SquaredLoss
 from expost.estimators._defaults import MOST, warn_if_large, warn_if_likely
 from expost.estimators._shapes import block_geometry, cheapest_geometry
@@ -67,9 +68,10 @@ class AccuracyFirstModel(BaseEstimator):
         0 is pure privacy. A δ such as 1e-6 (far below one over the number of rows) lets noise be Gaussian, which is
         cheaper, above all for several fits: for every row and whatever it may be replaced by, the chance that the
         outcome tells the two apart by more than e^ε is then at most δ (:mod:`expost.privacy.renyi`).
-    perturbation : {None, "objective", "descent"}, default=None
-        Where the noise goes: on the objective once a level, analysed over the reals, or with a δ on every gradient of a
-        descent, exactly. By default what is predicted to be cheapest from public numbers; the release says why.
+    perturbation : {None, "objective", "descent", "covariance"}, default=None
+        Where the noise goes: on the objective once a level, analysed over the reals; or with a δ, exactly, on every
+        gradient of a descent, or on the second moments, from which a model by least squares is made in one pass. By
+        default what is predicted to be cheapest from public numbers; the release says why.
     on_invalid : {"error", "clip"}, default="error"
         What cells that do not fit the schema do: an error for the curator, which the guarantee does not cover, or
         they count as missing. With ``"clip"`` a table that hardly fits at all is refused after a noisy count, which
@@ -200,7 +202,8 @@ class AccuracyFirstModel(BaseEstimator):
         encoding = Encoding(schema)
         clip = self.on_invalid == "clip"
         rows, tallies, target = self._looked_at(table, y, encoding)
-        request = self.request_for(rows.n, schema, encoding, spending.ceiling(self._most))
+        most = spending.ceiling(self._most, validation.delta(self.delta))
+        request = self.request_for(rows.n, schema, encoding, most)
         plan = settle(request)
         warn_if_likely(self.delta, rows.n, request.unit)
         if clip:
@@ -238,12 +241,14 @@ class AccuracyFirstModel(BaseEstimator):
     def _looked_at(self, table: Any, y: Any, encoding: Encoding) -> tuple[Rows | RowSource, list[Tally], Tally]:
         """Return rows, or where to read them, and how many cells fit; raise for those that do not, unless clipped."""
         engine, clip = as_engine(self.engine, table), self.on_invalid == "clip"
-        alone = y is None and encoding.schema.person is None  # a person's rows have to be found before they count
-        source = stream_of(table, encoding, engine) if alone else None
+        source = stream_of(table, encoding, engine) if y is None else None
         if source is None:
             raw = encoding.open(with_target(table, encoding.schema, y))
             rows = encoding.encode(raw, on_invalid="clip" if clip else "error")
             return rows, *encoding.tallies(encoding.slotted(raw))
+        if isinstance(source, PersonSource) and not clip:  # all rows are judged, also those that fill no slot
+            encoding.require_fit(*encoding.tallied(*counted(source.every_row(), engine)))
+            encoding.require_persons(source.unreadable, source.undecoded)
         found, cells = look_at(source, engine)
         tallies, target = encoding.tallied(cells, found.n)
         if not clip:
@@ -277,8 +282,8 @@ class AccuracyFirstModel(BaseEstimator):
             return staged_request(
                 self.perturbation, goal, shape, n, gamma, budget, delta, unit, cheapest_geometry(encoding)
             )
-        if self.perturbation == "descent":
-            raise ValueError("perturbation='descent' has Gaussian noise: pass a delta, say delta=1e-6")
+        if self.perturbation in ("descent", "covariance"):
+            raise ValueError(f"perturbation={self.perturbation!r} has Gaussian noise: pass a delta, say delta=1e-6")
         geometry = cheapest_geometry(encoding)
         return chain_request(goal, geometry, n, self.failure_probability, budget, unit)
 

@@ -91,6 +91,10 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     max_epsilon : float, None or "auto", default="auto"
         No outcome of the search may cost more: 10 by default. ``None`` or infinity lifts it (goals in people's units
         end at 1000). ``method="fixed"`` has no default.
+    delta : float, default=0.0
+        0 is pure privacy. A δ such as 1e-6 lets noise be Gaussian (:mod:`expost.privacy.renyi` says what it means): on
+        the second moments for an ``excess_risk`` by ``"auto"``, ``"certified"`` or ``"stationarity"``; for goals in
+        people's units on gradients, or on the second moments with ``perturbation="covariance"``.
     fit_intercept : bool, default=True
         Add a constant column, regularised, and counted in p. For goals in people's units it is as long as any column;
         otherwise it takes ``intercept_weight`` of the unit ℓ₁ norm.
@@ -171,6 +175,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         radius: float | None = None,
         n_levels: int | None = None,
         max_epsilon: float | str | None = "auto",
+        delta: float = 0.0,
         fit_intercept: bool = True,
         intercept_weight: float = 0.25,
         full_matrix: bool = False,
@@ -197,6 +202,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         self.radius = radius
         self.n_levels = n_levels
         self.max_epsilon = max_epsilon
+        self.delta = delta
         self.fit_intercept = fit_intercept
         self.intercept_weight = intercept_weight
         self.full_matrix = full_matrix

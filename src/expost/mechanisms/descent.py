@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from expost.data.batches import RowSource
 from expost.data.fixed_point import ONE
 from expost.data.rows import Norm, Rows
-from expost.engines.look import in_memory
 from expost.erm.clipped_gradient import SLOPE_ONE, ClippedGradients, SlopeTable
 from expost.erm.error_bounds import GeneralErrors
 from expost.erm.gaussian_shape import gaussian_deviations, gaussian_size
 from expost.erm.geometry import Geometry
-from expost.erm.objective import Objective
+from expost.erm.passes import Passes
 from expost.erm.problem import Problem
 from expost.erm.sums import Sums
 from expost.mechanisms.mechanism import Mechanism
@@ -88,11 +87,10 @@ def noisy_sum(total: NDArray[np.int64], noise: Integers) -> NDArray[np.float64]:
 class DescentGenerator:
     """The private side: rows whose gradients are summed, and what goals are measured on."""
 
-    def __init__(self, mechanism: GradientDescent, rows: Rows, problem: Problem) -> None:
+    def __init__(self, mechanism: GradientDescent, rows: Rows | RowSource, problem: Problem) -> None:
         self.mechanism, self.problem = mechanism, problem
         self.gradients = ClippedGradients(rows, SlopeTable.of(problem.loss))
-        x, y = rows.x.astype(np.float64) / ONE, rows.y.astype(np.float64) / ONE
-        self.objective = Objective(problem.loss, x, y, 1.0, None, "l2")
+        self.judge = Passes.over(problem.loss, rows)
 
 
 @dataclass(frozen=True)
@@ -147,6 +145,5 @@ class GradientDescent(Mechanism):
         return False
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
-        """Return the generator for private rows, which are kept in memory."""
-        found = require_shape(rows, self.geometry, self.name)
-        return DescentGenerator(self, in_memory(found) if isinstance(found, RowSource) else found, problem)
+        """Return the generator for private rows."""
+        return DescentGenerator(self, require_shape(rows, self.geometry, self.name), problem)

@@ -111,6 +111,10 @@ class Mechanism(ABC):
         if norm != "l1":
             raise ValueError(f"perturbation={self.name!r} needs rows in the ℓ₁ ball; these are in the Euclidean one")
 
+    def minimised(self, problem: Problem) -> str:
+        """Return the name of the loss that hypotheses minimise."""
+        return problem.loss.name
+
     def noise_sensitivity(self, problem: Problem) -> float | None:
         """Return what noise on the parameters themselves is scaled by, over ε; None if noise goes elsewhere."""
         return None

@@ -37,7 +37,7 @@ from expost.erm.geometry import Geometry
 from expost.erm.losses import Loss
 from expost.erm.objective import Objective
 from expost.erm.passes import Passes
-from expost.erm.perturbed import PerturbedObjective
+from expost.erm.perturbed import STEEPEST, PerturbedObjective
 from expost.erm.problem import Problem
 from expost.erm.sums import Sums
 from expost.mechanisms.mechanism import Mechanism, NoiseKind
@@ -184,7 +184,8 @@ class ObjectivePerturbation(Mechanism):
     @staticmethod
     def applies(problem: Problem, *, noise: str) -> bool:
         """Whether the caller's options leave room for it: it compares with the unconstrained optimum."""
-        return Mechanism.checked(noise) == "laplace" and not problem.radius_stated and not problem.paper_constants
+        free = not problem.radius_stated and not problem.paper_constants
+        return Mechanism.checked(noise) == "laplace" and free and not too_steep(problem)
 
     @property
     def noise_kind(self) -> NoiseKind:
@@ -192,7 +193,13 @@ class ObjectivePerturbation(Mechanism):
         return "over the reals"
 
     def require(self, problem: Problem) -> None:
-        """Raise unless slopes are bounded."""
+        """Raise unless slopes are bounded and the minimiser is found in a time worth the name."""
+        if too_steep(problem):
+            raise ValueError(
+                f"regularization = {problem.regularization:.3g} is too small for objective perturbation: on some rows "
+                f"the minimiser might take more than {STEEPEST:.0e} passes over them. Pass "
+                f"{1.001 * problem.loss.curvature / (STEEPEST - 1.0):.3g} or more"
+            )
         if not math.isfinite(problem.loss.lipschitz(math.inf)):
             raise ValueError(f"objective perturbation needs a loss of bounded slope, not the {problem.loss.name} loss")
 
@@ -239,6 +246,12 @@ class ObjectivePerturbation(Mechanism):
         return ObjectiveGenerator(self, require_shape(rows, self.geometry), problem)
 
 
+def too_steep(problem: Problem) -> bool:
+    """Whether λ is so small that descent, should it be needed, would hardly end; public."""
+    lam = problem.regularization
+    return problem.loss.curvature + lam > STEEPEST * lam
+
+
 def require_shape(
     rows: Rows | RowSource | Sums, geometry: Geometry, name: str = "objective perturbation"
 ) -> Rows | RowSource:
@@ -274,7 +287,7 @@ def _made_for(source: RowSource, geometry: Geometry) -> bool:
     if len(geometry.blocks) == 1:
         (block,) = geometry.blocks
         if block.norm == "l2":
-            return block.radius >= 1.0
+            return block.radius >= source.longest
         if block.norm == "l1" and source.norm == "l1":
             return block.radius >= 1.0
     if source.shape is None:

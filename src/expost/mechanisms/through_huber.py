@@ -26,7 +26,7 @@ from expost.erm.risk import RidgeRisk
 from expost.erm.sums import Sums
 from expost.mechanisms.covariance import Covariance, CovarianceGenerator
 from expost.mechanisms.mechanism import Mechanism
-from expost.mechanisms.objective import CERTIFIED, ObjectivePerturbation, Shot, require_shape
+from expost.mechanisms.objective import CERTIFIED, ObjectivePerturbation, Shot, require_shape, too_steep
 from expost.privacy.release import Release
 from expost.stopping.certificates.ridge import RidgeCertificate
 from expost.stopping.certificates.through_huber import through_huber
@@ -74,7 +74,7 @@ class ThroughHuber(ObjectivePerturbation):
     @staticmethod
     def stands_for(problem: Problem, shape: Geometry) -> bool:
         """Whether it can: second moments, which it falls back to, are for the squared loss and the ℓ₁ ball."""
-        return problem.loss.name == "squared" and shape.blocks[0].norm == "l1"
+        return problem.loss.name == "squared" and shape.blocks[0].norm == "l1" and not too_steep(problem)
 
     def require(self, problem: Problem) -> None:
         """Raise unless the loss is squared."""

@@ -23,6 +23,7 @@ from expost.exceptions import StrongRegularizationWarning, TargetUnreachable
 from expost.goals import ExcessRisk, Goal
 from expost.mechanisms import MECHANISMS
 from expost.noise.source import SeededSource
+from expost.planning.rescaled import rescaled
 from expost.planning.result import GoalPrice, MethodPrice
 from expost.planning.worlds import draw_array, reach_of, with_target
 from expost.privacy.account import Spending
@@ -46,6 +47,8 @@ class ArrayTask:
         In units where targets lie in [−1, 1].
     regularization, failure_probability, max_epsilon
         As the estimators take them; None is their default cap.
+    delta
+        δ, for regression; 0 is pure.
     """
 
     labels: bool
@@ -55,6 +58,11 @@ class ArrayTask:
     regularization: float | str
     failure_probability: float
     max_epsilon: float | None
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.delta and self.labels:
+            raise ValueError("with a delta, arrays are planned for regression; state a schema for classes")
 
     def estimator(self, method: str, perturbation: str | None, *, capped: bool = True) -> Any:
         """Return the estimator that a caller would fit."""
@@ -72,7 +80,7 @@ class ArrayTask:
             stated["max_epsilon"] = self.max_epsilon
         if self.labels:
             return AccuracyFirstLogisticRegression(classes=("a", "b"), **stated)
-        return AccuracyFirstRidge(target_bound=1.0, **stated)
+        return AccuracyFirstRidge(target_bound=1.0, delta=self.delta, **stated)
 
     def settled(self, estimator: Any, n: int) -> tuple[Preparation, Request]:
         """Return what a fit of n rows would settle before it looks at one."""
@@ -131,9 +139,9 @@ def _price(task: ArrayTask, method: str, perturbation: str | None, worlds: int, 
     preparation, request = task.settled(free, n)
     most, _ = _worst(request)
     paid = [_paid(task, preparation, request, k, worlds, seed) for k in range(worlds)]
-    known = all(epsilon == most for epsilon in paid)
+    known = not task.delta and all(epsilon == most * n / task.n for epsilon in paid)
     # what is known is known for n rows; the rest was paid for fewer
-    epsilons = [worst if known else epsilon * n / task.n for epsilon in paid]
+    epsilons = [worst if known else epsilon for epsilon in paid]
     name = request.mechanism.name
     return MethodPrice.over(method, name, epsilons, worst, known=known, affordable=not reason), reason
 
@@ -147,7 +155,7 @@ def _worst(request: Request) -> tuple[float, str]:
 
 
 def _paid(task: ArrayTask, preparation: Preparation, request: Request, k: int, worlds: int, seed: int) -> float:
-    """Return what the search paid in one world, infinite if it released nothing."""
+    """Return what the search paid in one world, for the stated number of rows; infinite if it released nothing."""
     assert request.goal is not None
     n = request.problem.n
     features = draw_array(preparation, n, np.random.default_rng([seed, k]))
@@ -158,4 +166,8 @@ def _paid(task: ArrayTask, preparation: Preparation, request: Request, k: int, w
         release = carry_out(request, settle(request), rows, SeededSource([seed, k, 2]), Spending())
     except TargetUnreachable:
         return math.inf
-    return release.epsilon if release.status == "released" else math.inf
+    if release.status != "released":
+        return math.inf
+    if not task.delta:
+        return release.epsilon * n / task.n
+    return rescaled(release.account_curve(), n / task.n).epsilon(task.delta)

@@ -15,6 +15,7 @@ from expost.data.encode import Encoding
 from expost.estimators._tables import as_schema
 from expost.goals import R2, ErrorRate, Goal, TestedGoal
 from expost.planning.arrays import ArrayTask, price_array
+from expost.planning.delta import DeltaPricer
 from expost.planning.result import GoalPrice, PricePlan, Saving
 from expost.planning.simulation import TableWorlds
 from expost.planning.tables import TablePricer, rows_searched
@@ -38,6 +39,7 @@ def plan(
     rows: int,
     max_epsilon: float | None = None,
     failure_probability: float = 0.1,
+    delta: float = 0.0,
     on_invalid: str = "error",
     person: str | None = None,
     rows_per_person: int | None = None,
@@ -66,6 +68,9 @@ def plan(
         The cap that a fit would be given, 10 if none is stated.
     failure_probability : float, default=0.1
         γ of the promise.
+    delta : float, default=0.0
+        0 plans pure fits. A δ plans fits at it: goals of a table by every way there is (noise on gradients, on second
+        moments), and an excess risk of regression. What a change of the schema would save is then not said.
     on_invalid : {"error", "clip"}, default="error"
         As in a fit of a table; "clip" adds the price of looking whether the table fits.
     person, rows_per_person
@@ -97,6 +102,7 @@ def plan(
     (1.0, True, True)
     """
     count, worlds = _count("rows", rows), _count("worlds", worlds)
+    at = validation.delta(delta)
     gamma, budget = validation.failure_probability(failure_probability), validation.budget(max_epsilon)
     validation.one_of("on_invalid", on_invalid, ("error", "clip"))
     encoding, task, p = _described(schema, person, rows_per_person, task, columns)
@@ -105,7 +111,11 @@ def plan(
     priced: dict[Goal, GoalPrice] = {}
     warned: list[str] = []
     found: tuple[Saving, ...] = ()
-    if encoding is not None and tables:
+    if encoding is not None and tables and at:
+        of_delta = DeltaPricer.of(encoding, count, gamma, budget, at, on_invalid, worlds, random_state)
+        priced = {goal: of_delta.price(goal) for goal in tables}
+        worlds = len(of_delta.worlds.features)
+    elif encoding is not None and tables:
         made_up = TableWorlds.of(encoding, rows_searched(encoding.schema, count), worlds, random_state)
         pricer = TablePricer(encoding, count, gamma, budget, on_invalid, made_up)
         priced = {goal: pricer.price(goal) for goal in tables}
@@ -115,13 +125,13 @@ def plan(
         if goal not in priced:
             if encoding is not None and encoding.schema.person is not None:
                 raise ValueError(f"{type(goal).__name__} is a goal of arrays, which are of single rows; name no person")
-            array = ArrayTask(task == "classification", count, p, goal, regularization, gamma, budget)
+            array = ArrayTask(task == "classification", count, p, goal, regularization, gamma, budget, at)
             few = min(worlds, _ARRAY_WORLDS if p <= _WIDE_ARRAY else 3)
             priced[goal], told = price_array(array, few, random_state)
             warned.append(told)
     kept = tuple(dict.fromkeys(text for text in warned if text))
     described = None if encoding is None else encoding.schema
-    return PricePlan(described, p, count, gamma, budget, tuple(priced[goal] for goal in asked), found, kept, worlds)
+    return PricePlan(described, p, count, gamma, budget, tuple(priced[goal] for goal in asked), found, kept, worlds, at)
 
 
 def _described(

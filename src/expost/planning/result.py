@@ -197,6 +197,8 @@ class PricePlan:
         What to beware of.
     worlds
         How many worlds were simulated.
+    delta
+        δ that prices are at; 0 is pure.
     """
 
     schema: Schema | None
@@ -208,6 +210,7 @@ class PricePlan:
     savings: tuple[Saving, ...]
     warnings: tuple[str, ...]
     worlds: int
+    delta: float = 0.0
 
     @property
     def noun(self) -> str:
@@ -228,6 +231,7 @@ class PricePlan:
             "counted": self.noun,
             "failure_probability": self.failure_probability,
             "max_epsilon": self.max_epsilon,
+            **({"delta": self.delta} if self.delta else {}),
             "goals": [price.to_dict(self.wished) for price in self.goals],
             "savings": [saving.to_dict() for saving in self.savings],
             "warnings": list(self.warnings),

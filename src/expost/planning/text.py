@@ -13,7 +13,12 @@ from expost.privacy.words import yardstick
 WIDTH = 100
 _SHOWN = 5  # savings
 _YES, _MOSTLY = 0.9, 0.5
-_NOISE = {"objective": "the gradient", "output": "the minimiser", "covariance": "second moments"}
+_NOISE = {
+    "objective": "the gradient",
+    "output": "the minimiser",
+    "covariance": "second moments",
+    "gradient descent": "every gradient",
+}
 
 
 def as_text(plan: PricePlan) -> str:
@@ -74,8 +79,10 @@ def _head(plan: PricePlan) -> str:
         many = len(schema.columns)
         what = f"{schema.target} ({kind}) from {many} column{'s' if many > 1 else ''} (encoded {plan.columns})"
     chance = f"{1 - plan.failure_probability:g}"
+    at = f"; ε at δ = {plan.delta:g}" if plan.delta else ""
     return (
-        f"{what}, {plan.rows:,} {plan.noun}{_per_person(plan)}; promised with probability {chance}; no data were read"
+        f"{what}, {plan.rows:,} {plan.noun}{_per_person(plan)}; promised with probability {chance}{at}; "
+        f"no data were read"
     )
 
 

@@ -80,6 +80,10 @@ class Account:
         """Whether a loss may be booked: one that was settled with the worst case always may."""
         return True
 
+    def look_first(self, loss: float) -> None:
+        """Book a loss that was settled beforehand, for measuring the data."""
+        self.probe = add_losses(self.probe, loss)
+
     def released(self, hypothesis: Any, **details: Any) -> Release:
         """Return the release of a hypothesis."""
         parameters = {**details.pop("parameters", {}), **self.public}
@@ -169,9 +173,14 @@ class Spending:
         self._complaint = ""
         self._nothing = self.release = Account("none", worst_case=0.0, secure=True).refused()
 
-    def ceiling(self, max_epsilon: float | None) -> float | None:
-        """Return the budget to settle a search with: the caller's, lowered if a ledger is to lower it."""
-        return max_epsilon if self._ledger is None else self._ledger.ceiling(max_epsilon)
+    @property
+    def holds(self) -> bool:
+        """Whether a ledger will hold the worst case."""
+        return self._ledger is not None
+
+    def ceiling(self, max_epsilon: float | None, delta: float = 0.0) -> float | None:
+        """Return the budget to settle a search at δ with: the caller's, lowered if a ledger is to lower it."""
+        return max_epsilon if self._ledger is None else self._ledger.ceiling(max_epsilon, delta)
 
     def reserve(self, held: Release, *, worst_case: float) -> None:
         """Let the ledger hold the worst case, or refuse; ``held`` is what an interruption will release."""

@@ -1,7 +1,8 @@
 """A privacy loss as a value: it adds, it is compared with a cap, and it is written down without rounding.
 
-A ledger keeps losses and knows nothing else about them, so that a loss of another kind (an ε at a δ, a Rényi curve on a
-grid of orders) is a class here with an entry in ``KINDS``. What the ledger's theorem asks of a kind:
+A ledger keeps losses and knows nothing else about them, so that a loss of another kind is a class with an entry in
+``KINDS``; `expost.privacy.curve_loss` has those of a budget with a δ. A budget's cap is a value of its kind too, and
+makes the losses that are charged to it. What the ledger's theorem asks of a kind:
 
 - ``total`` is not below the loss of the joint release of its parts, *whatever* earlier outcomes a later part was chosen
   by. For pure losses that is theory A1 (`expost.privacy.composition`); a kind for which adaptively chosen parameters
@@ -16,33 +17,59 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from expost.privacy.composition import add_losses
 from expost.privacy.words import down, up
+
+if TYPE_CHECKING:
+    from expost.privacy.release import Release
 
 Rounding = Literal["up", "down"]
 
 
 class PrivacyLoss(ABC):
-    """What a release costs, or may cost, as the ledger sees it."""
+    """What a release costs, or may cost, as the ledger sees it; or the cap of a budget."""
 
     kind: ClassVar[str]
 
-    @classmethod
-    @abstractmethod
-    def total(cls, losses: Iterable[Self]) -> Self:
-        """Return a loss not below that of everything together."""
+    def total(self, losses: Iterable[Any]) -> PrivacyLoss:
+        """Return a loss not below that of everything together; asked of the cap."""
+        raise NotImplementedError
 
     @abstractmethod
-    def within(self, cap: Self) -> bool:
+    def within(self, cap: Any) -> bool:
         """Return whether this loss keeps what the cap promises."""
 
-    @abstractmethod
-    def left(self, losses: Iterable[Self]) -> Self:
+    def left(self, losses: Iterable[Any]) -> PrivacyLoss:
         """Return the largest loss that, together with the losses given, is within this cap."""
+        raise NotImplementedError
+
+    def ceiling(self, losses: Iterable[Any], delta: float) -> float:
+        """Return the largest ``max_epsilon`` of a search at δ that fits under this cap beside the losses."""
+        raise NotImplementedError
+
+    def takes(self, delta: float) -> bool:
+        """Return whether a search at δ may be charged under this cap."""
+        raise NotImplementedError
+
+    def reserved(self, worst_case: float, delta: float, held: Release | None = None) -> PrivacyLoss:
+        """Return what is held, under this cap, for a search at δ; ``held`` is what an interruption would release."""
+        raise NotImplementedError
+
+    def charged(self, release: Release, booked: Container[str]) -> PrivacyLoss:
+        """Return what a release costs under this cap where those of other ids are booked."""
+        raise NotImplementedError
+
+    def decided(self, epsilon: float, held: Any) -> PrivacyLoss:
+        """Return an ε that somebody decided on for what was held, as a loss under this cap."""
+        raise NotImplementedError
+
+    def raised_to(self, other: Any) -> PrivacyLoss:
+        """Return a loss that is below neither."""
+        raise NotImplementedError
 
     @property
     @abstractmethod
@@ -92,15 +119,39 @@ class PureLoss(PrivacyLoss):
         object.__setattr__(self, "epsilon", float(self.epsilon))
 
     @classmethod
-    def total(cls, losses: Iterable[Self]) -> Self:
+    def total(cls, losses: Iterable[Any]) -> Self:
         """Return the sum, rounded up once."""
         return cls(add_losses(*(loss.epsilon for loss in losses)))
 
-    def within(self, cap: Self) -> bool:
-        """Return whether ε is at most the cap's. A sum rounded up is so if and only if the exact sum is."""
-        return self.epsilon <= cap.epsilon
+    def ceiling(self, losses: Iterable[Any], delta: float) -> float:
+        """Return what is left: a search costs no more than its ``max_epsilon``."""
+        return self.left(losses).epsilon
 
-    def left(self, losses: Iterable[Self]) -> Self:
+    def takes(self, delta: float) -> bool:
+        """Whether it is pure: an ε at a δ does not add to pure ones without its δ."""
+        return not delta
+
+    def reserved(self, worst_case: float, delta: float, held: Release | None = None) -> PureLoss:
+        """Return the worst case."""
+        return PureLoss(worst_case)
+
+    def charged(self, release: Release, booked: Container[str]) -> PureLoss:
+        """Return the release's ε; one that goes on from another that is booked costs what it adds."""
+        return PureLoss(release.epsilon_beside(booked))
+
+    def decided(self, epsilon: float, held: Any) -> PureLoss:
+        """Return that ε."""
+        return PureLoss(epsilon)
+
+    def raised_to(self, other: Any) -> PureLoss:
+        """Return the larger."""
+        return other if other.epsilon > self.epsilon else self
+
+    def within(self, cap: Any) -> bool:
+        """Return whether ε is at most the cap's. A sum rounded up is so if and only if the exact sum is."""
+        return bool(self.epsilon <= cap.epsilon)
+
+    def left(self, losses: Iterable[Any]) -> Self:
         """Return the cap less the exact sum, rounded down; nothing if that is negative."""
         terms = [self.epsilon, *(-loss.epsilon for loss in losses)]
         rest = math.fsum(terms)

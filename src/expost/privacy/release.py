@@ -78,7 +78,7 @@ class Release:
         Zero and empty for pure privacy. Otherwise δ, settled beforehand: for every pair of neighbours, the chance that
         the outcome tells them apart by more than e^ε is at most δ (:mod:`expost.privacy.renyi`). The parts are then
         those of the Rényi order that counts most, and the last is what stating them at δ adds. The curve has
-        ``orders``, ``losses`` and ``most``; an interruption has none.
+        ``orders``, ``losses`` and ``most``; an interruption has one only if a ledger held it.
     hypothesis
         θ in scaled units (nested tuples of floats), or ``None`` for a refusal.
     level, n_levels

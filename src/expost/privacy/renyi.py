@@ -109,6 +109,14 @@ class Curve:
         both = zip(self.losses, other.losses, strict=True)
         return Curve(tuple(add_losses(*pair) for pair in both), add_losses(self.most, other.most))
 
+    def at_most(self, other: Curve) -> bool:
+        """Whether it is at most another curve at every order."""
+        return self.most <= other.most and all(a <= b for a, b in zip(self.losses, other.losses, strict=True))
+
+    def joined(self, other: Curve) -> Curve:
+        """Return the larger of both at every order."""
+        return Curve(tuple(map(max, self.losses, other.losses)), max(self.most, other.most))
+
     @cached_property
     def _array(self) -> Floats:
         return np.array(self.losses)

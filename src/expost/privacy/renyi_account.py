@@ -3,19 +3,32 @@
 The curves add, whatever steps are taken and whenever the search ends; `expost.privacy.renyi` says what the sum means
 at δ. Curves are booked for the unit (where one person has k rows, Gaussian noise costs k² times as much as for one
 row). Pure losses are booked for one row, as on any account; they are charged for the unit and count at every order.
+
+*One curve for the worst case.* Where a ledger holds the worst case (``one_curve``), a step is taken only if the sum
+with it is, at every order, at most one curve (`worst`): for a search that books Gaussian curves that of Gaussian noise
+which comes to the worst case at δ, which is the budget itself; for one with pure losses its ε at every order. It makes
+the whole search one step of that curve, wherever it ends: what the ledger holds, and what an interruption is charged.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from expost.privacy.account import Account
 from expost.privacy.release import Release
-from expost.privacy.renyi import NOTHING, Curve, room
+from expost.privacy.renyi import NOTHING, ORDERS, Curve, room
 from expost.privacy.shared import Budget
 
 Part = Literal["probe", "test", "generation"]
+_ROOM = 1.0 - 1e-12  # sums are rounded up, in whatever order they are added
+
+
+@lru_cache(maxsize=64)
+def _worst(limit: float, delta: float) -> Curve:
+    return Curve.gaussian(room(NOTHING, limit, delta))
 
 
 @dataclass
@@ -28,6 +41,8 @@ class RenyiAccount(Account):
         δ, settled beforehand.
     shared
         The budget that other runs count on as well, if any.
+    one_curve
+        Which curve the sum stays within at every order, as a ledger needs it: Gaussian, or that of pure losses.
 
     Examples
     --------
@@ -42,6 +57,7 @@ class RenyiAccount(Account):
 
     delta: float = 0.0
     shared: Budget | None = None
+    one_curve: Literal["gaussian", "pure"] | None = None
 
     def __post_init__(self) -> None:
         self.curves: dict[Part, Curve] = dict.fromkeys(("probe", "test", "generation"), NOTHING)
@@ -88,19 +104,35 @@ class RenyiAccount(Account):
         more = self.unit.charge(generation), self.unit.charge(test)
         return (self.curve + Curve.ex_post(more[0]) + Curve.ex_post(more[1])).epsilon(self.delta)
 
+    @property
+    def worst(self) -> Curve:
+        """The curve that the sum stays within at every order, if it is to stay within one."""
+        return _worst(self.limit, self.delta) if self.one_curve != "pure" else Curve.ex_post(self.limit)
+
     def affords(self, loss: float) -> bool:
-        """Whether a pure loss for one row, settled by the outcome or before it, may be booked."""
-        return self.fits(Curve.ex_post(self.unit.charge(loss)))
+        """Whether a pure loss for one row, settled beforehand, may be booked."""
+        return self.fits(Curve.pure(self.unit.charge(loss)))
+
+    def look_first(self, loss: float) -> None:
+        """Book a pure loss for one row that was settled beforehand: it costs less as a curve."""
+        self.book("probe", Curve.pure(self.unit.charge(loss)))
 
     def fits(self, step: Curve) -> bool:
         """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
         together = self.shared is None or self.shared.fits(self._pure + step, self)
-        return together and (self.curve + step).fits(self.limit, self.delta)
+        after = self.curve + step
+        if self.one_curve and any(a > b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True)):
+            return False
+        return together and after.fits(self.limit, self.delta)
 
     @property
     def room(self) -> float:
         """The largest ρ of Gaussian noise that may still be taken."""
         own = room(self.curve, self.limit, self.delta)
+        if self.one_curve:
+            left = zip(ORDERS, self.worst.losses, self.curve.losses, strict=True)
+            below = min((worst * _ROOM - spent) / order for order, worst, spent in left)
+            own = max(0.0, min(own, below * (1.0 - 1e-9)))
         if self.shared is None:
             return own
         if not self.shared.fits(NOTHING, self):
@@ -115,6 +147,7 @@ class RenyiAccount(Account):
             generation=self.limit,
             parameters={"interrupted": True},
             delta=self.delta,
+            curve=self.worst.to_dict() if self.one_curve and math.isfinite(self.limit) else {},
         )
 
     def _release(self, status: Any, **details: Any) -> Release:

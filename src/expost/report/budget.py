@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from expost.privacy.curve_loss import ApproximateCap, CurveLoss
 from expost.privacy.loss import PureLoss
 
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ class BudgetLine:
     entry
         What the book calls this release.
     held
-        Part of ``spent`` that is held for searches whose outcome is not known.
+        Part of ``spent`` that is held for searches whose outcome is not known; with a δ, what that part is by itself.
+    delta
+        δ of the budget: ``spent`` and ``cap`` are at it, and losses do not simply add up.
+    left
+        What one more fit may cost, where that is not the difference.
 
     Examples
     --------
@@ -43,6 +48,8 @@ class BudgetLine:
     cap: float | None = None
     entry: str | None = None
     held: float = 0.0
+    delta: float = 0.0
+    left: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("spent", "held"):
@@ -55,12 +62,18 @@ class BudgetLine:
     def of(cls, ledger: Ledger, release: Release) -> BudgetLine:
         """Return what a ledger says about the data set of a release, which must be booked there."""
         budget = ledger.budget
-        total, held, cap = budget.total, budget.held, budget.cap
-        if not (isinstance(total, PureLoss) and isinstance(held, PureLoss) and isinstance(cap, PureLoss)):
-            raise ValueError(f"the budget of {ledger.dataset} is not in terms of epsilon")
-        return cls(ledger.dataset, total.epsilon, cap.epsilon, budget.entry(release.id).id, held.epsilon)
+        total, held, cap, entry = budget.total, budget.held, budget.cap, budget.entry(release.id).id
+        if isinstance(total, PureLoss) and isinstance(held, PureLoss) and isinstance(cap, PureLoss):
+            return cls(ledger.dataset, total.epsilon, cap.epsilon, entry, held.epsilon)
+        assert isinstance(total, CurveLoss)
+        assert isinstance(held, CurveLoss)
+        assert isinstance(cap, ApproximateCap)
+        left = budget.ceiling(cap.delta)
+        return cls(ledger.dataset, total.epsilon, cap.epsilon, entry, held.epsilon, cap.delta, left)
 
     @property
     def remaining(self) -> float:
         """What is left; infinite without a cap."""
+        if self.left is not None:
+            return self.left
         return math.inf if self.cap is None else max(0.0, self.cap - self.spent)

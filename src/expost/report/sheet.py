@@ -5,7 +5,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from expost.privacy.words import asked, exposed, parts, percent, state, subject, suspicion, unit_of, up, yardstick
+from expost.privacy.words import (
+    asked,
+    down,
+    exposed,
+    parts,
+    percent,
+    state,
+    subject,
+    suspicion,
+    unit_of,
+    up,
+    yardstick,
+)
 from expost.report.budget import BudgetLine
 from expost.report.markup import bar, bullets, section, table, text
 
@@ -206,13 +218,16 @@ def _data_set(release: Release, budget: BudgetLine | None) -> list[str]:
             f"one, {new}.</p>"
         ]
     entry = "" if budget.entry is None else f" Entry {text(budget.entry)}."
-    held = "" if not budget.held else f" {text(up(budget.held))} of it is held for searches that have not ended."
+    alone = ", by itself," if budget.delta else ""
+    held = "" if not budget.held else f" {text(up(budget.held))} of it{alone} is held for searches that have not ended."
     if budget.cap is None:
         return [f"<p>{text(budget.dataset)}: ε = {text(up(budget.spent))} spent so far, no cap.{held}{entry}</p>"]
+    at = f" at δ = {budget.delta:g}" if budget.delta else ""
+    more = "" if budget.left is None else f" One more fit may cost up to {text(down(budget.left))}."
     over = ' <b class="no">The cap is exceeded.</b>' if budget.spent > budget.cap else ""
     return [
-        f"<p>{text(budget.dataset)}: ε = {text(up(budget.spent))} of {budget.cap:.4g} spent, this release included."
-        f"{held}{entry}{over}</p>",
+        f"<p>{text(budget.dataset)}: ε = {text(up(budget.spent))} of {budget.cap:.4g}{at} spent, this release "
+        f"included.{held}{more}{entry}{over}</p>",
         bar([(min(budget.spent, budget.cap), "model")] if budget.spent else [], budget.cap, "spent of the cap"),
     ]
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from expost.erm.geometry import Geometry
 from expost.erm.measures import to_grid
+from expost.erm.perturbed import STEEPEST
 from expost.erm.problem import Problem
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
@@ -97,7 +98,7 @@ class ChainPlan:
         """Return the release of a level."""
         loss = self.settings.loss
         noise = 2.0 * loss.lipschitz(math.inf) * self.geometry.noise * x / self.n
-        lam = 1.0 / (x * self.settings.reach * self.geometry.scale)
+        lam = max(1.0 / (x * self.settings.reach * self.geometry.scale), 2.0 * loss.curvature / STEEPEST)
         return Shot(loss, self.geometry, self.n, noise, lam, center_norm)
 
     @cached_property

@@ -48,7 +48,7 @@ class DescentPlan(StagedPlan):
 
     def walk(self, generator: DescentGenerator) -> tuple[Walk, Judge]:
         """Return the descent, at its beginning."""
-        return Walk(self.loss, self.geometry, generator.gradients, self.pace, self.unit), generator.objective
+        return Walk(self.loss, self.geometry, generator.gradients, self.pace, self.unit), generator.judge
 
 
 class Walk:

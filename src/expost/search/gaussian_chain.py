@@ -14,7 +14,7 @@ import numpy as np
 
 from expost.erm.losses import Loss
 from expost.erm.measures import Judge, to_grid
-from expost.erm.perturbed import PerturbedObjective
+from expost.erm.perturbed import STEEPEST, PerturbedObjective
 from expost.goals.goal import TestedGoal
 from expost.mechanisms.gaussian_objective import GaussianShot
 from expost.mechanisms.mechanism import NoiseKind
@@ -41,7 +41,7 @@ class GaussianChainPlan(StagedPlan):
     def shot(self, rho: float, center_norm: float = 0.0) -> GaussianShot:
         """Return the release of a stage."""
         level = level_at(rho, self.loss, self.geometry, self.n, self.unit)
-        lam = 1.0 / (level * self.pace.reach * self.geometry.scale)
+        lam = max(1.0 / (level * self.pace.reach * self.geometry.scale), 2.0 * self.loss.curvature / STEEPEST)
         return GaussianShot(self.loss, self.geometry, self.n, rho, lam, center_norm, self.unit.rows)
 
     def cost(self, rho: float) -> Curve:

@@ -59,6 +59,11 @@ class CheckedPlan:
         return add_losses(_EACH / self.n, _EACH / self.n)
 
     @property
+    def gaussian(self) -> bool:
+        """Whether the plan behind books Gaussian curves."""
+        return getattr(self.plan, "gaussian", False)
+
+    @property
     def worst_case(self) -> float:
         """No outcome costs more than the plan and the counts, nor than the budget."""
         return self.budget
@@ -69,7 +74,7 @@ class CheckedPlan:
             account.reasons.append("looking whether the table fits its schema would exceed the budget")
             return account.refused()
         noise = discrete_laplace(_EACH / self.n, 1, 2, random_state=source)
-        account.probe = add_losses(account.probe, self.cost)
+        account.look_first(self.cost)
         known = self.labels + int(noise[0])
         fewest = min(self.columns, default=self.n) + int(noise[1])
         if known < _ENOUGH * self.n:

@@ -28,10 +28,15 @@ from expost.privacy.unit import ROW, Unit
 
 OnFailure = Literal["refuse", "release_optimum"]
 _MOMENTS = ("auto", "certified")  # methods that may reveal second moments
+_WITH_DELTA = ("auto", "certified", "stationarity")  # methods that book Rényi curves
 
 
 class Plan(Protocol):
-    """A search that is settled; public."""
+    """A search that is settled; public.
+
+    With a δ, one that books Gaussian curves and takes no step that its account does not let it has ``gaussian = True``;
+    others are held by ledgers as pure ones.
+    """
 
     @property
     def worst_case(self) -> float:
@@ -134,6 +139,8 @@ class Request:
                 f"goal must be ExcessRisk(...) or another goal, got {self.goal!r}; a plain number is an excess_risk, "
                 f"and only method='fixed' promises nothing"
             )
+        if self.delta:
+            self._check_delta()
         self.mechanism.require(self.problem)
         self.method.check(self)
         if self.goal is not None:
@@ -160,6 +167,17 @@ class Request:
                 f"for tables with a schema, or by an estimator that leaves regularization, method, perturbation, "
                 f"noise, radius, n_levels and loss as they are by default"
             )
+
+    def _check_delta(self) -> None:
+        """Say what does not go with approximate privacy."""
+        if self.method.name not in _WITH_DELTA:
+            raise ValueError(f"method={self.method.name!r} is pure; with a delta pass one of {list(_WITH_DELTA)}")
+        if isinstance(self.goal, RelativeExcessRisk):
+            raise ValueError("RelativeExcessRisk is pure; with a delta pass excess_risk or R2(...)")
+        if self.mechanism.geometry is None:
+            raise ValueError(f"perturbation={self.mechanism.name!r} is pure; with a delta leave it out")
+        if self.keep_statistics or self.on_failure != "refuse" or self.calibration != "tight":
+            raise ValueError("keep_statistics, on_failure and calibration are for pure privacy; leave them out")
 
     @property
     def errors(self) -> ErrorBounds:
@@ -236,7 +254,7 @@ class Request:
             "claims": (),  # doubling records its black box as a claim; here it is our own, and proved
             "parameters": {
                 **release.parameters,
-                "loss": problem.loss.name,
+                "loss": mechanism.minimised(problem),
                 "n": problem.n,
                 "p": problem.p,
                 "paper_constants": problem.paper_constants,

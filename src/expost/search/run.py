@@ -14,18 +14,20 @@ from typing import Any
 from expost import validation
 from expost.data.batches import RowSource
 from expost.data.rows import Rows
-from expost.erm.geometry import ball
+from expost.erm.geometry import ball, l2_ball
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
 from expost.erm.problem import Problem
 from expost.erm.sums import Sums
 from expost.exceptions import NotPrivateWarning, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal
-from expost.mechanisms import Generator, mechanism_for
+from expost.mechanisms import Generator, Mechanism, mechanism_for
+from expost.mechanisms.gaussian_moments import moments_for
 from expost.noise.source import WordSource, resolve_source
 from expost.privacy.account import Spending, released
 from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
+from expost.privacy.renyi_account import RenyiAccount
 from expost.search.methods import METHODS
 from expost.search.request import OnFailure, Plan, Request
 from expost.threads import one_thread
@@ -49,6 +51,7 @@ def run_search(
     max_epsilon: float | None = None,
     factor: float = 2.0,
     on_failure: OnFailure = "refuse",
+    delta: float = 0.0,
     random_state: int | WordSource | None = None,
     ledger: Ledger | None = None,
 ) -> Release:
@@ -61,7 +64,7 @@ def run_search(
         minimisation. ``perturbation``, ``noise`` and ``full_matrix`` are then its own.
     problem, goal
         What is minimised, and how good the model must be, in scaled units; no goal only for ``method="fixed"``.
-    method, perturbation, noise, full_matrix, failure_probability, calibration, n_levels, max_epsilon, on_failure
+    method, perturbation, noise, full_matrix, failure_probability, calibration, n_levels, max_epsilon, on_failure, delta
         As in :class:`~expost.AccuracyFirstRidge`. ``perturbation`` is by default the one that is predicted to be
         cheapest (:func:`expost.mechanisms.mechanism_for`).
     levels
@@ -94,7 +97,9 @@ def run_search(
     >>> run_search(rows, problem, ExcessRisk(0.02), random_state=0).status
     'released'
     """
-    if isinstance(rows, Rows | RowSource | Sums):
+    if delta and isinstance(rows, Rows | RowSource | Sums):
+        mechanism: Mechanism = moments_for(perturbation, l2_ball(rows.p), noise=noise, full_matrix=full_matrix)
+    elif isinstance(rows, Rows | RowSource | Sums):
         chosen_for = method == "auto" and isinstance(goal, ExcessRisk) and on_failure == "refuse"
         mechanism = mechanism_for(
             perturbation,
@@ -116,9 +121,10 @@ def run_search(
         calibration,
         levels,
         n_levels,
-        spending.ceiling(max_epsilon),
+        spending.ceiling(max_epsilon, delta),
         factor,
         on_failure,
+        delta=delta,
     )
     plan = settle(request)
     return spending.guard(lambda spending: released(carry_out(request, plan, rows, random_state, spending)))
@@ -146,6 +152,8 @@ def carry_out(
     if isinstance(rows, Rows | RowSource):
         request.mechanism.require_norm(rows.norm)
     account = request.account(plan.worst_case, validation.secure(random_state))
+    if isinstance(account, RenyiAccount):
+        account.one_curve = ("gaussian" if getattr(plan, "gaussian", False) else "pure") if spending.holds else None
     held = account.interrupted().with_details(noise=request.mechanism.noise_kind)
     held = describe(held.with_details(**request.details(held)))
     unbounded = request.on_failure == "release_optimum"

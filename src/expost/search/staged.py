@@ -101,6 +101,7 @@ class StagedPlan(ABC):
     #: What was done in how many stages, for people; and whether the noise on models is exact.
     each: ClassVar[str]
     noise: ClassVar[NoiseKind] = "exact"
+    gaussian: ClassVar[bool] = True  # what it books, and only as far as its account lets it
 
     @classmethod
     def of(
@@ -155,9 +156,14 @@ class StagedPlan(ABC):
         return max(self.least_stage, self._clear_stage)
 
     @property
+    def usually(self) -> float:
+        """How many times less noise searches usually end with than a first stage has."""
+        return USUALLY
+
+    @property
     def predicted(self) -> float:
         """What it would cost, at δ, to get as far as searches usually have to: what ways are compared by."""
-        rho = max(USUALLY**2 * self.least_stage, self.start)
+        rho = max(self.usually**2 * self.least_stage, self.start)
         curve = self.cost(rho) + self.look(rho)
         while not self.pace.gathers and rho / self.pace.growth >= self.start:  # what earlier stages cost is not kept
             rho /= self.pace.growth

@@ -17,6 +17,7 @@ from expost.erm.geometry import Geometry
 from expost.erm.problem import Problem
 from expost.goals.goal import TestedGoal
 from expost.mechanisms.descent import GradientDescent
+from expost.mechanisms.gaussian_moments import GaussianMoments
 from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.objective import ObjectivePerturbation
 from expost.privacy.shared import current
@@ -25,15 +26,21 @@ from expost.search.chain import ChainPlan
 from expost.search.descent import DescentPlan
 from expost.search.gaussian_chain import GaussianChainPlan
 from expost.search.methods import METHODS
+from expost.search.moments import MomentsPlan
 from expost.search.request import Request
 from expost.search.staged import USUALLY, StagedPlan
 
 #: The plan of each mechanism, by the mechanism's own name.
-STAGED: dict[str, type[StagedPlan]] = {"gradient descent": DescentPlan, "objective": GaussianChainPlan}
+STAGED: dict[str, type[StagedPlan]] = {
+    "gradient descent": DescentPlan,
+    "objective": GaussianChainPlan,
+    "covariance": MomentsPlan,
+}
 PURE = "pure"  # a chain of releases with pure losses, which count at any δ
 _SAID = {
     "descent": "gradient descent",
     "objective": "objective perturbation with Gaussian noise",
+    "covariance": "second moments under Gaussian noise",
     PURE: "objective perturbation with pure noise",
 }
 _DEARER = (
@@ -76,7 +83,7 @@ def staged_request(
         costs = predictions(goal, geometry, n, failure_probability, budget, delta, unit, pure)
         perturbation, reason = _cheapest(costs)
     else:
-        validation.one_of("perturbation", perturbation, ["descent", "objective"])
+        validation.one_of("perturbation", perturbation, ["descent", "objective", "covariance"])
     mechanism: Mechanism
     if perturbation == PURE:
         assert pure is not None
@@ -84,6 +91,8 @@ def staged_request(
         mechanism = ObjectivePerturbation(replace(pure, reason=said))
     elif perturbation == "objective":
         mechanism = ObjectivePerturbation(geometry, gaussian=True)
+    elif perturbation == "covariance":
+        mechanism = GaussianMoments(geometry)
     else:
         mechanism = GradientDescent(geometry)
     problem = Problem.of(goal.chain().loss, n=n, p=geometry.columns, regularization=1.0)
@@ -112,7 +121,7 @@ def predictions(
 ) -> dict[str, float]:
     """Return what each way is predicted to cost, at δ; from public numbers alone."""
     loss, costs = goal.chain().loss, {}
-    for name, mechanism in (("descent", "gradient descent"), ("objective", "objective")):
+    for name, mechanism in (("descent", "gradient descent"), ("objective", "objective"), ("covariance", "covariance")):
         kind = STAGED[mechanism]
         pace = kind.usual_pace(loss, goal)
         costs[name] = kind(goal, loss, geometry, n, failure_probability, budget, delta, pace, unit).predicted

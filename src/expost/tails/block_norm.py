@@ -25,7 +25,7 @@ def block_norm(blocks: Sequence[tuple[int, str]], weights: Sequence[float], fail
     Examples
     --------
     >>> round(block_norm([(27, "l2")], [1.0], 0.05) / 27, 2)
-    1.65
+    1.67
     """
     mean, variance = 0.0, 0.0
     for (size, norm), weight in zip(blocks, weights, strict=True):

@@ -1,7 +1,8 @@
 """Fits in processes that are killed at a chosen point; run as a script, it prints what was left behind as JSON.
 
 Each child appends to a diary of its own what only an omniscient observer knows: that noise is about to be drawn, and
-what an outcome cost once there is one. The draw is written down first, so that the diary never claims too little.
+what an outcome cost once there is one. The draw is written down first, so that the diary never claims too little. With
+a δ costs are curves, of which the first order is looked at.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ import numpy as np
 from expost import AccuracyFirstRidge, Ledger
 from expost.noise.source import SecureSource
 from expost.privacy.account import Account, Spending
+from expost.privacy.loss import PureLoss
+from expost.privacy.renyi_account import RenyiAccount
 
-CAP, EARLIER, WORST = 200.0, 0.25, 100.0
+CAP, EARLIER, WORST, DELTA = 200.0, 0.25, 100.0, 1e-6
 WATCHED = ("privacy/ledger/", "privacy/account.py", "search/run.py")
 X = np.random.default_rng(0).uniform(-1, 1, size=(2_000, 2))
 Y = X @ [1.0, -0.5]
@@ -64,23 +67,30 @@ class Killer:
 def observed(diary: Path) -> None:
     """Let the diary know of draws and outcomes."""
     handle = os.open(diary, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    words, make, interrupted = SecureSource.words, Account._release, Account.interrupted
-
-    def begun(self):
-        os.write(handle, f"worst {self.worst_case.hex()}\n".encode())
-        return interrupted(self)
+    words = SecureSource.words
 
     def draw(self, count):
         os.write(handle, b"draw\n")
         return words(self, count)
 
-    def outcome(self, *arguments, **details):
-        release = make(self, *arguments, **details)
-        if self.method != "none":
-            os.write(handle, f"cost {release.epsilon.hex()}\n".encode())
-        return release
+    def watch(kind, worst, cost):
+        make, interrupted = kind._release, kind.interrupted
 
-    SecureSource.words, Account._release, Account.interrupted = draw, outcome, begun
+        def begun(self):
+            os.write(handle, f"worst {worst(self).hex()}\n".encode())
+            return interrupted(self)
+
+        def outcome(self, *arguments, **details):
+            release = make(self, *arguments, **details)
+            if self.method != "none":
+                os.write(handle, f"cost {cost(release).hex()}\n".encode())
+            return release
+
+        kind._release, kind.interrupted = outcome, begun
+
+    watch(RenyiAccount, lambda self: self.worst.losses[0], lambda release: release.account_curve().losses[0])
+    watch(Account, lambda self: self.worst_case, lambda release: release.epsilon)
+    SecureSource.words = draw
 
 
 def forgetful() -> None:
@@ -95,18 +105,11 @@ def forgetful() -> None:
     Spending.reserve, Spending.settle, Spending.give_back, Spending.id = reserve, settle, lambda *_: None, "none"
 
 
-def fit(ledger: Ledger) -> None:
-    model = AccuracyFirstRidge(
-        excess_risk=0.4,
-        regularization=1.0,
-        bounds=1.0,
-        target_bound=2.0,
-        method="above_threshold",
-        calibration="theorem",
-        n_levels=8,
-        max_epsilon=WORST,
-        ledger=ledger,
-    )
+def fit(ledger: Ledger, delta: float) -> None:
+    pure = {"excess_risk": 0.4, "regularization": 1.0, "method": "above_threshold", "calibration": "theorem"}
+    pure |= {"n_levels": 8, "max_epsilon": WORST}
+    approximate = {"excess_risk": 0.05, "regularization": 0.01, "delta": delta}
+    model = AccuracyFirstRidge(bounds=1.0, target_bound=2.0, ledger=ledger, **(approximate if delta else pure))
     try:
         model.fit(X, Y)
     except Exception as error:
@@ -114,7 +117,7 @@ def fit(ledger: Ledger) -> None:
             raise
 
 
-def child(folder: Path, kind: str, at: int, broken: bool) -> int:
+def child(folder: Path, kind: str, at: int, how: str) -> int:
     """Fit in a process of its own; returns how it ended."""
     pid = os.fork()
     if pid:
@@ -122,11 +125,11 @@ def child(folder: Path, kind: str, at: int, broken: bool) -> int:
     status = 1
     try:
         observed(folder / "diary")
-        if broken:
+        if how == "broken":
             forgetful()
         killer = Killer(kind, at)
         killer.start()
-        fit(Ledger(folder / "ledger.db", "survey"))
+        fit(Ledger(folder / "ledger.db", "survey"), DELTA if how == "delta" else 0.0)
         sys.settrace(None)
         (folder / "steps").write_text(str(killer.count))
         status = 0
@@ -144,11 +147,16 @@ def spent(diary: list[list[str]]) -> float:
     return known.get("cost", known["worst"])
 
 
-def left_behind(folder: Path, kind: str, at: int, broken: bool) -> dict:
+def counted(loss) -> float:
+    """Return a loss as a number that adds up: ε, or a curve at its first order."""
+    return loss.epsilon if isinstance(loss, PureLoss) else loss.curve.losses[0]
+
+
+def left_behind(folder: Path, kind: str, at: int, how: str) -> dict:
     """Let a fit be killed; returns what the ledger says afterwards, and what it has to say at least."""
     folder.mkdir()
     shutil.copy(folder.parent / "ledger.db", folder)
-    status = child(folder, kind, at, broken)
+    status = child(folder, kind, at, how)
     lines = (folder / "diary").read_text().splitlines() if (folder / "diary").is_file() else []
     budget = Ledger(folder / "ledger.db", "survey").budget
     return {
@@ -157,29 +165,29 @@ def left_behind(folder: Path, kind: str, at: int, broken: bool) -> dict:
         "status": status,
         "drawn": "draw" in lines,
         "spent": spent([line.split() for line in lines]),
-        "losses": [entry.loss.epsilon for entry in budget.entries],
+        "losses": [counted(entry.loss) for entry in budget.entries],
         "held": [entry.held for entry in budget.entries],
-        "total": budget.total.epsilon,
+        "total": counted(budget.total),
     }
 
 
-def everywhere(folder: Path, points: int, broken: bool) -> list[dict]:
+def everywhere(folder: Path, points: int, how: str) -> list[dict]:
     """Kill fits at points that are spread evenly over the steps of one."""
     folder.mkdir()
     earlier = Account("earlier", worst_case=EARLIER, secure=True, generation=EARLIER).refused()
-    Ledger.create(folder / "ledger.db", "survey", cap=CAP).book(earlier)
+    Ledger.create(folder / "ledger.db", "survey", cap=CAP, delta=DELTA if how == "delta" else 0.0).book(earlier)
     found = []
     for kind in ("line", "sqlite"):
-        found.append(left_behind(folder / kind, kind, 0, broken))  # to its end: how many steps there are
+        found.append(left_behind(folder / kind, kind, 0, how))  # to its end: how many steps there are
         steps = int((folder / kind / "steps").read_text())
         chosen = sorted({1 + step * steps // points for step in range(points)})
-        found += [left_behind(folder / f"{kind}{at}", kind, at, broken) for at in chosen]
+        found += [left_behind(folder / f"{kind}{at}", kind, at, how) for at in chosen]
     return found
 
 
 def main() -> None:
     folder, points, hows = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
-    print(json.dumps({how: everywhere(folder / how, points, how == "broken") for how in hows}))
+    print(json.dumps({how: everywhere(folder / how, points, how) for how in hows}))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ sys.stdin.readline()
 done = 0
 try:
     while done < most:
-        ledger.reserve(worst)
+        ledger.reserve(worst, delta=float(sys.argv[5]))
         done += 1
 except BudgetExceeded:
     pass
@@ -41,9 +41,9 @@ print(done, flush=True)
 """
 
 
-def compete(path: Path, worst: float, most: int, how: str, processes: int = 3) -> list[int]:
+def compete(path: Path, worst: float, most: int, how: str, delta: float = 0.0, processes: int = 3) -> list[int]:
     """Let processes reserve side by side; returns how often each could."""
-    command = [sys.executable, "-c", GREEDY, str(path), str(worst), str(most), how]
+    command = [sys.executable, "-c", GREEDY, str(path), str(worst), str(most), how, str(delta)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": ENVIRONMENT}
     children = [subprocess.Popen(command, **pipes) for _ in range(processes)]
     for child in children:
@@ -61,6 +61,17 @@ def test_processes_cannot_overspend(tmp_path):
     counts = compete(ledger.path, 0.1, 1000, "sound")
     assert sum(counts) == len(charged(ledger)) == 29  # thirty times the float 0.1 is more than 3
     assert sum(map(Fraction, charged(ledger))) <= 3
+
+
+def test_processes_cannot_overspend_with_a_delta(tmp_path):
+    """As many as one process could reserve one after the other: costs add in squares, so more than cap over ε."""
+    alone = new_ledger(tmp_path, cap=1.0, delta=1e-6)
+    while alone.budget.admits(alone.budget.cap.reserved(0.3, 1e-6)):
+        alone.reserve(0.3, delta=1e-6)
+    together = Ledger.create(tmp_path / "together.db", "survey", cap=1.0, delta=1e-6)
+    counts = compete(together.path, 0.3, 1000, "sound", delta=1e-6)
+    assert sum(counts) == len(alone.budget.entries) > 7
+    assert together.budget.total.within(together.budget.cap)
 
 
 def test_looking_before_adding_is_caught(tmp_path):
@@ -119,6 +130,11 @@ def test_killed_at_any_moment_nothing_is_understated(tmp_path):
     wrong = understated(found["broken"])
     assert len(wrong) > 2
     assert all(left["drawn"] for left in wrong)
+
+
+@FORKS
+def test_killed_with_a_delta(tmp_path):
+    check(killed(tmp_path, 3, "delta")["delta"], 3)
 
 
 @FORKS

@@ -34,6 +34,9 @@ side by side could each cost all that is left.
 the process, it is an outcome of a w_i-private mechanism, and charging w_i covers it. To charge less is a decision:
 right if nothing was seen of the search, or if what is charged is the loss of the outcome that was.
 
+*With a δ.* Losses are curves then, and the cap is (ε, δ); the theorem and its proof stand in
+`expost.privacy.curve_loss`.
+
 *In numbers.* Losses are floats, added exactly and rounded upwards once (`PureLoss.total`). Here are values only.
 """
 
@@ -100,8 +103,7 @@ class Entry:
         charged = self.events[0].loss
         decided = False
         for event in self.events[1:]:
-            if not decided or not event.loss.within(charged):
-                charged = event.loss
+            charged = charged.raised_to(event.loss) if decided else event.loss
             decided = decided or event.kind == "decided"
         return charged
 
@@ -162,21 +164,25 @@ class Budget:
     @property
     def total(self) -> PrivacyLoss:
         """Everything charged: settled losses and held worst cases; never below the exact sum."""
-        return type(self.cap).total(_losses(self.entries))
+        return self.cap.total(_losses(self.entries))
 
     @property
     def held(self) -> PrivacyLoss:
         """The worst cases held for searches that are not settled."""
-        return type(self.cap).total(_losses(entry for entry in self.entries if entry.held))
+        return self.cap.total(_losses(entry for entry in self.entries if entry.held))
 
     @property
     def remaining(self) -> PrivacyLoss:
         """The largest worst case that may still be reserved."""
         return self.cap.left(_losses(self.entries))
 
+    def ceiling(self, delta: float = 0.0) -> float:
+        """Return the largest ``max_epsilon`` of a search at δ that may still begin."""
+        return self.cap.ceiling(_losses(self.entries), delta)
+
     def admits(self, loss: PrivacyLoss) -> bool:
         """Return whether everything charged and this loss together are within the cap."""
-        return type(self.cap).total([*_losses(self.entries), loss]).within(self.cap)
+        return self.cap.total([*_losses(self.entries), loss]).within(self.cap)
 
     def entry(self, name: str) -> Entry:
         """Return the entry of that id, or of the one id that begins so.

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from expost import validation
+from expost.privacy.curve_loss import ApproximateCap
 from expost.privacy.ledger.budget import Budget, Entry, Event, Kind
 from expost.privacy.ledger.process import Process, user
-from expost.privacy.ledger.refusals import epsilon, exceeded, require_pure, require_secure, require_unit, unbounded
+from expost.privacy.ledger.refusals import exceeded, require_secure, require_taken, require_unit, unbounded
 from expost.privacy.ledger.store import Store, today
 from expost.privacy.loss import PrivacyLoss, PureLoss
 from expost.privacy.release import NEIGHBOURS, Release
@@ -73,6 +74,7 @@ class Ledger:
         dataset: str,
         *,
         cap: float | PrivacyLoss,
+        delta: float = 0.0,
         unit: str = NEIGHBOURS,
         person: str | None = None,
     ) -> Ledger:
@@ -84,6 +86,9 @@ class Ledger:
             As above.
         cap : float
             The largest ε that everything released about the data set may cost together.
+        delta : float, default=0.0
+            0 is a pure budget, and stays one: fits with a δ are refused. With a δ everything is (cap, δ)-private
+            together, Gaussian costs add in squares, and pure fits may be charged as well.
         unit : str
             Whom it protects: the neighbouring relation, as releases state it (``release.neighbours``). Releases about
             another unit are refused.
@@ -99,7 +104,11 @@ class Ledger:
             unit = Unit(persons=1, column=person.strip()).neighbours
         if not isinstance(unit, str) or not unit.strip():
             raise ValueError("unit must say in words what is replaced between neighbours, as a release states it")
-        loss = cap if isinstance(cap, PrivacyLoss) else PureLoss(validation.positive("cap", cap))
+        if isinstance(cap, PrivacyLoss):
+            loss = cap
+        else:
+            most, at = validation.positive("cap", cap), validation.delta(delta)
+            loss = ApproximateCap(most, at) if at else PureLoss(most)
         if not made.path.parent.is_dir():
             raise ValueError(f"the folder of {made.path} does not exist")
         Store(made.path).create(dataset, unit, loss)
@@ -119,18 +128,25 @@ class Ledger:
     def _store(self) -> Store:
         return Store(self.path)
 
-    def ceiling(self, max_epsilon: float | None) -> float | None:
-        """Return the ``max_epsilon`` to settle a search with: the caller's, or what is left if that is to be it."""
+    def ceiling(self, max_epsilon: float | None, delta: float = 0.0) -> float | None:
+        """Return the ``max_epsilon`` to settle a search at δ with: the caller's, or what is left if it is to be so."""
         if self.when_short == "refuse":
             return max_epsilon
         budget = self.budget
-        left = epsilon(budget.remaining)
+        require_taken(budget, delta)
+        left = budget.ceiling(delta)
         if left == 0:
-            raise exceeded(budget, None)
+            raise exceeded(budget, None, delta)
         return left if max_epsilon is None else min(left, max_epsilon)
 
     def reserve(
-        self, worst_case: float, *, unit: str = NEIGHBOURS, secure: bool = True, held: Release | None = None
+        self,
+        worst_case: float,
+        *,
+        delta: float = 0.0,
+        unit: str = NEIGHBOURS,
+        secure: bool = True,
+        held: Release | None = None,
     ) -> Reservation:
         """Hold the worst case of a search that is about to begin.
 
@@ -138,6 +154,8 @@ class Ledger:
         ----------
         worst_case : float
             No outcome of the search may cost more.
+        delta : float
+            At that δ, if the search is not pure.
         unit : str
             The neighbouring relation of the search.
         secure : bool
@@ -157,15 +175,16 @@ class Ledger:
         LedgerRefused
             The worst case is infinite, the unit another, or the search a simulation.
         """
-        loss = _pure(worst_case)
         require_secure(secure)
+        at = delta if held is None else held.delta
         with self._store.adding(self.dataset) as (budget, more):
             require_unit(budget, unit)
-            require_pure(0.0 if held is None else held.delta)
+            require_taken(budget, at)
+            loss = budget.cap.reserved(worst_case, at, held)
             if not loss.bounded:
                 raise unbounded(budget, held)
             if not budget.admits(loss):
-                raise exceeded(budget, loss)
+                raise exceeded(budget, loss, at)
             entry = secrets.token_hex(8) if held is None else held.id
             said = None if held is None else held.to_json(indent=None)
             more.append(_event(entry, "reserved", loss, release=said, process=Process.this()))
@@ -179,7 +198,7 @@ class Ledger:
         with self._store.adding(self.dataset) as (budget, more):
             require_secure(release.secure)
             require_unit(budget, release.neighbours)
-            require_pure(release.delta)
+            require_taken(budget, release.delta)
             known = [entry for entry in budget.entries if release.id in (entry.id, entry.release_id)]
             if known and known[0].release_id is None:  # its search was held, decided about or given back
                 more.append(_settled(budget, known[0].id, release))
@@ -224,13 +243,13 @@ class Ledger:
         if isinstance(loss, Release):
             require_secure(loss.secure)
             require_unit(budget, loss.neighbours)
-            require_pure(loss.delta)
+            require_taken(budget, loss.delta)
             if found.events[0].release is not None and loss.id != found.id:
                 raise ValueError(f"release {loss.id} is not that of the search {found.id}; its release has its id")
             if any(loss.id == entry.release_id for entry in budget.entries):
                 raise ValueError(f"release {loss.id} is booked already")
             return _cost(budget, loss)
-        charged = _pure(loss)
+        charged = budget.cap.decided(loss, found.loss)
         if not charged.within(found.loss):
             raise ValueError(f"no outcome of the search could cost more than what is held, {found.loss.text()}")
         process = found.events[0].process
@@ -277,8 +296,9 @@ class Reservation:
     def give_back(self, reason: str) -> None:
         """Return everything: the search ended before it had drawn anything."""
         with self.ledger._store.adding(self.ledger.dataset) as (budget, more):
-            if budget.entry(self.id).held:
-                more.append(_event(self.id, "returned", PureLoss(0.0), reason=reason))
+            entry = budget.entry(self.id)
+            if entry.held:
+                more.append(_event(self.id, "returned", budget.cap.decided(0.0, entry.loss), reason=reason))
 
 
 def _event(entry: str, kind: Kind, loss: PrivacyLoss, **said: object) -> Event:
@@ -299,12 +319,7 @@ def _id(release: Release | None) -> str | None:
     return None if release is None else release.id
 
 
-def _pure(epsilon: float) -> PrivacyLoss:
-    """Return an ε as the ledger sees it."""
-    return PureLoss(epsilon)
-
-
 def _cost(budget: Budget, release: Release) -> PrivacyLoss:
     """Return what a release is charged: one that goes on from another that is charged here costs what it adds."""
     booked = {entry.release_id for entry in budget.entries if entry.release_id is not None}
-    return _pure(release.epsilon_beside(booked))
+    return budget.cap.charged(release, booked)

@@ -8,8 +8,9 @@ import shlex
 
 from expost.exceptions import BudgetExceeded, LedgerRefused
 from expost.privacy.ledger.budget import Budget
-from expost.privacy.loss import PrivacyLoss, PureLoss
+from expost.privacy.loss import PrivacyLoss
 from expost.privacy.release import NEIGHBOURS, Release
+from expost.privacy.words import down
 
 _NOTHING = "Nothing was spent"
 
@@ -23,12 +24,13 @@ def require_secure(secure: bool) -> None:
         )
 
 
-def require_pure(delta: float) -> None:
-    """Refuse approximate privacy: an ε at a δ is no pure loss, and does not add to pure ones without its δ."""
-    if delta:
+def require_taken(budget: Budget, delta: float) -> None:
+    """Refuse approximate privacy where the budget is pure: an ε at a δ does not add to pure ones without its δ."""
+    if not budget.cap.takes(delta):
         raise LedgerRefused(
-            f"a ledger keeps pure losses; this one holds but for a chance of delta = {delta:g}. Leave delta out, or "
-            f"the ledger: expost.budget(epsilon, delta) counts fits with a delta. {_NOTHING} here"
+            f"the budget of data set {budget.dataset!r} is pure, and this search holds but for a chance of delta = "
+            f"{delta:g}. Leave delta out, or state a budget for it (a data set of another name, created with a delta). "
+            f"{_NOTHING} here"
         )
 
 
@@ -55,23 +57,17 @@ def unbounded(budget: Budget, held: Release | None) -> LedgerRefused:
     if held is not None and math.isfinite(held.epsilon_worst_case):  # so it is not the search that has no bound
         advice = "leave out on_failure='release_optimum', which may release the optimum itself"
     else:
-        advice = f"pass max_epsilon={budget.remaining.text(rounding='down')} or less"
+        advice = f"pass max_epsilon={down(budget.ceiling(0.0 if held is None else held.delta))} or less"
     return LedgerRefused(f"the cost of this search has no bound, and infinity cannot be reserved; {advice}. {_NOTHING}")
 
 
-def exceeded(budget: Budget, loss: PrivacyLoss | None) -> BudgetExceeded:
+def exceeded(budget: Budget, loss: PrivacyLoss | None, delta: float = 0.0) -> BudgetExceeded:
     """Return the refusal of a worst case that is more than what is left."""
-    left = budget.remaining
+    left = budget.ceiling(delta)
     held = f" ({budget.held.text()} held for searches not settled)" if any(e.held for e in budget.entries) else ""
-    has = f"data set {budget.dataset!r} has {left.text(rounding='down')} of {budget.cap.text()} left{held}"
+    has = f"data set {budget.dataset!r} has {down(left)} of {budget.cap.text()} left{held}"
     asks = "" if loss is None else f", and this search may cost up to {loss.text()}"
     advice = ""
-    if epsilon(left) > 0:
-        advice = f". Pass max_epsilon={left.text(rounding='down')}, or when_short='lower' to have it lowered"
-    return BudgetExceeded(f"{has}{asks}{advice}. {_NOTHING}", epsilon(left))
-
-
-def epsilon(loss: PrivacyLoss) -> float:
-    """Return a loss as a ``max_epsilon``; searches have pure losses only."""
-    assert isinstance(loss, PureLoss)
-    return loss.epsilon
+    if left > 0:
+        advice = f". Pass max_epsilon={down(left)}, or when_short='lower' to have it lowered"
+    return BudgetExceeded(f"{has}{asks}{advice}. {_NOTHING}", left)

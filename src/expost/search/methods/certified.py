@@ -6,6 +6,7 @@ The mechanism answers for its certificate (`expost.stopping.certificates`); noth
 from __future__ import annotations
 
 from expost.search.methods.tested import GRADIENTS_CHARGED, RiskTested
+from expost.search.moment_risk import risk_at_delta
 from expost.search.request import Method, Plan, Request
 
 
@@ -16,7 +17,9 @@ class Certified(Method):
     charged = GRADIENTS_CHARGED
 
     def settle(self, request: Request, excess_risk: float) -> Plan:
-        """Leave it to the mechanism."""
+        """Leave it to the mechanism; with a δ, certificates are those of Gaussian moments."""
+        if request.delta:
+            return risk_at_delta(request, excess_risk, tested=False)
         return request.mechanism.certificate(request, excess_risk, automatic=False)
 
 
@@ -28,6 +31,8 @@ class Automatic(Method):
 
     def settle(self, request: Request, excess_risk: float) -> Plan:
         """Take the certificate where there is one, the test of the risk elsewhere."""
+        if request.delta:
+            return risk_at_delta(request, excess_risk, tested=None)
         if request.mechanism.can_certify(request.problem):
             return request.mechanism.certificate(request, excess_risk, automatic=True)
         return RiskTested().settle(request, excess_risk)

@@ -10,7 +10,8 @@ from expost.erm.sensitivity.gradient import gradient_sensitivity
 from expost.goals.goal import TestedGoal
 from expost.search.gradual_release import GradualPlan
 from expost.search.levels import geometric_levels, left_after, level_count, levels_within
-from expost.search.request import Method, Request
+from expost.search.moment_risk import risk_at_delta
+from expost.search.request import Method, Plan, Request
 from expost.stopping.above_threshold import ThresholdTest
 from expost.stopping.calibration import calibrate
 from expost.stopping.gradient import GradientLength, gradient_target
@@ -71,8 +72,10 @@ class Stationarity(Method):
                 "radius out"
             )
 
-    def settle(self, request: Request, excess_risk: float) -> GradualPlan:
-        """Settle levels and test, the budget kept as for the risk."""
+    def settle(self, request: Request, excess_risk: float) -> Plan:
+        """Settle levels and test, the budget kept as for the risk; with a δ tests are independent looks."""
+        if request.delta:
+            return risk_at_delta(request, excess_risk, tested=True)
         problem, mechanism = request.problem, request.mechanism
         n_tests = level_count("tight", None, request.n_levels)
         target = gradient_target(excess_risk, problem.regularization)

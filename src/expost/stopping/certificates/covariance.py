@@ -350,9 +350,14 @@ def best_certified(
     # rounding of the products: |second| has Frobenius norm below, hence γ_{2p}·(‖second‖_F + λ)‖θ‖ and the like
     size = (float(np.linalg.norm(second)) + lam) * length + float(np.linalg.norm(first))
     rounding = (4 * len(theta) + 32) * 2.0**-52 * size
-    # an eigenvalue is off by less than that too, relative to the largest
-    lowest = (
-        float(values[0]) - matrix_noise * (1 + 1e-9) - (4 * len(theta) + 32) * 2.0**-52 * float(np.linalg.norm(second))
-    )
-    convexity = lam + max(0.0, lowest) * (1 - 1e-9)
+    convexity = curvature(second, float(values[0]), lam, matrix_noise)
     return np.asarray(theta), (norm * (1 + 1e-9) + rounding) ** 2 / (2 * convexity)
+
+
+def curvature(second: NDArray[np.float64], lowest: float, lam: float, matrix_noise: float) -> float:
+    """Return μ: L is μ-strongly convex where the noise on XᵀX/n has at most that norm; from its lowest eigenvalue.
+
+    A computed eigenvalue is off by no more than rounding relative to the largest.
+    """
+    rounding = (4 * len(second) + 32) * 2.0**-52 * float(np.linalg.norm(second))
+    return lam + max(0.0, lowest - matrix_noise * (1 + 1e-9) - rounding) * (1 - 1e-9)

@@ -1,0 +1,204 @@
+"""Losses of a budget with a δ: Rényi curves on the public grid of orders, and the cap (ε, δ) that their sum keeps.
+
+*Theorem (the filter, with curves).* Let search i, once begun, book curves whose sum is at every order at most W_i(r),
+whatever happens (an account with ``one_curve`` takes no step beyond it), and end with the sum R_i(r) ≤ W_i(r). If at
+every moment ΣR_i over the searches that have ended plus ΣW_i over those that have not comes to at most ε at δ (`fits`),
+then for every pair of neighbours P[loss of everything that is seen > ε] ≤ δ, so all of it is (ε, δ)-private: however
+searches were chosen, one after the other or side by side.
+
+*Proof.* Order the steps of all searches as they are taken. Each is chosen from what came before and has coins of its
+own, so with ℓ_s its loss and R_s its curve, Σ_r w_r∏e^((r−1)(ℓ_s − R_s(r))) is a supermartingale that starts at Σw_r ≤
+1. A view v is a function of these steps. Searches that have not ended show nothing, so v does not depend on theirs;
+those that ended say their R_i in v, and one that was killed has booked at most W_i. So with C(v) what is charged in v,
+E Σ_r w_r e^((r−1)(ℓ − C(v)(r))) ≤ 1, ℓ the loss of the steps that v depends on. The ratio of the probabilities of v
+under the neighbours is the mean of e^ℓ given v, under the second of them, so by Jensen the same holds with the loss of
+v itself in the place of ℓ. C(v) fits, so loss > ε would make the sum exceed 1/δ, which has probability at most δ. ∎
+A search that ends replaces W_i by R_i ≤ W_i at every order, which raises no sum; so only reservations can break the
+condition, and they are admitted one at a time.
+
+*Pure losses* beside them: an ε that the outcome settles is ε at every order. δ is the budget's alone: the δ at which a
+fit states its own ε says what its max_epsilon means, and adds nothing here.
+
+*In numbers*: sums of curves are rounded up order by order, `fits` has room for the rounding of its own sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from expost.privacy.loss import KINDS, PrivacyLoss, Rounding
+from expost.privacy.renyi import NOTHING, ORDERS, Curve, check_delta, room
+from expost.privacy.words import down, up
+
+if TYPE_CHECKING:
+    from expost.privacy.release import Release
+
+_DOWN = 1.0 - 1e-8
+
+
+@dataclass(frozen=True)
+class CurveLoss(PrivacyLoss):
+    """What a search costs as a curve, in a budget at δ.
+
+    Examples
+    --------
+    >>> cap = ApproximateCap(1.0, 1e-6)
+    >>> one = CurveLoss(Curve.gaussian(0.001), 1e-6)
+    >>> one.text(), cap.total([one] * 4).text()
+    ('0.2512', '0.5107')
+    >>> cap.total([one] * 4).within(cap), cap.total([one] * 400).within(cap)
+    (True, False)
+    """
+
+    curve: Curve
+    delta: float
+    kind: ClassVar[str] = "curve"
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta, positive=True)
+
+    @property
+    def epsilon(self) -> float:
+        """What it comes to at the budget's δ, by itself."""
+        return self.curve.epsilon(self.delta)
+
+    def within(self, cap: PrivacyLoss) -> bool:
+        """Whether it keeps a cap; or, against another curve, whether it is at most that at every order."""
+        if isinstance(cap, ApproximateCap):
+            return self.curve.fits(cap.epsilon, cap.delta)
+        assert isinstance(cap, CurveLoss)
+        return self.curve.at_most(cap.curve)
+
+    def raised_to(self, other: PrivacyLoss) -> CurveLoss:
+        """Return the larger at every order."""
+        assert isinstance(other, CurveLoss)
+        return CurveLoss(self.curve.joined(other.curve), self.delta)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it comes to something finite."""
+        return math.isfinite(self.epsilon)
+
+    def text(self, *, rounding: Rounding = "up") -> str:
+        """Return ε at the budget's δ, in four digits."""
+        return up(self.epsilon) if rounding == "up" else down(self.epsilon)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return δ and the curve, in hexadecimal."""
+        return {
+            "delta": self.delta.hex(),
+            "orders": [order.hex() for order in ORDERS],
+            "losses": [loss.hex() for loss in self.curve.losses],
+            "most": self.curve.most.hex(),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read them."""
+        orders, losses = (tuple(float.fromhex(value) for value in plain[name]) for name in ("orders", "losses"))
+        return cls(Curve.stated(orders, losses, float.fromhex(plain["most"])), float.fromhex(plain["delta"]))
+
+
+@dataclass(frozen=True)
+class ApproximateCap(PrivacyLoss):
+    """(ε, δ): for every pair of neighbours, all of it tells them apart by more than e^ε with a chance of at most δ.
+
+    Examples
+    --------
+    >>> cap = ApproximateCap(1.0, 1e-6)
+    >>> cap.text(), cap.ceiling([], 1e-6) > 0.99
+    ('1 at δ = 1e-06', True)
+    """
+
+    epsilon: float
+    delta: float
+    kind: ClassVar[str] = "approximate"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.epsilon, bool) or not 0 < self.epsilon < math.inf:
+            raise ValueError(f"the cap must be a positive finite number, got {self.epsilon!r}")
+        check_delta(self.delta, positive=True)
+
+    def total(self, losses: Iterable[PrivacyLoss]) -> CurveLoss:
+        """Return the sum of the curves, rounded up."""
+        return CurveLoss(sum((_curve(loss) for loss in losses), NOTHING), self.delta)
+
+    def within(self, cap: PrivacyLoss) -> bool:
+        """Whether it promises as much as another cap."""
+        return isinstance(cap, ApproximateCap) and self.epsilon <= cap.epsilon and self.delta <= cap.delta
+
+    def left(self, losses: Iterable[PrivacyLoss]) -> CurveLoss:
+        """Return the largest Gaussian curve that fits beside the losses."""
+        rho = room(self.total(losses).curve, self.epsilon, self.delta)
+        return CurveLoss(Curve.gaussian(rho * _DOWN), self.delta)
+
+    def ceiling(self, losses: Iterable[PrivacyLoss], delta: float) -> float:
+        """Return the largest ``max_epsilon`` of a search at δ, or of a pure one, whose worst case fits beside them."""
+        spent = self.total(losses).curve
+        if delta:
+            left = Curve.gaussian(room(spent, self.epsilon, self.delta) * _DOWN)
+            return left.epsilon(delta) * _DOWN if left.most else 0.0
+        low, high = 0.0, self.epsilon
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            fitting = (spent + Curve.ex_post(middle)).fits(self.epsilon, self.delta)
+            low, high = (middle, high) if fitting else (low, middle)
+        return low * _DOWN
+
+    def takes(self, delta: float) -> bool:
+        """Whether searches at a δ may be charged: they may, and pure ones."""
+        return True
+
+    def reserved(self, worst_case: float, delta: float, held: Release | None = None) -> CurveLoss:
+        """Return what is held for a search: the curve that no outcome of it exceeds at any order."""
+        if not math.isfinite(worst_case):
+            return CurveLoss(Curve.ex_post(math.inf), self.delta)
+        if delta and held is not None:
+            return CurveLoss(held.account_curve(), self.delta)
+        return CurveLoss(worst_curve(worst_case, delta), self.delta)
+
+    def charged(self, release: Release, booked: Container[str]) -> CurveLoss:
+        """Return what a release costs: its curve, or a pure ε at every order."""
+        pure = release.delta == 0.0
+        curve = Curve.ex_post(release.epsilon_beside(booked)) if pure else release.account_curve()
+        return CurveLoss(curve, self.delta)
+
+    def decided(self, epsilon: float, held: PrivacyLoss) -> CurveLoss:
+        """Return what somebody decided: ε of a pure search, else the Gaussian curve that comes to it at the cap's δ."""
+        pure = math.isfinite(_curve(held).most)
+        return CurveLoss(worst_curve(epsilon, 0.0 if pure else self.delta) if epsilon else NOTHING, self.delta)
+
+    @property
+    def bounded(self) -> bool:
+        """It is finite."""
+        return True
+
+    def text(self, *, rounding: Rounding = "up") -> str:
+        """Return ε in four digits, and δ."""
+        return f"{up(self.epsilon) if rounding == 'up' else down(self.epsilon)} at δ = {self.delta:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return both in hexadecimal."""
+        return {"epsilon": self.epsilon.hex(), "delta": self.delta.hex()}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read them."""
+        return cls(float.fromhex(plain["epsilon"]), float.fromhex(plain["delta"]))
+
+
+def worst_curve(epsilon: float, delta: float) -> Curve:
+    """Return the curve that a search with that ``max_epsilon`` at δ stays within at every order; δ = 0 is pure."""
+    return Curve.gaussian(room(NOTHING, epsilon, delta)) if delta else Curve.ex_post(epsilon)
+
+
+def _curve(loss: PrivacyLoss) -> Curve:
+    assert isinstance(loss, CurveLoss)
+    return loss.curve
+
+
+KINDS[CurveLoss.kind] = CurveLoss
+KINDS[ApproximateCap.kind] = ApproximateCap

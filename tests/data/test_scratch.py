@@ -1,0 +1,96 @@
+"""Rows kept on a file without a name between passes: the same release, nothing left behind, and a way out."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from expost.data import scratch
+from expost.data.batches import Batch
+from expost.data.scratch import Scratch
+from expost.engines import LocalEngine, local, look
+from tests.engines.helpers import fitted, table, told, write
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setattr(look, "KEPT", 0)
+    monkeypatch.setattr(local, "_SMALL", 0)
+    return write(tmp_path)["parquet"]
+
+
+def batch(n=1000, p=3):
+    rng = np.random.default_rng(0)
+    return Batch(rng.integers(-(2**20), 2**20, (n, p), dtype=np.int32), rng.integers(-5, 5, n, dtype=np.int32))
+
+
+def test_a_fit_is_the_same_and_reads_the_table_once(file, tmp_path, monkeypatch):
+    from expost.data.parquet_parts import ParquetTable
+
+    read, seen = ParquetTable.read, []
+    monkeypatch.setattr(ParquetTable, "read", lambda self, *a: seen.append(1) or read(self, *a))
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    whole = told(fitted(table()))
+    assert told(fitted(file, engine=LocalEngine(3, scratch=folder))) == whole
+    once = len(seen)
+    assert told(fitted(file, engine=LocalEngine(3))) == whole
+    assert once < len(seen) - once  # without a scratch file every pass reads
+    assert not list(folder.iterdir())
+
+
+def test_the_file_has_no_name_and_is_for_its_owner(tmp_path):
+    made = Scratch(tmp_path, 3, 1000)
+    made.keep(batch())
+    assert not list(tmp_path.iterdir())
+    state = os.fstat(made._file.fileno())
+    assert state.st_nlink == 0
+    assert stat.S_IMODE(state.st_mode) == 0o600
+    assert state.st_size == 4 * 1000 * 4
+    with pytest.raises(TypeError, match="private"):
+        pickle.dumps(made)
+
+
+def test_rows_come_back_as_they_were(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch, "_CELLS", 1)
+    made, given = Scratch(tmp_path, 3, 1000), batch()
+    made.keep(given)
+    made.keep(Batch(given.x[:0], given.y[:0]))
+    made.keep(Batch(given.x[::-2], given.y[::-2]))
+    found = [piece for part in made.parts for piece in made.read(part)]
+    assert max(map(len, found)) == 256
+    assert np.array_equal(np.concatenate([b.x for b in found]), np.concatenate([given.x, given.x[::-2]]))
+    assert np.array_equal(np.concatenate([b.y for b in found]), np.concatenate([given.y, given.y[::-2]]))
+
+
+@pytest.mark.parametrize("when", ["before", "while writing"])
+def test_too_little_room_is_said_and_the_table_read_again(file, tmp_path, monkeypatch, when):
+    whole = told(fitted(table()))
+    if when == "before":
+        monkeypatch.setattr(scratch, "_SPARE", 1e12)
+    else:
+
+        def full(*stated):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(scratch.os, "pwrite", full)
+    with pytest.warns(UserWarning, match="too little room"):
+        assert told(fitted(file, engine=LocalEngine(scratch=tmp_path))) == whole
+
+
+def test_what_is_no_folder():
+    with pytest.raises(ValueError, match="scratch must be a folder"):
+        LocalEngine(scratch=Path("/nowhere/at/all"))
+    with pytest.raises(ValueError, match="memory must be a number of megabytes"):
+        LocalEngine(memory=-1)
+
+
+def test_memory_that_was_stated_is_used(file, tmp_path, monkeypatch):
+    """Rows that fit are kept in memory, and no file is made."""
+    monkeypatch.setattr(look, "Scratch", None)
+    assert told(fitted(file, engine=LocalEngine(memory=10, scratch=tmp_path))) == told(fitted(table()))

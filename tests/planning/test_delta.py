@@ -1,0 +1,58 @@
+"""Plans at a δ: every way is priced, prices fall as rows grow, and a fit of a made-up table pays what was planned."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from expost import R2, AccuracyFirstModel, ErrorRate, ExcessRisk, plan
+from expost.cli import main
+from tests.estimators.model_helpers import AMOUNT, LABELS, table
+
+DELTA = 1e-6
+
+
+def test_every_way_is_priced_and_more_rows_cost_less():
+    small, large = (plan(LABELS, ErrorRate(0.3), rows=n, delta=DELTA, worlds=4) for n in (4_000, 40_000))
+    assert {price.perturbation for price in small.goals[0].methods} == {"gradient descent", "covariance"}
+    for one, other in zip(small.goals[0].methods, large.goals[0].methods, strict=True):
+        assert one.worst_case == other.worst_case == 10.0
+    assert 5 < small.goals[0].cheapest.typical / large.goals[0].cheapest.typical < 15  # ε·n hardly depends on n
+    assert "ε at δ = 1e-06" in str(small)
+    assert json.loads(small.to_json())["delta"] == DELTA
+    assert small.savings == ()
+
+
+@pytest.mark.parametrize("perturbation", [None, "covariance"])
+def test_a_fit_pays_what_is_planned(perturbation):
+    """The table of the tests is an easy one for this goal: no dearer than the dearest world, nor ten times cheaper."""
+    prices = plan(AMOUNT, R2(0.5), rows=3000, delta=DELTA, worlds=4).goals[0]
+    release = AccuracyFirstModel(AMOUNT, R2(0.5), delta=DELTA, perturbation=perturbation, random_state=3).fit(table())
+    name = release.release_.perturbation
+    (price,) = [price for price in prices.methods if price.perturbation == name]
+    assert 0.1 * price.low < release.release_.epsilon <= 1.5 * price.epsilons[-1]
+
+
+def test_goals_of_arrays():
+    price = plan(None, ExcessRisk(0.02), rows=20_000, task="regression", columns=4, delta=DELTA, worlds=2).goals[0]
+    assert {way.method for way in price.methods} == {"auto", "certified", "stationarity"}
+    assert np.isfinite(price.cheapest.typical)
+    with pytest.raises(ValueError, match="state a schema for classes"):
+        plan(None, ExcessRisk(0.02), rows=20_000, task="classification", columns=4, delta=DELTA)
+    with pytest.raises(ValueError, match="delta must be"):
+        plan(LABELS, ErrorRate(0.3), rows=4_000, delta=0.7)
+
+
+def test_command_line(tmp_path, capsys):
+    path = tmp_path / "schema.toml"
+    path.write_text('target = "late"\nclasses = ["no", "yes"]\n[columns.hours]\nbounds = [0, 80]\n', encoding="utf-8")
+    said = ["plan", str(path), "--rows", "20000", "--error-rate", "0.3", "--worlds", "2"]
+    assert main([*said, "--delta", "1e-6", "--on-invalid", "clip"]) == 0
+    out = capsys.readouterr().out
+    assert "every gradient" in out
+    assert "second moments" in out
+    assert "--delta 1e-06" in out
+    assert main([*said, "--delta", "0.7"]) == 2
+    assert "delta" in capsys.readouterr().err
