@@ -166,8 +166,10 @@ _RIDGE = (
     ".fit(t.X, t.y)"
 )
 _LABELS = (
-    "from expost import AccuracyFirstModel, ErrorRate; "
-    "AccuracyFirstModel(schema({p}), ErrorRate(0.45), max_epsilon=1e3, random_state=0).fit({file!r})"
+    "from expost import AccuracyFirstLogisticRegression; from expost.data.on_disk import TableOnDisk; "
+    "t = TableOnDisk({file!r}, 'label', columns=names({p})); "
+    "AccuracyFirstLogisticRegression(excess_risk=0.1, regularization=0.01, bounds=1, classes=('no', 'yes'), "
+    "max_epsilon=1e6, random_state=0).fit(t.X, t.y)"
 )
 
 
@@ -181,7 +183,7 @@ def width(settings: Settings) -> dict[str, Any]:
     ends: dict[str, Any] = {}
     for name, code, file, p in (
         ("ridge, 50,000 × 1,000", _RIDGE, files[-1], 1000),
-        ("error rate, 20,000 × 5,000", _LABELS, wide, 5000),
+        ("logistic regression, 20,000 × 5,000", _LABELS, wide, 5000),
     ):
         begun = time.perf_counter()
         ends[name] = {"peak MB": peak(code.format(file=str(file), p=p))}

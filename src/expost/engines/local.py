@@ -11,7 +11,7 @@ from expost.data.batches import RowSource
 from expost.data.scratch import scratch_folder
 from expost.engines.engine import Totals, Work, add_totals, part_totals
 from expost.engines.watch import watched_pass
-from expost.threads import one_thread
+from expost.threads import one_thread, processors
 
 __all__ = ["LocalEngine"]
 
@@ -59,7 +59,7 @@ class LocalEngine:
             raise ValueError("memory must be a number of megabytes, 0 or more")
         self.kept = None if memory is None else int(memory * 2**20)
         self.scratch = None if scratch is None else scratch_folder(scratch)
-        self.threads = min(len(os.sched_getaffinity(0)), _MOST_THREADS) if threads is None else threads
+        self.threads = min(processors(), _MOST_THREADS) if threads is None else threads
 
     def __repr__(self) -> str:
         return f"LocalEngine(threads={self.threads})"

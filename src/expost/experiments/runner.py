@@ -8,7 +8,8 @@ from pathlib import Path
 
 from expost.experiments.plan import Job, Plan, Task
 from expost.experiments.table import Journal, Row, read_rows, write_final, write_whole
-from expost.experiments.workers import default_processes, stream
+from expost.experiments.workers import stream
+from expost.threads import processors
 
 SETTINGS = "settings.json"
 
@@ -56,7 +57,7 @@ def run_experiment(
     done = 0.0
     if missing:
         with Journal(folder) as journal:
-            for row in stream(task, plan, missing, processes or default_processes()):
+            for row in stream(task, plan, missing, processes or processors()):
                 journal.append(row)
                 kept[row.key] = row
                 done += weights[row.method]

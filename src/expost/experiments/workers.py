@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
 import signal
 import traceback
 from collections.abc import Iterator, Sequence
@@ -23,13 +22,6 @@ from expost.experiments.trial import Bench
 
 class WorkerLost(RuntimeError):
     """A worker process was killed, by a lack of memory for instance; finished trials are kept."""
-
-
-def default_processes() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def stream(task: Task, plan: Plan, jobs: Sequence[Job], processes: int) -> Iterator[Row]:
