@@ -20,6 +20,7 @@ import expost
 from expost import (
     R2,
     AccuracyFirstLogisticRegression,
+    AccuracyFirstModel,
     AccuracyFirstRidge,
     ErrorRate,
     LogLoss,
@@ -79,6 +80,22 @@ def other_loss(loss: Loss, seed: int = 1, **options: Any) -> Any:
         return expost.output_nr(rows, loss=loss, **settings)
     except expost.AccuracyNotReached as refusal:
         return refusal.release
+
+
+def table(n: int = 4000, seed: int = 1, **options: Any) -> Any:
+    """Return a release of a table with a schema at a δ, or the refusal."""
+    rng = np.random.default_rng(3)
+    hours, sector = rng.uniform(0, 80, n), rng.choice(["public", "private"], n)
+    signal = hours + 10 * (sector == "private") + rng.normal(0, 8, n)
+    columns = {"hours": {"bounds": [0, 80]}, "sector": {"categories": ["public", "private"]}}
+    goal = options.pop("goal")
+    labels = isinstance(goal, ErrorRate | LogLoss)
+    asked = {"classes": ["low", "high"]} if labels else {"target_bounds": [0, 100]}
+    schema = {"target": "income", "columns": columns, **asked}
+    income = np.where(signal > 45, "high", "low") if labels else np.clip(signal, 0, 100)
+    rows = {"hours": hours, "sector": sector, "income": income}
+    model = AccuracyFirstModel(schema, goal, delta=1e-6, random_state=seed, **options)
+    return _outcome(model, rows, None)
 
 
 def _outcome(model: Any, X: np.ndarray, y: np.ndarray) -> Any:
@@ -154,6 +171,12 @@ def cases() -> dict[str, Callable[[], Any]]:
         "R2 auto, refused": partial(ridge, goal=R2(0.99), **DEFAULTS),
         "R2 auto in an l1 ball": partial(ridge, goal=R2(0.7), **{**DEFAULTS, "bounds": None, "feature_bound": 4.0}),
         "excess risk, all defaults": partial(ridge, excess_risk=0.01, **DEFAULTS),
+        "error rate at a delta": partial(table, goal=ErrorRate(0.25)),
+        "error rate by descent": partial(table, goal=ErrorRate(0.25), perturbation="descent"),
+        "error rate by objective": partial(table, goal=ErrorRate(0.25), perturbation="objective"),
+        "R2 at a delta": partial(table, goal=R2(0.5)),
+        "R2 by descent": partial(table, goal=R2(0.5), perturbation="descent"),
+        "R2 by objective, refused": partial(table, goal=R2(0.97), perturbation="objective", max_epsilon=4.0),
         "huber": partial(other_loss, HuberLoss(0.5), calibration="tight"),
         "huber theorem": partial(other_loss, HuberLoss(0.5), excess_risk=0.3),
         "smoothed hinge": partial(other_loss, SmoothedHingeLoss(0.5), calibration="tight", excess_risk=0.1),

@@ -165,10 +165,37 @@ class TestDelta:
         said = fit(capsys, folder, "--error-rate", "0.25", "--delta", "1e-6", "--json")
         assert said.status == 0, said.err
         release = Release.from_json(said.out)
-        assert (release.delta, release.perturbation) == (1e-6, "gradient descent")
-        printed = " ".join(fit(capsys, folder, "--error-rate", "0.25", "--delta", "1e-6").out.split())
+        assert (release.delta, release.perturbation) == (1e-6, "objective")
+        way = ("--perturbation", "descent")
+        printed = " ".join(fit(capsys, folder, "--error-rate", "0.25", "--delta", "1e-6", *way).out.split())
         assert "at δ = 1e-06" in printed
         assert "to state it at δ" in printed
+
+    @pytest.mark.parametrize(
+        ("way", "said"), [("objective", "objective perturbation with Gaussian noise"), ("descent", "gradient descent")]
+    )
+    def test_the_way_is_stated(self, folder, capsys, way, said):
+        stated = ("--error-rate", "0.25", "--delta", "1e-6", "--perturbation", way)
+        release = Release.from_json(fit(capsys, folder, *stated, "--json").out)
+        assert said in release.parameters["reasons"][0]
+
+    @pytest.mark.parametrize(
+        ("options", "complaint"),
+        [
+            (("--perturbation", "descent"), "--perturbation descent has Gaussian noise: pass --delta"),
+            (("--perturbation", "output"), "--perturbation output goes without a schema only"),
+        ],
+    )
+    def test_a_way_that_does_not_go_with_it(self, folder, capsys, options, complaint):
+        said = fit(capsys, folder, "--error-rate", "0.25", *options)
+        assert said.status == 2
+        assert complaint in said.err
+
+    def test_a_way_without_a_schema(self, folder, capsys):
+        options = ("--target", "amount", "--task", "regression", "--excess-risk", "0.1", "--perturbation", "objective")
+        said = call(capsys, "fit", folder / "data.csv", *options)
+        assert said.status == 2
+        assert "--perturbation objective goes with --schema" in said.err
 
     @pytest.mark.parametrize("delta", ["-1", "0.5", "nan"])
     def test_not_a_delta(self, folder, capsys, delta):

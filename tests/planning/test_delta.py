@@ -16,7 +16,7 @@ DELTA = 1e-6
 
 def test_every_way_is_priced_and_more_rows_cost_less():
     small, large = (plan(LABELS, ErrorRate(0.3), rows=n, delta=DELTA, worlds=4) for n in (4_000, 40_000))
-    assert {price.perturbation for price in small.goals[0].methods} == {"gradient descent", "covariance"}
+    assert {price.perturbation for price in small.goals[0].methods} == {"gradient descent", "objective", "covariance"}
     for one, other in zip(small.goals[0].methods, large.goals[0].methods, strict=True):
         assert one.worst_case == other.worst_case == 10.0
     assert 5 < small.goals[0].cheapest.typical / large.goals[0].cheapest.typical < 15  # ε·n hardly depends on n

@@ -32,7 +32,7 @@ def run(goal, seed=0, budget=6.0):
     assert isinstance(plan, MomentsPlan)
     made = request.mechanism.on(rows(goal), request.problem)
     account = RenyiAccount("auto", plan.worst_case, secure=False, delta=DELTA)
-    return plan.search(made, account, SeededSource(seed)), generator(goal).objective
+    return plan.search(made, account, SeededSource(seed)), generator(goal).judge
 
 
 @pytest.mark.parametrize("goal", [ErrorRate(0.2), R2(0.6), MeanSquaredError(0.12)], ids=lambda g: g.name)
@@ -72,7 +72,7 @@ class Blind:
     """A generator that has seen nothing."""
 
     def __init__(self, problem):
-        self.problem, self.judge = problem, generator(ErrorRate(0.2)).objective
+        self.problem, self.judge = problem, generator(ErrorRate(0.2)).judge
 
     def reveal(self, noise, rho, source):
         return noise.draw(rho, source)
@@ -104,7 +104,7 @@ class TestDoors:
         assert 0.5 < model.release_.epsilon / alone.release_.epsilon < 2.0
 
     def test_mistakes(self):
-        with pytest.raises(ValueError, match="with a delta only"):
+        with pytest.raises(ValueError, match="pass a delta"):
             AccuracyFirstModel(LABELS, ErrorRate(0.25), perturbation="covariance", random_state=1).fit(table())
         with pytest.raises(ValueError, match="'covariance'"):
             AccuracyFirstModel(LABELS, ErrorRate(0.25), delta=DELTA, perturbation="output", random_state=1).fit(table())

@@ -29,7 +29,7 @@ from expost.cli.words import complain, own_words
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, SearchInterrupted, advice
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS
-from expost.mechanisms import NOISES
+from expost.mechanisms import NOISES, WITH_SCHEMA
 from expost.search.methods import NAMES as METHODS
 from expost.validation import CALIBRATIONS
 
@@ -128,8 +128,9 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     )
     search.add_argument(
         "--perturbation",
-        choices=list(MECHANISMS),
-        help="where the noise goes (default: what is predicted to be cheapest; with a schema only with --delta)",
+        choices=sorted({*MECHANISMS, *WITH_SCHEMA}),
+        help="where the noise goes: with a schema objective or, with --delta, descent or covariance; without one "
+        "covariance or output (default: what is predicted to be cheapest)",
     )
     search.add_argument(
         "--noise",
@@ -221,6 +222,8 @@ def _check(options: argparse.Namespace) -> None:
             )
     elif options.delta and options.task == "classification":
         raise ValueError("--delta goes with --schema, or with --task regression; expost init drafts a schema")
+    elif options.perturbation in ("descent", "objective"):
+        raise ValueError(f"--perturbation {options.perturbation} goes with --schema; expost init drafts a schema")
     elif options.person is not None or options.rows_per_person is not None:
         raise ValueError("--person and --rows-per-person go with --schema; expost init drafts a schema")
     elif options.target is None or options.task is None:
@@ -244,8 +247,10 @@ def _check_with_schema(options: argparse.Namespace) -> None:
         if getattr(options, name) is not None
     ]
     stated += [name for name, usual in _UNUSED.items() if getattr(options, name) != usual]
-    if options.perturbation is not None and not (options.delta and options.perturbation == "covariance"):
-        raise ValueError("with a schema --perturbation is covariance, with --delta, or left out")
+    if options.perturbation in ("descent", "covariance") and not options.delta:
+        raise ValueError(f"--perturbation {options.perturbation} has Gaussian noise: pass --delta, say --delta 1e-6")
+    if options.perturbation == "output":
+        raise ValueError("--perturbation output goes without a schema only; leave it out")
     if stated or options.column_bounds:
         flag = (stated or ["column_bounds"])[0].replace("_", "-")
         raise ValueError(f"--{flag} goes without a schema only; leave it out")

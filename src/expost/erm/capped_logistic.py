@@ -36,6 +36,7 @@ class CappedLogisticLoss(Loss):
     labels: ClassVar[Labels] = "binary"
     name = "capped logistic"
     symmetric = True
+    one_sided = True
 
     def __init__(self, slope: float) -> None:
         if not 0.0 < slope < 1.0:

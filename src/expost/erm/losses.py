@@ -37,6 +37,8 @@ class Loss(ABC):
     EVALUATION_ULPS: ClassVar[int] = 16
     #: Which targets are admissible: any in [−1, 1], or ±1.
     labels: ClassVar[Labels]
+    #: Whether φ′(u, y) has one sign for each y, whatever u is (margin losses); Gaussian noise costs less then.
+    one_sided: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -206,6 +208,7 @@ class LogisticLoss(Loss):
     labels: ClassVar[Labels] = "binary"
     name = "logistic"
     symmetric = True
+    one_sided = True
     self_concordance = 1.0  # φ‴ = φ″·(1 − 2σ)
     curvature = 0.25
     null_value = math.log(2.0)
@@ -345,6 +348,7 @@ class SmoothedHingeLoss(Loss):
     labels: ClassVar[Labels] = "binary"
     name = "smoothed hinge"
     symmetric = True
+    one_sided = True
 
     def __init__(self, width: float) -> None:
         if not 0.0 < width < math.inf:

@@ -48,10 +48,10 @@ from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.search.chain import chain_request
 from expost.search.methods import METHODS
-from expost.search.moments import staged_request
 from expost.search.refinement import KeepPath
 from expost.search.request import Request
 from expost.search.run import carry_out, settle
+from expost.search.ways import staged_request
 
 PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"
 BAD_ROWS_NOT_COVERED = (

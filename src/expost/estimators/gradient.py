@@ -21,7 +21,7 @@ from expost.privacy.release import Release
 from expost.privacy.renyi import Curve
 from expost.privacy.renyi_account import RenyiAccount
 from expost.privacy.shared import current
-from expost.search.descent import Pace, Walk, first_rho
+from expost.search.descent import DescentPlan, Walk, first_rho
 from expost.threads import one_thread
 
 
@@ -92,13 +92,13 @@ def _path(
     rows = encoding.encode(table, on_invalid=on_invalid)
     source = resolve_source(random_state)
     account.secure = source.secure
-    pace = Pace.of(loss)
+    pace = DescentPlan.usual_pace(loss)
     geometry = block_geometry(encoding)
     unit = unit_of(encoding.schema, rows.n)
     account.shared = current(account.delta, unit)
     account.unit, account.worst_case = unit, unit.share(account.worst_case)
     walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), pace, unit)
-    rho, level = first_rho(loss, geometry, rows.n, pace, unit), 0
+    rho, spent, level = first_rho(loss, geometry, rows.n, pace, unit), 0.0, 0
     while account.fits(Curve.gaussian(rho)):
         account.book("generation", Curve.gaussian(rho))
 
@@ -132,4 +132,5 @@ def _path(
             columns=tuple(schema.columns),
             schema_fingerprint=schema.fingerprint(),
         )
-        rho, level = rho * pace.growth, level + 1
+        spent, level = spent + rho, level + 1
+        rho = spent * (pace.growth - 1.0)

@@ -29,15 +29,16 @@ from expost.estimators._tables import as_schema, with_target
 from expost.estimators.surroundings import Surroundings, noted_surroundings
 from expost.goals.goal import Goal, TestedGoal
 from expost.goals.log_loss import LARGEST_ODDS, LogLoss
+from expost.mechanisms import WITH_SCHEMA
 from expost.privacy.account import Spending, released
 from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.privacy.unit import ROW, Unit
 from expost.search.chain import chain_request
-from expost.search.moments import staged_request
 from expost.search.readable import CheckedPlan
 from expost.search.request import Request
 from expost.search.run import carry_out, settle
+from expost.search.ways import staged_request
 
 SCOPE = "accuracy is promised about the bounded, rounded rows, not about values outside the schema"
 ALIKE = "every person counts alike in it, however many rows they have"
@@ -67,9 +68,10 @@ class AccuracyFirstModel(BaseEstimator):
         0 is pure privacy. A δ such as 1e-6 (far below one over the number of rows) lets noise be Gaussian, which is
         cheaper, above all for several fits: for every row and whatever it may be replaced by, the chance that the
         outcome tells the two apart by more than e^ε is then at most δ (:mod:`expost.privacy.renyi`).
-    perturbation : {None, "covariance"}, default=None
-        With a δ, where the noise goes: on gradients, or with ``"covariance"`` on the second moments, from which a model
-        by least squares is made. That takes one pass over the rows, and more ε where columns are many.
+    perturbation : {None, "objective", "descent", "covariance"}, default=None
+        Where the noise goes: on the objective once a level, analysed over the reals; or with a δ, exactly, on every
+        gradient of a descent, or on the second moments, from which a model by least squares is made in one pass. By
+        default what is predicted to be cheapest from public numbers; the release says why.
     on_invalid : {"error", "clip"}, default="error"
         What cells that do not fit the schema do: an error for the curator, which the guarantee does not cover, or
         they count as missing. With ``"clip"`` a table that hardly fits at all is refused after a noisy count, which
@@ -273,11 +275,15 @@ class AccuracyFirstModel(BaseEstimator):
         unit = unit_of(schema, n)
         budget = unit.share(self._most if max_epsilon is None else max_epsilon)
         delta = validation.delta(self.delta)
+        if self.perturbation is not None:
+            validation.one_of("perturbation", self.perturbation, WITH_SCHEMA)
         if delta:
             shape, gamma = block_geometry(encoding), self.failure_probability
-            return staged_request(self.perturbation, goal, shape, n, gamma, budget, delta, unit)
-        if self.perturbation is not None:
-            raise ValueError("perturbation is chosen with a delta only: pass delta=1e-6, say, or leave it out")
+            return staged_request(
+                self.perturbation, goal, shape, n, gamma, budget, delta, unit, cheapest_geometry(encoding)
+            )
+        if self.perturbation in ("descent", "covariance"):
+            raise ValueError(f"perturbation={self.perturbation!r} has Gaussian noise: pass a delta, say delta=1e-6")
         geometry = cheapest_geometry(encoding)
         return chain_request(goal, geometry, n, self.failure_probability, budget, unit)
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: The class of every mechanism, by the name the caller knows it by.
 NAMES = {"covariance": "Covariance", "output": "Output"}
+#: What may be chosen by name for tables with a schema (`expost.search.ways`).
+WITH_SCHEMA = ("descent", "objective", "covariance")
 #: The kinds of noise, as `Noise` has them.
 NOISES = ("laplace", "spherical")
 
@@ -114,6 +116,7 @@ __all__ = [
     "MECHANISMS",
     "NAMES",
     "NOISES",
+    "WITH_SCHEMA",
     "Covariance",
     "CovarianceGenerator",
     "Generator",

@@ -1,18 +1,13 @@
 """Noisy gradient descent: each step releases a sum of clipped gradients with exact Gaussian noise (theory C6).
 
 *Released*: G_t = Σ s_i x_i + noise at θ_t, which was computed from G_1, …, G_{t−1}. *Neighbours*: one row replaced.
-*Sensitivity*: the sum moves by v = s·x − s′·x′ with |s|, |s′| ≤ S (`expost.erm.clipped_gradient`), integers. Let noise
-in block b of the rows' shape have deviation σ_b in every coordinate. Then √(Σ_j v_j²/σ_j²) ≤ 2S·√A by the triangle
-inequality, A the largest Σ_j x_j²/σ_j² of a row: a box of d columns within r adds d·r²/σ_b², an ℓ₁ or Euclidean block
-within r adds r²/σ_b².
+*Sensitivity*: the sum moves by v = s·x − s′·x′ with |s|, |s′| ≤ S (`expost.erm.clipped_gradient`), integers; in units
+of the noise, whose deviations follow the shape of a row, by √(Σ_j v_j²/σ_j²) ≤ 2S·√A (`expost.erm.gaussian_shape`).
 
 *Theorem*. A step costs rρ at Rényi order r, ρ = (2S)²A/2, whatever θ_t is: by the discrete Gaussian's divergence,
 coordinate by coordinate (`expost.noise.gaussian`). Steps are chosen from what was released before, so their curves add
 (`expost.privacy.renyi`); nothing is subsampled and nothing amplified. θ_{t+1}, averages of iterates and step sizes read
 released numbers only.
-
-*Shape of the noise.* Of all σ_b with one A, Σ_j σ_j² is least for σ_b² ∝ r_b·√(k_b/d_b), d_b columns and k_b = d_b for
-a box, 1 otherwise; then √Σσ_j² = N/√A with N = Σ_b r_b√(k_b·d_b). That is never more than for one Euclidean ball.
 """
 
 from __future__ import annotations
@@ -29,6 +24,7 @@ from expost.data.fixed_point import ONE
 from expost.data.rows import Norm, Rows
 from expost.erm.clipped_gradient import SLOPE_ONE, ClippedGradients, SlopeTable
 from expost.erm.error_bounds import GeneralErrors
+from expost.erm.gaussian_shape import gaussian_deviations, gaussian_size
 from expost.erm.geometry import Geometry
 from expost.erm.passes import Passes
 from expost.erm.problem import Problem
@@ -66,18 +62,12 @@ class GradientNoise:
     @property
     def shape(self) -> float:
         """N: noise that costs ρ has root mean square 2C·N/√(2ρ), C the largest slope."""
-        return math.fsum(block.radius * math.sqrt(_count(block) * block.size) for block in self.geometry.blocks)
+        return gaussian_size(self.geometry)
 
     @property
     def deviations(self) -> tuple[float, ...]:
         """σ_b of each block, in units of 2⁻³²."""
-        shares = [block.radius * math.sqrt(_count(block) / block.size) for block in self.geometry.blocks]
-        length = math.fsum(
-            _count(b) * b.radius**2 / share for b, share in zip(self.geometry.blocks, shares, strict=True)
-        )
-        # (2S)²·Σ k_b r_b²/(κ·share_b)/2 = ρ
-        kappa = (2.0 * self.largest) ** 2 * length / (2.0 * self.rho) * _UP
-        return tuple(math.sqrt(kappa * share) * ONE * _UP for share in shares)
+        return tuple(sigma * ONE * _UP for sigma in gaussian_deviations(self.geometry, self.largest, self.rho))
 
     def draws(self, steps: int, source: WordSource) -> Integers:
         """Return the noise of that many steps, one in each row: it depends on nothing that is private."""
@@ -92,10 +82,6 @@ def noisy_sum(total: NDArray[np.int64], noise: Integers) -> NDArray[np.float64]:
     """Return a sum with its noise, added in integers, in units of 1."""
     exact = [int(value) + int(more) for value, more in zip(total, noise, strict=True)]
     return np.array([value / (ONE * SLOPE_ONE) for value in exact], dtype=np.float64)
-
-
-def _count(block: Any) -> int:
-    return block.size if block.norm == "box" else 1
 
 
 class DescentGenerator:
@@ -119,6 +105,7 @@ class GradientDescent(Mechanism):
 
     geometry: Geometry
 
+    gaussian = True
     name = "gradient descent"
     exact = ("rows in fixed point", "sums of clipped gradients", "generation noise", "test noise and comparisons")
     charged = ()

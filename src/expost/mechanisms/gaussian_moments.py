@@ -68,6 +68,7 @@ class GaussianMoments(Mechanism):
 
     geometry: Geometry
 
+    gaussian = True
     name = "covariance"
     exact = ("rows in fixed point", "XᵀX and Xᵀy", "generation noise", "test noise and comparisons")
     charged = ()

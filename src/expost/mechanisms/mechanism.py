@@ -81,6 +81,8 @@ class Mechanism(ABC):
     #: What of it is exact arithmetic, and what is floating point that was bounded and charged.
     exact: ClassVar[tuple[str, ...]]
     charged: ClassVar[tuple[str, ...]]
+    #: Whether its noise is Gaussian: it goes with a δ, in stages that book Rényi curves.
+    gaussian: bool = False
     #: The shape of rows that its noise follows, where fresh releases make up a chain; None for a gradual release.
     geometry: Geometry | None = None
 

@@ -12,9 +12,8 @@ everywhere, kinks of φ′ included. The density of θ̂ is that of b = −G(θ�
 v = φ′(xᵀθ̂, y)x − φ′(x′ᵀθ̂, y′)x′, which costs ε′. For the determinant let K = nλI + Σ φ″xxᵀ over the n − 1 common rows;
 det(K + c₁xxᵀ)/det(K + c₂x′x′ᵀ) ≤ 1 + c₁xᵀK⁻¹x ≤ 1 + cX²/(nλ), as 0 ≤ c₁ ≤ c and K ⪰ nλI: one factor, not two. ∎
 
-*Solver.* The point found lies within d of θ̂, d public given θ₀ (`expost.erm.perturbed`). Discrete Laplace noise on a
-grid for an ℓ₁-sensitivity of 2√p·d makes up for it: with f its law, E f(o − θ_found) ≤ e^{s}E f(o − θ̂) on one data set
-and E f(o − θ̂) ≤ e^{s}E f(o − θ_found) on the other, s = ½ of its ε, around the theorem's factor.
+*Solver.* What is found lies near θ̂; a little discrete Laplace noise makes up for it, and its ε is added
+(`expost.mechanisms.perturbed_minimum`).
 
 Never is the realised ‖b‖ reported, branched on or redrawn by: it is n‖∇L(θ̂)‖, a private number. The noise on the
 gradient is continuous; releases say "over the reals".
@@ -38,19 +37,17 @@ from expost.erm.geometry import Geometry
 from expost.erm.losses import Loss
 from expost.erm.objective import Objective
 from expost.erm.passes import Passes
-from expost.erm.perturbed import STEEPEST, PerturbedErrors, PerturbedObjective
+from expost.erm.perturbed import STEEPEST, PerturbedObjective
 from expost.erm.problem import Problem
-from expost.erm.sensitivity.grid import Grid, grid_sensitivity, public_grid
 from expost.erm.sums import Sums
 from expost.mechanisms.mechanism import Mechanism, NoiseKind
+from expost.mechanisms.perturbed_minimum import LEAST_SOLVER, PerturbedMinimum
 from expost.noise.blocks import block_noise
-from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
 from expost.privacy.composition import add_losses
 from expost.stopping.certificates.objective import ObjectiveCertificate
 from expost.stopping.gradient import gradient_target
 from expost.tails.block_norm import block_norm
-from expost.tails.laplace_norm import laplace_norm
 from expost.tails.largest_noise import largest_noise
 
 if TYPE_CHECKING:
@@ -58,11 +55,10 @@ if TYPE_CHECKING:
 
 CERTIFIED = 1.5e-4  # solver_part where a bound, not a test, says that the model is good enough
 _SLICE = 65_536  # rows looked at together
-_LEAST_SOLVER = 1e-8  # part of ε that covering the solver costs at least: noise of no cost would be infinite
 
 
 @dataclass(frozen=True)
-class Shot:
+class Shot(PerturbedMinimum):
     """One release at given noise and λ; public.
 
     Attributes
@@ -88,58 +84,30 @@ class Shot:
     solver_part: float = 1e-3
 
     @property
-    def slope(self) -> float:
-        """κ."""
-        return self.loss.lipschitz(math.inf)
-
-    @property
     def typical(self) -> float:
         """Root mean square of ‖b‖₂/n."""
         return 2.0 * self.slope * self.geometry.noise / (self.epsilon_noise * self.n)
 
     @property
-    def jacobian(self) -> float:
-        """J, rounded up."""
-        size = self.loss.curvature * self.geometry.radius**2 / (self.n * self.lam)
-        return math.log1p(size) * (1.0 + 1e-12)
-
-    @cached_property
-    def errors(self) -> PerturbedErrors:
-        """How exact the solver is."""
+    def pull(self) -> float:
+        """No draw of the noise has a larger ‖b‖₂/n."""
         blocks = [(block.size, block.norm) for block in self.geometry.blocks]
-        most = largest_noise(blocks, self.geometry.weights(self.epsilon_noise, self.slope)) / self.n
-        return PerturbedErrors(self.loss, self.n, self.geometry.columns, self.lam, self.center_norm, most)
-
-    @cached_property
-    def _solver(self) -> tuple[Grid, float]:
-        """The grid that θ is rounded to and the ε of the noise there, which covers the solver."""
-        p = self.geometry.columns
-        moved = 2.0 * math.sqrt(p) * self.errors.distance
-        unit = public_grid(max(moved / p, self.solver_part * self.typical / self.lam / p * 2.0**-20))
-        # one unit more: the exact minimiser in between is on no grid, so the sum of two moves need not be whole
-        grid = Grid(unit, grid_sensitivity(moved, unit, p) + 1)
-        scale = self.solver_part * self.typical / self.lam / math.sqrt(2.0 * p)
-        return grid, max(grid.effective_sensitivity / scale, _LEAST_SOLVER * self.epsilon_noise)
+        return largest_noise(blocks, self.geometry.weights(self.epsilon_noise, self.slope)) / self.n
 
     @property
-    def epsilon_solver(self) -> float:
-        """What the noise that covers the solver costs."""
-        return self._solver[1]
+    def least_solver(self) -> float:
+        """Noise of no cost would be infinite."""
+        return LEAST_SOLVER * self.epsilon_noise
+
+    def noise(self, source: WordSource) -> NDArray[np.float64]:
+        """Draw b."""
+        blocks = [(block.size, block.norm) for block in self.geometry.blocks]
+        return block_noise(blocks, self.geometry.weights(self.epsilon_noise, self.slope), source)
 
     @property
     def epsilon(self) -> float:
         """What the release costs."""
         return add_losses(self.epsilon_noise, self.jacobian, self.epsilon_solver)
-
-    def moved(self, failure_probability: float) -> float:
-        """Return a bound on ‖θ_released − θ̂‖₂ that fails with that probability: solver, rounding and its noise.
-
-        A discrete Laplace variable can be coupled to a continuous one within a unit, and rounding takes half of one.
-        """
-        p = self.geometry.columns
-        grid, epsilon = self._solver
-        length = grid.effective_sensitivity / epsilon * laplace_norm(p, failure_probability)
-        return self.errors.distance + length + 2.0 * math.sqrt(p) * grid.unit
 
     def reach(self, failure_probability: float) -> float:
         """Return what the released θ is at most away from the one without noise, but for that probability.
@@ -149,18 +117,6 @@ class Shot:
         half, blocks = failure_probability / 2, [(block.size, block.norm) for block in self.geometry.blocks]
         noise = block_norm(blocks, self.geometry.weights(self.epsilon_noise, self.slope), half)
         return noise / (self.n * self.lam) + self.moved(half)
-
-    def draw(
-        self, objective: PerturbedObjective, center: NDArray[np.float64], source: WordSource
-    ) -> NDArray[np.float64]:
-        """Draw the noise, minimise, and return the hypothesis, a multiple of a public power of two."""
-        blocks = [(block.size, block.norm) for block in self.geometry.blocks]
-        noise = block_noise(blocks, self.geometry.weights(self.epsilon_noise, self.slope), source)
-        found = objective.minimiser(self.errors, center, noise / self.n)
-        grid, epsilon = self._solver
-        extra = discrete_laplace(epsilon, grid.units, self.geometry.columns, random_state=source)
-        steps = [round(float(value) / grid.unit) + int(more) for value, more in zip(found, extra, strict=True)]
-        return np.array([step * grid.unit for step in steps], dtype=np.float64)
 
 
 class ObjectiveRows:
@@ -209,9 +165,12 @@ class ObjectivePerturbation(Mechanism):
     ----------
     geometry
         The rows' shape, which the noise follows.
+    gaussian
+        Whether noise is Gaussian, at a δ (`expost.mechanisms.gaussian_objective`).
     """
 
     geometry: Geometry
+    gaussian: bool = False
 
     name = "objective"
     exact = ("rows in fixed point", "test noise and comparisons")

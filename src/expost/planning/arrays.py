@@ -23,10 +23,10 @@ from expost.exceptions import StrongRegularizationWarning, TargetUnreachable
 from expost.goals import ExcessRisk, Goal
 from expost.mechanisms import MECHANISMS
 from expost.noise.source import SeededSource
+from expost.planning.rescaled import rescaled
 from expost.planning.result import GoalPrice, MethodPrice
 from expost.planning.worlds import draw_array, reach_of, with_target
 from expost.privacy.account import Spending
-from expost.privacy.renyi import ORDERS, Curve
 from expost.search.request import Request
 from expost.search.run import carry_out, settle
 
@@ -170,5 +170,4 @@ def _paid(task: ArrayTask, preparation: Preparation, request: Request, k: int, w
         return math.inf
     if not task.delta:
         return release.epsilon * n / task.n
-    # all of it is Gaussian, and ρ is in proportion to 1/n²
-    return Curve.gaussian(release.account_curve().losses[0] / ORDERS[0] * (n / task.n) ** 2).epsilon(task.delta)
+    return rescaled(release.account_curve(), n / task.n).epsilon(task.delta)

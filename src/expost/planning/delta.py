@@ -1,9 +1,8 @@
 """Prices of goals of a table under approximate privacy: the searches themselves, on made-up rows, way by way.
 
-*Few rows stand for many.* All that such a search spends is Gaussian, and every ρ it settles is in proportion to 1/n²
-(`expost.search.descent`, `expost.search.moments`): noise in a mean gradient or a shortfall is 1/(n√ρ). So a world is
-searched with few rows and its ρ scaled; what that comes to at δ is the price. Rows of a world are repeated until there
-are enough, as many as made-up rows say.
+*Few rows stand for many.* Noise in a mean gradient or a shortfall is 1/(n√ρ), so a world is searched with few rows and
+what it spent is scaled (`expost.planning.rescaled`); what that comes to at δ is the price. Rows of a world are repeated
+until there are enough, as many as made-up rows say.
 """
 
 from __future__ import annotations
@@ -19,18 +18,19 @@ from expost.estimators.model import AccuracyFirstModel
 from expost.exceptions import TargetUnreachable
 from expost.goals import Goal
 from expost.noise.source import SeededSource
+from expost.planning.rescaled import rescaled
 from expost.planning.result import GoalPrice, MethodPrice
 from expost.planning.simulation import TableWorlds
 from expost.privacy.release import Release
-from expost.privacy.renyi import ORDERS, Curve
+from expost.privacy.renyi import Curve
 from expost.privacy.renyi_account import RenyiAccount
 from expost.search.readable import CheckedPlan
 from expost.search.request import Request
 from expost.search.run import settle
 from expost.threads import one_thread
 
-#: Where the noise may go, as callers state it; nothing stated is what a fit would choose.
-WAYS = (None, "covariance")
+#: Where the noise may go, as callers state it.
+WAYS = ("descent", "objective", "covariance")
 ROWS = 3000  # of a world
 _MOST_WORLDS = 12  # descents take a while
 _HARDLY_A_CAP = 300.0
@@ -131,8 +131,7 @@ class DeltaPricer:
 
     def _scaled(self, release: Release) -> float:
         """Return what the release would have cost with the stated number of rows."""
-        rho = release.account_curve().losses[0] / ORDERS[0] * (self.worlds.n / self.n) ** 2
-        curve = Curve.gaussian(rho)
+        curve = rescaled(release.account_curve(), self.worlds.n / self.n)
         if self.on_invalid == "clip":
             curve = curve + Curve.pure(80.0 / self.count)
         return curve.epsilon(self.delta)

@@ -2,7 +2,7 @@
 
 A stage releases XᵀX and Xᵀy once more (`expost.mechanisms.moment_noise`); its model is ridge regression on the average
 of all releases so far, with a λ that goes with the noise that is left. Stages, looks and budget are those of
-`expost.search.descent`, and so are both theorems: accuracy is shown by looks alone, so nothing has to be right about λ.
+`expost.search.staged`, and so are both theorems: accuracy is shown by looks alone, so nothing has to be right about λ.
 
 *λ* is a part of a quantile of ‖B‖_op/n, B the noise in the average: a public number that follows from ρ. The realised
 ‖B‖ is private and never used. Columns are divided by the noise's own d for it, so that noise is alike in all of them;
@@ -11,25 +11,22 @@ the negative eigenvalues that noise leaves count as zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from expost.erm.geometry import Geometry
-from expost.erm.measures import to_grid
+from expost.erm.losses import Loss
+from expost.erm.measures import Judge, to_grid
 from expost.erm.problem import Problem
 from expost.goals.goal import TestedGoal
 from expost.mechanisms.gaussian_moments import GaussianMoments, MomentGenerator
 from expost.mechanisms.moment_noise import AveragedMoments, MomentNoise
 from expost.noise.source import WordSource
-from expost.privacy.account import Account
-from expost.privacy.release import Release
-from expost.privacy.renyi_account import RenyiAccount
+from expost.privacy.renyi import Curve
 from expost.privacy.unit import ROW, Unit
-from expost.search.descent import DescentPlan, Floats, StagedSearch, descent_request
 from expost.search.methods import METHODS
+from expost.search.pace import Pace
 from expost.search.request import Request
+from expost.search.staged import USUALLY, Floats, StagedPlan
 from expost.tails.gaussian_moments import matrix_norm
 
 _TYPICAL = 2.0  # ‖θ‖ of a model, columns divided by d; looked at on Diamonds and Adult, any value is sound
@@ -54,24 +51,29 @@ def moments_rho(geometry: Geometry, n: int, unit: Unit = ROW) -> float:
     return float(0.5 * (noise.typical * _START * geometry.scale / n) ** 2)
 
 
-@dataclass(frozen=True)
-class MomentsPlan(DescentPlan):
-    """Where stages start and how they go on; public. Attributes are those of :class:`DescentPlan`."""
+class MomentsPlan(StagedPlan):
+    """Second moments, stage by stage; attributes are those of :class:`~expost.search.staged.StagedPlan`."""
+
+    each = "second moments under Gaussian noise: {stages} stage(s), averaged"
+
+    @classmethod
+    def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
+        """Return the pace for a goal."""
+        return Pace.of(goal)
 
     @property
-    def _least_stage(self) -> float:
+    def least_stage(self) -> float:
+        """ρ of a stage whose noise leaves something to be seen."""
         return moments_rho(self.geometry, self.n, self.unit)
 
     @property
-    def each(self) -> str:
-        """What a stage is, for people."""
-        return "second moments under Gaussian noise: {} stage(s), averaged"
+    def usually(self) -> float:
+        """How many times less noise searches usually end with; regression needs far better moments than labels do."""
+        return USUALLY if self.loss.labels == "binary" else 4.0 * USUALLY
 
-    def search(self, generator: Any, account: Account, source: WordSource) -> Release:
-        """Go from stage to stage until a look passes or the budget is used up."""
-        assert isinstance(account, RenyiAccount)
-        walk = MomentWalk(generator, MomentNoise(self.geometry, _TYPICAL, self.unit.rows))
-        return StagedSearch(self, walk, generator.judge, account, source).run()
+    def walk(self, generator: MomentGenerator) -> tuple[MomentWalk, Judge]:
+        """Return what averages releases, before the first."""
+        return MomentWalk(generator, MomentNoise(self.geometry, _TYPICAL, self.unit.rows)), generator.judge
 
 
 class MomentWalk:
@@ -80,6 +82,10 @@ class MomentWalk:
     def __init__(self, generator: MomentGenerator, noise: MomentNoise) -> None:
         self._generator, self._noise = generator, noise
         self._averaged = AveragedMoments(noise)
+
+    def cost(self, rho: float) -> Curve:
+        """Return what a stage costs: it is a Gaussian release."""
+        return Curve.gaussian(rho)
 
     def stage(self, rho: float, source: WordSource) -> Floats:
         """Release the moments once more; return the model, on a public grid."""
@@ -113,22 +119,3 @@ def moments_request(
         unit=unit,
         delta=delta,
     )
-
-
-def staged_request(
-    perturbation: str | None,
-    goal: TestedGoal,
-    geometry: Geometry,
-    n: int,
-    failure_probability: float,
-    budget: float,
-    delta: float,
-    unit: Unit = ROW,
-) -> Request:
-    """Return the request at δ for a goal in people's units: by gradients, or by second moments if that is stated."""
-    if perturbation not in (None, "covariance"):
-        raise ValueError(
-            f"perturbation must be 'covariance' (second moments) or left out with a delta, got {perturbation!r}"
-        )
-    made = descent_request if perturbation is None else moments_request
-    return made(goal, geometry, n, failure_probability, budget, delta, unit)

@@ -100,6 +100,8 @@ class Request:
         δ; 0 is pure privacy.
     keep_statistics
         Whether the noisy second moments are released with the model, for the price that they were paid for.
+    reason
+        Why this mechanism was chosen, where there was a choice.
     """
 
     problem: Problem
@@ -116,6 +118,7 @@ class Request:
     unit: Unit = ROW
     keep_statistics: bool = False
     delta: float = 0.0
+    reason: str = ""
 
     def __post_init__(self) -> None:
         checked = {
@@ -202,17 +205,17 @@ class Request:
     def tested(self, goal: TestedGoal) -> Plan:
         """Settle the search for a goal that is tested as it stands."""
         from expost.search.chain import ChainPlan
-        from expost.search.descent import DescentPlan
         from expost.search.methods.tested import settle_goal
-        from expost.search.moments import MomentsPlan
+        from expost.search.ways import STAGED
 
         geometry = self.mechanism.geometry
         if geometry is None:
             return settle_goal(self, goal)
-        if self.delta:
-            n, gamma = self.problem.n, self.failure_probability
-            staged = MomentsPlan if self.mechanism.name == "covariance" else DescentPlan
-            return staged.of(goal, self.problem.loss, geometry, n, gamma, self.budget, self.delta, self.unit)
+        if self.mechanism.gaussian:
+            loss, n, gamma = self.problem.loss, self.problem.n, self.failure_probability
+            return STAGED[self.mechanism.name].of(
+                goal, loss, geometry, n, gamma, self.budget, self.delta, self.unit, self.reason
+            )
         return ChainPlan.of(goal, geometry, self.problem.n, self.failure_probability, self.budget, self.unit)
 
     def relative(self, goal: RelativeExcessRisk) -> Plan:

@@ -1,0 +1,68 @@
+"""How a search under Gaussian noise goes from stage to stage; public, and any values are sound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from expost.goals.goal import TestedGoal
+
+#: Looks below this part of a model's ρ cost less with Gaussian noise: 5.7(√(1 + part) − 1) against 1.6√part, the factor
+#: for δ of the one and the quotient of both margins.
+_SMALL = 0.35
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How stages and looks go; public, and any values are sound.
+
+    Attributes
+    ----------
+    start
+        The first stage's noise on a mean gradient, averaged over the stage, is at most 1/start in units of the table.
+    clear
+        Its first look can show a shortfall of this part of what the goal calls large.
+    growth
+        From one stage's ρ to the next one's; where stages gather, of all of them together.
+    gathers
+        Whether a model is made of all that was paid for so far, or of its own stage alone.
+    pure_looks
+        Whether looks have Laplace noise. Gaussian looks add up in squares with what models cost, which is less where
+        looks are small beside models; Laplace noise needs no factor for δ, which is less where they are not.
+    test_part
+        Of a first look, as a part of what the model cost: of its ρ, or under Laplace noise of its ε at δ.
+    again
+        A second look's, as a multiple of the first one's; under Laplace noise at most.
+    kept, first
+        Part of γ left after each stage, and part of a stage's for its first look.
+    reach
+        For perturbed objectives: R, a guess of how far models are apart in units of the table; where noise on a mean
+        gradient is 1/x, λ = 1/(xR).
+    step, length, settled
+        For descents: a step's noise on a mean gradient is 1/step in units of the table, and its size length over the
+        loss's largest curvature; after as many steps as ``settled`` the k-th is √(settled/k) times as long.
+    """
+
+    start: float = 16.0
+    clear: float = 0.8
+    growth: float = 1.6
+    gathers: bool = True
+    pure_looks: bool = False
+    test_part: float = 0.3
+    again: float = 3.0
+    kept: float = 0.6
+    first: float = 0.5
+    reach: float = 5.0
+    step: float = 2.8
+    length: float = 0.6
+    settled: float = math.inf
+
+    @classmethod
+    def of(cls, goal: TestedGoal | None, **fields: Any) -> Pace:
+        """Return a pace with looks that suit a goal: closer ones, and fewer, where looks are dear beside models."""
+        part = 0.3 if goal is None else 2.0 * goal.chain().test_part
+        if part <= _SMALL:
+            return cls(**{"test_part": part, **fields})
+        looks = {"pure_looks": True, "test_part": 0.32 * part, "again": 2.5, "kept": 0.5, "first": 0.7, "growth": 2.5}
+        return cls(**{**looks, **fields})

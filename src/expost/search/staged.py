@@ -1,0 +1,291 @@
+"""Stages under Gaussian noise, each paying for more than the last, until a look shows that the goal is met (theory C4).
+
+A stage releases something that costs a Rényi curve and makes a model of all that was released so far. After each a
+noisy shortfall (how far the goal is missed) is looked at, and once more, more closely, if it looks as if that would
+show that the goal is met. How models are made is the walk's affair: `expost.search.descent` goes on with a gradient
+descent, `expost.search.gaussian_chain` perturbs an objective anew.
+
+*Released*: what stages release, and noisy shortfalls. *Neighbours*: one row replaced, or k of one person. *Theorem
+(privacy)*: every step books its curve (`expost.stopping.looks`, `expost.stopping.pure_looks`, and where stages are
+made) and is taken only if the sum with it is within the budget (`expost.privacy.renyi`: the account is a filter, and
+the release states it at δ, ex post). *Theorem (accuracy)*: look j at the model of stage i passes wrongly with
+probability at most γ_{ij}, settled before the run, ΣΣ γ_{ij} ≤ γ; so a model that misses the goal is released with
+probability at most γ, however many stages there are. Everything else (step sizes, how ρ grows, when to look again)
+reads public and released numbers only, and nothing has to be right about it for either theorem. The constants were
+looked at on Adult and Diamonds.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.erm.gaussian_shape import gaussian_size
+from expost.erm.geometry import Geometry
+from expost.erm.losses import Loss
+from expost.erm.measures import Judge
+from expost.exceptions import TargetUnreachable
+from expost.goals.goal import TestedGoal
+from expost.mechanisms.mechanism import NoiseKind
+from expost.noise.source import WordSource
+from expost.privacy.account import Account
+from expost.privacy.release import Release
+from expost.privacy.renyi import Curve
+from expost.privacy.renyi_account import RenyiAccount
+from expost.privacy.unit import ROW, Unit, tried
+from expost.search.pace import Pace
+from expost.stopping.gaussian_value import GaussianValue
+from expost.stopping.looks import Looks
+from expost.stopping.pure_looks import PureLooks
+from expost.tails.discrete_gaussian import deviations
+
+Floats = NDArray[np.float64]
+
+_LEAST_GAIN = 1.2  # what is left of the budget is spent on a last stage if its ρ is that many times the last one's
+_MOST_STAGES = 40  # ρ has grown by 10⁸ by then
+USUALLY = 2.0  # searches usually end with noise about that many times below where they start
+_HOPELESS = 0.25  # a first stage with noise this many times below where it should be is in vain
+
+
+class Staged(Protocol):
+    """What goes from stage to stage."""
+
+    def cost(self, rho: float) -> Curve:
+        """Return what a stage with that ρ costs; public."""
+        ...
+
+    def stage(self, rho: float, source: WordSource) -> Floats:
+        """Release what costs that; return the model of all that was released so far, on a public grid."""
+        ...
+
+
+@dataclass(frozen=True)
+class StagedPlan(ABC):
+    """Where the search starts and how it goes on; public.
+
+    Attributes
+    ----------
+    goal, loss
+        What is searched for, and what is minimised for it.
+    geometry, n
+        The rows' shape and number.
+    failure_probability, budget, delta
+        γ; what no outcome may exceed, for one row replaced (k times that for a person with k rows); δ.
+    pace
+        How it goes.
+    unit
+        What neighbours differ in. k rows replaced together move a sum of gradients, and a shortfall, by k times what
+        one does, so all that follows from ρ is for the unit.
+    reason
+        Why this way was chosen, where there was a choice.
+    """
+
+    goal: TestedGoal
+    loss: Loss
+    geometry: Geometry
+    n: int
+    failure_probability: float
+    budget: float
+    delta: float
+    pace: Pace
+    unit: Unit = ROW
+    reason: str = ""
+
+    #: What was done in how many stages, for people; and whether the noise on models is exact.
+    each: ClassVar[str]
+    noise: ClassVar[NoiseKind] = "exact"
+    gaussian: ClassVar[bool] = True  # what it books, and only as far as its account lets it
+
+    @classmethod
+    def of(
+        cls,
+        goal: TestedGoal,
+        loss: Loss,
+        geometry: Geometry,
+        n: int,
+        failure_probability: float,
+        budget: float,
+        delta: float,
+        unit: Unit = ROW,
+        reason: str = "",
+    ) -> Self:
+        """Settle it, or say that no data set of this size could meet the goal within the budget."""
+        pace = cls.usual_pace(loss, goal)
+        plan = cls(goal, loss, geometry, n, failure_probability, budget, delta, pace, unit, reason)
+        plan._require_possible()
+        return plan
+
+    @classmethod
+    @abstractmethod
+    def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
+        """Return the pace for a loss and a goal."""
+
+    @abstractmethod
+    def walk(self, generator: Any) -> tuple[Staged, Judge]:
+        """Return what goes from stage to stage, and what goals are measured on; private."""
+
+    def cost(self, rho: float) -> Curve:
+        """Return what a first stage costs."""
+        return Curve.gaussian(rho)
+
+    @property
+    def worst_case(self) -> float:
+        """No outcome costs more than the budget, at δ."""
+        return self.budget
+
+    def look(self, rho: float) -> Curve:
+        """Return what a first look costs at a model that cost ρ."""
+        if self.pace.pure_looks:
+            return Curve.pure(self.look_epsilon(rho))
+        return Curve.gaussian(self.pace.test_part * rho)
+
+    def look_epsilon(self, rho: float) -> float:
+        """Return ε of such a look under Laplace noise: a part of about what the model cost at δ."""
+        return self.pace.test_part * (rho + 2.0 * math.sqrt(-rho * math.log(self.delta)))
+
+    @property
+    def start(self) -> float:
+        """ρ of the first stage: a stage of noise alone, or a look that could show nothing, is not worth paying for."""
+        return max(self.least_stage, self._clear_stage)
+
+    @property
+    def usually(self) -> float:
+        """How many times less noise searches usually end with than a first stage has."""
+        return USUALLY
+
+    @property
+    def predicted(self) -> float:
+        """What it would cost, at δ, to get as far as searches usually have to: what ways are compared by."""
+        rho = max(self.usually**2 * self.least_stage, self.start)
+        curve = self.cost(rho) + self.look(rho)
+        while not self.pace.gathers and rho / self.pace.growth >= self.start:  # what earlier stages cost is not kept
+            rho /= self.pace.growth
+            curve = curve + self.cost(rho) + self.look(rho)
+        return curve.epsilon(self.delta)
+
+    @property
+    def sensitivity(self) -> float:
+        """How far the unit can move a shortfall."""
+        return self.unit.rows * self.goal.shortfall_sensitivity(self.n) * (1.0 + 1e-15)
+
+    @property
+    def least_stage(self) -> float:
+        """ρ of a stage whose noise leaves something to be seen."""
+        return rho_at(self.pace.start * self.geometry.scale, self.loss, self.geometry, self.n, self.unit)
+
+    @cached_property
+    def _clear_stage(self) -> float:
+        """ρ of a stage whose first look has a margin that is ``clear`` of a large shortfall."""
+        pace = self.pace
+        failure = pace.first * (1.0 - pace.kept) * self.failure_probability
+        precise = self.sensitivity / (pace.clear * self.goal.chain().steer)
+        if pace.pure_looks:
+            wanted = max(0.0, math.log(1.0 / (2.0 * failure))) * precise / pace.test_part
+            return (math.sqrt(wanted - math.log(self.delta)) - math.sqrt(-math.log(self.delta))) ** 2
+        return 0.5 * (deviations(failure) * precise) ** 2 / pace.test_part
+
+    def _require_possible(self) -> None:
+        """Refuse a goal that not even a perfect model could be shown to meet."""
+        pace, unit = self.pace, self.unit
+        needed = max(_HOPELESS**2 * self.least_stage, self._clear_stage * pace.clear**2)
+        whole = RenyiAccount("", self.budget, False, unit=unit, delta=self.delta)
+        if not whole.fits(self.cost(needed) + self.look(needed)):
+            affordable = max(largest_stage(whole, self.cost, self.look), 1e-300)
+            enough = math.ceil(self.n / unit.rows * math.sqrt(needed / affordable) * 1.1)
+            raise TargetUnreachable(
+                f"at {unit.count(self.n)} no model could be shown to meet the goal for max_epsilon = "
+                f"{unit.charge(self.budget):.4g} at delta = {self.delta:g}, whatever the data: the noise that hides "
+                f"one {unit.noun} would drown it. Pass a larger max_epsilon, or fewer columns or categories. "
+                f"{tried(enough, unit)}. Nothing was spent."
+            )
+
+    def search(self, generator: Any, account: Account, source: WordSource) -> Release:
+        """Go from stage to stage until a test passes or the budget is used up."""
+        assert isinstance(account, RenyiAccount)
+        return StagedSearch(self, *self.walk(generator), account, source).run()
+
+
+def rho_at(level: float, loss: Loss, geometry: Geometry, n: int, unit: Unit = ROW) -> float:
+    """Return the ρ at which noise on a mean gradient is typically 1/level."""
+    return 0.5 * (2.0 * unit.rows * loss.lipschitz(math.inf) * gaussian_size(geometry) * level / n) ** 2
+
+
+def level_at(rho: float, loss: Loss, geometry: Geometry, n: int, unit: Unit = ROW) -> float:
+    """Return the level at which that is ρ."""
+    return math.sqrt(2.0 * rho) * n / (2.0 * unit.rows * loss.lipschitz(math.inf) * gaussian_size(geometry))
+
+
+def largest_stage(
+    account: RenyiAccount, cost: Callable[[float], Curve], look: Callable[[float], Curve], before: float = 0.0
+) -> float:
+    """Return the largest ρ of a stage that may still be taken with its look; zero if none may.
+
+    ``before`` is what the model was paid before the stage.
+    """
+    low, high = 0.0, account.room
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        fits = middle > 0.0 and account.fits(cost(middle) + look(before + middle))
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+class StagedSearch:
+    """One run: stages, and looks at their models."""
+
+    def __init__(self, plan: StagedPlan, walk: Staged, judge: Judge, account: RenyiAccount, source: WordSource) -> None:
+        self.plan, self.walk, self.judge, self.account, self.source = plan, walk, judge, account, source
+        self.looks: Looks | PureLooks = (
+            PureLooks(account, source, plan.pace.first)
+            if plan.pace.pure_looks
+            else Looks(account, source, plan.pace.again, plan.pace.first)
+        )
+        self.stages = 0
+
+    def run(self) -> Release:
+        """Go from stage to stage until a look passes or the budget is used up."""
+        pace, rho, last, whole = self.plan.pace, self.plan.start, 0.0, 0.0
+        while True:
+            before = whole if pace.gathers else 0.0
+            if not self.account.fits(self.walk.cost(rho) + self.plan.look(before + rho)):
+                rho = largest_stage(self.account, self.walk.cost, self.plan.look, before)
+                if before + rho < _LEAST_GAIN * last or rho <= 0.0:
+                    return self._refused("the next stage would exceed the budget")
+            if self.stages == _MOST_STAGES:
+                return self._refused(f"no model of {self.stages} stages was good enough")
+            self.account.book("generation", self.walk.cost(rho))
+            model = self.walk.stage(rho, self.source)
+            self.stages, whole, last = self.stages + 1, whole + rho, before + rho
+            if self._passes(model, last):
+                return self._released(model)
+            rho = last * (pace.growth - 1.0) if pace.gathers else last * pace.growth
+
+    def _passes(self, model: Floats, rho: float) -> bool:
+        """Look at a model that cost ρ, and once more if that looks promising."""
+        plan, pace, goal = self.plan, self.plan.pace, self.plan.goal
+        gamma = plan.failure_probability * (1.0 - pace.kept) * pace.kept ** (self.stages - 1)
+        truth, error = goal.shortfall(self.judge, model), goal.shortfall_error(plan.n, model.size, model)
+        if isinstance(self.looks, PureLooks):
+            epsilon = plan.look_epsilon(rho)
+            return self.looks.pass_at(truth, plan.sensitivity, error, epsilon, pace.again * epsilon, gamma)
+        return self.looks.pass_at(GaussianValue.of(plan.sensitivity, error), truth, pace.test_part * rho, gamma)
+
+    def _said(self) -> list[str]:
+        each = self.plan.each.format(stages=self.stages)
+        looks = f"{each}, each with less noise than the last, and {self.looks.count} look(s)"
+        return [*([self.plan.reason] if self.plan.reason else []), looks]
+
+    def _released(self, theta: Floats) -> Release:
+        self.account.reasons += self._said()
+        return self.account.released(theta, level=self.stages - 1, noise=self.plan.noise)
+
+    def _refused(self, reason: str) -> Release:
+        self.account.reasons += [*self._said(), reason]
+        return self.account.refused(noise=self.plan.noise)
