@@ -100,7 +100,9 @@ def main() -> None:
                     cells.append("–")
                     continue
 
-                def met(epsilon: float, constant: Any, seed: int, draw: Any = draw, alpha: float = alpha) -> bool:
+                def met(
+                    epsilon: float, constant: Any, seed: int, draw: Any = draw, alpha: float = alpha, risk: Any = risk
+                ) -> bool:
                     return bool(risk.excess(draw(epsilon, constant, seed)) <= alpha)
 
                 found = Oracle(met, constants, options.draws).ask()

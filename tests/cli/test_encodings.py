@@ -56,10 +56,10 @@ def run(environment, commands, folder):
 NAME = "Größe ≤ ε"
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("C", "POSIX")]
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("C", "POSIX", "ascii")]
 
 
-@pytest.mark.parametrize("environment", ["ascii", "cp1252", *SLOW])
+@pytest.mark.parametrize("environment", ["cp1252", *SLOW])
 def test_help_summaries_json_and_mistakes(environment, tmp_path):
     write(tmp_path)
     lines = "\n".join(f"{i % 7},{i % 7 + i % 2}" for i in range(300))

@@ -272,7 +272,7 @@ def test_missing_cells_can_be_clipped(tmp_path, capsys):
     assert call(capsys, "fit", path, *REGRESSION, *QUICK, "--on-invalid", "clip", "--seed", 1).status == 0
 
 
-@pytest.mark.parametrize("more", [[], ["--json"]])
+@pytest.mark.parametrize("more", [[], pytest.param(["--json"], marks=pytest.mark.slow)])
 def test_a_terminal_without_greek_letters_still_gets_the_release(tmp_path, more):
     path = write(tmp_path)
     done = subprocess.run(

@@ -63,7 +63,7 @@ def test_arrays(capsys):
     assert "next:" not in said.out
 
 
-@pytest.mark.parametrize("kind", ["png", "svg"])
+@pytest.mark.parametrize("kind", ["png", pytest.param("svg", marks=pytest.mark.slow)])
 def test_draws(schema, tmp_path, capsys, kind):
     out = tmp_path / f"plan.{kind}"
     arguments = ["plan", schema, "--rows", 5000, "--error-rate", 0.3, "--max-epsilon", 1, "--plot", out, *QUICK]
@@ -111,7 +111,7 @@ def test_help_has_an_example_and_exit_codes(capsys):
     assert "exit status: 0 shown" in text
 
 
-@pytest.mark.parametrize("name", ["tutorial.md", "guide.md"])
+@pytest.mark.parametrize("name", ["tutorial.md", pytest.param("guide.md", marks=pytest.mark.slow)])
 def test_what_the_documents_show_is_what_it_says(name, schema, capsys):
     text = (Path(__file__).parents[2] / "docs" / name).read_text(encoding="utf-8")
     command, shown = re.search(r"\nexpost (plan survey[^\n]*)\n```\n\n```text\n(.*?)```", text, re.DOTALL).groups()

@@ -35,7 +35,7 @@ def complete_lines(path):
     return path.read_bytes().count(b"\n") - 1 if path.exists() else 0
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2)])
 def test_killed_at_a_random_moment(tmp_path, uninterrupted, seed):
     jobs = list(small_plan(**GRID).jobs())
     stop_after = random.Random(seed).randrange(1, len(jobs) // 2)

@@ -139,6 +139,7 @@ def test_searches_to_watch_end_with_a_model():
         assert trace["steps"][-1]["at_worst"] <= max(survey_data()["goal"]["values"])
 
 
+@pytest.mark.slow
 def test_another_kind_of_goal():
     data = explorer_data(SURVEY, kind="log-loss", rows=2000, worlds=1, release=release())
     assert data["goal"]["flag"] == LogLoss.flag.name

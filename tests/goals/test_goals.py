@@ -96,7 +96,7 @@ class TestPromise:
             low, high = (middle, high) if squares.value(start + middle * direction) <= target else (low, middle)
         return start + high * (1 + 1e-9) * direction
 
-    @pytest.mark.parametrize("task", [classification, regression])
+    @pytest.mark.parametrize("task", [classification, pytest.param(regression, marks=pytest.mark.slow)])
     def test_a_fraction_of_the_gap(self, task):
         generator, _, rows = task(20_000 if task is regression else 3_000)
         gap = generator.risk.excess(np.zeros(rows.p))

@@ -76,6 +76,7 @@ def broken_promises(goal, runs: int, gamma: float, budget: float) -> int:
     return bad
 
 
+@pytest.mark.slow
 def test_the_promise_is_kept_where_the_goal_is_just_out_of_reach():
     """No line meets the goal, so whatever is released breaks the promise; a false alarm in a million."""
     gamma, runs = 0.2, 300

@@ -217,7 +217,14 @@ class TestWrongAccepts:
                 pass
         return wrong
 
-    @pytest.mark.parametrize(("calibration", "share"), [("theorem", 0.05), ("published", 0.1), ("tight", 0.1)])
+    @pytest.mark.parametrize(
+        ("calibration", "share"),
+        [
+            pytest.param("theorem", 0.05, marks=pytest.mark.slow),
+            pytest.param("published", 0.1, marks=pytest.mark.slow),
+            ("tight", 0.1),
+        ],
+    )
     def test_no_more_often_than_promised(self, calibration, share):
         """``theorem`` uses half of γ = 0.1, the others all of it."""
         wrong = self.wrong_accepts(calibration)

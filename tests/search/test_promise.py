@@ -130,7 +130,7 @@ def test_covariance(calibration, record_property):
 
 
 def by_name(name):
-    return pytest.param(name, marks=[pytest.mark.slow] if name in ("huber", "smoothed hinge") else [])
+    return pytest.param(name, marks=[pytest.mark.slow] if name in ("huber", "smoothed hinge", "logistic") else [])
 
 
 @pytest.mark.parametrize("name", [by_name(name) for name in OUTPUT])
