@@ -220,9 +220,7 @@ def _check(options: argparse.Namespace) -> None:
                 "how good must the model be? State --error-rate or --log-loss for classes, --r2 or "
                 "--mean-squared-error for numbers"
             )
-    elif options.delta and options.task == "classification":
-        raise ValueError("--delta goes with --schema, or with --task regression; expost init drafts a schema")
-    elif options.perturbation in ("descent", "objective"):
+    elif options.perturbation in ("descent", "objective") and not options.delta:
         raise ValueError(f"--perturbation {options.perturbation} goes with --schema; expost init drafts a schema")
     elif options.person is not None or options.rows_per_person is not None:
         raise ValueError("--person and --rows-per-person go with --schema; expost init drafts a schema")
@@ -376,6 +374,7 @@ def _model(options: argparse.Namespace, table: Table | TableOnDisk, goal: Goal |
         "intercept_weight": options.intercept_weight,
         "on_invalid": options.on_invalid,
         "random_state": options.seed,
+        "delta": options.delta,
         "keep_path": _kept(options),
     }
     if options.perturbation is not None:
@@ -385,7 +384,6 @@ def _model(options: argparse.Namespace, table: Table | TableOnDisk, goal: Goal |
             raise ValueError("--classes is for --task classification")
         pair = None if options.target_bounds is None else tuple(options.target_bounds)
         common["keep_statistics"] = options.keep_statistics
-        common["delta"] = options.delta
         return AccuracyFirstRidge(target_bound=options.target_bound, target_bounds=pair, **common)
     if options.keep_statistics:
         raise ValueError("--keep-statistics is for --task regression: no second moments are released elsewhere")

@@ -43,6 +43,7 @@ from expost.exceptions import warn
 from expost.goals import ExcessRisk, Goal, TestedGoal
 from expost.mechanisms import mechanism_for
 from expost.mechanisms.gaussian_moments import moments_for
+from expost.mechanisms.mechanism import Mechanism
 from expost.privacy.account import Spending, released
 from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
@@ -50,6 +51,7 @@ from expost.search.chain import chain_request
 from expost.search.methods import METHODS
 from expost.search.refinement import KeepPath
 from expost.search.request import Request
+from expost.search.risk_ways import cheaper_at_delta
 from expost.search.run import carry_out, settle
 from expost.search.ways import staged_request
 
@@ -159,13 +161,17 @@ class AccuracyFirstEstimator(BaseEstimator):
         delta = validation.delta(getattr(self, "delta", 0.0))
         if spending is not None and not (budget is None and self.method == "fixed"):  # which has to be stated
             budget = spending.ceiling(budget, delta)
+        several = delta > 0 and self.ledger is not None and self.ledger.adds_in_squares
         if isinstance(preparation, BlockPreparation):
             assert isinstance(goal, TestedGoal)
             most, gamma = LIFTED if budget is None else budget, self.failure_probability
-            if delta:
-                shape = block_geometry(preparation, preparation.typical_divisor)
-                return staged_request(self.perturbation, goal, shape, n, gamma, most, delta)
             geometry = cheapest_geometry(preparation, preparation.typical_divisor)
+            if delta:
+                shape, pure_shape = (
+                    block_geometry(preparation, preparation.typical_divisor),
+                    None if several else geometry,
+                )
+                return staged_request(self.perturbation, goal, shape, n, gamma, most, delta, pure=pure_shape)
             return chain_request(goal, geometry, n, gamma, most)
         lam = settled_regularization(self.regularization, preparation)
         problem = Problem.of(
@@ -183,21 +189,31 @@ class AccuracyFirstEstimator(BaseEstimator):
         # noise on a gradient has neither a path to go on with nor moments to release
         around = ball("l1", problem.p) if chosen_for and self.keep_path is None and not keep_statistics else None
         options: Any = {"noise": self.noise, "full_matrix": getattr(self, "full_matrix", False)}
-        return Request(
-            problem,
-            goal,
-            METHODS[self.method],
-            moments_for(self.perturbation, l2_ball(problem.p, preparation.longest), **options)
-            if delta
-            else mechanism_for(self.perturbation, problem, shape=around, **options),
-            self.failure_probability,
-            calibration,
-            n_levels=self.n_levels,
-            max_epsilon=budget,
-            on_failure=self.on_failure,  # type: ignore[arg-type]  # checked by the request
-            keep_statistics=keep_statistics,
-            delta=delta,
-        )
+
+        def made(mechanism: Mechanism, at: float, most: float | None) -> Request:
+            return Request(
+                problem,
+                goal,
+                METHODS[self.method],
+                mechanism,
+                self.failure_probability,
+                calibration,
+                n_levels=self.n_levels,
+                max_epsilon=most,
+                on_failure=self.on_failure,  # type: ignore[arg-type]  # checked by the request
+                keep_statistics=keep_statistics,
+                delta=at,
+            )
+
+        if not delta:
+            return made(mechanism_for(self.perturbation, problem, shape=around, **options), 0.0, budget)
+        squared, pure = problem.loss.name == "squared", None
+        shape = l2_ball(problem.p, preparation.longest)
+        at_delta = made(moments_for(self.perturbation, shape, **options), delta, budget) if squared else None
+        if self.perturbation is None and around is not None and not (several and squared):
+            ceiling = budget if spending is None else spending.ceiling(budget, 0.0)
+            pure = made(mechanism_for(None, problem, shape=around, **options), 0.0, ceiling)
+        return cheaper_at_delta(at_delta, pure)
 
     def _goal(self, preparation: Preparation) -> Goal | None:
         """Return the goal in scaled units."""

@@ -61,6 +61,10 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         ``method="auto"``, and goals in people's units; analysed over the reals), else on the minimiser.
     method, calibration, noise, n_levels, max_epsilon, fit_intercept, intercept_weight, on_failure, random_state, ledger
         As in :class:`~expost.AccuracyFirstRidge`.
+    delta : float, default=0.0
+        0 is pure privacy. With a δ such as 1e-6 goals in people's units may be searched for with Gaussian noise
+        (``perturbation`` may then be ``"descent"``, ``"objective"`` or ``"covariance"``); an ``excess_risk`` has a pure
+        way alone, whose ε holds at any δ.
     on_invalid : {"error", "clip"}, default="error"
         As in :class:`~expost.AccuracyFirstRidge`; with ``"clip"`` an unknown label counts as the negative class.
     radius : float, default=None
@@ -117,6 +121,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         radius: float | None = None,
         n_levels: int | None = None,
         max_epsilon: float | str | None = "auto",
+        delta: float = 0.0,
         fit_intercept: bool = True,
         intercept_weight: float = 0.25,
         on_failure: str = "refuse",
@@ -140,6 +145,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         self.radius = radius
         self.n_levels = n_levels
         self.max_epsilon = max_epsilon
+        self.delta = delta
         self.fit_intercept = fit_intercept
         self.intercept_weight = intercept_weight
         self.on_failure = on_failure

@@ -279,9 +279,9 @@ class AccuracyFirstModel(BaseEstimator):
             validation.one_of("perturbation", self.perturbation, WITH_SCHEMA)
         if delta:
             shape, gamma = block_geometry(encoding), self.failure_probability
-            return staged_request(
-                self.perturbation, goal, shape, n, gamma, budget, delta, unit, cheapest_geometry(encoding)
-            )
+            several = self.ledger is not None and self.ledger.adds_in_squares
+            pure = None if several else cheapest_geometry(encoding)
+            return staged_request(self.perturbation, goal, shape, n, gamma, budget, delta, unit, pure)
         if self.perturbation in ("descent", "covariance"):
             raise ValueError(f"perturbation={self.perturbation!r} has Gaussian noise: pass a delta, say delta=1e-6")
         geometry = cheapest_geometry(encoding)

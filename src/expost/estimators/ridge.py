@@ -94,7 +94,8 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     delta : float, default=0.0
         0 is pure privacy. A δ such as 1e-6 lets noise be Gaussian (:mod:`expost.privacy.renyi` says what it means): on
         the second moments for an ``excess_risk`` by ``"auto"``, ``"certified"`` or ``"stationarity"``; for goals in
-        people's units on gradients, or on the second moments with ``perturbation="covariance"``.
+        people's units on gradients, or on the second moments with ``perturbation="covariance"``. ``"auto"`` takes pure
+        noise for an ``excess_risk`` where that is predicted to be cheaper; the release then has no δ.
     fit_intercept : bool, default=True
         Add a constant column, regularised, and counted in p. For goals in people's units it is as long as any column;
         otherwise it takes ``intercept_weight`` of the unit ℓ₁ norm.

@@ -194,7 +194,9 @@ class Request:
         shared = current(self.delta, self.unit)
         if self.delta:
             return RenyiAccount(self.method.name, worst_case, secure, unit=self.unit, delta=self.delta, shared=shared)
-        return Account(self.method.name, worst_case, secure, unit=self.unit)
+        account = Account(self.method.name, worst_case, secure, unit=self.unit)
+        account.reasons += [self.reason] if self.reason else []
+        return account
 
     def plan(self) -> Plan:
         """Settle everything that is public."""

@@ -30,6 +30,7 @@ from expost.privacy.release import Release
 from expost.privacy.renyi_account import RenyiAccount
 from expost.search.methods import METHODS
 from expost.search.request import OnFailure, Plan, Request
+from expost.search.risk_ways import cheaper_at_delta
 from expost.threads import one_thread
 
 OPTIMUM_NOT_COVERED = "the non-private optimum was returned because nothing else qualified; it has no privacy"
@@ -97,35 +98,39 @@ def run_search(
     >>> run_search(rows, problem, ExcessRisk(0.02), random_state=0).status
     'released'
     """
-    if delta and isinstance(rows, Rows | RowSource | Sums):
-        mechanism: Mechanism = moments_for(perturbation, l2_ball(rows.p), noise=noise, full_matrix=full_matrix)
-    elif isinstance(rows, Rows | RowSource | Sums):
-        chosen_for = method == "auto" and isinstance(goal, ExcessRisk) and on_failure == "refuse"
-        mechanism = mechanism_for(
-            perturbation,
-            problem,
-            noise=noise,
-            full_matrix=full_matrix,
-            shape=ball(rows.norm, rows.p) if chosen_for and isinstance(rows, Rows | RowSource) else None,
-        )
-    else:
-        mechanism = rows.mechanism
+    chosen_for = method == "auto" and isinstance(goal, ExcessRisk) and on_failure == "refuse"
+    around = ball(rows.norm, rows.p) if chosen_for and isinstance(rows, Rows | RowSource) else None
     validation.one_of("method", method, list(METHODS))
     spending = Spending(ledger)
-    request = Request(
-        problem,
-        goal,
-        METHODS[method],
-        mechanism,
-        failure_probability,
-        calibration,
-        levels,
-        n_levels,
-        spending.ceiling(max_epsilon, delta),
-        factor,
-        on_failure,
-        delta=delta,
-    )
+
+    def made(mechanism: Mechanism, at: float) -> Request:
+        return Request(
+            problem,
+            goal,
+            METHODS[method],
+            mechanism,
+            failure_probability,
+            calibration,
+            levels,
+            n_levels,
+            spending.ceiling(max_epsilon, at),
+            factor,
+            on_failure,
+            delta=at,
+        )
+
+    options: Any = {"noise": noise, "full_matrix": full_matrix}
+    if not isinstance(rows, Rows | RowSource | Sums):
+        request = made(rows.mechanism, delta)
+    elif not delta:
+        request = made(mechanism_for(perturbation, problem, shape=around, **options), 0.0)
+    else:
+        squared, pure = problem.loss.name == "squared", None
+        at_delta = made(moments_for(perturbation, l2_ball(rows.p), **options), delta) if squared else None
+        several = squared and ledger is not None and ledger.adds_in_squares
+        if perturbation is None and around is not None and not several:
+            pure = made(mechanism_for(None, problem, shape=around, **options), 0.0)
+        request = cheaper_at_delta(at_delta, pure)
     plan = settle(request)
     return spending.guard(lambda spending: released(carry_out(request, plan, rows, random_state, spending)))
 

@@ -125,6 +125,11 @@ class Ledger:
         return self._store.read(self.dataset)
 
     @property
+    def adds_in_squares(self) -> bool:
+        """Whether losses add as curves, so that Gaussian noise is worth more beside other fits than by itself."""
+        return isinstance(self.budget.cap, ApproximateCap)
+
+    @property
     def _store(self) -> Store:
         return Store(self.path)
 

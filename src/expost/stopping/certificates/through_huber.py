@@ -152,6 +152,11 @@ class HuberCertificate:
     otherwise: RidgeCertificate | None
 
     @property
+    def expected(self) -> float:
+        """Roughly what is paid; used to choose, never to promise."""
+        return _expected(self.tries[0], noise_quantile(self.tries[0].shot.geometry, 0.1))
+
+    @property
     def worst_case(self) -> float:
         """No outcome costs more."""
         rest = 0.0 if self.otherwise is None else self.otherwise.worst_case
