@@ -228,16 +228,15 @@ def at_oracle(task: Task, goal: float, found: Any, thetas: list[Any]) -> dict[st
     }
 
 
-def environment() -> Path | str:
-    """Return the interpreter of an environment with diffprivlib, made if need be, or why there is none."""
-    home = Path(tempfile.gettempdir()) / "expost-benchmark-diffprivlib"
+def environment(name: str, wanted: list[str], module: str) -> Path | str:
+    """Return the interpreter of an environment with a peer, made if need be, or why there is none."""
+    home = Path(tempfile.gettempdir()) / f"expost-benchmark-{name}"
     python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
     try:
         if not python.exists():
             venv.create(home, with_pip=True)
-        wanted = ["diffprivlib==0.6.6", "scikit-learn<1.6"]  # later ones lack names that it imports
-        subprocess.run([python, "-m", "pip", "install", "-q", *wanted], check=True, timeout=300, capture_output=True)
-        subprocess.run([python, "-c", "import diffprivlib.models"], check=True, timeout=60, capture_output=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", *wanted], check=True, timeout=600, capture_output=True)
+        subprocess.run([python, "-c", f"import {module}"], check=True, timeout=60, capture_output=True)
     except (subprocess.SubprocessError, OSError) as problem:
         return type(problem).__name__
     return python
@@ -348,7 +347,8 @@ def main() -> None:
     parser.add_argument("--measure", nargs="*", choices=("expost", "oracle"), default=["expost", "oracle"])
     parser.add_argument("--peer", action="store_true", help="also diffprivlib, in an environment of its own")
     options = parser.parse_args()
-    python = environment() if options.peer else None
+    wanted = ["diffprivlib==0.6.6", "scikit-learn<1.6"]  # later ones lack names that it imports
+    python = environment("diffprivlib", wanted, "diffprivlib.models") if options.peer else None
     if isinstance(python, str):
         keep("diffprivlib", {"missing": python})
         print(f"diffprivlib could not be installed: {python}", file=sys.stderr)

@@ -1,6 +1,6 @@
 """What a goal costs on whole tables under approximate privacy, beside what peers would need if an oracle chose ε.
 
-    EXPOST_DATA=... python benchmarks/tables_delta.py [--runs 10] [--violations 200] [--measure expost peers floor]
+    EXPOST_DATA=... python benchmarks/tables_delta.py [--runs 10] [--violations 200] [--measure expost peers floor jax]
 
 Numbers are kept in results/tables_delta.json part by part. Simulation: the noise is seeded, the rows are looked at, and
 nobody is protected.
@@ -12,7 +12,9 @@ import argparse
 import json
 import math
 import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +23,7 @@ from typing import Any
 import numpy as np
 from one_shot import GRID, Oracle, meets, quality
 from scipy.special import expit, log_ndtr, ndtr, ndtri
-from tables import Task, adult, diamonds, summary
+from tables import Task, adult, diamonds, environment, summary
 from threadpoolctl import threadpool_limits
 
 from expost import R2, AccuracyFirstModel, ErrorRate, __version__
@@ -33,7 +35,7 @@ from expost.search.run import carry_out, settle
 HERE = Path(__file__).parent
 KEPT, RESULT = HERE / "results" / "tables_delta.json", HERE / "results" / "tables_delta.md"
 DELTA, GAMMA = 1e-6, 0.1
-PEERS = {"descent": "noisy gradient descent", "adassp": "AdaSSP"}
+PEERS = {"descent": "noisy gradient descent", "adassp": "AdaSSP", "jax": "jax-privacy"}
 
 
 # steps and step sizes that the oracle may choose from
@@ -163,6 +165,20 @@ class Peers:
         return {"goal": goal, "epsilon": None if found is None else round(found[0], 4), "constant": found and found[1]}
 
 
+def jax_privacy(task: Task, goal: float, draws: int) -> dict[str, Any]:
+    """Return the same for the library's clipped and noisy gradients, in an environment of its own."""
+    python = environment("jax-privacy", ["jax-privacy==2.0.0"], "jax_privacy")
+    if isinstance(python, str):
+        raise SystemExit(f"jax-privacy could not be installed: {python}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.npz"
+        np.savez(path, x=task.arrays[0], y=task.arrays[1])
+        asked = {"task": task.schema.task, "goal": goal, "draws": draws, "delta": DELTA}
+        command = [python, HERE / "peer_jax_privacy.py", path, json.dumps(asked)]
+        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["found"]
+    return {"goal": goal, "epsilon": found and round(found[0], 4), "constant": found and found[1]}
+
+
 def curve_of(peers: Peers, draws: int) -> list[tuple[float, float]]:
     """Return (μ, quality) of noisy gradient descent: the median of draws, with the pace that an oracle likes best."""
     kind = peers.task.schema.task
@@ -256,7 +272,7 @@ def comparison(kept: dict[str, Any], names: dict[str, tuple[float, ...]]) -> str
             for peer in PEERS:
                 found = kept.get(f"{name}|{goal}|{peer}")
                 if found is None:
-                    cells.append("not measured" if peer == "descent" or name != "Adult" else "–")
+                    cells.append("–" if peer == "adassp" and name == "Adult" else "not measured")
                 elif found["epsilon"] is None:
                     cells.append(f"none up to {GRID[-1]:.0f}")
                 else:
@@ -286,7 +302,8 @@ def table(kept: dict[str, Any], names: dict[str, tuple[float, ...]]) -> str:
         + comparison(kept, names)
         + "\n\nPeers release one model at an ε that an oracle names after looking at the rows: the smallest of a grid "
         "at which nine of ten draws meet the goal, with the best of a few constants. Their ε is the usual hockey-stick "
-        "one, and they promise nothing. In brackets, what expost costs as a multiple of it. At the same noise an "
+        "one, and they promise nothing; jax-privacy 2.0 clips, noises and accounts by itself (`--measure jax`). In "
+        "brackets, what expost costs as a multiple of it. At the same noise an "
         "ex-post ε is 1.5 to 1.8 times a usual one (5.7 instead of 3.3 to 3.7 deviations at these δ and ε).\n\n"
         "*The floor*: what whoever keeps a promise must pay even if an oracle trains. The oracle's gradient descent, "
         "at whatever noise is best, and one honest test of its model, at γ, that passes every other time; training and "
@@ -303,7 +320,7 @@ def main() -> int:
     parser.add_argument("--violations", type=int, default=200)
     parser.add_argument("--draws", type=int, default=10)
     parts = ("expost", "peers", "floor")
-    parser.add_argument("--measure", nargs="*", choices=parts, default=parts)
+    parser.add_argument("--measure", nargs="*", choices=(*parts, "jax"), default=parts)
     parser.add_argument("--tables", nargs="+", help="names of the tables to measure (default: all)")
     options = parser.parse_args()
     folder = os.environ.get("EXPOST_DATA")
@@ -326,10 +343,13 @@ def main() -> int:
                 curve = curve_of(Peers(task), max(1, options.draws // 2))
                 for goal in task.goals:
                     keep(f"{task.name}|{goal}|floor", floor(task, goal, curve))
-            for peer in PEERS if whole and "peers" in options.measure else ():
-                for goal in task.goals:
+            for peer in PEERS if whole else ():
+                for goal in task.goals if ("jax" if peer == "jax" else "peers") in options.measure else ():
                     if peer != "adassp" or task.schema.task == "regression":
-                        answer = Peers(task).oracle(peer, goal, options.draws)
+                        draws = options.draws
+                        answer = (
+                            jax_privacy(task, goal, draws) if peer == "jax" else Peers(task).oracle(peer, goal, draws)
+                        )
                         keep(f"{task.name}|{goal}|{peer}", answer)
                         print(f"{task.name} {goal}, {peer}: oracle's ε {answer['epsilon']}", flush=True)
     text = table(keep("", None), {task.name: task.goals for task in found})
