@@ -202,9 +202,3 @@ class TestDelta:
         said = fit(capsys, folder, "--error-rate", "0.25", "--delta", delta)
         assert said.status == 2
         assert "delta must be" in said.err
-
-    def test_without_a_schema(self, folder, capsys):
-        options = ("--target", "income", "--task", "classification", "--error-rate", "0.3", "--delta", "1e-6")
-        said = call(capsys, "fit", folder / "data.csv", *options)
-        assert said.status == 2
-        assert "--schema" in said.err

@@ -300,6 +300,6 @@ def test_a_budget_with_a_delta(tmp_path, capsys):
     assert [entry["loss"]["kind"] for entry in dataset["entries"]] == ["curve", "curve"]
     assert "of 3 at δ = 1e-06 spent" in (tmp_path / "report.html").read_text("utf-8")
     call(capsys, "ledger", "create", tmp_path / "pure.db", "--dataset", "survey", "--cap", "3")
-    refused = call(capsys, "fit", data, *options, *on(tmp_path / "pure.db"), "--force")
+    refused = call(capsys, "fit", data, *options, "--perturbation", "covariance", *on(tmp_path / "pure.db"), "--force")
     assert refused.status == 2
     assert "is pure" in refused.err
