@@ -35,6 +35,7 @@ ul { margin: 0; padding-left: 4.5mm; } li { overflow-wrap: anywhere; }
 .warning { border: 1.2pt solid #8a1c10; color: #8a1c10; font-weight: 600; padding: 1.5mm 3mm; margin: 0 0 2mm; }
 .bar { display: block; width: 100%; height: 4mm; margin: .8mm 0 1.5mm; }
 .rest { fill: #f2f2f2; stroke: #999; } .look { fill: #9db8d2; } .tests { fill: #4f81b0; } .model { fill: #1f3f66; }
+.stated { fill: #c9b27c; }
 .key { margin-right: 5mm; white-space: nowrap; } .key svg { width: 3mm; height: 3mm; margin-right: 1.2mm; }
 table { border-collapse: collapse; margin: .5mm 0 1.5mm; }
 th { text-align: left; font-weight: 600; color: #444; border-bottom: .7pt solid #999; vertical-align: bottom; }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["sheet"]
 
 _SUSPICIONS = (0.01, 0.1, 0.5)
-_COLOURS = {"to look at the table": "look", "tests": "tests"}  # whatever else is the model
+_COLOURS = {"to look at the table": "look", "tests": "tests", "to state it at δ": "stated"}  # whatever else is the model
 
 
 def sheet(release: Release, budget: BudgetLine | None) -> str:
@@ -157,7 +157,7 @@ def _leaves(release: Release) -> str:
 def _stated(release: Release) -> list[str]:
     said = [f"the guarantee is about: {release.neighbours}"]
     if unit_of(release) == "row" and release.delta:
-        said.append("one row is all there is about one person; whoever has several needs rows_per_person stated")
+        said.append("one row is all there is about one person; whoever has several is not protected as a person")
     elif unit_of(release) == "row":
         said.append("one row is all there is about one person; whoever has k rows is protected by k times this ε only")
     most = release.parameters.get("rows_per_person")
