@@ -27,7 +27,7 @@ lint: $(READY)
 	@$(BIN)/mypy
 
 audit: $(READY)
-	@$(BIN)/python -m pytest -n 2 -m slow --override-ini "addopts=-q --strict-markers --strict-config" tests
+	@$(BIN)/python -m pytest -n 2 -m slow --override-ini "addopts=-q --strict-markers --strict-config" --override-ini faulthandler_timeout=0 tests
 
 bench: $(READY)
 	@$(PIP) -q -e ".[bench]"

@@ -117,6 +117,25 @@ def test_noise_on_the_gradient_moves_parameters_by_less_than_is_stated():
         assert "noise, bound" in report(release)
 
 
+def test_the_noise_of_earlier_levels_is_counted():
+    """Columns that never vary have coefficients of exactly 0 without noise, whatever the levels: theirs is noise alone.
+
+    With hundreds of them the last level's reach alone would not cover it.
+    """
+    rng, many, n = np.random.default_rng(2), 60, 4000
+    table = pd.DataFrame({"a": rng.uniform(0.48, 0.52, n)} | {f"b{j}": np.full(n, 0.5) for j in range(many)})
+    table["y"] = np.where(table.a > 0.5, "yes", "no")
+    columns = {name: {"bounds": [0, 1]} for name in table.columns if name != "y"}
+    schema = Schema.from_dict({"target": "y", "classes": ["no", "yes"], "columns": columns})
+    later = []
+    for seed in range(4):
+        release = AccuracyFirstModel(schema, ErrorRate(0.1), max_epsilon=300.0, random_state=seed).fit(table).release_
+        noise = np.linalg.norm(np.array(release.hypothesis)[-many:])
+        assert noise <= noise_interval(release).width
+        later.append(release.level > 0)
+    assert any(later)
+
+
 def without_noise(table: pd.DataFrame, schema: Schema, release: Release) -> np.ndarray:
     rows = Encoding(schema).encode(table, on_invalid="error")
     loss, lam = CappedLogisticLoss(0.5), release.parameters["regularization"]

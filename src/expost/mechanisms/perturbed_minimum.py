@@ -2,9 +2,11 @@
 
 *Released*: the point that the solver finds for argmin mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n, rounded to a public
 grid, plus discrete Laplace noise there. *Theorem.* The point found lies within d of the exact minimiser θ̂, d public
-given θ₀ (`expost.erm.perturbed`); so the two, rounded, are within √p·d and a rounding in ℓ₁. With f the law of the
-noise, made for twice that at ε_s, and s = ε_s/2, E f(o − θ_found) ≤ e^s·E f(o − θ̂) on one data set and E f(o − θ̂) ≤
-e^s·E f(o − θ_found) on its neighbour. So a pure loss about θ̂ grows by 2s = ε_s at most. A Rényi divergence of order r,
+given θ₀ (`expost.erm.perturbed`); so the point rounded and θ̂ itself, on no grid, are within √p·d and half a unit for
+each coordinate in ℓ₁. With f(x) ∝ q^|x| of the noise, made for twice that at ε_s, and s = ε_s/2, E f(o − θ_found) ≤
+e^s·E f(o − θ̂) on one data set and E f(o − θ̂) ≤ e^s·E f(o − θ_found) on its neighbour. In between o ↦ f(o − θ̂) adds up
+to at most one (q^x + q^{1−x} ≤ 1 + q for x between 0 and 1), which is all that is used of it. So a pure loss about θ̂
+grows by 2s = ε_s at most. A Rényi divergence of order r,
 ln ∫ p^r p′^{1−r} over r − 1, grows by (rs + (r − 1)s)/(r − 1) = ε_s·(r − ½)/(r − 1). What θ̂ itself costs stands in
 `expost.mechanisms.objective` (pure) and `expost.mechanisms.gaussian_objective` (at a δ).
 

@@ -167,9 +167,18 @@ class ApproximateCap(PrivacyLoss):
         return CurveLoss(curve, self.delta)
 
     def decided(self, epsilon: float, held: PrivacyLoss) -> CurveLoss:
-        """Return what somebody decided: ε of a pure search, else the Gaussian curve that comes to it at the cap's δ."""
-        pure = math.isfinite(_curve(held).most)
-        return CurveLoss(worst_curve(epsilon, 0.0 if pure else self.delta) if epsilon else NOTHING, self.delta)
+        """Return what somebody decided: nothing, or the ε of a pure search.
+
+        An ε at a δ says too little to be charged: other curves come to it than the search's, at another δ above all.
+        """
+        if not epsilon:
+            return CurveLoss(NOTHING, self.delta)
+        if not math.isfinite(_curve(held).most):
+            raise ValueError(
+                "an epsilon at a delta does not settle what a search cost in a budget with a delta; pass its release, "
+                "or no loss at all to charge what is held"
+            )
+        return CurveLoss(worst_curve(epsilon, 0.0), self.delta)
 
     @property
     def bounded(self) -> bool:

@@ -11,9 +11,11 @@ need not be. (The noise is discrete, on a grid of far below a ten-thousandth of 
 the promise, for the unconstrained optimum. That is a bound over all rows there could be, most of them far kinder.
 
 *Noise on the gradient* (objective perturbation). θ solves ∇L(θ) = −b/n, so ‖θ − θ*‖₂ ≤ ‖b‖₂/(nλ), and a quantile of
-the right side is public; the release states it (``noise_reach``, `expost.mechanisms.objective`). How much of it one
-coefficient gets is decided by the curvature of the loss over the rows, which is not public: again a bound over all rows
-there could be.
+the right side is public (`expost.mechanisms.objective`). A later level is drawn to the model of the one before, which
+has noise too. θ* is a prox point of that centre, and prox points are no further apart than their centres; so the sum
+over levels, each failing with half the probability of the last, bounds how far θ is from where the same levels would
+have led without noise (``noise_reach``). How much of it one coefficient gets is decided by the curvature of the loss
+over the rows, which is not public: again a bound over all rows there could be.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ __all__ = ["COVERAGE", "Interval", "noise_interval", "units"]
 
 COVERAGE = 0.9
 _REFERENCE = "the coefficient that the same rows, bounds and regularization would have given without noise"
+
+_LEVELS = "the coefficient that the same rows, bounds and levels of the search would have given without noise"
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ def _on_gradient(release: Release) -> Interval | None:
         reach,
         "bound",
         f"A bound, not an estimate: the noise went into the fit, and how far it moved one coefficient depends on the "
-        f"rows, which are not shown. Each bound covers {_REFERENCE} with probability at least {100 * coverage:.4g} % "
+        f"rows, which are not shown. Each bound covers {_LEVELS} with probability at least {100 * coverage:.4g} % "
         f"over the noise, for all rows there could be: all parameters together are moved by at most {reach:.3g} in "
         f"scaled units, where their own length is {length:.3g}. For most rows the move is far smaller.",
     )

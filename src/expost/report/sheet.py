@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["sheet"]
 
 _SUSPICIONS = (0.01, 0.1, 0.5)
-_COLOURS = {"to look at the table": "look", "tests": "tests", "to state it at δ": "stated"}  # whatever else is the model
+_COLOURS = {
+    "to look at the table": "look",
+    "tests": "tests",
+    "to state it at δ": "stated",
+}  # whatever else is the model
 
 
 def sheet(release: Release, budget: BudgetLine | None) -> str:

@@ -169,7 +169,7 @@ class _Chain:
         self.generator = generator
         self.judge = generator.rows.passes
         self.theta = np.zeros(generator.problem.p)
-        self.asked, self.levels = 0, 0
+        self.asked, self.levels, self.moved = 0, 0, 0.0
         self.shortfalls: list[tuple[float, float]] = []  # of each level, with the scale of their noise
 
     def run(self) -> Release:
@@ -187,6 +187,9 @@ class _Chain:
             last = shot.epsilon
             self.theta = shot.draw(self.generator.rows.perturbed, self.theta, self.source)
             self.levels += 1
+            # Models are prox points of their centres, which moves them no further apart than the centres are: so far
+            # at most is this one from where the same levels without noise would be, half of what is left for each.
+            self.moved += shot.reach(_FURTHER * 0.5**self.levels)
             self.account.generation = add_losses(self.account.generation, shot.epsilon)
             tested = to_grid(self.theta, float(np.abs(self.theta).max(initial=0.0)) or 1.0, norm="l2")
             passed, noisy = self._ask(tested, test)
@@ -254,8 +257,7 @@ class _Chain:
             parameters={
                 "regularization": shot.lam,
                 "typical_noise": shot.typical,
-                # half of what is left for each level, so that it holds whichever is released
-                "noise_reach": shot.reach(_FURTHER * 0.5**self.levels),
+                "noise_reach": self.moved * (1 + 1e-4),  # rounding to a grid included
                 "noise_reach_coverage": 1.0 - _FURTHER,
             },
         )

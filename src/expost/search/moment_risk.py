@@ -46,6 +46,7 @@ from expost.privacy.account import Account
 from expost.privacy.release import Release
 from expost.privacy.renyi import NOTHING, Curve, room
 from expost.privacy.renyi_account import RenyiAccount
+from expost.privacy.unit import ROW
 from expost.search.request import Request
 from expost.stopping.certificates.covariance import best_certified, curvature
 from expost.stopping.gaussian_value import GaussianValue
@@ -286,6 +287,8 @@ def risk_at_delta(request: Request, excess_risk: float, *, tested: bool | None) 
         raise ValueError(f"perturbation={mechanism.name!r} has no search for an excess risk with a delta")
     if problem.loss.name != "squared":
         raise ValueError(f"second moments need the squared loss, not {problem.loss.name!r}")
+    if request.unit != ROW:
+        raise ValueError("an excess risk is promised about single rows; name no person")
     return MomentRiskPlan.of(
         problem,
         excess_risk,

@@ -182,11 +182,13 @@ def test_a_pure_budget_stays_pure_and_is_written_as_ever(tmp_path):
 
 
 def test_decisions(tmp_path):
-    """An ε up to what is held; an outcome that turns up later raises it, order by order."""
+    """What is held, or an ε of a pure search; an outcome that turns up later raises it, order by order."""
     ledger = new_ledger(tmp_path, cap=4.0, delta=DELTA)
     held = [ledger.reserve(1.0, delta=DELTA), ledger.reserve(0.5)]
     with pytest.raises(ValueError, match="no outcome of the search could cost more"):
-        ledger.decide(held[0].id, 1.5, reason="too much")
+        ledger.decide(held[1].id, 1.5, reason="too much")
+    with pytest.raises(ValueError, match="does not settle what a search cost"):
+        ledger.decide(held[0].id, 0.5, reason="an ε at another δ may be a larger curve")
     ledger.decide(held[1].id, None, reason="the worst case")
     assert ledger.budget.entry(held[1].id).loss.curve == Curve.ex_post(0.5)
     account = RenyiAccount("by hand", 1.0, secure=True, delta=DELTA)
