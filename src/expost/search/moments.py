@@ -16,16 +16,13 @@ import numpy as np
 from expost.erm.geometry import Geometry
 from expost.erm.losses import Loss
 from expost.erm.measures import Judge, to_grid
-from expost.erm.problem import Problem
 from expost.goals.goal import TestedGoal
-from expost.mechanisms.gaussian_moments import GaussianMoments, MomentGenerator
+from expost.mechanisms.gaussian_moments import MomentGenerator
 from expost.mechanisms.moment_noise import AveragedMoments, MomentNoise
 from expost.noise.source import WordSource
 from expost.privacy.renyi import Curve
 from expost.privacy.unit import ROW, Unit
-from expost.search.methods import METHODS
 from expost.search.pace import Pace
-from expost.search.request import Request
 from expost.search.staged import USUALLY, Floats, StagedPlan
 from expost.tails.gaussian_moments import matrix_norm
 
@@ -96,26 +93,3 @@ class MomentWalk:
         values, vectors = np.linalg.eigh(second)
         model = vectors @ ((vectors.T @ first) / (np.maximum(values, 0.0) + lam)) / self._noise.divisors
         return to_grid(model, float(np.abs(model).max(initial=0.0)) or 1.0, norm="l2")
-
-
-def moments_request(
-    goal: TestedGoal,
-    geometry: Geometry,
-    n: int,
-    failure_probability: float,
-    budget: float,
-    delta: float,
-    unit: Unit = ROW,
-) -> Request:
-    """Return the request for a goal in people's units by second moments; it promises nothing about a λ."""
-    problem = Problem.of(goal.chain().loss, n=n, p=geometry.columns, regularization=1.0)
-    return Request(
-        problem,
-        goal,
-        METHODS["auto"],
-        GaussianMoments(geometry),
-        failure_probability,
-        max_epsilon=budget,
-        unit=unit,
-        delta=delta,
-    )
