@@ -63,6 +63,7 @@ def test_where_rows_stay_between_passes_changes_nothing(files, tmp_path, capsys)
     whole = fitted(capsys, *options)
     assert fitted(capsys, *options, "--memory", 0) == whole
     assert fitted(capsys, *options, "--memory", 0, "--scratch", tmp_path) == whole
+    assert fitted(capsys, *options, "--memory", 0, "--no-scratch") == whole
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_file_in_pieces_gives_what_memory_gives(visits, tmp_path, monkeypatch,
     monkeypatch.setattr(look, "KEPT", 0)
     monkeypatch.setattr(streamed, "_MOST_ROWS", 301)
     monkeypatch.setattr(local, "_SMALL", 0)
-    assert told(fitted(file, engine=LocalEngine(2), **options)) == whole
+    assert told(fitted(file, engine=LocalEngine(2, scratch=False), **options)) == whole
     assert told(fitted(file, engine=LocalEngine(2, scratch=tmp_path), **options)) == whole
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import stat
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -39,9 +40,60 @@ def test_a_fit_is_the_same_and_reads_the_table_once(file, tmp_path, monkeypatch)
     whole = told(fitted(table()))
     assert told(fitted(file, engine=LocalEngine(3, scratch=folder))) == whole
     once = len(seen)
-    assert told(fitted(file, engine=LocalEngine(3))) == whole
+    assert told(fitted(file, engine=LocalEngine(3, scratch=False))) == whole
     assert once < len(seen) - once  # without a scratch file every pass reads
     assert not list(folder.iterdir())
+
+
+def test_by_default_rows_are_kept_where_temporary_files_go(file, tmp_path, monkeypatch):
+    """Unless that is memory, or has too little room, which nobody has to be told of."""
+    made: list[Path] = []
+
+    class Seen(Scratch):
+        def __init__(self, folder, p, n):
+            made.append(folder)
+            super().__init__(folder, p, n)
+
+    whole = told(fitted(table()))
+    monkeypatch.setattr(look, "Scratch", Seen)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(scratch, "_IN_MEMORY", ())
+    assert told(fitted(file)) == whole
+    assert made == [tmp_path.resolve()]
+    monkeypatch.setattr(scratch, "_SPARE", 1e12)
+    assert told(fitted(file)) == whole
+    assert len(made) == 2
+    kinds = {line.split(" ")[2] for line in Path("/proc/self/mounts").read_text().splitlines()}
+    monkeypatch.setattr(scratch, "_IN_MEMORY", tuple(kinds))  # as if every disk were
+    assert told(fitted(file)) == whole
+    assert len(made) == 2
+
+
+def on_disk(made):
+    return os.pread(made._file.fileno(), 1 << 20, 0)
+
+
+def test_what_is_written_says_nothing_without_the_key(tmp_path, monkeypatch):
+    """The same rows look like chance, differently in every file and at every place."""
+    given = batch(4096)
+    first, second = Scratch(tmp_path, 3, 1000), Scratch(tmp_path, 3, 1000)
+    for made in (first, first, second):
+        made.keep(given)
+    plain = given.x.tobytes() + given.y.tobytes()
+    halves = on_disk(first)[: len(plain)], on_disk(first)[len(plain) :], on_disk(second)
+
+    def looks_like_chance(one, other):
+        """Each bit of the XOR is one with chance 1/2: within five deviations, which 1 in 1.7 million is not."""
+        bits = np.bitwise_count(np.frombuffer(one, np.uint8) ^ np.frombuffer(other, np.uint8)).sum()
+        return abs(int(bits) - 4 * len(one)) < 5 * (2 * len(one)) ** 0.5
+
+    pairs = [(halves[0], halves[1]), (halves[0], halves[2]), *((half, plain) for half in halves)]
+    assert all(looks_like_chance(*pair) for pair in pairs)
+
+    monkeypatch.setattr(Scratch, "_encrypted", lambda self, array, place: array.reshape(-1).view(np.uint8))
+    broken = Scratch(tmp_path, 3, 1000)
+    broken.keep(given)
+    assert not looks_like_chance(on_disk(broken), plain)
 
 
 def test_the_file_has_no_name_and_is_for_its_owner(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from expost.cli import main
 from expost.data.disk import open_disk
-from expost.engines import look
+from expost.engines import LocalEngine, look
 from expost.engines.watch import watching
 from expost.exceptions import SearchInterrupted, UnreadableFile
 from tests.engines.helpers import fitted, table, told, write
@@ -73,7 +73,7 @@ class After:
 def test_a_file_that_is_moved_away_while_it_is_read_changes_nothing(file):
     whole = told(fitted(table()))
     with watching(After(2, file.unlink)):
-        assert told(fitted(file)) == whole
+        assert told(fitted(file, engine=LocalEngine(scratch=False))) == whole
     assert not file.exists()
 
 
@@ -86,8 +86,14 @@ def test_a_file_that_changes_while_it_is_read_is_named_and_charged_for(file, tmp
             stream.write(b"more")
 
     with watching(After(2, change)), pytest.raises(SearchInterrupted, match=r"t\.parquet has changed") as caught:
-        fitted(file)
+        fitted(file, engine=LocalEngine(scratch=False))
     assert caught.value.release.epsilon == 200.0
+
+
+def test_a_file_that_changes_once_its_rows_are_kept_is_not_read_again(file):
+    whole = told(fitted(table()))
+    with watching(After(2, lambda: file.write_bytes(b"more"))):
+        assert told(fitted(file)) == whole
 
 
 def test_what_is_not_there(tmp_path):

@@ -38,14 +38,17 @@ def test_files_read_whole_or_in_pieces_give_what_memory_gives(files, kind, regre
     whole = told(fitted(table(), regression=regression))
     assert told(fitted(files[kind], regression=regression)) == whole
     request.getfixturevalue("always_streamed")
-    assert told(fitted(str(files[kind]), regression=regression, engine=LocalEngine(threads=3))) == whole
+    assert told(fitted(str(files[kind]), regression=regression, engine=LocalEngine(threads=3, scratch=False))) == whole
 
 
 @pytest.mark.parametrize("regression", [False, True], ids=["labels", "numbers"])
 def test_a_noisy_descent_over_a_file_is_that_over_memory(files, regression, always_streamed):
     """Sums of clipped gradients are passes too, and rows in memory that are mostly zero are the same integers."""
     whole = told(fitted(table(), regression=regression, delta=1e-6))
-    assert told(fitted(files["csv"], regression=regression, delta=1e-6, engine=LocalEngine(threads=3))) == whole
+    assert (
+        told(fitted(files["csv"], regression=regression, delta=1e-6, engine=LocalEngine(threads=3, scratch=False)))
+        == whole
+    )
 
 
 @pytest.mark.parametrize("make", [lambda t: t.to_pandas(), pl.from_arrow, lambda t: t.to_pydict()])

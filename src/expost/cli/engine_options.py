@@ -30,15 +30,22 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         "--memory",
         type=float,
         metavar="MB",
-        help="keep rows in memory that take up at most so many megabytes, at 4 bytes a cell; others are read again for "
-        "every pass (default: 128)",
+        help="keep rows in memory that take up at most so many megabytes, at 4 bytes a cell (default: 128)",
     )
-    group.add_argument(
+    where = group.add_mutually_exclusive_group()
+    where.add_argument(
         "--scratch",
         type=Path,
         metavar="FOLDER",
-        help="keep rows that are too many for memory in a file without a name there, gone with the process: several "
-        "times faster; choose an encrypted disk (default: rows are written nowhere)",
+        help="where rows that are too many for memory are kept between passes: encrypted, in a file without a name "
+        "whose key is gone with the process (default: where temporary files go, if that is a disk with room)",
+    )
+    where.add_argument(
+        "--no-scratch",
+        dest="scratch",
+        action="store_false",
+        default=None,
+        help="write rows nowhere; read the files again for every pass, which takes several times as long",
     )
     group.add_argument(
         "--progress", action="store_true", help="say on stderr how long passes take, also where it is no terminal"
@@ -55,8 +62,8 @@ def stated_engine(options: argparse.Namespace) -> Any:
         from expost.engines import LocalEngine
 
         return LocalEngine(memory=options.memory, scratch=options.scratch)
-    for name in ("memory", "scratch"):
-        if getattr(options, name) is not None:
+    for name, stated in (("memory", options.memory), ("scratch", options.scratch or None)):
+        if stated is not None:
             raise ValueError(f"--{name} goes with --engine local: workers read their parts of the files anew")
     from expost.engines.dask import DaskEngine
 

@@ -94,6 +94,7 @@ class RowSource(ABC):
     norm: Norm
     shape: Shape | None = None
     longest: float = 1.0
+    effort: float = 8.0  # of reading a cell, in units of adding up one that is in memory
     engine: Any = None  # who carries out passes; threads of this process if nobody else was stated
 
     @abstractmethod
@@ -126,6 +127,8 @@ class MemorySource(RowSource):
     >>> [len(batch) for part in source.parts() for batch in source.read(part)]
     [3]
     """
+
+    effort = 1.0
 
     def __init__(self, rows: Rows, counts: npt.NDArray[np.float64] | None = None, *, sparse: bool = False) -> None:
         self.n, self.p, self.norm = rows.n if counts is None else int(counts.sum()), rows.p, rows.norm

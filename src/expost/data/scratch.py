@@ -1,13 +1,15 @@
-"""Rows of a large table, written once to a file without a name, so that later passes need not make them again.
+"""Rows of a large table, kept in an encrypted file without a name so that later passes need not make them again.
 
 Making bounded integers of cells costs several times what reading integers does, and a minimiser makes ten passes. Rows
-that are too many for memory may be kept on disk in between, if whoever runs the search says where: they are private,
-and a disk remembers. What is promised about the file:
+that are too many for memory are kept on disk in between, unless whoever runs the search forbids it. They are private,
+and a disk remembers, so this is promised about the file:
 
+- What is written is encrypted (AES-256 in counter mode). The key is drawn for this one file and is nowhere but in the
+  memory of the process: once that has ended nobody can read what lies in the blocks, on this disk or a copy of it. No
+  byte of the keystream is used twice, as no place is written twice.
 - It has no name: where the system can it is made without one (``O_TMPFILE``), elsewhere the name is removed as soon as
-  the file is open. Nobody else can open it, it may be read and written by its owner only, and it is gone when the
-  process ends, however that happens. What lay in its blocks is not overwritten: state a folder on an encrypted disk, or
-  one that is kept in memory.
+  the file is open. It may be read and written by its owner only, and it is gone when the process ends, however that
+  happens.
 - Only bounded integers are in it, four bytes a cell, in the order in which threads came by them.
 - If there is too little room, rows are read from the table again instead.
 
@@ -17,10 +19,11 @@ Sums do not depend on the order of rows, so where rows are kept changes no bit o
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,10 +32,12 @@ import numpy.typing as npt
 
 from expost.data.batches import Batch, RowSource
 
-__all__ = ["Scratch", "ScratchSource", "scratch_folder"]
+__all__ = ["Scratch", "ScratchSource", "scratch_folder", "usual_folder"]
 
 _CELLS = 1 << 19  # read at a time: two megabytes, which caches hold
 _SPARE = 1.1  # room that has to be there, in sizes of the file
+_BLOCK = 16  # bytes that AES encrypts at a time
+_IN_MEMORY = ("tmpfs", "ramfs")  # file systems that are no disk
 
 
 def scratch_folder(folder: str | os.PathLike[str]) -> Path:
@@ -50,8 +55,23 @@ def scratch_folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
+def usual_folder() -> Path | None:
+    """Return the system's folder for files that do not last; None if it is kept in memory, which rows do not fit."""
+    folder = Path(tempfile.gettempdir()).resolve()
+    try:
+        mounts = [line.split(" ") for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
+    except OSError:  # not Linux, where it is on a disk
+        mounts = []
+    places = {Path(where.replace("\\040", " ")): kind for _, where, kind, *_ in mounts}
+    return None if places.get(_nearest(folder, places), "") in _IN_MEMORY else folder
+
+
+def _nearest(folder: Path, places: Mapping[Path, str]) -> Path:
+    return next((place for place in (folder, *folder.parents) if place in places), folder)
+
+
 class Scratch:
-    """A file without a name that rows are written to, from any thread.
+    """An encrypted file without a name that rows are written to, from any thread.
 
     Parameters
     ----------
@@ -80,6 +100,7 @@ class Scratch:
         self.parts: list[tuple[int, int]] = []  # place in the file, rows
         self._lock, self._end = threading.Lock(), 0
         self._file: Any = None
+        self._key = secrets.token_bytes(32)
         try:
             if shutil.disk_usage(folder).free >= _SPARE * 4 * n * (p + 1):
                 self._file = tempfile.TemporaryFile(dir=folder, prefix="expost-")  # noqa: SIM115
@@ -108,7 +129,7 @@ class Scratch:
             self.parts.append((place, len(batch)))
         try:
             for array in (batch.x, batch.y):
-                _write(self._file.fileno(), array, place)
+                _write(self._file.fileno(), self._encrypted(array, place), place)
                 place += array.nbytes
         except OSError:
             self._give_up()
@@ -119,10 +140,25 @@ class Scratch:
         step = max(256, _CELLS // self.p)
         for start in range(0, rows, step):
             size = min(step, rows - start)
-            x, y = np.empty((size, self.p), dtype=np.int32), np.empty(size, dtype=np.int32)
-            _read(self._file.fileno(), x, place + 4 * start * self.p)
-            _read(self._file.fileno(), y, place + 4 * (rows * self.p + start))
-            yield Batch(x, y)
+            x = self._decrypted(size * self.p, place + 4 * start * self.p)
+            yield Batch(x.reshape(size, self.p), self._decrypted(size, place + 4 * (rows * self.p + start)))
+
+    def _decrypted(self, cells: int, place: int) -> npt.NDArray[np.int32]:
+        """Return numbers that stand at a place."""
+        raw = np.empty(4 * cells, dtype=np.uint8)
+        _read(self._file.fileno(), raw, place)
+        return self._encrypted(raw, place).view(np.int32)  # the same keystream takes itself away
+
+    def _encrypted(self, array: npt.NDArray[Any], place: int) -> npt.NDArray[np.uint8]:
+        """Return bytes that are to stand at a place, with the keystream of that place."""
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # few tables need it
+
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        made = np.empty(raw.size + _BLOCK - 1, dtype=np.uint8)  # the room that the library asks for
+        cipher = Cipher(algorithms.AES(self._key), modes.CTR((place // _BLOCK).to_bytes(_BLOCK, "big"))).encryptor()
+        cipher.update(bytes(place % _BLOCK))
+        cipher.update_into(raw.data, made.data)
+        return made[: raw.size]
 
     def _give_up(self) -> None:
         """Keep nothing; other threads may be writing still, so the file is emptied and not yet closed."""
@@ -159,15 +195,15 @@ class ScratchSource(RowSource):
         raise TypeError("rows are private: they cannot be pickled or copied out of the process")
 
 
-def _write(descriptor: int, array: npt.NDArray[np.int32], place: int) -> None:
-    left = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+def _write(descriptor: int, array: npt.NDArray[np.uint8], place: int) -> None:
+    left = array.data
     while left:
         done = os.pwrite(descriptor, left, place)
         left, place = left[done:], place + done
 
 
-def _read(descriptor: int, array: npt.NDArray[np.int32], place: int) -> None:
-    left = array.reshape(-1).view(np.uint8).data
+def _read(descriptor: int, array: npt.NDArray[np.uint8], place: int) -> None:
+    left = array.data
     while left:
         done = os.preadv(descriptor, [left], place)
         if not done:

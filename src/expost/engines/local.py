@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, Literal
 
 from expost.data.batches import RowSource
-from expost.data.scratch import scratch_folder
+from expost.data.scratch import scratch_folder, usual_folder
 from expost.engines.engine import Totals, Work, add_totals, part_totals
 from expost.engines.watch import watched_pass
 from expost.threads import one_thread, processors
@@ -16,7 +16,7 @@ from expost.threads import one_thread, processors
 __all__ = ["LocalEngine"]
 
 _MOST_THREADS = 8  # each holds a batch
-_SMALL = 1 << 22  # cells below which threads cost more than they bring
+_SMALL = 1 << 25  # cells in memory, added up once, below which threads cost more than they bring
 
 
 class LocalEngine:
@@ -27,12 +27,12 @@ class LocalEngine:
     threads : int, optional
         By default as many as there are processors for this process, at most eight.
     memory : float, default=128
-        Megabytes: rows that take up at most so much, at four bytes a cell, stay in memory once they were read. Others
-        are read from their files again for every pass.
-    scratch : str or path, optional
-        A folder in which rows that are too many for memory are kept between passes, in a file that has no name and is
-        gone with the process (:mod:`expost.data.scratch`). Several times faster; by default private rows are written
-        nowhere.
+        Megabytes: rows that take up at most so much, at four bytes a cell, stay in memory once they were read.
+    scratch : str, path or False, optional
+        A folder in which rows that are too many for memory are kept between passes, several times faster than reading
+        their files again: in an encrypted file that has no name and is gone with the process
+        (:mod:`expost.data.scratch`). By default the system's folder for temporary files, where that is a disk with
+        room. False: nothing is written.
 
     Examples
     --------
@@ -51,14 +51,15 @@ class LocalEngine:
         threads: int | None = None,
         *,
         memory: float | None = None,
-        scratch: str | os.PathLike[str] | None = None,
+        scratch: str | os.PathLike[str] | Literal[False] | None = None,
     ) -> None:
         if threads is not None and threads < 1:
             raise ValueError("threads must be at least 1")
         if memory is not None and not 0.0 <= memory < 1e9:
             raise ValueError("memory must be a number of megabytes, 0 or more")
         self.kept = None if memory is None else int(memory * 2**20)
-        self.scratch = None if scratch is None else scratch_folder(scratch)
+        self.scratch_stated = scratch is not None and scratch is not False
+        self.scratch = None if scratch is False else usual_folder() if scratch is None else scratch_folder(scratch)
         self.threads = min(processors(), _MOST_THREADS) if threads is None else threads
 
     def __repr__(self) -> str:
@@ -69,7 +70,8 @@ class LocalEngine:
         parts = source.parts()
         # products are small, and threads of BLAS beside ours cost far more than they bring
         with watched_pass(source.n) as told, one_thread():
-            if self.threads == 1 or len(parts) == 1 or source.n * source.p < _SMALL:
+            effort = source.n * source.p * max(source.effort, getattr(work, "effort", 1.0))
+            if self.threads == 1 or len(parts) == 1 or effort < _SMALL:
                 found: Iterator[Totals | None] = (part_totals(source, part, work, told) for part in parts)
                 return _sum(found)
             return _sum(self._by_threads(source, parts, work, told))

@@ -70,11 +70,12 @@ def look_at(
     if scratch is None:
         return source, cells
     if scratch.failed:
-        warnings.warn(
-            f"there is too little room in {source.engine.scratch} for {source.n:,} rows of {source.p} columns; the "
-            f"table is read again for every pass instead",
-            stacklevel=2,
-        )
+        if local is not None and local.scratch_stated:
+            warnings.warn(
+                f"there is too little room in {local.scratch} for {source.n:,} rows of {source.p} columns; the table "
+                f"is read again for every pass instead",
+                stacklevel=2,
+            )
         return source, cells
     return ScratchSource(scratch, source), cells
 

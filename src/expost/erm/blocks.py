@@ -1,7 +1,8 @@
-"""Batches cut into blocks whose products are exact in float64, and what is found in them added up.
+"""Batches cut into blocks, sums over them that are exact in float64, and what is found in blocks added up.
 
-Rows are integers of at most 2²⁰. A block stands for at most 2¹¹ of them, so weights below 2²² have products with it
-below 2⁵³; blocks are added as 64-bit integers, and those as Python's.
+Rows are integers of at most 2²⁰. A group stands for at most 2¹¹ of them, so weights below 2²² have products with it
+below 2⁵³. A block is up to eight groups, as many as a cache holds: two threads that call NumPy for little work spend
+their time on handing the interpreter's lock to each other. Groups are added as 64-bit integers, and blocks as Python's.
 """
 
 from __future__ import annotations
@@ -18,23 +19,25 @@ from expost.engines.engine import Totals, add_totals
 from expost.erm._types import FloatArray
 from expost.erm.prediction_grid import exact_bits
 
-__all__ = ["BLOCK", "blocks", "folded", "gram", "predictions", "sampled", "scaled_rows", "weighted", "whole"]
+__all__ = ["GROUP", "blocks", "folded", "gram", "predictions", "sampled", "scaled_rows", "weighted", "whole"]
 
-#: Rows in a block: 2¹¹ · 2²² · 2²⁰ = 2⁵³.
-BLOCK = 1 << 11
-_CELLS = 1 << 17  # of a block, so that it stays in cache
-_FLUSH = 1 << 8  # blocks below 2⁵³ that are added in 64 bits
+#: Rows in a group: 2¹¹ · 2²² · 2²⁰ = 2⁵³.
+GROUP = 1 << 11
+_GROUPS = 8  # of a block
+_CELLS = 1 << 19  # of a block, so that it stays in cache
+_FLUSH = 1 << 5  # blocks below 2⁵⁶ that are added in 64 bits
 _GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ over the golden ratio: multiples of it lie evenly modulo 2⁶⁴
 _MIXED = 0xD6E8FEB86659FD93
 
 
 def blocks(batch: Batch) -> Iterator[tuple[Any, FloatArray, FloatArray | None]]:
-    """Yield x in units, y, and counts, of rows that stand for at most 2048; x only until the next is asked for.
+    """Yield x in units, y, and counts, of some rows; x only until the next is asked for.
 
-    x is sparse if the batch's is.
+    x is sparse if the batch's is; rows with counts, and sparse ones, stand for at most one group.
     """
     p, dense = batch.x.shape[1], isinstance(batch.x, np.ndarray)
-    size = max(64, min(BLOCK, _CELLS // max(1, p))) if dense else BLOCK
+    size = max(64, min(_GROUPS * GROUP, _CELLS // max(1, p))) if dense else GROUP
+    size = size - size % GROUP or size
     room = np.empty((min(size, len(batch)), p)) if dense else None
     for part in _slices(batch, size):
         counts = None if batch.counts is None else batch.counts[part]
@@ -53,14 +56,14 @@ def _slices(batch: Batch, size: int) -> Iterator[slice]:
     before = np.concatenate([[0], np.cumsum(batch.counts.astype(np.int64))])
     start = 0
     while start < len(batch):
-        stop = int(np.searchsorted(before, before[start] + BLOCK, side="right")) - 1
+        stop = int(np.searchsorted(before, before[start] + GROUP, side="right")) - 1
         stop = max(start + 1, min(stop, start + size))
         yield slice(start, stop)
         start = stop
 
 
 def folded(found: Iterator[Totals], shift: int) -> Totals:
-    """Add the totals of blocks, each below 2⁵³, and count them 2^shift times."""
+    """Add the totals of blocks, each below 2⁵⁶, and count them 2^shift times."""
     total: Totals | None = None
     recent: list[Any] | None = None
     for k, block in enumerate(found, start=1):
@@ -97,9 +100,18 @@ def scaled_rows(x: Any, scales: FloatArray) -> Any:
 
 def gram(z: Any, counts: FloatArray | None) -> Any:
     """Return zᵀz, each row as often as it counts, as integers."""
-    if isinstance(z, np.ndarray):
-        return whole(z.T @ z if counts is None else (z * counts[:, None]).T @ z)
-    return whole((z.T @ (z if counts is None else z.multiply(counts[:, None]).tocsr())).toarray())
+    if not isinstance(z, np.ndarray):
+        return whole((z.T @ (z if counts is None else z.multiply(counts[:, None]).tocsr())).toarray())
+    if counts is not None:
+        return whole((z * counts[:, None]).T @ z)
+    groups, rest = _groups(z)
+    return whole(groups.transpose(0, 2, 1) @ groups).sum(axis=0) + whole(rest.T @ rest)
+
+
+def _groups(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return rows as groups, and those that are left."""
+    full = len(x) - len(x) % GROUP
+    return x[:full].reshape(-1, GROUP, x.shape[1]), x[full:]
 
 
 def predictions(x: Any, parts: FloatArray) -> FloatArray:
@@ -110,10 +122,17 @@ def predictions(x: Any, parts: FloatArray) -> FloatArray:
 
 
 def weighted(x: Any, weights: FloatArray) -> Any:
-    """Return the sums of rows with each of two weights, as integers."""
-    if isinstance(x, np.ndarray):
-        return whole(np.stack([weights[0] @ x, weights[1] @ x]))
-    return whole(np.asarray(x.T @ weights.T).T)
+    """Return the sums of rows with each of some weights, as integers."""
+    if not isinstance(x, np.ndarray):
+        return whole(np.asarray(x.T @ weights.T).T)
+    groups, rest = _groups(x)
+    full = len(x) - len(rest)
+    return np.stack(
+        [
+            whole(some[:full].reshape(-1, 1, GROUP) @ groups).sum(axis=(0, 1)) + whole(some[full:] @ rest)
+            for some in weights  # one at a time: BLAS is quicker at that
+        ]
+    )
 
 
 def sampled(x: Any, bits: int) -> npt.NDArray[np.intp]:

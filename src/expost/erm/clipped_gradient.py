@@ -27,7 +27,7 @@ from expost.engines import Engine, LocalEngine
 from expost.engines.engine import Totals
 from expost.erm._private import Private
 from expost.erm._types import FloatArray
-from expost.erm.blocks import blocks, folded, predictions, whole
+from expost.erm.blocks import blocks, folded, predictions, weighted
 from expost.erm.losses import Loss
 from expost.erm.measures import to_grid
 
@@ -94,8 +94,8 @@ class ClippedSums:
 
     def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         slopes = self.table.at(predictions(x, self.theta[:, None]), y).astype(np.float64)
-        # at most 2¹¹ rows, slopes of 2²² and entries of 2²⁰: below 2⁵³, so exact
-        return (whole((slopes if counts is None else slopes * counts) @ x),)
+        # slopes of at most 2²²: exact
+        return (weighted(x, (slopes if counts is None else slopes * counts)[None])[0],)
 
 
 class ClippedGradients(Private):

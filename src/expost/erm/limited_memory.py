@@ -6,6 +6,7 @@ Nothing rests on a direction: a point is judged by its gradient. Memory is 2·10
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import numpy as np
 
@@ -41,14 +42,14 @@ class LimitedMemory:
             self._pairs.append((step, change, along))
             self._scale = along / float(change @ change)
 
-    def direction(self, gradient: FloatArray) -> FloatArray:
-        """Return about H⁻¹ times the gradient."""
+    def direction(self, gradient: FloatArray, first: Callable[[FloatArray], FloatArray] | None = None) -> FloatArray:
+        """Return about H⁻¹ times the gradient; ``first`` does so before any pair was learnt."""
         result, parts = gradient.copy(), []
         for step, change, along in reversed(self._pairs):
             part = float(step @ result) / along
             result -= part * change
             parts.append(part)
-        result *= self._scale
+        result = result * self._scale if first is None else first(result)
         for (step, change, along), part in zip(self._pairs, reversed(parts), strict=True):
             result += step * (part - float(change @ result) / along)
         return result

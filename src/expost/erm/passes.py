@@ -32,7 +32,7 @@ from expost.engines.engine import Totals
 from expost.engines.look import judged
 from expost.erm._private import Private
 from expost.erm._types import FloatArray
-from expost.erm.blocks import blocks, folded, gram, predictions, sampled, scaled_rows, weighted, whole
+from expost.erm.blocks import GROUP, blocks, folded, gram, predictions, sampled, scaled_rows, weighted, whole
 from expost.erm.distinct import distinct
 from expost.erm.losses import Loss
 from expost.erm.prediction_grid import exact_parts
@@ -75,6 +75,11 @@ class SlopeSums:
     parts: FloatArray
     exponent: int
     sample: int | None
+
+    @property
+    def effort(self) -> float:
+        """What a cell costs, in units of a gradient's."""
+        return 1.0 if self.sample is None else 1.0 + self.parts.shape[0] / 16 * 2.0**-self.sample
 
     def __call__(self, batch: Batch) -> Totals:
         """Return the sums of h·x and l·x, and of zzᵀ over how many rows."""
@@ -135,7 +140,9 @@ class TermSum:
     def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         values = self.term(predictions(x, self.parts), y)
         steps = whole(np.rint(np.clip(values * 2.0**-self.exponent, 0.0, 1.0) * 2.0**_TERM_BITS))
-        return (int((steps if counts is None else steps * counts.astype(np.int64)).sum()),)
+        if counts is not None:
+            return (int((steps * counts.astype(np.int64)).sum()),)
+        return (sum(int(steps[start : start + GROUP].sum()) for start in range(0, len(steps), GROUP)),)  # below 2⁶²
 
 
 @dataclass(frozen=True)

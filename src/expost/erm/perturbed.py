@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +59,7 @@ _HALVINGS = 40
 _SAMPLED_HALVINGS = 4  # each is a pass: sooner than go on halving, second derivatives are taken at all rows
 _SAMPLED = 17  # log₂ of the fewest rows that second derivatives are taken at, if there are that many
 _CLOSE = 0.1  # a step that leaves less of the gradient than this has found second derivatives that will do for others
+_SOME, _NEAR = 64, 0.5  # from so many columns on, where second derivatives cost four times what a gradient does
 _POOR = 0.3  # a step that leaves more of the gradient than this is far from the end, or second derivatives are bad
 _PATIENCE = 4  # such steps in a row before second derivatives are taken at all rows
 _BROAD = 200  # columns from which on L-BFGS is tried first: a pass for second derivatives costs p/16 of others
@@ -182,18 +184,19 @@ class PerturbedObjective(Private):
     ) -> _Point:
         """Return the point that is accepted, or the last where there is no way on.
 
-        Close to the end second derivatives hardly change, and those of the point before will do: passes for the
-        gradient alone cost far less.
+        Close to the end second derivatives hardly change, and those of the point before will do, mended by what
+        gradients have shown since: passes for the gradient alone cost far less.
         """
         sample, factor, poor, near = at.sample, None, 0, False
+        memory = LimitedMemory(1.0)
         for _ in range(steps):
             if self._accepted(at.gradient, errors) or poor > _PATIENCE:
                 break
             if at.curvature is not None:
-                factor = _factored(at.curvature, errors.lam)
+                factor, memory = _factored(at.curvature, errors.lam), LimitedMemory(1.0)
             if factor is None:
                 break
-            step = -np.asarray(cho_solve(factor, at.gradient, check_finite=False))
+            step = -memory.direction(at.gradient, partial(_solved, factor))
             halvings = _SAMPLED_HALVINGS if sample or at.curvature is None else _HALVINGS
             following = self._moved(at, step, errors.lam, center, linear, None if near else sample, halvings)
             if following is None and at.curvature is not None:
@@ -202,7 +205,8 @@ class PerturbedObjective(Private):
                 following = self._look(at.theta, errors.lam, center, linear, sample)
             kept = following.length / at.length
             poor = poor + 1 if sample and kept > _POOR else 0
-            near = kept <= _CLOSE
+            near = kept <= (_CLOSE if errors.p < _SOME else _NEAR)
+            memory.learn(following.theta - at.theta, following.gradient - at.gradient)
             at = following
         return at
 
@@ -266,6 +270,10 @@ class PerturbedObjective(Private):
                 return theta
             theta = theta - size * gradient
         raise ConvergenceError("the loss is not what it says it is: not convex, or steeper than its constants")
+
+
+def _solved(factor: tuple[FloatArray, bool], vector: FloatArray) -> FloatArray:
+    return np.asarray(cho_solve(factor, vector, check_finite=False))
 
 
 def _factored(curvature: FloatArray, lam: float) -> tuple[FloatArray, bool] | None:
