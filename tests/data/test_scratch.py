@@ -50,9 +50,9 @@ def test_by_default_rows_are_kept_where_temporary_files_go(file, tmp_path, monke
     made: list[Path] = []
 
     class Seen(Scratch):
-        def __init__(self, folder, p, n):
+        def __init__(self, folder, p, n, spare):
             made.append(folder)
-            super().__init__(folder, p, n)
+            super().__init__(folder, p, n, spare)
 
     whole = told(fitted(table()))
     monkeypatch.setattr(look, "Scratch", Seen)
@@ -60,7 +60,7 @@ def test_by_default_rows_are_kept_where_temporary_files_go(file, tmp_path, monke
     monkeypatch.setattr(scratch, "_IN_MEMORY", ())
     assert told(fitted(file)) == whole
     assert made == [tmp_path.resolve()]
-    monkeypatch.setattr(scratch, "_SPARE", 1e12)
+    monkeypatch.setattr(look, "UNSTATED", 1e12)
     assert told(fitted(file)) == whole
     assert len(made) == 2
     kinds = {line.split(" ")[2] for line in Path("/proc/self/mounts").read_text().splitlines()}
@@ -90,7 +90,7 @@ def test_what_is_written_says_nothing_without_the_key(tmp_path, monkeypatch):
     pairs = [(halves[0], halves[1]), (halves[0], halves[2]), *((half, plain) for half in halves)]
     assert all(looks_like_chance(*pair) for pair in pairs)
 
-    monkeypatch.setattr(Scratch, "_encrypted", lambda self, array, place: array.reshape(-1).view(np.uint8))
+    monkeypatch.setattr(Scratch, "_write", lambda self, raw, place: os.pwrite(self._file.fileno(), raw.data, place))
     broken = Scratch(tmp_path, 3, 1000)
     broken.keep(given)
     assert not looks_like_chance(on_disk(broken), plain)
@@ -124,7 +124,7 @@ def test_rows_come_back_as_they_were(tmp_path, monkeypatch):
 def test_too_little_room_is_said_and_the_table_read_again(file, tmp_path, monkeypatch, when):
     whole = told(fitted(table()))
     if when == "before":
-        monkeypatch.setattr(scratch, "_SPARE", 1e12)
+        monkeypatch.setattr(look, "STATED", 1e12)
     else:
 
         def full(*stated):

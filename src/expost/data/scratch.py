@@ -32,11 +32,13 @@ import numpy.typing as npt
 
 from expost.data.batches import Batch, RowSource
 
-__all__ = ["Scratch", "ScratchSource", "scratch_folder", "usual_folder"]
+__all__ = ["STATED", "UNSTATED", "Scratch", "ScratchSource", "scratch_folder", "usual_folder"]
 
 _CELLS = 1 << 19  # read at a time: two megabytes, which caches hold
-_SPARE = 1.1  # room that has to be there, in sizes of the file
-_BLOCK = 16  # bytes that AES encrypts at a time
+_ROWS = 1 << 11  # of which as many as can be are read, as sums are over so many
+#: Room that has to be there, in sizes of the file: where somebody said that it may be used, and where nobody did.
+STATED, UNSTATED = 1.1, 3.0
+_BLOCK, _PIECE = 16, 1 << 18  # bytes that AES encrypts at a time, and that are written at a time
 _IN_MEMORY = ("tmpfs", "ramfs")  # file systems that are no disk
 
 
@@ -81,6 +83,8 @@ class Scratch:
         Columns of a row.
     n : int
         Rows that are expected.
+    spare : float
+        Room that has to be there, in sizes of the file.
 
     Attributes
     ----------
@@ -95,14 +99,14 @@ class Scratch:
     [[[0, 1], [2, 3], [4, 5]]]
     """
 
-    def __init__(self, folder: Path, p: int, n: int) -> None:
+    def __init__(self, folder: Path, p: int, n: int, spare: float = STATED) -> None:
         self.p = p
         self.parts: list[tuple[int, int]] = []  # place in the file, rows
         self._lock, self._end = threading.Lock(), 0
         self._file: Any = None
         self._key = secrets.token_bytes(32)
         try:
-            if shutil.disk_usage(folder).free >= _SPARE * 4 * n * (p + 1):
+            if shutil.disk_usage(folder).free >= spare * 4 * n * (p + 1):
                 self._file = tempfile.TemporaryFile(dir=folder, prefix="expost-")  # noqa: SIM115
         except OSError:
             pass
@@ -129,7 +133,7 @@ class Scratch:
             self.parts.append((place, len(batch)))
         try:
             for array in (batch.x, batch.y):
-                _write(self._file.fileno(), self._encrypted(array, place), place)
+                self._write(np.ascontiguousarray(array).reshape(-1).view(np.uint8), place)
                 place += array.nbytes
         except OSError:
             self._give_up()
@@ -138,6 +142,7 @@ class Scratch:
         """Yield the rows of a part, some at a time."""
         place, rows = part
         step = max(256, _CELLS // self.p)
+        step = step - step % _ROWS or step
         for start in range(0, rows, step):
             size = min(step, rows - start)
             x = self._decrypted(size * self.p, place + 4 * start * self.p)
@@ -145,20 +150,26 @@ class Scratch:
 
     def _decrypted(self, cells: int, place: int) -> npt.NDArray[np.int32]:
         """Return numbers that stand at a place."""
-        raw = np.empty(4 * cells, dtype=np.uint8)
-        _read(self._file.fileno(), raw, place)
-        return self._encrypted(raw, place).view(np.int32)  # the same keystream takes itself away
+        room = np.empty(4 * cells + _BLOCK - 1, dtype=np.uint8)
+        _read(self._file.fileno(), room[: 4 * cells], place)
+        self._keystream(place).update_into(room[: 4 * cells].data, room.data)  # where it stands
+        return room[: 4 * cells].view(np.int32)
 
-    def _encrypted(self, array: npt.NDArray[Any], place: int) -> npt.NDArray[np.uint8]:
-        """Return bytes that are to stand at a place, with the keystream of that place."""
+    def _write(self, raw: npt.NDArray[np.uint8], place: int) -> None:
+        """Write bytes to a place, encrypted some at a time: in memory that is new each time it takes twice as long."""
+        cipher = self._keystream(place)
+        room = np.empty(min(raw.size, _PIECE) + _BLOCK - 1, dtype=np.uint8)
+        for start in range(0, raw.size, _PIECE):
+            done = cipher.update_into(raw[start : start + _PIECE].data, room.data)
+            _write(self._file.fileno(), room[:done], place + start)
+
+    def _keystream(self, place: int) -> Any:
+        """Return what encrypts from a place on, and decrypts: the same keystream takes itself away."""
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # few tables need it
 
-        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        made = np.empty(raw.size + _BLOCK - 1, dtype=np.uint8)  # the room that the library asks for
         cipher = Cipher(algorithms.AES(self._key), modes.CTR((place // _BLOCK).to_bytes(_BLOCK, "big"))).encryptor()
         cipher.update(bytes(place % _BLOCK))
-        cipher.update_into(raw.data, made.data)
-        return made[: raw.size]
+        return cipher
 
     def _give_up(self) -> None:
         """Keep nothing; other threads may be writing still, so the file is emptied and not yet closed."""

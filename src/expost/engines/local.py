@@ -32,7 +32,7 @@ class LocalEngine:
         A folder in which rows that are too many for memory are kept between passes, several times faster than reading
         their files again: in an encrypted file that has no name and is gone with the process
         (:mod:`expost.data.scratch`). By default the system's folder for temporary files, where that is a disk with
-        room. False: nothing is written.
+        three times the room. False: nothing is written.
 
     Examples
     --------

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from expost.data.batches import Batch, RowSource
 from expost.data.rows import Rows
-from expost.data.scratch import Scratch, ScratchSource
+from expost.data.scratch import STATED, UNSTATED, Scratch, ScratchSource
 from expost.data.streamed import StreamedSource
 from expost.engines.engine import Engine, Totals
 from expost.engines.local import LocalEngine
@@ -65,7 +65,10 @@ def look_at(
         found = _collected(source, local.threads, kept) if few else None
         if found is not None:
             return found
-    scratch = None if local is None or local.scratch is None else Scratch(local.scratch, source.p, source.disk.guess)
+    scratch = None
+    if local is not None and local.scratch is not None:
+        spare = STATED if local.scratch_stated else UNSTATED
+        scratch = Scratch(local.scratch, source.p, source.disk.guess, spare)
     source.n, cells = source.engine.total(source, CellCounts(scratch))
     if scratch is None:
         return source, cells

@@ -35,7 +35,7 @@ from expost.search.request import Plan, Request
 from expost.search.run import settle
 from expost.threads import one_thread
 
-_OUT_OF_REACH = 200.0  # times the price of the first level
+_OUT_OF_REACH = 9600.0  # a level x: what noise on a mean gradient is 1/x of a table's unit
 _ROWS_PER_COLUMN, _FEWEST, _MOST = 12, 600, 1500  # different rows of a world
 
 
@@ -113,7 +113,7 @@ class TableWorlds:
 
 
 def no_cap(request: Request) -> float:
-    """Return an ε that is hardly a cap: many times what the first level costs, beyond which a goal is out of reach.
+    """Return an ε that is hardly a cap: what a level costs beyond which a goal is out of reach, wherever it starts.
 
     Without any, the search of a world that cannot meet its goal would go on to where λ is next to nothing, and
     minimising takes forever.
@@ -121,5 +121,5 @@ def no_cap(request: Request) -> float:
     assert isinstance(request.goal, TestedGoal)
     assert request.mechanism.geometry is not None
     chain = ChainPlan(request.goal, request.goal.chain(), request.mechanism.geometry, request.problem.n, 0.1, math.inf)
-    first = chain.shot(chain.settings.start * chain.geometry.scale).epsilon
-    return request.unit.charge(_OUT_OF_REACH * first * (1 + chain.settings.test_part))
+    last = chain.shot(_OUT_OF_REACH * chain.geometry.scale).epsilon
+    return request.unit.charge(last * (1 + chain.settings.test_part))
