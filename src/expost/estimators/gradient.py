@@ -92,9 +92,9 @@ def _path(
     rows = encoding.encode(table, on_invalid=on_invalid)
     source = resolve_source(random_state)
     account.secure = source.secure
-    pace = DescentPlan.usual_pace(loss)
     geometry = block_geometry(encoding)
     unit = unit_of(encoding.schema, rows.n)
+    pace = DescentPlan.pace_for(loss, None, geometry, rows.n, account.delta, unit)
     account.shared = current(account.delta, unit)
     account.unit, account.worst_case = unit, unit.share(account.worst_case)
     walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), pace, unit)

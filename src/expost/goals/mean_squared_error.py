@@ -17,7 +17,7 @@ from expost.erm.measures import Judge, MeanSquare, clipped_mean_square, clipped_
 from expost.erm.problem import Problem
 from expost.erm.sensitivity.mean_square import mean_square_sensitivity
 from expost.goals.goal import Goal, TestedGoal
-from expost.goals.shortfall import ChainSettings
+from expost.goals.shortfall import LOWEST, ChainSettings
 from expost.privacy.release import Promise
 from expost.stopping.measure import Measure
 
@@ -102,7 +102,8 @@ class MeanSquaredError(TestedGoal):
 
     def chain(self) -> ChainSettings:
         """Minimise Huber's loss: a row moves the gradient by a quarter of its length at most."""
-        return ChainSettings(HuberLoss(0.25), reach=0.75, start=48.0, test_part=1.0, steer=self.at_most)
+        huber = HuberLoss(0.25)
+        return ChainSettings(huber, reach=0.75, start=48.0, test_part=1.0, steer=self.at_most, lowest=LOWEST)
 
     def shortfall_sensitivity(self, n: int) -> float:
         """Return 4/n: predictions are clipped to [−1, 1], as targets are."""

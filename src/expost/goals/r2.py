@@ -16,7 +16,7 @@ from expost.erm.losses import HuberLoss, Loss
 from expost.erm.measures import Judge, clipped_mean_square, clipped_mean_square_error, target_variance
 from expost.erm.problem import Problem
 from expost.goals.goal import TestedGoal
-from expost.goals.shortfall import ChainSettings
+from expost.goals.shortfall import LOWEST, ChainSettings
 from expost.privacy.release import Promise
 from expost.stopping.measure import Measure
 
@@ -75,7 +75,7 @@ class R2(TestedGoal):
     def chain(self) -> ChainSettings:
         """Minimise Huber's loss: a row moves the gradient by a quarter of its length at most."""
         steer = (1.0 - self.at_least) * _VARIANCE
-        return ChainSettings(HuberLoss(0.25), reach=0.75, start=48.0, test_part=1.0, steer=steer)
+        return ChainSettings(HuberLoss(0.25), reach=0.75, start=48.0, test_part=1.0, steer=steer, lowest=LOWEST)
 
     def shortfall_sensitivity(self, n: int) -> float:
         """Return D, rounded up."""

@@ -9,6 +9,24 @@ from dataclasses import dataclass
 
 from expost.erm.losses import Loss
 
+#: For mean squares, of which some tables need far less than others.
+LOWEST = 1.0 / 3.0
+_DEAR = 0.25  # an ε that is a pity to spend where less might do
+
+
+def lowered(epsilon: float, lowest: float) -> float:
+    """Return the part of a first level to start with that would cost ε: as much of it as is not dear; public.
+
+    Where a whole level is cheap, starting lower would be a level more to pay for; where it is not, it is the least that
+    every table pays, however easy its goal.
+
+    Examples
+    --------
+    >>> lowered(0.1, 0.5), lowered(0.4, 0.5), lowered(3.0, 0.5)
+    (1.0, 0.625, 0.5)
+    """
+    return min(1.0, max(lowest, _DEAR / epsilon)) if epsilon > 0.0 else 1.0
+
 
 @dataclass(frozen=True)
 class ChainSettings:
@@ -26,6 +44,8 @@ class ChainSettings:
         ε of a test, as a part of the ε of the model tested.
     steer
         How large a shortfall is large; settles how far the next level goes.
+    lowest
+        A first level that would be dear starts with more noise: down to this part of ``start``.
     """
 
     loss: Loss
@@ -33,3 +53,4 @@ class ChainSettings:
     start: float
     test_part: float
     steer: float
+    lowest: float = 1.0

@@ -8,7 +8,7 @@ until there are enough, as many as made-up rows say.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from expost.privacy.renyi_account import RenyiAccount
 from expost.search.readable import CheckedPlan
 from expost.search.request import Request
 from expost.search.run import settle
+from expost.search.staged import StagedPlan
 from expost.threads import one_thread
 
 #: Where the noise may go, as callers state it.
@@ -118,6 +119,9 @@ class DeltaPricer:
             plan = settle(request)
         except TargetUnreachable:
             return [math.inf] * len(self.worlds.features)
+        assert isinstance(plan, StagedPlan)
+        pace = plan.pace_for(plan.loss, plan.goal, plan.geometry, self.n, plan.delta, plan.unit)
+        plan = replace(plan, pace=pace)  # where it starts depends on how many rows are meant
         found = []
         with one_thread():
             for k in range(len(self.worlds.features)):

@@ -87,7 +87,7 @@ class TablePricer:
         chain = ChainPlan(
             request.goal, request.goal.chain(), request.mechanism.geometry, self._n, self._gamma, request.budget
         )
-        part = chain.start / (chain.settings.start * chain.geometry.scale)
+        part = chain.start / chain.usual_start
         if part >= 1.0:
             return ""
         cap, times = f"{request.unit.charge(request.budget):.4g}", f"{1 / part:.2g} times"

@@ -32,7 +32,7 @@ from expost.erm.perturbed import STEEPEST
 from expost.erm.problem import Problem
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
-from expost.goals.shortfall import ChainSettings
+from expost.goals.shortfall import ChainSettings, lowered
 from expost.mechanisms.objective import ObjectiveGenerator, ObjectivePerturbation, Shot
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
@@ -104,7 +104,13 @@ class ChainPlan:
     @cached_property
     def start(self) -> float:
         """x of the first level, or the largest that the budget allows."""
-        return min(self.settings.start * self.geometry.scale, self._affordable(self.budget, 0.0))
+        return min(self.usual_start, self._affordable(self.budget, 0.0))
+
+    @property
+    def usual_start(self) -> float:
+        """x of the first level where the budget allows it."""
+        usual = self.settings.start * self.geometry.scale
+        return usual * lowered(self.shot(usual).epsilon, self.settings.lowest)
 
     def _affordable(self, left: float, center_norm: float) -> float:
         """Return the largest x whose model and test cost no more than what is left; next to nothing if none does."""

@@ -28,7 +28,7 @@ from expost.search.pace import Pace
 from expost.search.staged import Floats, StagedPlan, rho_at
 
 _MOMENTUM = 0.9  # part of a step that is taken again
-_LEAST_STEPS, _MOST_STEPS = 8, 128  # of a stage
+_LEAST_STEPS, _MOST_STEPS = 8, 256  # of a stage
 
 
 def first_rho(loss: Loss, geometry: Geometry, n: int, pace: Pace, unit: Unit = ROW) -> float:
@@ -44,7 +44,9 @@ class DescentPlan(StagedPlan):
     @classmethod
     def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
         """Return the pace for a loss and a goal: mean squares take closer looks."""
-        return Pace.of(goal, settled=48) if loss.labels == "binary" else Pace.of(goal, start=64.0, step=5.6, length=1.0)
+        if loss.labels == "binary":
+            return Pace.of(goal, settled=48)
+        return Pace.of(goal, start=64.0, lowest=0.375, step=8.0, length=2.0)
 
     def walk(self, generator: DescentGenerator) -> tuple[Walk, Judge]:
         """Return the descent, at its beginning."""

@@ -36,7 +36,7 @@ class GaussianChainPlan(StagedPlan):
         """Return the pace for a loss and a goal: Huber's loss shrinks more, for its Jacobian is dear."""
         if loss.labels == "binary":
             return Pace.of(goal, growth=2.5, gathers=False)
-        return Pace.of(goal, growth=2.5, gathers=False, start=64.0, reach=1.0)
+        return Pace.of(goal, growth=2.5, gathers=False, start=64.0, lowest=0.375, reach=1.0)
 
     def shot(self, rho: float, center_norm: float = 0.0) -> GaussianShot:
         """Return the release of a stage."""

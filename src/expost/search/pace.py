@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from expost.goals.goal import TestedGoal
+from expost.goals.shortfall import lowered
 
 #: Looks below this part of a model's ρ cost less with Gaussian noise: 5.7(√(1 + part) − 1) against 1.6√part, the factor
 #: for δ of the one and the quotient of both margins.
@@ -19,8 +20,9 @@ class Pace:
 
     Attributes
     ----------
-    start
-        The first stage's noise on a mean gradient, averaged over the stage, is at most 1/start in units of the table.
+    start, lowest
+        The first stage's noise on a mean gradient, averaged over the stage, is at most 1/start in units of the table;
+        where that would be dear, more, down to this part of ``start``.
     clear
         Its first look can show a shortfall of this part of what the goal calls large.
     growth
@@ -45,6 +47,7 @@ class Pace:
     """
 
     start: float = 16.0
+    lowest: float = 1.0
     clear: float = 0.8
     growth: float = 1.6
     gathers: bool = True
@@ -57,6 +60,11 @@ class Pace:
     step: float = 2.8
     length: float = 0.6
     settled: float = math.inf
+
+    def from_start(self, epsilon: float) -> Pace:
+        """Return the pace where a first stage would cost ε: with more noise if that is dear, in as many steps."""
+        part = lowered(epsilon, self.lowest)
+        return replace(self, start=part * self.start, step=part * self.step, lowest=1.0)
 
     @classmethod
     def of(cls, goal: TestedGoal | None, **fields: Any) -> Pace:

@@ -117,10 +117,19 @@ class StagedPlan(ABC):
         reason: str = "",
     ) -> Self:
         """Settle it, or say that no data set of this size could meet the goal within the budget."""
-        pace = cls.usual_pace(loss, goal)
+        pace = cls.pace_for(loss, goal, geometry, n, delta, unit)
         plan = cls(goal, loss, geometry, n, failure_probability, budget, delta, pace, unit, reason)
         plan._require_possible()
         return plan
+
+    @classmethod
+    def pace_for(
+        cls, loss: Loss, goal: TestedGoal | None, geometry: Geometry, n: int, delta: float, unit: Unit = ROW
+    ) -> Pace:
+        """Return the pace for a table of that size as well."""
+        pace = cls.usual_pace(loss, goal)
+        first = rho_at(pace.start * geometry.scale, loss, geometry, n, unit)
+        return pace.from_start(Curve.gaussian(first).epsilon(delta))
 
     @classmethod
     @abstractmethod

@@ -123,11 +123,11 @@ def predictions(
     loss, costs = goal.chain().loss, {}
     for name, mechanism in (("descent", "gradient descent"), ("objective", "objective"), ("covariance", "covariance")):
         kind = STAGED[mechanism]
-        pace = kind.usual_pace(loss, goal)
+        pace = kind.pace_for(loss, goal, geometry, n, delta, unit)
         costs[name] = kind(goal, loss, geometry, n, failure_probability, budget, delta, pace, unit).predicted
     # several rows of a person, and budgets that several fits share, are where Gaussian costs add in squares
     if pure is not None and unit == ROW and current(delta, unit) is None:
-        level = USUALLY * DescentPlan.usual_pace(loss, goal).start
+        level = USUALLY * DescentPlan.pace_for(loss, goal, geometry, n, delta, unit).start
         costs[PURE] = _chained(ChainPlan(goal, goal.chain(), pure, n, failure_probability, math.inf), level)
     return costs
 
@@ -139,7 +139,7 @@ def _chained(chain: ChainPlan, level: float) -> float:
     while True:
         total += chain.shot(x).epsilon * (1.0 + settings.test_part)
         x /= 2.0
-        if x < settings.start * chain.geometry.scale:
+        if x < chain.usual_start:
             return _DEARER * total
 
 
