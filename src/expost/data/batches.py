@@ -133,8 +133,8 @@ class MemorySource(RowSource):
     def __init__(self, rows: Rows, counts: npt.NDArray[np.float64] | None = None, *, sparse: bool = False) -> None:
         self.n, self.p, self.norm = rows.n if counts is None else int(counts.sum()), rows.p, rows.norm
         self._batches = [Batch(rows.x, rows.y)] if counts is None else list(digits(rows.x, rows.y, counts))
-        if sparse and rows.p >= _THIN_COLUMNS and np.count_nonzero(rows.x) * _THIN <= rows.x.size:
-            self._batches = [replace(batch, x=thinned(batch.x)) for batch in self._batches]
+        if sparse:
+            self._batches = [thinned(batch) for batch in self._batches]
 
     def parts(self) -> Sequence[tuple[int, int]]:
         """Return slices: which batch, and where in it."""
@@ -172,11 +172,14 @@ def digits(x: npt.NDArray[np.int32], y: npt.NDArray[np.int32], counts: npt.NDArr
         left, shift = left >> _DIGIT, shift + _DIGIT
 
 
-def thinned(x: npt.NDArray[np.int32]) -> Any:
-    """Return rows without their zeros, as floats that are the same integers."""
+def thinned(batch: Batch) -> Batch:
+    """Return rows without their zeros, as floats that are the same integers, where that makes products faster."""
+    x = batch.x
+    if x.shape[1] < _THIN_COLUMNS or not isinstance(x, np.ndarray) or np.count_nonzero(x) * _THIN > x.size:
+        return batch
     from scipy import sparse  # as this is asked for by few
 
-    return sparse.csr_array(x).astype(np.float64)
+    return replace(batch, x=sparse.csr_array(x).astype(np.float64))
 
 
 def as_source(rows: Rows | RowSource) -> RowSource:
