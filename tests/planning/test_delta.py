@@ -9,6 +9,8 @@ import pytest
 
 from expost import R2, AccuracyFirstModel, ErrorRate, ExcessRisk, plan
 from expost.cli import main
+from expost.data.encode import Encoding
+from expost.estimators._tables import as_schema
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 
 DELTA = 1e-6
@@ -16,13 +18,31 @@ DELTA = 1e-6
 
 def test_every_way_is_priced_and_more_rows_cost_less():
     small, large = (plan(LABELS, ErrorRate(0.3), rows=n, delta=DELTA, worlds=4) for n in (4_000, 40_000))
-    assert {price.perturbation for price in small.goals[0].methods} == {"gradient descent", "objective", "covariance"}
+    ways = {"gradient descent", "objective", "covariance", "objective, pure noise"}
+    assert {price.perturbation for price in small.goals[0].methods} == ways
     for one, other in zip(small.goals[0].methods, large.goals[0].methods, strict=True):
         assert one.worst_case == other.worst_case == 10.0
     assert 5 < small.goals[0].cheapest.typical / large.goals[0].cheapest.typical < 15  # ε·n hardly depends on n
     assert "ε at δ = 1e-06" in str(small)
     assert json.loads(small.to_json())["delta"] == DELTA
     assert small.savings == ()
+
+
+WIDE = {"target": "y", "classes": [0, 1], "columns": {f"c{i}": {"bounds": [0, 1]} for i in range(60)}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "stated"),
+    [(LABELS, "objective, pure noise", "auto"), (WIDE, "gradient descent", "--perturbation descent")],
+)
+def test_what_a_fit_takes_is_priced_and_marked(schema, name, stated):
+    """With few columns that is pure noise, which is no way to state."""
+    prices = plan(schema, ErrorRate(0.3), rows=3000, delta=DELTA, worlds=2)
+    assert [price.perturbation for price in prices.goals[0].methods if price.taken] == [name]
+    assert [line.startswith(stated) for line in str(prices).splitlines() if "what fit takes" in line] == [True]
+    encoding = Encoding(as_schema(schema))
+    request = AccuracyFirstModel(schema, ErrorRate(0.3), delta=DELTA).request_for(3000, encoding.schema, encoding)
+    assert request.mechanism.name == name.partition(",")[0]
 
 
 @pytest.mark.parametrize("perturbation", [None, "covariance"])

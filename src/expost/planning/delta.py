@@ -17,10 +17,12 @@ from expost.data.rows import Rows
 from expost.estimators.model import AccuracyFirstModel
 from expost.exceptions import TargetUnreachable
 from expost.goals import Goal
+from expost.mechanisms.objective import ObjectivePerturbation
 from expost.noise.source import SeededSource
 from expost.planning.rescaled import rescaled
 from expost.planning.result import GoalPrice, MethodPrice
 from expost.planning.simulation import TableWorlds
+from expost.planning.tables import TablePricer
 from expost.privacy.release import Release
 from expost.privacy.renyi import Curve
 from expost.privacy.renyi_account import RenyiAccount
@@ -32,6 +34,7 @@ from expost.threads import one_thread
 
 #: Where the noise may go, as callers state it.
 WAYS = ("descent", "objective", "covariance")
+PURE = "objective, pure noise"  # the way that `auto` takes where it is predicted to be cheapest at a δ too
 ROWS = 3000  # of a world
 _MOST_WORLDS = 12  # descents take a while
 _HARDLY_A_CAP = 300.0
@@ -93,8 +96,9 @@ class DeltaPricer:
         return self._model(goal, way, budget).request_for(n, self.encoding.schema, self.encoding)
 
     def price(self, goal: Goal) -> GoalPrice:
-        """Price a goal, way by way, the typically cheapest first."""
+        """Price a goal, way by way, the typically cheapest first; pure noise too where a fit would take that."""
         priced, reasons = [], []
+        taken = self._request(goal, None, self.n, self.budget).mechanism
         for way in WAYS:
             stated = self._request(goal, way, self.n, self.budget)
             reason = ""
@@ -109,9 +113,21 @@ class DeltaPricer:
             paid = self._searched(free)
             worst = float(self._model(goal, way, self.budget).max_epsilon)
             name = stated.mechanism.name
-            priced.append(MethodPrice.over(stated.method.name, name, paid, worst, affordable=not reason))
+            told = {"affordable": not reason, "taken": taken == stated.mechanism}
+            priced.append(MethodPrice.over(stated.method.name, name, paid, worst, **told))
+        if isinstance(taken, ObjectivePerturbation) and not taken.gaussian:
+            pure = self._pure(goal)
+            priced.append(pure.methods[0])
+            reasons.append(pure.unreachable)
         priced.sort(key=lambda price: (not price.affordable, price.typical))
         return GoalPrice(goal, self.count, tuple(priced), reasons[0] if all(reasons) else "")
+
+    def _pure(self, goal: Goal) -> GoalPrice:
+        """Price the way by pure noise, as it is priced without a δ."""
+        worlds = replace(self.worlds, n=self.n)
+        found = TablePricer(self.encoding, self.count, self.gamma, self.budget, self.on_invalid, worlds).price(goal)
+        way = replace(found.methods[0], perturbation=PURE, taken=True, affordable=not found.unreachable)
+        return replace(found, methods=(way,))
 
     def _searched(self, request: Request) -> list[float]:
         """Return what each world paid, for the stated number of rows; infinite where nothing was released."""

@@ -33,6 +33,8 @@ class MethodPrice:
         Whether it costs ``worst_case`` whatever the rows.
     affordable
         Whether it can be tried at all within ``max_epsilon``; if not, ``worst_case`` is meant without it.
+    taken
+        Whether a fit goes this way if no other is stated, where several are priced.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class MethodPrice:
     close_call: float
     known: bool = False
     affordable: bool = True
+    taken: bool = False
 
     def quantile(self, share: float) -> float:
         """Return the smallest ε that this share of the worlds does not exceed."""
@@ -90,6 +93,7 @@ class MethodPrice:
             **{name: _finite(value) for name, value in ends.items()},
             "known": self.known,
             "affordable": self.affordable,
+            "taken": self.taken,
             "epsilons": [_finite(paid) for paid in self.epsilons],
         }
 

@@ -18,7 +18,9 @@ _NOISE = {
     "output": "the minimiser",
     "covariance": "second moments",
     "gradient descent": "every gradient",
+    "objective, pure noise": "the gradient, pure",
 }
+_STATED = {"gradient descent": "descent", "objective": "objective", "covariance": "covariance"}  # at a δ
 
 
 def as_text(plan: PricePlan) -> str:
@@ -111,14 +113,15 @@ def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
         likely = amount(way.worst_case) if way.known else _range(way.low, way.high)
         remarks = {
             "cheapest": way is price.cheapest and way.affordable,
+            "what fit takes": way.taken,
             "known beforehand": way.known,
             "promises the mean only": way.method == "theory",
             f"refused within {plan.wished:g}, nothing spent": not way.affordable,
         }
         remark = ", ".join(text for text, said in remarks.items() if said)
-        rows.append(
-            [way.method, _NOISE.get(way.perturbation, way.perturbation), likely, amount(way.worst_case), remark]
-        )
+        stated = _STATED.get(way.perturbation) if plan.delta and plan.schema is not None else None
+        name = f"--perturbation {stated}" if stated else way.method
+        rows.append([name, _NOISE.get(way.perturbation, way.perturbation), likely, amount(way.worst_case), remark])
     said = _within(price, plan) if plan.max_epsilon is not None else None
     tail = f"within {plan.wished:g}: {said}" if said else f"rows for ε ≤ {plan.wished:g}: {_rows(price, plan.wished)}"
     return [*_aligned(rows), tail]
