@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
 
 from expost.data.batches import RowSource
-from expost.data.scratch import scratch_folder, usual_folder
+from expost.data.scratch import scratch_folder
 from expost.engines.engine import Totals, Work, add_totals, part_totals
 from expost.engines.watch import watched_pass
 from expost.threads import one_thread, processors
@@ -58,8 +58,8 @@ class LocalEngine:
         if memory is not None and not 0.0 <= memory < 1e9:
             raise ValueError("memory must be a number of megabytes, 0 or more")
         self.kept = None if memory is None else int(memory * 2**20)
-        self.scratch_stated = scratch is not None and scratch is not False
-        self.scratch = None if scratch is False else usual_folder() if scratch is None else scratch_folder(scratch)
+        self.writes = scratch is not False
+        self.scratch = None if scratch is None or scratch is False else scratch_folder(scratch)
         self.threads = min(processors(), _MOST_THREADS) if threads is None else threads
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from expost.data.batches import Batch, RowSource
 from expost.data.rows import Rows
-from expost.data.scratch import STATED, UNSTATED, Scratch, ScratchSource
+from expost.data.scratch import STATED, UNSTATED, Scratch, ScratchSource, usual_folder
 from expost.data.streamed import StreamedSource
 from expost.engines.engine import Engine, Totals
 from expost.engines.local import LocalEngine
@@ -65,15 +65,12 @@ def look_at(
         found = _collected(source, local.threads, kept) if few else None
         if found is not None:
             return found
-    scratch = None
-    if local is not None and local.scratch is not None:
-        spare = STATED if local.scratch_stated else UNSTATED
-        scratch = Scratch(local.scratch, source.p, source.disk.guess, spare)
+    scratch = None if local is None else _scratch(local, source)
     source.n, cells = source.engine.total(source, CellCounts(scratch))
     if scratch is None:
         return source, cells
     if scratch.failed:
-        if local is not None and local.scratch_stated:
+        if local is not None and local.scratch is not None:
             warnings.warn(
                 f"there is too little room in {local.scratch} for {source.n:,} rows of {source.p} columns; the table "
                 f"is read again for every pass instead",
@@ -81,6 +78,14 @@ def look_at(
             )
         return source, cells
     return ScratchSource(scratch, source), cells
+
+
+def _scratch(engine: LocalEngine, source: StreamedSource) -> Scratch | None:
+    """Return a file to keep rows in where the engine may write, and where that is."""
+    if engine.scratch is not None:
+        return Scratch(engine.scratch, source.p, source.disk.guess, STATED)
+    folder = usual_folder() if engine.writes else None
+    return None if folder is None else Scratch(folder, source.p, source.disk.guess, UNSTATED)
 
 
 def counted(source: StreamedSource, engine: Engine) -> tuple[npt.NDArray[np.int64], int]:
