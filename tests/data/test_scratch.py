@@ -7,6 +7,7 @@ import pickle
 import stat
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from expost.data import scratch
 from expost.data.batches import Batch
 from expost.data.scratch import Scratch
 from expost.engines import LocalEngine, local, look
+from expost.engines.watch import watching
+from expost.exceptions import SearchInterrupted
 from tests.engines.helpers import fitted, table, told, write
 
 
@@ -63,10 +66,85 @@ def test_by_default_rows_are_kept_where_temporary_files_go(file, tmp_path, monke
     monkeypatch.setattr(look, "UNSTATED", 1e12)
     assert told(fitted(file)) == whole
     assert len(made) == 2
-    kinds = {line.split(" ")[2] for line in Path("/proc/self/mounts").read_text().splitlines()}
+    kinds = {line.split(b" ")[2] for line in Path("/proc/self/mounts").read_bytes().splitlines()}
     monkeypatch.setattr(scratch, "_IN_MEMORY", tuple(kinds))  # as if every disk were
     assert told(fitted(file)) == whole
     assert len(made) == 2
+
+
+@pytest.mark.parametrize(
+    ("mounts", "kept"),
+    [
+        (b"a / ext4 rw 0 0\n", True),
+        (b"a / ext4 rw 0 0\nb %s tmpfs rw 0 0\n", False),
+        (b"a / ext4 rw 0 0\nb %s tmpfs rw 0 0\nc %s ext4 rw 0 0\n", True),  # the last one on a place counts
+        (b"a / tmpfs rw 0 0\n\nb /elsewhere/\xe9\r\x85 ext4 rw 0 0\n", False),  # names that are no text
+        (b"nothing of the kind", True),
+    ],
+)
+def test_what_is_on_a_disk(tmp_path, monkeypatch, mounts, kept):
+    folder = tmp_path / "with a space"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    named = str(folder).replace(" ", "\\040").encode()
+    monkeypatch.setattr(Path, "read_bytes", lambda self: mounts.replace(b"%s", named))
+    assert scratch.usual_folder() == (folder if kept else None)
+
+
+def test_no_folder_for_temporary_files_at_all(monkeypatch):
+    def none():
+        raise FileNotFoundError("no usable temporary directory")
+
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    assert scratch.usual_folder() is None
+
+
+def test_rows_that_turn_out_to_be_many_more_than_expected_are_not_kept(tmp_path, monkeypatch):
+    """A compressed file says little about how many there are; the disk is for others too."""
+    monkeypatch.setattr(scratch.shutil, "disk_usage", lambda folder: SimpleNamespace(free=40_000))
+    made = Scratch(tmp_path, 3, 10, 2.0)
+    made.keep(batch(1000))
+    assert not made.failed
+    made.keep(batch(1000))
+    assert made.failed
+    assert os.fstat(made._file.fileno()).st_size == 0
+
+
+class Tampered:
+    """Does something to the file when the second pass is over."""
+
+    def __init__(self, act) -> None:
+        self._passes, self._act = 0, act
+
+    def begin(self, rows):
+        pass
+
+    def advance(self, rows):
+        pass
+
+    def end(self):
+        self._passes += 1
+        if self._passes == 2:
+            self._act()
+
+
+@pytest.mark.parametrize("damage", ["a lost page", "one bit"])
+def test_what_is_not_what_was_written_is_no_rows(file, monkeypatch, damage):
+    """It would decrypt to numbers beyond every bound. A search that has begun is charged as interrupted."""
+    made: list[Scratch] = []
+    monkeypatch.setattr(look, "Scratch", lambda *stated: made.append(Scratch(*stated)) or made[-1])
+
+    def act():
+        descriptor, place = made[0]._file.fileno(), 100
+        there = os.pread(descriptor, 64, place)
+        os.pwrite(descriptor, bytes(64) if damage == "a lost page" else bytes([there[0] ^ 1]), place)
+
+    with (
+        watching(Tampered(act)),
+        pytest.raises(SearchInterrupted, match="scratch file is not what was written") as caught,
+    ):
+        fitted(file)
+    assert caught.value.release.epsilon == 200.0
 
 
 def on_disk(made):
@@ -90,10 +168,16 @@ def test_what_is_written_says_nothing_without_the_key(tmp_path, monkeypatch):
     pairs = [(halves[0], halves[1]), (halves[0], halves[2]), *((half, plain) for half in halves)]
     assert all(looks_like_chance(*pair) for pair in pairs)
 
-    monkeypatch.setattr(Scratch, "_write", lambda self, raw, place: os.pwrite(self._file.fileno(), raw.data, place))
+    plainly = SimpleNamespace(update_into=_copied, finalize=lambda: None, tag=b"")
+    monkeypatch.setattr(Scratch, "_cipher", lambda self, place: SimpleNamespace(encryptor=lambda: plainly))
     broken = Scratch(tmp_path, 3, 1000)
     broken.keep(given)
     assert not looks_like_chance(on_disk(broken), plain)
+
+
+def _copied(data, room):
+    room[: len(data)] = data
+    return len(data)
 
 
 def test_the_file_has_no_name_and_is_for_its_owner(tmp_path):

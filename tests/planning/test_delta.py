@@ -55,6 +55,13 @@ def test_a_fit_pays_what_is_planned(perturbation):
     assert 0.1 * price.low < release.release_.epsilon <= 1.5 * price.epsilons[-1]
 
 
+def test_ways_to_an_excess_risk_go_by_their_own_names():
+    """How the noise is stated would not tell them apart, and a fit with a schema takes no such goal."""
+    said = str(plan(AMOUNT, ExcessRisk(0.02), rows=20_000, delta=DELTA, worlds=2))
+    assert "certified" in said
+    assert "--perturbation" not in said
+
+
 def test_goals_of_arrays():
     price = plan(None, ExcessRisk(0.02), rows=20_000, task="regression", columns=4, delta=DELTA, worlds=2).goals[0]
     assert {way.method for way in price.methods} == {"auto", "certified", "stationarity"}

@@ -4,9 +4,12 @@ Making bounded integers of cells costs several times what reading integers does,
 that are too many for memory are kept on disk in between, unless whoever runs the search forbids it. They are private,
 and a disk remembers, so this is promised about the file:
 
-- What is written is encrypted (AES-256 in counter mode). The key is drawn for this one file and is nowhere but in the
-  memory of the process: once that has ended nobody can read what lies in the blocks, on this disk or a copy of it. No
-  byte of the keystream is used twice, as no place is written twice.
+- What is written is encrypted (AES-256-GCM). The key is drawn for this one file and is nowhere but in the memory of the
+  process: once that has ended nobody can read what lies in the blocks, on this disk or a copy of it, unless the system
+  had written the process's own memory to a disk. Each record has a nonce of its own, its place, as no place is written
+  twice.
+- What is read is what was written: tags are kept in memory, and a record that does not match its own is an error, not
+  rows. (Rows beyond their bounds would break every sensitivity.)
 - It has no name: where the system can it is made without one (``O_TMPFILE``), elsewhere the name is removed as soon as
   the file is open. It may be read and written by its owner only, and it is gone when the process ends, however that
   happens.
@@ -19,18 +22,20 @@ Sums do not depend on the order of rows, so where rows are kept changes no bit o
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from expost.data.batches import Batch, RowSource
+from expost.exceptions import UnreadableFile
 
 __all__ = ["STATED", "UNSTATED", "Scratch", "ScratchSource", "scratch_folder", "usual_folder"]
 
@@ -39,7 +44,8 @@ _ROWS = 1 << 11  # of which as many as can be are read, as sums are over so many
 #: Room that has to be there, in sizes of the file: where somebody said that it may be used, and where nobody did.
 STATED, UNSTATED = 1.1, 3.0
 _BLOCK, _PIECE = 16, 1 << 18  # bytes that AES encrypts at a time, and that are written at a time
-_IN_MEMORY = ("tmpfs", "ramfs")  # file systems that are no disk
+_NONCE = 12  # bytes
+_IN_MEMORY = (b"tmpfs", b"ramfs", b"rootfs")  # file systems that are no disk
 
 
 def scratch_folder(folder: str | os.PathLike[str]) -> Path:
@@ -58,18 +64,32 @@ def scratch_folder(folder: str | os.PathLike[str]) -> Path:
 
 
 def usual_folder() -> Path | None:
-    """Return the system's folder for files that do not last; None if it is kept in memory, which rows do not fit."""
-    folder = Path(tempfile.gettempdir()).resolve()
+    """Return the system's folder for files that do not last; None if there is none, or it is kept in memory."""
     try:
-        mounts = [line.split(" ") for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
+        folder = Path(tempfile.gettempdir()).resolve()
+    except OSError:
+        return None
+    try:
+        lines = Path("/proc/self/mounts").read_bytes().split(b"\n")
     except OSError:  # not Linux, where it is on a disk
-        mounts = []
-    places = {Path(where.replace("\\040", " ")): kind for _, where, kind, *_ in mounts}
-    return None if places.get(_nearest(folder, places), "") in _IN_MEMORY else folder
+        lines = []
+    mounts = [line.split(b" ") for line in lines]
+    places = {os.fsdecode(_unescaped(mount[1])): mount[2] for mount in mounts if len(mount) > 2}
+    around = next((str(place) for place in (folder, *folder.parents) if str(place) in places), "")
+    return None if places.get(around) in _IN_MEMORY else folder
 
 
-def _nearest(folder: Path, places: Mapping[Path, str]) -> Path:
-    return next((place for place in (folder, *folder.parents) if place in places), folder)
+def _unescaped(name: bytes) -> bytes:
+    """Return a name in which spaces and the like were written as octal numbers."""
+    return re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), name)
+
+
+class Record(NamedTuple):
+    """Where some rows stand, how many they are, and what tells that they are still the same."""
+
+    place: int
+    rows: int
+    tag: bytes
 
 
 class Scratch:
@@ -101,12 +121,13 @@ class Scratch:
 
     def __init__(self, folder: Path, p: int, n: int, spare: float = STATED) -> None:
         self.p = p
-        self.parts: list[tuple[int, int]] = []  # place in the file, rows
-        self._lock, self._end = threading.Lock(), 0
+        self.parts: list[list[Record]] = []
+        self._lock, self._end, self._most = threading.Lock(), 0, 0.0
         self._file: Any = None
         self._key = secrets.token_bytes(32)
         try:
-            if shutil.disk_usage(folder).free >= spare * 4 * n * (p + 1):
+            self._most = shutil.disk_usage(folder).free / spare
+            if self._most >= 4 * n * (p + 1):
                 self._file = tempfile.TemporaryFile(dir=folder, prefix="expost-")  # noqa: SIM115
         except OSError:
             pass
@@ -130,46 +151,64 @@ class Scratch:
             if self.failed or not len(batch):
                 return
             place, self._end = self._end, self._end + size
-            self.parts.append((place, len(batch)))
         try:
-            for array in (batch.x, batch.y):
-                self._write(np.ascontiguousarray(array).reshape(-1).view(np.uint8), place)
-                place += array.nbytes
+            if place + size > self._most:  # n was a guess
+                raise OSError("rows are more than was expected")
+            step = max(256, _CELLS // self.p)
+            step = step - step % _ROWS or step
+            part = []
+            for start in range(0, len(batch), step):
+                x, y = batch.x[start : start + step], batch.y[start : start + step]
+                part.append(Record(place, len(y), self._written(x, y, place)))
+                place += 4 * len(y) * (self.p + 1)
         except OSError:
             self._give_up()
+            return
+        with self._lock:
+            if not self.failed:
+                self.parts.append(part)
 
-    def read(self, part: tuple[int, int]) -> Iterator[Batch]:
+    def _written(self, x: npt.NDArray[np.int32], y: npt.NDArray[np.int32], place: int) -> bytes:
+        """Write a record, in pieces that stay in cache; returns its tag."""
+        cipher = self._cipher(place).encryptor()
+        room = np.empty(_PIECE + _BLOCK - 1, dtype=np.uint8)  # as the library asks for
+        for array in (x, y):
+            raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            for start in range(0, raw.size, _PIECE):
+                done = cipher.update_into(raw[start : start + _PIECE].data, room.data)
+                _write(self._file.fileno(), room[:done], place)
+                place += done
+        cipher.finalize()
+        tag: bytes = cipher.tag
+        return tag
+
+    def read(self, part: Sequence[Record]) -> Iterator[Batch]:
         """Yield the rows of a part, some at a time."""
-        place, rows = part
-        step = max(256, _CELLS // self.p)
-        step = step - step % _ROWS or step
-        for start in range(0, rows, step):
-            size = min(step, rows - start)
-            x = self._decrypted(size * self.p, place + 4 * start * self.p)
-            yield Batch(x.reshape(size, self.p), self._decrypted(size, place + 4 * (rows * self.p + start)))
+        for record in part:
+            cells = record.rows * (self.p + 1)
+            room = np.empty(4 * cells + _BLOCK - 1, dtype=np.uint8)
+            raw = room[: 4 * cells]
+            _read(self._file.fileno(), raw, record.place)
+            self._decrypt(raw, room, record)
+            both = raw.view(np.int32)
+            yield Batch(both[: -record.rows].reshape(record.rows, self.p), both[-record.rows :])
 
-    def _decrypted(self, cells: int, place: int) -> npt.NDArray[np.int32]:
-        """Return numbers that stand at a place."""
-        room = np.empty(4 * cells + _BLOCK - 1, dtype=np.uint8)
-        _read(self._file.fileno(), room[: 4 * cells], place)
-        self._keystream(place).update_into(room[: 4 * cells].data, room.data)  # where it stands
-        return room[: 4 * cells].view(np.int32)
+    def _decrypt(self, raw: npt.NDArray[np.uint8], room: npt.NDArray[np.uint8], record: Record) -> None:
+        """Decrypt a record where it stands, or say that it is another than was written."""
+        from cryptography.exceptions import InvalidTag
 
-    def _write(self, raw: npt.NDArray[np.uint8], place: int) -> None:
-        """Write bytes to a place, encrypted some at a time: in memory that is new each time it takes twice as long."""
-        cipher = self._keystream(place)
-        room = np.empty(min(raw.size, _PIECE) + _BLOCK - 1, dtype=np.uint8)
-        for start in range(0, raw.size, _PIECE):
-            done = cipher.update_into(raw[start : start + _PIECE].data, room.data)
-            _write(self._file.fileno(), room[:done], place + start)
+        cipher = self._cipher(record.place).decryptor()
+        cipher.update_into(raw.data, room.data)
+        try:
+            cipher.finalize_with_tag(record.tag)
+        except InvalidTag:
+            raise UnreadableFile("the scratch file is not what was written to it; is the disk damaged?") from None
 
-    def _keystream(self, place: int) -> Any:
-        """Return what encrypts from a place on, and decrypts: the same keystream takes itself away."""
+    def _cipher(self, place: int) -> Any:
+        """Return what encrypts and decrypts the record at a place."""
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # few tables need it
 
-        cipher = Cipher(algorithms.AES(self._key), modes.CTR((place // _BLOCK).to_bytes(_BLOCK, "big"))).encryptor()
-        cipher.update(bytes(place % _BLOCK))
-        return cipher
+        return Cipher(algorithms.AES(self._key), modes.GCM(place.to_bytes(_NONCE, "big")))
 
     def _give_up(self) -> None:
         """Keep nothing; other threads may be writing still, so the file is emptied and not yet closed."""
@@ -194,11 +233,11 @@ class ScratchSource(RowSource):
         self.n, self.p, self.norm, self.shape, self.engine = like.n, like.p, like.norm, like.shape, like.engine
         self._scratch = scratch
 
-    def parts(self) -> Sequence[tuple[int, int]]:
+    def parts(self) -> Sequence[Sequence[Record]]:
         """Return runs of rows."""
         return self._scratch.parts
 
-    def read(self, part: tuple[int, int]) -> Iterator[Batch]:
+    def read(self, part: Sequence[Record]) -> Iterator[Batch]:
         """Yield rows."""
         return self._scratch.read(part)
 
@@ -218,5 +257,5 @@ def _read(descriptor: int, array: npt.NDArray[np.uint8], place: int) -> None:
     while left:
         done = os.preadv(descriptor, [left], place)
         if not done:
-            raise OSError("the scratch file has come to its end too early")
+            raise UnreadableFile("the scratch file has come to its end too early")
         left, place = left[done:], place + done

@@ -63,7 +63,7 @@ def _slices(batch: Batch, size: int) -> Iterator[slice]:
 
 
 def folded(found: Iterator[Totals], shift: int) -> Totals:
-    """Add the totals of blocks, each below 2⁵⁶, and count them 2^shift times."""
+    """Add the totals of blocks, arrays below 2⁵⁶ or Python's integers, and count them 2^shift times."""
     total: Totals | None = None
     recent: list[Any] | None = None
     for k, block in enumerate(found, start=1):

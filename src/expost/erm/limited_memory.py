@@ -5,6 +5,7 @@ Nothing rests on a direction: a point is judged by its gradient. Memory is 2·10
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -37,10 +38,10 @@ class LimitedMemory:
 
     def learn(self, step: FloatArray, change: FloatArray) -> None:
         """Remember how the gradient changed along a step, if it grew."""
-        along = float(step @ change)
-        if along > 1e-14 * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
+        along, square = float(step @ change), float(change @ change)
+        if square > 0.0 and along > 1e-14 * float(np.linalg.norm(step)) * math.sqrt(square):
             self._pairs.append((step, change, along))
-            self._scale = along / float(change @ change)
+            self._scale = along / square
 
     def direction(self, gradient: FloatArray, first: Callable[[FloatArray], FloatArray] | None = None) -> FloatArray:
         """Return about H⁻¹ times the gradient; ``first`` does so before any pair was learnt."""

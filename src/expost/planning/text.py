@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from expost.goals import Goal
+from expost.goals import Goal, TestedGoal
 from expost.planning.result import LIKELY, GoalPrice, PricePlan, Saving, number_of
 from expost.privacy.words import yardstick
 
@@ -119,7 +119,7 @@ def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
             f"refused within {plan.wished:g}, nothing spent": not way.affordable,
         }
         remark = ", ".join(text for text, said in remarks.items() if said)
-        stated = _STATED.get(way.perturbation) if plan.delta and plan.schema is not None else None
+        stated = _STATED.get(way.perturbation) if plan.delta and isinstance(price.goal, TestedGoal) else None
         name = f"--perturbation {stated}" if stated else way.method
         rows.append([name, _NOISE.get(way.perturbation, way.perturbation), likely, amount(way.worst_case), remark])
     said = _within(price, plan) if plan.max_epsilon is not None else None

@@ -55,8 +55,8 @@ class MomentsPlan(StagedPlan):
 
     @classmethod
     def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
-        """Return the pace for a goal."""
-        return Pace.of(goal)
+        """Return the pace for any goal: looks cost little beside moments."""
+        return Pace(test_part=0.1)
 
     @property
     def least_stage(self) -> float:

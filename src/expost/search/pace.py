@@ -23,6 +23,8 @@ class Pace:
     start, lowest
         The first stage's noise on a mean gradient, averaged over the stage, is at most 1/start in units of the table;
         where that would be dear, more, down to this part of ``start``.
+    lower
+        The part of its usual ``start`` that the first stage has.
     clear
         Its first look can show a shortfall of this part of what the goal calls large.
     growth
@@ -48,6 +50,7 @@ class Pace:
 
     start: float = 16.0
     lowest: float = 1.0
+    lower: float = 1.0
     clear: float = 0.8
     growth: float = 1.6
     gathers: bool = True
@@ -64,7 +67,7 @@ class Pace:
     def from_start(self, epsilon: float) -> Pace:
         """Return the pace where a first stage would cost ε: with more noise if that is dear, in as many steps."""
         part = lowered(epsilon, self.lowest)
-        return replace(self, start=part * self.start, step=part * self.step, lowest=1.0)
+        return replace(self, start=part * self.start, step=part * self.step, lowest=1.0, lower=part)
 
     @classmethod
     def of(cls, goal: TestedGoal | None, **fields: Any) -> Pace:

@@ -172,7 +172,7 @@ class StagedPlan(ABC):
     @property
     def predicted(self) -> float:
         """What it would cost, at δ, to get as far as searches usually have to: what ways are compared by."""
-        rho = max(self.usually**2 * self.least_stage, self.start)
+        rho = max((self.usually / self.pace.lower) ** 2 * self.least_stage, self.start)
         curve = self.cost(rho) + self.look(rho)
         while not self.pace.gathers and rho / self.pace.growth >= self.start:  # what earlier stages cost is not kept
             rho /= self.pace.growth
