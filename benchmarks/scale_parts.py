@@ -173,17 +173,24 @@ _LABELS = (
 )
 
 
+_RATE = (
+    "from expost import AccuracyFirstModel, ErrorRate; "
+    "AccuracyFirstModel(schema({p}), ErrorRate(0.2), max_epsilon=1000.0, random_state=0).fit({file!r})"
+)
+
+
 def width(settings: Settings) -> dict[str, Any]:
     """Measure time against p, and wide fits from beginning to end with their memory."""
     sizes, n = [10, 100, 1000], 20_000
     files = [write(settings.folder / f"w{p}.parquet", n, p, 16_384) for p in sizes]
     sources = {str(p): ridge_source(file, p) for p, file in zip(sizes, files, strict=True)}
     each = measured({name: partial(sums_over, source) for name, source in sources.items()}, settings.repeat)
-    wide = write(settings.folder / "w5000.parquet", 5000, 5000, 4096)
+    wide = write(settings.folder / "w5000.parquet", n, 5000, 4096)
     ends: dict[str, Any] = {}
     for name, code, file, p in (
         ("ridge, 20,000 × 1,000", _RIDGE, files[-1], 1000),
-        ("logistic regression, 5,000 × 5,000", _LABELS, wide, 5000),
+        ("logistic regression, 20,000 × 5,000", _LABELS, wide, 5000),
+        ("error rate, 20,000 × 5,000", _RATE, wide, 5000),
     ):
         begun = time.perf_counter()
         ends[name] = {"peak MB": peak(code.format(file=str(file), p=p))}
