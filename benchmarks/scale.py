@@ -59,6 +59,9 @@ class Counter:
     def end(self) -> None:
         """Note nothing."""
 
+    def note(self, text: str) -> None:
+        """Note nothing."""
+
 
 def fit(file: Path, p: int, **engine: Any) -> int:
     """Fit a model with an error rate; returns the number of passes."""
@@ -102,7 +105,7 @@ def parquet(settings: Settings) -> dict[str, Any]:
                 "bare read": partial(bare_read, file, p),
                 "fit": lambda engine=engine, counted=counted: counted.append(fit(file, p, memory=128, **engine)),
             },
-            max(1, repeat // 2),
+            repeat if not engine else 1,
             warm=True,
         )
         fits[name] = {**each, "passes": counted[-1], "ratio": ratio(each["fit"], each["bare read"], counted[-1])}

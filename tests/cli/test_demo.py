@@ -183,7 +183,7 @@ def test_a_long_fit_shows_life_on_stderr_and_only_there(tmp_path, capsys, monkey
     monkeypatch.setattr(AccuracyFirstRidge, "fit", slow)
     said = call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK, "--seed", 1, *arguments)
     assert said.status == 0
-    assert "searching … (0 s)\n" in said.err
+    assert "searching (if stopped, it counts by its worst case, ε = 10 or less) … (0 s)\n" in said.err
     assert "searching" not in said.out
     if arguments:
         json.loads(said.out)

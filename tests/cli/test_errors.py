@@ -110,7 +110,7 @@ def test_noise_is_drawn_where_nothing_is_wrong(tmp_path, capsys, no_noise):
     said = call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK)
     assert no_noise == [True]
     assert said.status == 3  # not what a mistake ends with
-    assert "interrupted (AssertionError)" in said.err
+    assert "stopped (AssertionError)" in said.err
 
 
 @pytest.mark.usefixtures("no_noise")

@@ -67,6 +67,21 @@ def test_where_rows_stay_between_passes_changes_nothing(files, tmp_path, capsys)
 
 
 @pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        (["--scratch", "."], "rows are kept encrypted in . until the end, 0 MB"),
+        (["--no-scratch"], "rows are written nowhere: the table is read again for every pass"),
+    ],
+)
+def test_where_rows_stay_is_told_if_asked_for(files, tmp_path, capsys, stated, said):
+    given = ["fit", str(files["csv"]), "--schema", str(tmp_path / "schema.toml"), "--error-rate", "0.3", "--json"]
+    assert main([*given, "--max-epsilon", "100", "--seed", "1", "--memory", "0", *stated]) == 0
+    assert said not in capsys.readouterr().err
+    assert main([*given, "--max-epsilon", "100", "--seed", "1", "--memory", "0", *stated, "--progress"]) == 0
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("wrong", "message"),
     [
         (["--scheduler", "tcp://127.0.0.1:1"], "--scheduler goes with --engine dask"),

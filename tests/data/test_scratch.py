@@ -91,6 +91,16 @@ def test_what_is_on_a_disk(tmp_path, monkeypatch, mounts, kept):
     assert scratch.usual_folder() == (folder if kept else None)
 
 
+def test_a_machine_may_have_its_own_default(tmp_path, monkeypatch):
+    monkeypatch.setenv("EXPOST_SCRATCH", str(tmp_path))
+    assert scratch.usual_folder() == tmp_path
+    monkeypatch.setenv("EXPOST_SCRATCH", "no")
+    assert scratch.usual_folder() is None
+    monkeypatch.setenv("EXPOST_SCRATCH", "nowhere/at/all")
+    with pytest.raises(ValueError, match="scratch must be a folder that can be written to; nowhere/at/all is none"):
+        scratch.usual_folder()
+
+
 def test_no_folder_for_temporary_files_at_all(monkeypatch):
     def none():
         raise FileNotFoundError("no usable temporary directory")
@@ -120,6 +130,9 @@ class Tampered:
         pass
 
     def advance(self, rows):
+        pass
+
+    def note(self, text):
         pass
 
     def end(self):

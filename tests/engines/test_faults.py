@@ -64,6 +64,9 @@ class After:
     def advance(self, rows: int) -> None:
         pass
 
+    def note(self, text: str) -> None:
+        pass
+
     def end(self) -> None:
         self._left -= 1
         if self._left == 0:

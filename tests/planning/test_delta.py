@@ -39,6 +39,7 @@ def test_what_a_fit_takes_is_priced_and_marked(schema, name, stated):
     """With few columns that is pure noise, which is no way to state."""
     prices = plan(schema, ErrorRate(0.3), rows=3000, delta=DELTA, worlds=2)
     assert [price.perturbation for price in prices.goals[0].methods if price.taken] == [name]
+    assert "objective, pure noise" in {price.perturbation for price in prices.goals[0].methods}
     assert [line.startswith(stated) for line in str(prices).splitlines() if "what fit takes" in line] == [True]
     encoding = Encoding(as_schema(schema))
     request = AccuracyFirstModel(schema, ErrorRate(0.3), delta=DELTA).request_for(3000, encoding.schema, encoding)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -52,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.Namespace()
     try:
         options = _parsed(given)
-        status: int = options.run(options)
+        with _stopped_alike():
+            status: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
         complain("interrupted; nothing was spent")
@@ -63,6 +67,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         return complain(error, options)
     return status
+
+
+@contextmanager
+def _stopped_alike() -> Iterator[None]:
+    """Let a request to end (SIGTERM, as batch queues send it) be what Ctrl-C is: a search that has begun is charged."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class _Version(argparse.Action):

@@ -75,6 +75,7 @@ EXITS = {
     1: "released or refused, but a file could not be written, or nothing could be printed",
     2: "a mistake in the arguments, the schema or the table; nothing was spent",
     3: "refused or interrupted, with its cost",
+    130: "interrupted before the search had begun; nothing was spent",
 }
 FINGERPRINTED = (
     "data_fingerprint is computed from the file without noise: whoever can guess all of it can check the guess"
@@ -286,7 +287,7 @@ def _search_columns(
     """Fit columns of numbers that options describe."""
     streamed = table_on_disk(options)
     if streamed is not None:
-        progress.stage("reading and searching")
+        progress.stage(f"reading and searching{_if_stopped(options)}")
         on_disk = _model(options, streamed, goal).set_params(ledger=ledger)
         release, complaint = _outcome(on_disk, streamed.X, streamed.y)
         return release.with_details(target=options.target), complaint
@@ -306,9 +307,15 @@ def _search_columns(
     if options.task == "regression" and table.y.dtype.kind not in "biuf":
         raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
     model = _model(options, table, goal).set_params(ledger=ledger)
-    progress.stage("searching")
+    progress.stage(f"searching{_if_stopped(options)}")
     release, complaint = _outcome(model, _frame(table), table.y)
     return release.with_details(target=options.target), complaint
+
+
+def _if_stopped(options: argparse.Namespace) -> str:
+    """Say what a search costs that is stopped: where it does may depend on the rows, so whatever it might have cost."""
+    most = 10.0 if options.max_epsilon is None else options.max_epsilon
+    return f" (if stopped, it counts by its worst case, ε = {most:g} or less)" if most < float("inf") else ""
 
 
 def _number_or_auto(text: str) -> float | str:
@@ -323,7 +330,9 @@ def _outcome(model: Any, *data: Any) -> tuple[Release, str]:
         stated = getattr(model, "regularization", "auto") != "auto"
         return refusal.release, "refused. " + (UNFIT if unfit else advice(refusal.release, stated)) + _notes(refusal)
     except SearchInterrupted as interruption:
-        return interruption.release, f"{interruption}{_notes(interruption)}"
+        by = "" if interruption.by == KeyboardInterrupt.__name__ else f" ({interruption.by})"
+        spent = f"epsilon = {interruption.release.epsilon:.4g} has to be counted as spent, and the release says so"
+        return interruption.release, f"the search was stopped{by} after it had begun: {spent}{_notes(interruption)}"
 
 
 def _notes(error: Exception) -> str:
@@ -351,7 +360,7 @@ def _search_table(
         ledger=ledger,
         **({} if options.max_epsilon is None else {"max_epsilon": options.max_epsilon}),
     )
-    progress.stage("reading and searching")
+    progress.stage(f"reading and searching{_if_stopped(options)}")
     return _outcome(model, open_disk(options.data, **file_options(options)))
 
 

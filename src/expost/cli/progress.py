@@ -63,6 +63,12 @@ class Progress:
         with self._lock:
             self._rows = 0
 
+    def note(self, text: str) -> None:
+        """Say where rows are between passes."""
+        if self._asked or self._live:
+            self._stream.write(f"{chr(13)}\033[K{text}\n" if self._live else f"{text}\n")
+            self._stream.flush()
+
     def _rate(self) -> str:
         elapsed = max(time.monotonic() - self._since, 1e-9)
         return f"{self._done / elapsed:,.0f} rows/s"

@@ -64,7 +64,13 @@ def scratch_folder(folder: str | os.PathLike[str]) -> Path:
 
 
 def usual_folder() -> Path | None:
-    """Return the system's folder for files that do not last; None if there is none, or it is kept in memory."""
+    """Return the system's folder for files that do not last; None if there is none, or it is kept in memory.
+
+    The variable EXPOST_SCRATCH names another, or says "no".
+    """
+    stated = os.environ.get("EXPOST_SCRATCH", "")
+    if stated:
+        return None if stated == "no" else scratch_folder(stated)
     try:
         folder = Path(tempfile.gettempdir()).resolve()
     except OSError:
@@ -120,7 +126,7 @@ class Scratch:
     """
 
     def __init__(self, folder: Path, p: int, n: int, spare: float = STATED) -> None:
-        self.p = p
+        self.folder, self.p = folder, p
         self.parts: list[list[Record]] = []
         self._lock, self._end, self._most = threading.Lock(), 0, 0.0
         self._file: Any = None
@@ -132,6 +138,11 @@ class Scratch:
         except OSError:
             pass
         self.failed = self._file is None
+
+    @property
+    def size(self) -> int:
+        """Bytes that were written."""
+        return self._end
 
     def __repr__(self) -> str:
         return f"Scratch(p={self.p})"

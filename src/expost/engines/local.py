@@ -56,7 +56,7 @@ class LocalEngine:
         if threads is not None and threads < 1:
             raise ValueError("threads must be at least 1")
         if memory is not None and not 0.0 <= memory < 1e9:
-            raise ValueError("memory must be a number of megabytes, 0 or more")
+            raise ValueError("memory must be a number of megabytes from 0 to below 1e9")
         self.kept = None if memory is None else int(memory * 2**20)
         self.writes = scratch is not False
         self.scratch = None if scratch is None or scratch is False else scratch_folder(scratch)

@@ -18,7 +18,7 @@ from expost.data.scratch import STATED, UNSTATED, Scratch, ScratchSource, usual_
 from expost.data.streamed import StreamedSource
 from expost.engines.engine import Engine, Totals
 from expost.engines.local import LocalEngine
-from expost.engines.watch import watched_pass
+from expost.engines.watch import note, watched_pass
 
 __all__ = ["KEPT", "CellCounts", "counted", "in_memory", "judged", "look_at"]
 
@@ -68,6 +68,7 @@ def look_at(
     scratch = None if local is None else _scratch(local, source)
     source.n, cells = source.engine.total(source, CellCounts(scratch))
     if scratch is None:
+        note("rows are written nowhere: the table is read again for every pass")
         return source, cells
     if scratch.failed:
         if local is not None and local.scratch is not None:
@@ -76,7 +77,9 @@ def look_at(
                 f"is read again for every pass instead",
                 stacklevel=2,
             )
+        note(f"there is too little room in {scratch.folder}: the table is read again for every pass")
         return source, cells
+    note(f"rows are kept encrypted in {scratch.folder} until the end, {scratch.size / 1e6:,.0f} MB")
     return ScratchSource(scratch, source), cells
 
 

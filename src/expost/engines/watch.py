@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
-__all__ = ["Watcher", "watched_pass", "watching"]
+__all__ = ["Watcher", "note", "watched_pass", "watching"]
 
 
 class Watcher(Protocol):
@@ -25,6 +25,9 @@ class Watcher(Protocol):
     def end(self) -> None:
         """Say that the pass is over."""
 
+    def note(self, text: str) -> None:
+        """Say where rows are between passes."""
+
 
 _WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
@@ -37,6 +40,13 @@ def watching(watcher: Watcher) -> Iterator[None]:
         yield
     finally:
         _WATCHER.reset(token)
+
+
+def note(text: str) -> None:
+    """Tell whoever watches where rows are between passes."""
+    watcher = _WATCHER.get()
+    if watcher is not None:
+        watcher.note(text)
 
 
 @contextmanager

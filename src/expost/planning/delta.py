@@ -20,7 +20,7 @@ from expost.goals import Goal
 from expost.mechanisms.objective import ObjectivePerturbation
 from expost.noise.source import SeededSource
 from expost.planning.rescaled import rescaled
-from expost.planning.result import GoalPrice, MethodPrice
+from expost.planning.result import PURE, GoalPrice, MethodPrice
 from expost.planning.simulation import TableWorlds
 from expost.planning.tables import TablePricer
 from expost.privacy.release import Release
@@ -34,7 +34,6 @@ from expost.threads import one_thread
 
 #: Where the noise may go, as callers state it.
 WAYS = ("descent", "objective", "covariance")
-PURE = "objective, pure noise"  # the way that `auto` takes where it is predicted to be cheapest at a δ too
 ROWS = 3000  # of a world
 _MOST_WORLDS = 12  # descents take a while
 _HARDLY_A_CAP = 300.0
@@ -96,7 +95,7 @@ class DeltaPricer:
         return self._model(goal, way, budget).request_for(n, self.encoding.schema, self.encoding)
 
     def price(self, goal: Goal) -> GoalPrice:
-        """Price a goal, way by way, the typically cheapest first; pure noise too where a fit would take that."""
+        """Price a goal, way by way, the typically cheapest first; pure noise, which needs no δ, beside them."""
         priced, reasons = [], []
         taken = self._request(goal, None, self.n, self.budget).mechanism
         for way in WAYS:
@@ -115,18 +114,18 @@ class DeltaPricer:
             name = stated.mechanism.name
             told = {"affordable": not reason, "taken": taken == stated.mechanism}
             priced.append(MethodPrice.over(stated.method.name, name, paid, worst, **told))
-        if isinstance(taken, ObjectivePerturbation) and not taken.gaussian:
-            pure = self._pure(goal)
+        if self.encoding.schema.person is None:
+            pure = self._pure(goal, isinstance(taken, ObjectivePerturbation) and not taken.gaussian)
             priced.append(pure.methods[0])
             reasons.append(pure.unreachable)
         priced.sort(key=lambda price: (not price.affordable, price.typical))
         return GoalPrice(goal, self.count, tuple(priced), reasons[0] if all(reasons) else "")
 
-    def _pure(self, goal: Goal) -> GoalPrice:
-        """Price the way by pure noise, as it is priced without a δ."""
+    def _pure(self, goal: Goal, taken: bool) -> GoalPrice:
+        """Price pure noise, as without a δ; `auto` may take it at one as well, but nobody can state it."""
         worlds = replace(self.worlds, n=self.n)
         found = TablePricer(self.encoding, self.count, self.gamma, self.budget, self.on_invalid, worlds).price(goal)
-        way = replace(found.methods[0], perturbation=PURE, taken=True, affordable=not found.unreachable)
+        way = replace(found.methods[0], perturbation=PURE, taken=taken, affordable=not found.unreachable)
         return replace(found, methods=(way,))
 
     def _searched(self, request: Request) -> list[float]:

@@ -12,6 +12,7 @@ from expost.data.schema import Schema
 from expost.goals import Goal
 
 LIKELY = (0.1, 0.9)  # of the simulated worlds cost less
+PURE = "objective, pure noise"  # beside ways at a δ: what a fit without one would do
 _ROOM = 1.05  # rows asked for beyond what scaling says: the Jacobian's part shrinks a little slower than 1/n
 
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from expost.goals import Goal, TestedGoal
-from expost.planning.result import LIKELY, GoalPrice, PricePlan, Saving, number_of
+from expost.planning.result import LIKELY, PURE, GoalPrice, MethodPrice, PricePlan, Saving, number_of
 from expost.privacy.words import yardstick
 
 WIDTH = 100
@@ -18,7 +18,7 @@ _NOISE = {
     "output": "the minimiser",
     "covariance": "second moments",
     "gradient descent": "every gradient",
-    "objective, pure noise": "the gradient, pure",
+    PURE: "the gradient, pure",
 }
 _STATED = {"gradient descent": "descent", "objective": "objective", "covariance": "covariance"}  # at a δ
 
@@ -102,29 +102,39 @@ def _goal_table(plan: PricePlan, prices: Sequence[GoalPrice]) -> list[str]:
     for price in prices:
         way = price.cheapest
         paid = (way.typical, way.close_call, way.worst_case)
-        row = [words(price.goal), _range(way.low, way.high), *map(amount, paid)]
+        row = [words(price.goal), _likely_range(way), *map(amount, paid)]
         rows.append([*row, _within(price, plan) if stated else _rows(price, plan.wished)])
     return _aligned([heads, *rows])
 
 
 def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
-    rows = [[words(price.goal), "noise on", "ε likely", "never above", ""]]
+    rows = [[words(price.goal), "noise on", "ε likely", "typical", "never above", ""]]
     for way in price.methods:
-        likely = amount(way.worst_case) if way.known else _range(way.low, way.high)
+        likely = amount(way.worst_case) if way.known else _likely_range(way)
         remarks = {
             "cheapest": way is price.cheapest and way.affordable,
             "what fit takes": way.taken,
             "known beforehand": way.known,
             "promises the mean only": way.method == "theory",
-            f"refused within {plan.wished:g}, nothing spent": not way.affordable,
+            f"refused within {amount(plan.wished if plan.max_epsilon is not None else way.worst_case)}, "
+            "nothing spent": not way.affordable,
         }
         remark = ", ".join(text for text, said in remarks.items() if said)
         stated = _STATED.get(way.perturbation) if plan.delta and isinstance(price.goal, TestedGoal) else None
-        name = f"--perturbation {stated}" if stated else way.method
-        rows.append([name, _NOISE.get(way.perturbation, way.perturbation), likely, amount(way.worst_case), remark])
+        name = f"--perturbation {stated}" if stated else "no --delta" if way.perturbation == PURE else way.method
+        name = "auto" if way.perturbation == PURE and way.taken else name
+        noise, typical = _NOISE.get(way.perturbation, way.perturbation), "" if way.known else amount(way.typical)
+        rows.append([name, noise, likely, typical, amount(way.worst_case), remark])
     said = _within(price, plan) if plan.max_epsilon is not None else None
     tail = f"within {plan.wished:g}: {said}" if said else f"rows for ε ≤ {plan.wished:g}: {_rows(price, plan.wished)}"
     return [*_aligned(rows), tail]
+
+
+def _likely_range(way: MethodPrice) -> str:
+    """Return what is likely; beyond the cap nothing is paid, and nothing released."""
+    if math.isfinite(way.low) and way.low <= way.worst_case < way.high:
+        return f"{amount(way.low)} – {amount(way.worst_case)} or refused"
+    return _range(way.low, way.high)
 
 
 def _range(low: float, high: float) -> str:

@@ -12,6 +12,7 @@ from expost.privacy.words import (
     SIMULATION,
     asked,
     exposed,
+    on_rows,
     parts,
     percent,
     state,
@@ -76,7 +77,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
         chance = release.promise.failure_probability
         sure = "" if chance is None else f" (at most {chance:g} of all runs miss, refusals counted)"
         if release.status == "released":
-            rows.append((goal[0], f"{goal[1]} on these rows, as asked{sure}"))
+            rows.append((goal[0], f"{goal[1]} {on_rows(goal[0])}, as asked{sure}"))
             beside = yardstick(goal[0])
             rows += [("to compare", beside)] if beside else []
         else:

@@ -197,12 +197,24 @@ def asked(release: Release) -> tuple[str, str] | None:
     return None if goal.goal is None or most is None else (goal.goal, f"at most {most:g}")
 
 
+_OF_NUMBERS, _BOUNDED = ("R²", "mean squared error"), " within the target's bounds"
 _YARDSTICKS = {
-    "error rate": "always giving the commoner label is wrong for the share of the rarer one",
+    "error rate": "always giving the commoner label is wrong as often as the other one occurs",
     "log loss": "always stating the share of a label has at most 0.693, less where one is rare",
     "R²": "always predicting the mean reaches 0",
     "mean squared error": "always predicting the mean has the target's variance",
 }
+
+
+def on_rows(goal: str) -> str:
+    """Say what a goal is promised on.
+
+    Examples
+    --------
+    >>> on_rows("error rate"), on_rows("R²")
+    ('on these rows', "on these rows within the target's bounds")
+    """
+    return f"on these rows{_BOUNDED if goal in _OF_NUMBERS else ''}"
 
 
 def yardstick(goal: str | None) -> str | None:

@@ -9,6 +9,7 @@ from expost.privacy.words import (
     asked,
     down,
     exposed,
+    on_rows,
     parts,
     percent,
     state,
@@ -82,7 +83,7 @@ def _promised(release: Release) -> list[str]:
     if release.status == "refused":
         wanted = "" if goal is None else f" Asked for: {goal[0]} {goal[1]}."
         return ["<p class=big>nothing</p>", f"<p>No model was released.{text(wanted)}</p>"]
-    said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(goal[1])} on these rows</p>"]
+    said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(goal[1])} {on_rows(goal[0])}</p>"]
     said.append(f"<p>{text(_sentence(release.promise.statement))}</p>")
     beside = None if goal is None else yardstick(goal[0])
     said += (
