@@ -187,6 +187,8 @@ def _likely(plan: PricePlan) -> str:
         text = f"Likely: the middle {part} of made-up arrays"
     text += "" if known else ", from easy ones to close calls, in which the best model hardly reaches the goal. "
     text += "" if known else "Your rows decide. "
+    if not known and plan.max_epsilon is None:
+        text += f"{plan.noun.capitalize()} for ε ≤ {plan.wished:g}: enough for nine in ten of those tables. "
     return text + "Never above is a promise, whatever the rows."
 
 
