@@ -102,7 +102,7 @@ def _goal_table(plan: PricePlan, prices: Sequence[GoalPrice]) -> list[str]:
     for price in prices:
         way = price.cheapest
         paid = (way.typical, way.close_call, way.worst_case)
-        row = [words(price.goal), _likely_range(way), *map(amount, paid)]
+        row = [words(price.goal), _range(way.low, way.high), *map(amount, paid)]
         rows.append([*row, _within(price, plan) if stated else _rows(price, plan.wished)])
     return _aligned([heads, *rows])
 
