@@ -138,6 +138,90 @@ class TestStopping:
         assert np.mean(worst > Curve.gaussian(rho).epsilon(1e-6)) > 0.99
 
 
+def usual_unweighted(losses, delta):
+    """The broken variant of the usual sense: the best order by the outcome, with its own sharpest factor."""
+    orders, steps = np.array(ORDERS), np.array(STEPS)
+    sharp = -np.log(orders) + steps * np.log1p(-1 / orders)  # of (1 − e^−x)₊ ≤ c_r e^{(r−1)x}
+    return np.min(losses + (sharp + math.log(1 / delta)) / steps, axis=-1)
+
+
+class TestUsual:
+    """ε in the sense of other libraries: P[S] ≤ E′[e^ε(o); S] + δ."""
+
+    @pytest.mark.parametrize("delta", DELTAS)
+    @pytest.mark.parametrize("rho", RHOS)
+    def test_the_exact_hockey_stick_of_a_gaussian_mechanism_is_below_delta(self, rho, delta):
+        """Balle and Wang's exact condition, for a run of which the length is settled."""
+        epsilon, mu = Curve.gaussian(rho).usual_epsilon(delta), math.sqrt(2 * rho)
+        beyond = stats.norm.cdf(mu / 2 - epsilon / mu)
+        other = math.exp(epsilon + stats.norm.logcdf(-mu / 2 - epsilon / mu))
+        assert beyond - other <= delta
+
+    @pytest.mark.parametrize("delta", [1e-9, 1e-6])
+    @pytest.mark.parametrize("rho", RHOS)
+    def test_against_dp_accounting(self, rho, delta):
+        """Theirs need not pay for stopping when one likes: ours is above the exact one, and not by far."""
+        pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+        exact = pld.from_gaussian_mechanism(math.sqrt(1 / (2 * rho)), value_discretization_interval=1e-3 * rho**0.5)
+        theirs, curve = exact.get_epsilon_for_delta(delta), Curve.gaussian(rho)
+        assert theirs * (1 - 1e-3) <= curve.usual_epsilon(delta) < curve.epsilon(delta)
+        assert curve.usual_epsilon(delta) <= 1.5 * theirs
+
+    @pytest.mark.parametrize("delta", DELTAS)
+    @pytest.mark.parametrize("curve", [Curve.gaussian(0.01), Curve.gaussian(1e-5) + Curve.pure(0.02)])
+    def test_it_is_the_largest_of_the_theorem(self, curve, delta):
+        losses = np.linspace(0, curve.epsilon(delta), 20_001)[:-1]
+        sums = np.exp(np.array(STEPS) * (losses[:, None] - np.array(curve.losses))) @ np.array(WEIGHTS)
+        largest = float((losses + np.log1p(-delta * sums)).max())
+        assert largest * (1 - 1e-9) <= curve.usual_epsilon(delta) <= largest * (1 + 1e-6)
+
+    def test_pure_losses_and_nothing(self):
+        assert Curve.pure(0.5).usual_epsilon(0.0) == 0.5
+        assert Curve.pure(0.5).usual_epsilon(1e-6) <= 0.5
+        assert NOTHING.usual_epsilon(1e-6) == 0.0
+
+    def stopped(self, bound, delta):
+        """Return the largest E(1 − e^{ε(o)−ℓ})₊ of all ways to stop a walk of 40 steps, by going backwards."""
+        rhos = 1e-4 * 1.25 ** np.arange(40)
+        points, weights = np.polynomial.hermite_e.hermegauss(41)
+        losses, value = np.linspace(-4, 14, 6001), None
+        for rho in rhos[::-1]:
+            here = -np.expm1(np.minimum(0.0, bound(rho, delta) - losses))
+            value = here if value is None else np.maximum(here, value)
+            step = rho - rho / 1.25 if rho > rhos[0] else rho
+            ahead = losses[:, None] + step + math.sqrt(2 * step) * points
+            value = np.interp(ahead, losses, value) @ (weights / weights.sum())
+        return float(np.interp(0.0, losses, value))
+
+    @pytest.mark.parametrize("delta", [0.01, 0.1])
+    def test_no_way_to_stop_exceeds_delta(self, delta):
+        """Exact but for quadrature: the best stopping rule of all, for the pair whose loss is largest."""
+        assert 0.05 * delta < self.stopped(lambda rho, d: Curve.gaussian(rho).usual_epsilon(d), delta) <= delta
+
+    @pytest.mark.parametrize("delta", [0.01, 0.1])
+    def test_control_without_weights(self, delta):
+        assert self.stopped(lambda rho, d: usual_unweighted(rho * np.array(ORDERS), d), delta) > delta
+
+    def test_a_release_says_it_and_keeps_it(self):
+        made = release()
+        assert made.account_curve().usual_epsilon(1e-6) == made.epsilon_usual < made.epsilon
+        raw = json.loads(made.to_json())
+        assert raw["epsilon_usual"] == made.epsilon_usual
+        assert Release.from_json(json.dumps({k: v for k, v in raw.items() if k != "epsilon_usual"})) == made
+        for wrong in (0.9 * made.epsilon_usual, made.epsilon, "small"):
+            with pytest.raises(ValueError, match="epsilon_usual"):
+                Release.from_json(json.dumps({**raw, "epsilon_usual": wrong}))
+        assert "as other libraries state" in str(made)
+
+    def test_where_there_is_nothing_to_tell_apart(self):
+        pure = Account("by hand", worst_case=1.0, secure=False, generation=0.5).released([1.0])
+        assert pure.epsilon_usual == pure.epsilon
+        assert "epsilon_usual" not in json.loads(pure.to_json())
+        assert "as other libraries state" not in str(pure)
+        held = RenyiAccount("by hand", worst_case=2.0, secure=False, delta=1e-6).interrupted()
+        assert held.epsilon_usual == held.epsilon
+
+
 class TestFilter:
     @settings(max_examples=20, deadline=None)
     @given(st.lists(st.floats(1e-6, 0.05), max_size=40), st.floats(0.05, 3))

@@ -77,7 +77,8 @@ class Release:
     delta, epsilon_conversion, curve
         Zero and empty for pure privacy. Otherwise δ, settled beforehand: for every pair of neighbours, the chance that
         the outcome tells them apart by more than e^ε is at most δ (:mod:`expost.privacy.renyi`). The parts are then
-        those of the Rényi order that counts most, and the last is what stating them at δ adds. The curve has
+        those of the Rényi order that counts most, and the last is what stating them at δ adds. ``epsilon_usual`` is the
+        loss in the sense of other libraries' (ε, δ). The curve has
         ``orders``, ``losses`` and ``most``; an interruption has one only if a ledger held it.
     hypothesis
         θ in scaled units (nested tuples of floats), or ``None`` for a refusal.
@@ -178,6 +179,17 @@ class Release:
     def epsilon(self) -> float:
         """Total ex-post privacy loss of this outcome (never below the exact sum of its parts)."""
         return add_losses(*(getattr(self, name) for name in _PARTS))
+
+    @property
+    def epsilon_usual(self) -> float:
+        """What the same outcome cost in the usual sense of (ε, δ), which other libraries state; ``epsilon`` if pure.
+
+        ``epsilon`` bounds the loss but for a chance of δ, and this one a little less strictly: compare it with others'.
+        After an interruption of which only ``epsilon`` is known it is that.
+        """
+        if not self.curve:
+            return self.epsilon
+        return min(self.epsilon, self.account_curve().usual_epsilon(self.delta))
 
     @property
     def continues(self) -> str | None:
@@ -303,9 +315,11 @@ class Release:
         said = {item.name: plain(getattr(self, item.name)) for item in dataclasses.fields(self)}
         if self.delta == 0.0:
             said = {name: value for name, value in said.items() if name not in _APPROXIMATE}
+        usual = {} if self.delta == 0.0 else {"epsilon_usual": plain(self.epsilon_usual)}
         return {
             "format": FORMAT,
             "epsilon": plain(self.epsilon),
+            **usual,
             "risk_factor": plain(self.risk_factor),
             **said,
         }
@@ -327,6 +341,7 @@ class Release:
             raw = completed(raw)
         stated = restored(raw.pop("epsilon", None))
         factor = restored(raw.pop("risk_factor", None))
+        usual = restored(raw.pop("epsilon_usual", None))
         raw.pop("format")
         known = {item.name for item in dataclasses.fields(cls)}
         if "delta" not in raw:
@@ -343,7 +358,13 @@ class Release:
             raise ValueError("not a release: the stated epsilon is not the sum of its parts")
         if release.curve and release.epsilon < release.account_curve().epsilon(release.delta) * (1 - 1e-9):
             raise ValueError("not a release: the stated epsilon is below what its curve comes to at its delta")
-        # not to the last bit: another machine's exp may differ there
-        if not isinstance(factor, int | float) or not math.isclose(factor, release.risk_factor, rel_tol=1e-9):
+        if usual is not None and not _same(usual, release.epsilon_usual):
+            raise ValueError("not a release: the stated epsilon_usual is not what its curve comes to at its delta")
+        if not _same(factor, release.risk_factor):
             raise ValueError("not a release: the stated risk factor is not e to the epsilon")
         return release
+
+
+def _same(stated: Any, value: float) -> bool:
+    """Whether a number is as stated, not to the last bit: another machine's exp may differ there."""
+    return isinstance(stated, int | float) and math.isclose(stated, value, rel_tol=1e-9)

@@ -18,6 +18,13 @@ r by the outcome: without them, stopping at a good moment breaks the statement (
 outcome tells the two apart by more than e^{ε(o)} is at most δ. It is not about the worst neighbour of each outcome: in
 many dimensions some row would nearly always have moved it more.
 
+*Theorem (the usual sense, ex post).* With the same weights let ε*(o) be the largest ℓ + ln(1 − δM(ℓ)) over ℓ, M(ℓ) =
+Σ_r w_r e^{(r−1)(ℓ − R(r))} < 1/δ. Then for every ordered pair of neighbours and every set S of outcomes P[o ∈ S] ≤
+E′[e^{ε*(o)}; o ∈ S] + δ, E′ under D′. Where ε* is one number, that is (ε*, δ)-privacy as other libraries state it.
+*Proof.* By its choice (1 − e^{ε*−ℓ})₊ ≤ δM(ℓ) for every ℓ, so its mean where the run ends is at most δ·E M ≤ δ. And
+P[S] − E′[e^{ε*}; S] is the mean of 1 − e^{ε*−ℓ} on S. ∎ M is convex, so what is maximised is concave. As ℓ stays below
+ε(o), ε*(o) ≤ ε(o): this sense lets losses exceed it more often, as long as it is by little.
+
 *Theorem (filter).* If no outcome has ε(o) > ε, then P[ℓ > ε] ≤ δ, so the run is (ε, δ)-private. So a step is taken only
 if the sum *with it* stays within the budget (`fits`); what was not spent is left.
 """
@@ -148,6 +155,36 @@ class Curve:
                 middle = 0.5 * (low + high)
                 low, high = (low, middle) if _log_sum(self._terms(middle)) >= -math.log(delta) else (middle, high)
         return min(self.most, high * _UP)
+
+    def usual_epsilon(self, delta: float) -> float:
+        """Return ε*(o) at δ, rounded up: what the curve comes to in the sense of other libraries' (ε, δ).
+
+        Parameters
+        ----------
+        delta
+            Settled before the run.
+
+        Examples
+        --------
+        >>> step = Curve.gaussian(0.001)
+        >>> round(step.usual_epsilon(1e-6), 3), round(step.epsilon(1e-6), 3)
+        (0.2, 0.251)
+        """
+        low, high = 0.0, self.epsilon(delta)
+        if delta == 0.0 or not 0.0 < high < math.inf:
+            return high
+
+        def value(loss: float) -> tuple[float, float]:
+            """Return ℓ + ln(1 − δM(ℓ)) and its slope."""
+            terms = delta * np.exp(self._terms(loss))
+            left = 1.0 - float(terms.sum())
+            return (loss + math.log(left), 1.0 - float(_STEPS @ terms) / left) if left > 0.0 else (-math.inf, -math.inf)
+
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if value(middle)[1] > 0.0 else (low, middle)
+        most, slope = value(low)  # concave: nowhere above its tangent
+        return min(max(0.0, most + max(0.0, slope) * (high - low)) * _UP, self.epsilon(delta))
 
     def order(self, delta: float) -> int:
         """Return the place in the grid of the order that counts most at δ."""

@@ -20,6 +20,7 @@ from expost.privacy.words import (
     suspicion,
     unit_of,
     up,
+    usual,
     worst_case_line,
     yardstick,
 )
@@ -85,6 +86,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
     rows += [
         ("privacy", _paid(release)),
         ("", spent),
+        *[("", text) for text in (usual(release),) if text],
         *([("", f"{up(release.epsilon_increment)} of it is new, beside release {before}")] if before else []),
         ("in words", _in_words(release)),
         *[("", text) for text in (exposed(release),) if text],

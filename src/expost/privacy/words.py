@@ -26,6 +26,7 @@ __all__ = [
     "suspicion",
     "unit_of",
     "up",
+    "usual",
     "worst_case_line",
     "yardstick",
 ]
@@ -247,6 +248,23 @@ def parts(release: Release) -> list[tuple[float, str]]:
         (release.epsilon_conversion, "to state it at δ"),
     ]
     return [(loss, what) for loss, what in said if loss]
+
+
+def usual(release: Release) -> str | None:
+    """Say what other libraries would call the loss at a δ, which their numbers are to be compared with.
+
+    Examples
+    --------
+    >>> from expost.privacy import Release
+    >>> from expost.privacy.renyi import Curve
+    >>> curve = Curve.gaussian(0.001)
+    >>> stated = Release("released", "m", curve.epsilon(1e-6), delta=1e-6, curve=curve.to_dict())
+    >>> usual(stated)
+    "ε = 0.2001 as other libraries state (ε, δ): compare theirs with this one"
+    """
+    if not release.curve:
+        return None
+    return f"ε = {up(release.epsilon_usual)} as other libraries state (ε, δ): compare theirs with this one"
 
 
 def worst_case_line(release: Release) -> str:

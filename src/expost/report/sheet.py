@@ -17,6 +17,7 @@ from expost.privacy.words import (
     suspicion,
     unit_of,
     up,
+    usual,
     yardstick,
 )
 from expost.report.budget import BudgetLine
@@ -115,6 +116,8 @@ def _paid(release: Release) -> list[str]:
     if len(spent) > 1 or total < most:
         said += ["<p class=small>What it was spent on:</p>", bar(shares, sum(loss for loss, _ in spent), "parts of ε")]
     said.append(f"<p>{keys}</p>")
+    compared = usual(release)
+    said += [] if compared is None else [f"<p>{text(compared)}.</p>"]
     if math.isinf(most):
         said.append("<p>Before the run there was no bound on what it could cost.</p>")
     elif up(total) != up(most):
