@@ -124,3 +124,50 @@ def test_a_signal_ends_a_process_without_a_traceback(tmp_path, name):
     assert json.loads(done.stdout)["epsilon"] > 0
     assert "the search was stopped after it had begun" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+LATE = """
+import os, signal, sys
+from expost.cli import command, outcome, progress
+
+place = {"after": (progress.Progress, "__exit__"), "shown": (outcome, "_shown"), "before": (command, "_parsed")}
+where, name = place[sys.argv.pop()]
+usual = getattr(where, name)
+
+def stopped(*given):
+    os.kill(os.getpid(), signal.SIGTERM if name != "_parsed" else signal.SIGINT)
+    return usual(*given)
+
+setattr(where, name, stopped)
+sys.exit(command.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(("where", "status"), [("after", 3), ("shown", 1), ("before", 130)])
+def test_wherever_a_signal_comes_what_was_spent_is_said(tmp_path, where, status):
+    """After the search has ended and while its release is shown, not only within it."""
+    done = subprocess.run(
+        [sys.executable, "-c", LATE, "fit", str(write(tmp_path)), *SEEDED, where],
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    assert ("nothing was spent" in done.stderr) == (where == "before")
+    if where != "before":
+        text, _, said = done.stderr[done.stderr.index("{\n") :].rpartition("}\n")
+        assert Release.from_json(text + "}").status == "released"
+        assert "keep the release above, it was paid for" in said
+
+
+def test_an_earlier_search_of_the_process_is_not_this_ones(tmp_path, capsys, monkeypatch):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    assert call(capsys, "fit", write(tmp_path), *SEEDED, "--json").status == 0
+    monkeypatch.setattr("expost.cli.command._parsed", stop)
+    said = call(capsys, "fit")
+    assert (said.status, said.err) == (130, "expost: interrupted; nothing was spent\n")

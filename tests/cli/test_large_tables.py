@@ -97,3 +97,17 @@ def test_options_that_do_not_go_together(files, tmp_path, capsys, wrong, message
     said = capsys.readouterr()
     assert message in said.err
     assert not said.out
+
+
+@pytest.mark.parametrize("last", ['"0,5";0,25', '0,5;"0,25"', '0,5;0,25;"x"'])
+def test_how_one_line_is_written_changes_no_other(tmp_path, capsys, last):
+    """Numbers with decimal commas, without a schema: a quote in one line takes its block another way."""
+    options = ["--target", "y", "--task", "regression", "--bounds", -1, 1, "--target-bound", 1, "--decimal", ","]
+    options += ["--excess-risk", 0.01, "--separator", ";", "--on-invalid", "clip"]
+    found = []
+    for name, line in (("plain", "0,5;0,25"), ("quoted", last)):
+        path = tmp_path / f"{name}.csv"
+        path.write_text("x;y\n" + "0,5;0,25\n" * 2000 + line)
+        found.append(fitted(capsys, path, *options))
+    assert found[0] == found[1]
+    assert found[0]["parameters"]["coef"] != [0.0]

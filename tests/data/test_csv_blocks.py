@@ -11,6 +11,7 @@ from expost.data import csv_blocks
 from expost.data.csv_blocks import CsvFile
 from expost.data.lookup import Lookup
 from expost.data.named import read_columns
+from expost.exceptions import UnreadableFile
 
 MARKS = Lookup([["", "?", -9]])
 PLACES = Lookup([["Bern"], ["Oslo"], ["", "?"]])
@@ -20,6 +21,7 @@ HOSTILE = (
 )
 LINES = [f"{k / 7!r},{('Bern', 'Oslo', '')[k % 3]}" for k in range(60)]
 PLAIN = "\n".join(["age,city", *LINES, ",Oslo", "-9,Rome", ""]).encode()
+MARKED = b"city,age\n" + b"\xef\xbb\xbfBern,1\nOslo,2\n" * 8  # a byte order mark, which is one at no line's start
 
 
 def read(file: CsvFile) -> tuple[bytes, bytes, list[int]]:
@@ -40,7 +42,7 @@ def expected(path) -> tuple[bytes, bytes, list[int]]:
     return values.tobytes(), gone.tobytes(), columns["city"].codes(PLACES).tolist()
 
 
-@pytest.mark.parametrize("content", [HOSTILE, HOSTILE + b"\n", HOSTILE + b"\n\n", PLAIN, PLAIN[:-1]])
+@pytest.mark.parametrize("content", [HOSTILE, HOSTILE + b"\n", HOSTILE + b"\n\n", PLAIN, PLAIN[:-1], MARKED])
 def test_every_cut_gives_the_same_cells(tmp_path, content):
     path = tmp_path / "t.csv"
     path.write_bytes(content)
@@ -84,3 +86,35 @@ def test_decimal_commas_and_other_encodings(tmp_path):
     (columns,) = CsvFile(tmp_path / "t.csv", **options).read((12, 60), ["weight", "city"], frozenset(["weight"]), 10)
     assert np.array_equal(columns["weight"].numbers(MARKS)[0], [70.5, np.nan, 3.0], equal_nan=True)
     assert columns["city"].cells() == ["Zürich", "Bern", "Oslo"]
+
+
+def test_a_mark_is_left_out_by_arrow_at_the_start_of_a_block(monkeypatch, tmp_path):
+    """The broken variant: such blocks given to Arrow all the same."""
+    (tmp_path / "t.csv").write_bytes(MARKED)
+    whole = expected(tmp_path / "t.csv")
+    monkeypatch.setattr(csv_blocks, "_MARK", b"\0")
+    assert any(read(CsvFile(tmp_path / "t.csv", part_bytes=size)) != whole for size in (1, 13, 10_000))
+
+
+@pytest.mark.parametrize("encoding", ["hz", "iso2022_kr", "shift_jisx0213", "utf-7", "utf-16", "klingon"])
+def test_encodings_in_which_ascii_is_something_else_are_refused(tmp_path, encoding):
+    (tmp_path / "t.csv").write_bytes(PLAIN)
+    with pytest.raises(ValueError, match="not one in which ASCII is ASCII"):
+        CsvFile(tmp_path / "t.csv", encoding=encoding)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "ascii", "iso2022_jp", "utf-8-sig", "cp932", "gbk"])
+def test_a_quote_in_one_line_changes_no_other_in_any_encoding(tmp_path, encoding):
+    lines = [b"age,city", b"1,Bern", b"2,\\x42ern", b"3,Be\\rn", b"4,\x1b$B%Y\x1b(BBern", b"5,Oslo"]
+    (tmp_path / "t.csv").write_bytes(b"\n".join(lines))
+    (tmp_path / "q.csv").write_bytes(b"\n".join([*lines[:-1], b'5,"Oslo"']))
+    assert read(CsvFile(tmp_path / "t.csv", encoding=encoding)) == read(CsvFile(tmp_path / "q.csv", encoding=encoding))
+
+
+def test_a_packed_file_that_changes_is_noticed(tmp_path):
+    packed = tmp_path / "t.csv.gz"
+    packed.write_bytes(gzip.compress(PLAIN))
+    file = CsvFile(packed)
+    packed.write_bytes(gzip.compress(PLAIN + b"1,Bern\n"))
+    with pytest.raises(UnreadableFile, match="has changed"):
+        read(file)

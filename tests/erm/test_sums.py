@@ -8,7 +8,9 @@ import pickle
 import numpy as np
 import pytest
 
+from expost.data.batches import Batch
 from expost.erm import MAX_CHUNK, SUM_UNIT, Sums, sums_of
+from expost.erm.sums import ProductSums
 from tests.erm.helpers import ONE, PlainRows, random_rows
 
 
@@ -119,3 +121,26 @@ def test_sums_do_not_leave() -> None:
         copy.deepcopy(sums)
     with pytest.raises(ValueError, match="read-only"):
         sums.gram[0, 0] = 0
+
+
+class TestRowsThatCount:
+    def test_sums_are_exact_beyond_64_bits(self):
+        """65,536 rows that count 128 times each: 2⁶³, and one row replaced moves it by what a row may."""
+        x = np.full((65_536, 1), 2**20, np.int32)
+        y, counts = np.zeros(len(x), np.int32), np.full(len(x), 128.0)
+        whole = ProductSums()(Batch(x, y, counts))
+        assert (whole[0], int(whole[1][0, 0])) == (2**23, 2**63)
+        x[0] = 0
+        assert int(whole[1][0, 0]) - int(ProductSums()(Batch(x, y, counts))[1][0, 0]) == 128 * 2**40
+
+    def test_they_are_those_of_the_rows_repeated(self):
+        rng = np.random.default_rng(3)
+        x, y = rng.integers(-(2**18), 2**18, (40, 3)).astype(np.int32), rng.integers(-9, 9, 40).astype(np.int32)
+        batch = Batch(x, y, rng.integers(0, 9, 40).astype(float), shift=2)
+        once = batch.repeated()
+        for found, wanted in zip(ProductSums()(batch), ProductSums()(once), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+        pieces = list(batch.pieces(7))
+        assert max(map(len, pieces)) == 7
+        np.testing.assert_array_equal(np.concatenate([piece.x for piece in pieces]), once.x)
+        np.testing.assert_array_equal(np.concatenate([piece.y for piece in pieces]), once.y)

@@ -211,13 +211,13 @@ class TestUsual:
         for wrong in (0.9 * made.epsilon_usual, made.epsilon, "small"):
             with pytest.raises(ValueError, match="epsilon_usual"):
                 Release.from_json(json.dumps({**raw, "epsilon_usual": wrong}))
-        assert "as other libraries state" in str(made)
+        assert "in the usual, less strict sense of" in str(made)
 
     def test_where_there_is_nothing_to_tell_apart(self):
         pure = Account("by hand", worst_case=1.0, secure=False, generation=0.5).released([1.0])
         assert pure.epsilon_usual == pure.epsilon
         assert "epsilon_usual" not in json.loads(pure.to_json())
-        assert "as other libraries state" not in str(pure)
+        assert "in the usual, less strict sense of" not in str(pure)
         held = RenyiAccount("by hand", worst_case=2.0, secure=False, delta=1e-6).interrupted()
         assert held.epsilon_usual == held.epsilon
 

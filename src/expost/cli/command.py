@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from expost.cli.terminal import prepare_streams
-from expost.cli.words import WRONG, complain
+from expost.cli.words import REFUSED, WRONG, complain
 
 __all__ = ["COMMANDS", "INTERRUPTED", "WRONG", "build_parser", "main"]
 
@@ -53,20 +53,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # argparse takes -1e3 for an option unless something stands before the dash
     given = [f" {text}" if _NEGATIVE_NUMBER.fullmatch(text) else text for text in given]
     options = argparse.Namespace()
+    _forget_searches()
     try:
         options = _parsed(given)
         with _stopped_alike():
             status: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        complain("interrupted; nothing was spent")
-        return INTERRUPTED
+        return _interrupted()
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit does not fail as well
         return 0
     except (ValueError, OSError) as error:
         return complain(error, options)
     return status
+
+
+def _forget_searches() -> None:
+    """Let searches of an earlier call in the same process not count as this one's."""
+    account = sys.modules.get("expost.privacy.account")
+    if account is not None:
+        account.Spending.latest = None
+
+
+def _interrupted() -> int:
+    """Say what an interruption cost that came out of no search: before one had begun, or after it had ended."""
+    account = sys.modules.get("expost.privacy.account")  # without which nothing was searched for
+    spending = None if account is None else account.Spending.latest
+    if spending is None or spending.release.epsilon == 0:
+        complain("interrupted; nothing was spent")
+        return INTERRUPTED
+    print(spending.release.to_json(), file=sys.stderr)
+    complain(
+        f"interrupted after a search had begun: epsilon = {spending.release.epsilon:.4g} has to be counted as spent; "
+        "keep the release above, it was paid for"
+    )
+    return REFUSED
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from expost.cli.progress import Progress
 from expost.cli.terminal import print_text
+from expost.cli.words import REFUSED
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 
 if TYPE_CHECKING:  # the command line starts without them
@@ -15,7 +16,6 @@ if TYPE_CHECKING:  # the command line starts without them
 DESCRIPTION = "Fit a model to a generated survey, show what it cost, and compare it with the truth."
 EXAMPLES = ("expost demo",)
 EXITS = {0: "released", 3: "refused: the noise decided against every level, which is rare"}
-REFUSED = 3
 ERROR_RATE = 0.25
 
 

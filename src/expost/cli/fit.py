@@ -25,7 +25,7 @@ from expost.cli.output import add_output, check_output
 from expost.cli.paths import check_schema, check_tables
 from expost.cli.progress import Progress
 from expost.cli.table_options import add_file_options, add_person_options, file_options, stated_schema
-from expost.cli.words import complain, own_words
+from expost.cli.words import REFUSED, complain, own_words
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, SearchInterrupted, advice
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS
@@ -57,7 +57,6 @@ _UNUSED = {
     "later": None,
     "keep_statistics": False,
 }
-REFUSED = 3  # the search refused: not a mistake of the caller's, but no model either
 
 UNFIT = "The table hardly fits its schema; expost check tells the curator where."
 

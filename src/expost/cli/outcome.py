@@ -31,10 +31,11 @@ def deliver(release: Release, options: argparse.Namespace, ledger: Ledger | None
     try:
         print_text(release.to_json() if options.json else _shown(release, saved, options, failures, ledger))
         sys.stdout.flush()
-    except OSError:
+    except (OSError, KeyboardInterrupt) as error:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
         print(release.to_json(), file=sys.stderr)
-        print("expost: standard output failed; keep the release above, it was paid for", file=sys.stderr)
+        failed = "standard output failed" if isinstance(error, OSError) else "interrupted while the release was shown"
+        print(f"expost: {failed}; keep the release above, it was paid for", file=sys.stderr)
         return False
     keep = "keep the release above, it was paid for" if saved is None else f"the release is in {saved}"
     for what, failure in failures:

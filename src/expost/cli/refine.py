@@ -13,14 +13,13 @@ from expost.cli.ledger_options import add_charged_ledger, named_ledger, with_cha
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.paths import check_input, check_release
 from expost.cli.predict import read_release
-from expost.cli.words import complain
+from expost.cli.words import REFUSED, complain
 
 if TYPE_CHECKING:
     from expost.privacy.ledger import Ledger
     from expost.privacy.release import Release
 
 NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written
-REFUSED = 3
 
 DESCRIPTION = (
     "Go on from a release to a more accurate one on the path that expost fit --keep-path kept. The new release says "

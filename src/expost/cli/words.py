@@ -10,6 +10,7 @@ from pathlib import Path
 from expost.goals import FLAGS
 
 WRONG = 2  # exit status of a mistake in the arguments or the data; nothing was spent
+REFUSED = 3  # of a search that refused or was stopped: not a mistake of the caller's, but no model either
 
 # arguments whose option is called otherwise
 _OTHER = {

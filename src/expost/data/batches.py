@@ -67,6 +67,26 @@ class Batch:
         often = self.counts.astype(np.int64) << self.shift
         return Batch(np.repeat(self.x, often, axis=0), np.repeat(self.y, often), cells=self.cells)
 
+    def pieces(self, most: int) -> Iterator[Batch]:
+        """Yield the rows themselves, each as often as it counts, at most so many at a time; without counts of cells.
+
+        Examples
+        --------
+        >>> batch = Batch(np.array([[7], [8]], np.int32), np.zeros(2, np.int32), np.array([1.0, 4.0]))
+        >>> [piece.x.ravel().tolist() for piece in batch.pieces(3)]
+        [[7, 8, 8], [8, 8]]
+        """
+        often = np.ones(len(self), np.int64) if self.counts is None else self.counts.astype(np.int64) << self.shift
+        ends = np.cumsum(often)
+        for start in range(0, self.rows, most):
+            stop = min(start + most, self.rows)
+            first, last = np.searchsorted(ends, start, "right"), np.searchsorted(ends, stop, "left") + 1
+            x, y = self.x[first:last], self.y[first:last]
+            if self.counts is not None:
+                times = np.minimum(ends[first:last], stop) - np.maximum(ends[first:last] - often[first:last], start)
+                x, y = np.repeat(x, times, axis=0), np.repeat(y, times)
+            yield Batch(x, y)
+
     def __repr__(self) -> str:
         return f"Batch(n={len(self)})"
 

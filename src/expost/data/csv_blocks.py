@@ -22,7 +22,7 @@ import pyarrow.csv
 
 from expost.data.columns import Column
 from expost.data.held import Held
-from expost.data.lines import CsvHeader, check_options
+from expost.data.lines import CsvHeader, check_options, read_as_it_stands
 from expost.data.named import NamedColumns, places_of
 from expost.data.text_columns import CommaColumn, DictionaryColumn, ParsedColumn
 from expost.exceptions import UnreadableFile
@@ -34,6 +34,7 @@ _LONGEST = 1 << 16  # bytes read at a time to find the end of a line
 _SAMPLE = 1 << 16  # bytes that lines are guessed by
 _BLOCK = 1 << 20  # bytes that the reader takes apart at a time
 _FEED = 10  # a line feed, as a byte
+_MARK = b"\xef\xbb\xbf"  # which Arrow's reader leaves out at the start of what it is given, and nowhere else
 
 
 class CsvFile:
@@ -154,6 +155,7 @@ class CsvFile:
         raise UnreadableFile(f"{self.path} could not be read at byte {place}")
 
     def _unpacked(self) -> Iterator[bytes]:
+        self._held.opened()  # complains if it has changed
         rest, first = b"", True
         try:
             with gzip.open(self.path, "rb") as stream:
@@ -186,7 +188,7 @@ class CsvFile:
 def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: CsvFile) -> NamedColumns | None:
     """Return the columns of a plain block; None if it is not one."""
     reader = file._reader
-    if b'"' in block or (reader.encoding.lower() not in ("utf-8", "utf8") and not block.isascii()):
+    if b'"' in block or block.startswith(_MARK) or not read_as_it_stands(block, reader.encoding):
         return None
     if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
         return None

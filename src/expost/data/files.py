@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from expost.data.cells import numbers
 from expost.data.columns import Column
 from expost.data.frames import arrow_column
 from expost.data.lines import CsvLines
@@ -172,10 +171,10 @@ def _from_lines(
     for start in range(0, len(lines), _CHUNK_ROWS):
         part = slice(start, start + _CHUNK_ROWS)
         rows = lines.cells(part, columns)
-        X[part] = _loose([cell for row in rows for cell in row[:-1]]).reshape(-1, X.shape[1])
+        X[part] = _loose(Column([cell for row in rows for cell in row[:-1]])).reshape(-1, X.shape[1])
         target += [row[-1] for row in rows]
     if target_as == "number":
-        return X, _loose(target)
+        return X, _loose(Column(target))
     return X, np.array(target, dtype=object) if target_as == "text" else _inferred(target)
 
 
@@ -214,12 +213,12 @@ def _numbers(column: Any, name: str) -> npt.NDArray[np.float64]:
         # Unchecked cast: a checked one complains about numbers beyond 2⁵³, and quotes them.
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
     opened = arrow_column(column, f"column {name!r}")
-    return opened.floats(slice(None)) if _is_numeric(column.type) else _loose(opened.cells())
+    return opened.floats(slice(None)) if _is_numeric(column.type) else _loose(opened)
 
 
-def _loose(cells: list[Any]) -> npt.NDArray[np.float64]:
-    """Return numbers where cells are numbers (or true and false), NaN elsewhere; each cell by itself."""
-    read = numbers(cells)
+def _loose(column: Column, part: slice = slice(None)) -> npt.NDArray[np.float64]:
+    """Return numbers as the column reads them, 0 and 1 for truths, NaN elsewhere; each cell by itself."""
+    read, cells = column.floats(part), column.cells()[part]
     for i in np.flatnonzero(np.isnan(read)):
         if isinstance(cells[i], str):
             read[i] = _TRUTH.get(cells[i].lower(), np.nan)
@@ -227,18 +226,22 @@ def _loose(cells: list[Any]) -> npt.NDArray[np.float64]:
 
 
 class _LooseColumn(Column):
+    def __init__(self, column: Column) -> None:
+        super().__init__(column.cells())
+        self._column = column  # which knows how numbers are written in it
+
     def floats(self, part: slice) -> npt.NDArray[np.float64]:
-        return _loose(self.cells()[part])
+        return _loose(self._column, part)
 
     def not_numbers(self) -> int:
         cells = self.cells()
-        nothing = [i for i in np.flatnonzero(np.isnan(_loose(cells))).tolist() if cells[i] not in (None, "")]
+        nothing = [i for i in np.flatnonzero(np.isnan(_loose(self._column))).tolist() if cells[i] not in (None, "")]
         return len(nothing)
 
 
 def loose(column: Column) -> Column:
     """Return a column that reads text as numbers where it is one, or true or false; each cell by itself."""
-    return _LooseColumn(column.cells()) if column.is_loose else column
+    return _LooseColumn(column) if column.is_loose else column
 
 
 def _inferred(cells: list[str | None]) -> npt.NDArray[Any]:

@@ -8,6 +8,7 @@ itself into text. So a value cannot contain a line break.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import re
@@ -15,10 +16,11 @@ import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["CsvHeader", "CsvLines", "LineCells", "check_options"]
+__all__ = ["CsvHeader", "CsvLines", "LineCells", "check_options", "read_as_it_stands"]
 
 _SEPARATORS = (",", ";", "\t")
-_ASCII = '\n\r",;\t0123456789.+-eE aZ'
+_ASCII = bytes(range(128))
+_BY_BYTES = ("iso8859-", "cp125")  # encodings in which each byte is a letter, as their names begin
 
 
 class LineCells:
@@ -187,7 +189,7 @@ def check_options(separator: str, encoding: str) -> None:
     if len(separator) > 1 or separator in ('"', "\n", "\r", "\0"):
         raise ValueError("separator must be one letter, such as a semicolon or a tab, and no quote or line break")
     try:
-        plain = _ASCII.encode(encoding) == _ASCII.encode()
+        plain = _ASCII.decode(encoding) == _ASCII.decode("ascii")
     except (LookupError, UnicodeError):
         plain = False
     if not plain:
@@ -195,6 +197,20 @@ def check_options(separator: str, encoding: str) -> None:
             f"encoding {encoding!r} is unknown or not one in which ASCII is ASCII, such as utf-8 or latin-1; "
             "save the file as UTF-8"
         )
+
+
+def read_as_it_stands(block: bytes, encoding: str) -> bool:
+    """Whether bytes are, without decoding them, what decoding them would give: UTF-8, or plain ASCII.
+
+    Not all that is ASCII to look at is plain: some encodings change what follows by an escape.
+
+    Examples
+    --------
+    >>> read_as_it_stands(b"a,b", "latin-1"), read_as_it_stands(b"a,b", "iso2022_jp")
+    (True, False)
+    """
+    name = codecs.lookup(encoding).name
+    return name == "utf-8" or (block.isascii() and (name == "ascii" or name.startswith(_BY_BYTES)))
 
 
 def _decoded(header: bytes, encoding: str) -> str:

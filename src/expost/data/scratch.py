@@ -156,22 +156,19 @@ class Scratch:
 
     def keep(self, batch: Batch) -> None:
         """Write rows, each as often as it counts."""
-        batch = batch.repeated()
-        size = 4 * len(batch) * (self.p + 1)
+        size = 4 * batch.rows * (self.p + 1)
         with self._lock:
-            if self.failed or not len(batch):
+            if self.failed or not size:
                 return
             place, self._end = self._end, self._end + size
         try:
             if place + size > self._most:  # n was a guess
                 raise OSError("rows are more than was expected")
             step = max(256, _CELLS // self.p)
-            step = step - step % _ROWS or step
             part = []
-            for start in range(0, len(batch), step):
-                x, y = batch.x[start : start + step], batch.y[start : start + step]
-                part.append(Record(place, len(y), self._written(x, y, place)))
-                place += 4 * len(y) * (self.p + 1)
+            for some in batch.pieces(step - step % _ROWS or step):
+                part.append(Record(place, len(some), self._written(some.x, some.y, place)))
+                place += 4 * len(some) * (self.p + 1)
         except OSError:
             self._give_up()
             return

@@ -21,7 +21,7 @@ from expost.data.batches import Batch, MemorySource, RowSource
 from expost.data.rows import Rows
 from expost.data.streamed import StreamedSource
 from expost.engines import LocalEngine
-from expost.engines.engine import Totals
+from expost.engines.engine import Totals, add_totals
 from expost.erm._private import Private
 from expost.erm._types import AnyArray, FloatArray, IntegerArray
 
@@ -191,20 +191,19 @@ class ProductSums:
 
     def __call__(self, batch: Batch) -> Totals:
         """Return n, the products of (x, y) with itself, Σy, and counts of cells."""
-        batch = batch.repeated()
-        n, p = batch.x.shape
-        total = np.zeros((p + 1, p + 1), np.int64)
+        p = batch.x.shape[1]
         size = max(256, min(_CHUNKS * MAX_CHUNK, _CELLS // (p + 1)))
-        both = np.empty((min(size, n), p + 1))
-        for low in range(0, n, size):
-            some = both[: min(size, n - low)]
-            some[:, :p] = batch.x[low : low + size]
-            some[:, p] = batch.y[low : low + size]
+        both = np.empty((min(size, batch.rows), p + 1))
+        total: Totals = 0, np.zeros((p + 1, p + 1), np.int64), 0
+        for piece in batch.pieces(size):
+            some = both[: len(piece)]
+            some[:, :p], some[:, p] = piece.x, piece.y
             full = len(some) - len(some) % MAX_CHUNK
             chunks, rest = some[:full].reshape(-1, MAX_CHUNK, p + 1), some[full:]
-            total += (chunks.transpose(0, 2, 1) @ chunks).astype(np.int64).sum(axis=0)
-            total += (rest.T @ rest).astype(np.int64)
-        return n, total, int(batch.y.sum(dtype=np.int64)), batch.cells if batch.cells is not None else 0
+            products = (chunks.transpose(0, 2, 1) @ chunks).astype(np.int64).sum(axis=0)
+            products += (rest.T @ rest).astype(np.int64)  # below 2⁵⁷
+            total = add_totals(total, (len(piece), products, int(piece.y.sum(dtype=np.int64))))
+        return *total, 0 if batch.cells is None else batch.cells
 
 
 def sums_over(source: RowSource) -> Sums:

@@ -163,6 +163,9 @@ class Spending:
     expost.exceptions.SearchInterrupted: the search was interrupted (KeyError) after it had begun; ...
     """
 
+    #: The one that was guarded last in this process: what it cost can be said wherever an interruption comes out.
+    latest: ClassVar[Spending | None] = None
+
     def __init__(self, ledger: Ledger | None = None) -> None:
         if ledger is not None and not isinstance(ledger, Ledger):
             raise ValueError(f"ledger must be a Ledger(path, dataset), got {ledger!r}")
@@ -204,6 +207,7 @@ class Spending:
 
         Guarded twice, so that an interruption while an exception is being passed on finds a guard as well.
         """
+        Spending.latest = self
         try:
             result = self.guard(work, twice=False) if twice else work(self)
             self._settle("none")

@@ -78,7 +78,7 @@ class Release:
         Zero and empty for pure privacy. Otherwise δ, settled beforehand: for every pair of neighbours, the chance that
         the outcome tells them apart by more than e^ε is at most δ (:mod:`expost.privacy.renyi`). The parts are then
         those of the Rényi order that counts most, and the last is what stating them at δ adds. ``epsilon_usual`` is the
-        loss in the sense of other libraries' (ε, δ). The curve has
+        loss in the usual sense of (ε, δ). The curve has
         ``orders``, ``losses`` and ``most``; an interruption has one only if a ledger held it.
     hypothesis
         θ in scaled units (nested tuples of floats), or ``None`` for a refusal.
@@ -182,10 +182,11 @@ class Release:
 
     @property
     def epsilon_usual(self) -> float:
-        """What the same outcome cost in the usual sense of (ε, δ), which other libraries state; ``epsilon`` if pure.
+        """What the same outcome cost in the usual, less strict sense of (ε, δ); ``epsilon`` if it is pure.
 
-        ``epsilon`` bounds the loss but for a chance of δ, and this one a little less strictly: compare it with others'.
-        After an interruption of which only ``epsilon`` is known it is that.
+        For every set S of outcomes P[S] ≤ E′[e^ε; S] + δ, ε that of each outcome. Other libraries state one ε for all
+        outcomes, beforehand: that is to be compared with this one as the price of what came out, and with
+        ``epsilon_worst_case`` as a guarantee. After an interruption of which only ``epsilon`` is known it is that.
         """
         if not self.curve:
             return self.epsilon

@@ -53,6 +53,7 @@ _RAW = [1.0 / (1.0 + ((k - _MIDDLE) / _WIDTH) ** 2) for k in range(_COUNT)]
 WEIGHTS: tuple[float, ...] = tuple(raw / math.fsum(_RAW) * (1.0 - 1e-15) for raw in _RAW)
 _UP = 1.0 + 1e-10  # rounding of a solution: each exponent is within 10⁻¹¹ of its value
 _DOWN = 1.0 - 1e-9
+_TINY = 1e-15  # rounding of one minus a sum
 _ENDLESS = 1e6  # an ε that stands for no bound
 
 
@@ -157,7 +158,7 @@ class Curve:
         return min(self.most, high * _UP)
 
     def usual_epsilon(self, delta: float) -> float:
-        """Return ε*(o) at δ, rounded up: what the curve comes to in the sense of other libraries' (ε, δ).
+        """Return ε*(o) at δ, rounded up: what the curve comes to in the usual sense of (ε, δ).
 
         Parameters
         ----------
@@ -184,7 +185,7 @@ class Curve:
             middle = 0.5 * (low + high)
             low, high = (middle, high) if value(middle)[1] > 0.0 else (low, middle)
         most, slope = value(low)  # concave: nowhere above its tangent
-        return min(max(0.0, most + max(0.0, slope) * (high - low)) * _UP, self.epsilon(delta))
+        return min(max(0.0, most + max(0.0, slope) * (high - low)) * _UP + _TINY, self.epsilon(delta))
 
     def order(self, delta: float) -> int:
         """Return the place in the grid of the order that counts most at δ."""

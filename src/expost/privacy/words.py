@@ -251,20 +251,20 @@ def parts(release: Release) -> list[tuple[float, str]]:
 
 
 def usual(release: Release) -> str | None:
-    """Say what other libraries would call the loss at a δ, which their numbers are to be compared with.
+    """Say what the loss at a δ is in the sense in which other libraries state theirs, beforehand.
 
     Examples
     --------
     >>> from expost.privacy import Release
     >>> from expost.privacy.renyi import Curve
     >>> curve = Curve.gaussian(0.001)
-    >>> stated = Release("released", "m", curve.epsilon(1e-6), delta=1e-6, curve=curve.to_dict())
-    >>> usual(stated)
-    "ε = 0.2001 as other libraries state (ε, δ): compare theirs with this one"
+    >>> usual(Release("released", "m", curve.epsilon(1e-6), delta=1e-6, curve=curve.to_dict()))
+    'ε = 0.2001 in the usual, less strict sense of (ε, δ), which other libraries state beforehand'
     """
     if not release.curve:
         return None
-    return f"ε = {up(release.epsilon_usual)} as other libraries state (ε, δ): compare theirs with this one"
+    sense = "in the usual, less strict sense of (ε, δ), which other libraries state beforehand"
+    return f"ε = {up(release.epsilon_usual)} {sense}"
 
 
 def worst_case_line(release: Release) -> str:
