@@ -21,6 +21,8 @@ HOSTILE = (
 )
 LINES = [f"{k / 7!r},{('Bern', 'Oslo', '')[k % 3]}" for k in range(60)]
 PLAIN = "\n".join(["age,city", *LINES, ",Oslo", "-9,Rome", ""]).encode()
+QUOTED = b'"age","city"\n"1","Bern"\n"2.5",Oslo\n,"Oslo"\n"","Bern"\r\n"-9"," Bern "\n"7","Be,rn"\n 8 ,"Oslo"\n'
+ODD = [b'1,"Be""rn"', b'1, "Bern"', b'1,"Bern" ', b'1,Be"rn', b'1,"Bern', b'1,"""', b'"1,Bern"', b'"1","Bern\n2,Oslo"']
 MARKED = b"city,age\n" + b"\xef\xbb\xbfBern,1\nOslo,2\n" * 8  # a byte order mark, which is one at no line's start
 
 
@@ -42,7 +44,10 @@ def expected(path) -> tuple[bytes, bytes, list[int]]:
     return values.tobytes(), gone.tobytes(), columns["city"].codes(PLACES).tolist()
 
 
-@pytest.mark.parametrize("content", [HOSTILE, HOSTILE + b"\n", HOSTILE + b"\n\n", PLAIN, PLAIN[:-1], MARKED])
+@pytest.mark.parametrize(
+    "content",
+    [HOSTILE, HOSTILE + b"\n", HOSTILE + b"\n\n", PLAIN, PLAIN[:-1], MARKED, QUOTED, *(QUOTED + line for line in ODD)],
+)
 def test_every_cut_gives_the_same_cells(tmp_path, content):
     path = tmp_path / "t.csv"
     path.write_bytes(content)
@@ -63,8 +68,14 @@ def test_plain_blocks_are_read_by_arrow_and_others_are_not(tmp_path, monkeypatch
     taken = []
     plain = csv_blocks._plain
     monkeypatch.setattr(csv_blocks, "_plain", lambda *given: taken.append(plain(*given)) or taken[-1])
-    others = [b'"1",Bern\n', b"nan,Oslo\n", b"\n", b"\r\n", b"1\n", b"5\r,Bern\n", b"\xff,\xff\n"]
-    for content, quick in ((PLAIN, True), (HOSTILE, False), *((PLAIN + line, False) for line in others)):
+    others = [b'"1",Be"rn\n', b"nan,Oslo\n", b"\n", b"\r\n", b"1\n", b"5\r,Bern\n", b"\xff,\xff\n"]
+    for content, quick in (
+        (PLAIN, True),
+        (QUOTED, True),
+        (HOSTILE, False),
+        *((QUOTED + line, False) for line in ODD[:-2]),
+        *((PLAIN + line, False) for line in others),
+    ):
         (tmp_path / "t.csv").write_bytes(content)
         taken.clear()
         read(CsvFile(tmp_path / "t.csv"))

@@ -47,6 +47,16 @@ def test_fits_add_up_in_squares_and_never_exceed_it():
     assert left == sorted(left, reverse=True)
 
 
+def test_no_outcome_inside_costs_more_than_the_budget():
+    with budget(0.5, DELTA):
+        inside = model(goal=0.25).fit(table()).release_
+        lower = model(goal=0.25, max_epsilon=0.3).fit(table()).release_
+    assert (inside.epsilon_worst_case, lower.epsilon_worst_case) == (0.5, 0.3)
+    together = compose([inside, lower], delta=DELTA)
+    assert 0 < together.epsilon_usual < together.epsilon
+    assert compose([inside, lower]).epsilon_usual == compose([inside, lower]).epsilon
+
+
 def test_a_look_at_the_table_counts():
     with budget(3.0, DELTA) as shared:
         release = model(on_invalid="clip").fit(table()).release_

@@ -2,9 +2,10 @@
 
 Every line is one row, whatever stands in it (`expost.data.lines`), so a file may be cut at any line feed. A line
 belongs to the part in which it begins. Lines are taken apart one by one where they have to be. Most blocks are plain:
-no quote, no stray carriage return, as many cells in every line, and numbers where numbers are expected. Such a block is
-given to Arrow's reader, which is faster by far. It is used only if what it read is what cell by cell would have read:
-numbers in full precision, finite or empty, and text as it stands. Which way a block took does not show in its rows.
+quotes around whole cells if at all, no stray carriage return, as many cells in every line, and numbers where numbers
+are expected. Such a block is given to Arrow's reader, which is faster by far. It is used only if what it read is what
+cell by cell would have read: numbers in full precision, finite or empty, and text as it stands. Which way a block took
+does not show in its rows.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -33,7 +35,8 @@ _PART = 1 << 23  # bytes
 _LONGEST = 1 << 16  # bytes read at a time to find the end of a line
 _SAMPLE = 1 << 16  # bytes that lines are guessed by
 _BLOCK = 1 << 20  # bytes that the reader takes apart at a time
-_FEED = 10  # a line feed, as a byte
+_FEED, _RETURN, _QUOTE = 10, 13, 34  # as bytes
+_LONG = 1 << 17  # bytes of a line with quotes, beyond which a reader line by line gives up
 _MARK = b"\xef\xbb\xbf"  # which Arrow's reader leaves out at the start of what it is given, and nowhere else
 
 
@@ -188,11 +191,15 @@ class CsvFile:
 def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: CsvFile) -> NamedColumns | None:
     """Return the columns of a plain block; None if it is not one."""
     reader = file._reader
-    if b'"' in block or block.startswith(_MARK) or not read_as_it_stands(block, reader.encoding):
+    if block.startswith(_MARK) or not read_as_it_stands(block, reader.encoding):
         return None
     if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
         return None
-    feeds = np.flatnonzero(np.frombuffer(block, np.uint8) == _FEED)
+    raw = np.frombuffer(block, np.uint8)
+    feeds = np.flatnonzero(raw == _FEED)
+    quoted = b'"' in block
+    if quoted and not _around_cells(raw, feeds, ord(reader.separator)):
+        return None
     if feeds.size and (feeds[0] == 0 or (np.diff(feeds) == 1).any()):
         return None  # an empty line has one empty cell and lacks the others
     if b"\r" in block and (block.startswith(b"\r\n") or b"\n\r\n" in block):
@@ -204,7 +211,11 @@ def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: 
             pa.BufferReader(block),
             read_options=pa.csv.ReadOptions(use_threads=False, column_names=names, block_size=_BLOCK),
             parse_options=pa.csv.ParseOptions(
-                delimiter=reader.separator, quote_char=False, ignore_empty_lines=False, newlines_in_values=False
+                delimiter=reader.separator,
+                quote_char='"' if quoted else False,
+                double_quote=False,
+                ignore_empty_lines=False,
+                newlines_in_values=False,
             ),
             convert_options=pa.csv.ConvertOptions(
                 column_types=kinds,
@@ -222,6 +233,19 @@ def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: 
     found = {name: _column(table.column(str(j)), name in numeric) for name, j in places.items()}
     columns = {name: column for name, column in found.items() if column is not None}
     return NamedColumns(columns, lines) if len(columns) == len(found) else None
+
+
+def _around_cells(raw: npt.NDArray[np.uint8], feeds: npt.NDArray[np.intp], separator: int) -> bool:
+    """Whether quotes stand in pairs around whole cells, none within one: then all readers agree about them."""
+    quotes = np.flatnonzero(raw == _QUOTE)
+    opening, closing = quotes[::2], quotes[1::2]
+    if quotes.size % 2 or np.diff(feeds, prepend=-1, append=raw.size).max() > _LONG:
+        return False
+    if (np.searchsorted(feeds, opening) != np.searchsorted(feeds, closing)).any():
+        return False  # a line feed ends a line, quoted or not
+    framed = np.concatenate([[_FEED], raw, [_FEED]])  # so that each has a neighbour on both sides
+    before, after = framed[opening], framed[closing + 2]
+    return bool(np.isin(before, (separator, _FEED)).all() and np.isin(after, (separator, _FEED, _RETURN)).all())
 
 
 def _column(read: Any, number: bool) -> Column | None:

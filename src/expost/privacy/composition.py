@@ -42,12 +42,29 @@ def add_losses(*losses: float) -> float:
 
 @dataclass(frozen=True)
 class Composition:
-    """The joint cost of several releases about the same rows."""
+    """The joint cost of several releases about the same rows.
+
+    Attributes
+    ----------
+    epsilon, delta
+        What was lost in all, ex post, and the δ that it is stated at.
+    epsilon_worst_case
+        What all outcomes together could have cost at most, at that δ; infinite where that was not settled at it.
+    count
+        How many releases.
+    epsilon_usual
+        ε in the usual, less strict sense of (ε, δ), where curves were added up; ``epsilon`` elsewhere.
+    """
 
     epsilon: float
     epsilon_worst_case: float
     count: int
     delta: float = 0.0
+    epsilon_usual: float = math.nan
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.epsilon_usual):
+            object.__setattr__(self, "epsilon_usual", self.epsilon)
 
     @property
     def risk_factor(self) -> float:
@@ -91,8 +108,9 @@ def compose(releases: Iterable[Release], *, delta: float | None = None) -> Compo
         Curve.ex_post(release.epsilon_beside(ids)) if release.delta == 0.0 else release.account_curve()
         for release in listed
     )
-    joint = sum(curves, NOTHING).epsilon(delta)
-    return Composition(joint, worst if deltas <= delta else math.inf, len(listed), delta)
+    joint = sum(curves, NOTHING)
+    whole = worst if deltas <= delta else math.inf
+    return Composition(joint.epsilon(delta), whole, len(listed), delta, joint.usual_epsilon(delta))
 
 
 def _exp(epsilon: float) -> float:

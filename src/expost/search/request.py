@@ -193,6 +193,8 @@ class Request:
         """Return the account that a search is booked on."""
         shared = current(self.delta, self.unit)
         if self.delta:
+            if shared is not None:  # whose filter no outcome gets past
+                worst_case = min(worst_case, self.unit.share(shared.epsilon))
             return RenyiAccount(self.method.name, worst_case, secure, unit=self.unit, delta=self.delta, shared=shared)
         account = Account(self.method.name, worst_case, secure, unit=self.unit)
         account.reasons += [self.reason] if self.reason else []
