@@ -14,6 +14,8 @@ import pytest
 
 from expost import Ledger, Release
 from expost.noise.source import SecureSource
+from expost.privacy.renyi import Curve
+from expost.privacy.renyi_account import RenyiAccount
 from tests.cli.helpers import REGRESSION, call, write
 from tests.privacy.ledger.helpers import released
 
@@ -303,3 +305,15 @@ def test_a_budget_with_a_delta(tmp_path, capsys):
     refused = call(capsys, "fit", data, *options, "--perturbation", "covariance", *on(tmp_path / "pure.db"), "--force")
     assert refused.status == 2
     assert "is pure" in refused.err
+
+
+def test_a_report_proposes_only_what_the_budget_takes(tmp_path, capsys, book):
+    """A pure budget cannot be charged for a release at a δ, so nobody is told to try."""
+    account = RenyiAccount("by hand", worst_case=1.0, secure=True, delta=1e-6)
+    account.book("generation", Curve.gaussian(1e-4))
+    for release, proposed in ((released(0.5), True), (account.released([1.0]), False)):
+        (tmp_path / "r.json").write_text(release.to_json(), encoding="utf-8")
+        said = call(capsys, "report", tmp_path / "r.json", *on(book))
+        assert said.status == 2
+        assert "leave out --ledger" in said.err
+        assert ("expost ledger book" in said.err) == proposed

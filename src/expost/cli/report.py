@@ -43,10 +43,10 @@ def run(options: argparse.Namespace) -> int:
         from expost.report import BudgetLine, report
 
         if ledger is not None and all(release.id not in (e.id, e.release_id) for e in ledger.budget.entries):
-            charge = f"expost ledger book {options.ledger} {options.release} --dataset {options.dataset}"
+            charge = f", or charge it there first: expost ledger book {options.ledger} {options.release} --dataset"
+            charge = f"{charge} {options.dataset}" if ledger.budget.cap.takes(release.delta) else ""
             raise ValueError(
-                f"release {release.id} is not booked in data set {options.dataset!r}; leave out --ledger, or charge it "
-                f"there first: {charge}"
+                f"release {release.id} is not booked in data set {options.dataset!r}; leave out --ledger{charge}"
             )
         budget = None if ledger is None else BudgetLine.of(ledger, release)
         write_whole(output, report(release, budget), force=options.force)

@@ -90,6 +90,12 @@ def _promised(release: Release) -> list[str]:
     said += (
         [] if beside is None else [f"<p>To compare: {text(_sentence(beside)[0].lower() + _sentence(beside)[1:])}</p>"]
     )
+    chance = release.promise.failure_probability
+    if chance is not None:
+        said.append(
+            f"<p>Of all runs like this one at most {chance:g} release a model that misses, refusals counted. "
+            "Where most runs are refused, a single release may be a miss more often than that.</p>"
+        )
     if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:
         squared = f"{release.promise.excess_risk_caller_units:.4g}"
         said.append(f"<p>In squared units of the target the excess risk is at most {text(squared)}.</p>")
