@@ -165,12 +165,19 @@ def _parquet(file: Path) -> Any:
     raise ValueError(f"{file} could not be read as Parquet")
 
 
-def places_of(there: Sequence[Any], wanted: Sequence[str]) -> dict[str, int]:
-    """Say where each column is, after complaining about those that are not there or there twice."""
+def places_of(there: Sequence[Any], wanted: Sequence[str], file: Path | None = None) -> dict[str, int]:
+    """Say where each column is, after complaining about those that are not there or there twice.
+
+    A file is named where a table has several.
+    """
     plain = [str(name).strip() for name in there]
     for name in wanted:
         if plain.count(name) != 1:
             if name in plain:
-                raise ValueError(f"there are {plain.count(name)} columns {name!r} in the table; rename them")
+                raise ValueError(
+                    f"there are {plain.count(name)} columns {name!r} in {file or 'the table'}; rename them"
+                )
+            if file is not None:
+                raise ValueError(f"{file} has no column {name!r}; {suggestion(name, plain)}")
             raise ValueError(f"there is no column {name!r} in the table; {suggestion(name, plain)}")
     return {name: plain.index(name) for name in wanted}
