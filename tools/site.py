@@ -24,7 +24,8 @@ PIECES = ("noise", "stopping", "search", "mechanisms", "goals", "erm", "data", "
 GROUPS = {
     "Models": ("estimators",),
     "Goals": ("goals",),
-    "Tables and bounds": ("data", "data.files"),
+    "Tables and bounds": ("data", "data.files", "data.on_disk"),
+    "Engines": ("engines.local", "engines.dask"),
     "Plans": ("planning",),
     "Releases": ("privacy",),
     "Searches": ("search",),

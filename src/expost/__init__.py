@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from expost.data import Bounds, Preparation, Schema
     from expost.data.files import read_table
+    from expost.data.on_disk import TableOnDisk
+    from expost.engines.dask import DaskEngine
+    from expost.engines.local import LocalEngine
     from expost.estimators import (
         AccuracyFirstLogisticRegression,
         AccuracyFirstModel,
@@ -54,6 +57,7 @@ _HOMES = {
     "Bounds": "data",
     "BudgetExceeded": "exceptions",
     "Composition": "privacy",
+    "DaskEngine": "engines.dask",
     "ErrorRate": "goals",
     "ExcessRisk": "goals",
     "InferredClassesWarning": "exceptions",
@@ -65,6 +69,7 @@ _HOMES = {
     "LedgerRefused": "exceptions",
     "LedgerUnavailable": "exceptions",
     "LedgerWarning": "exceptions",
+    "LocalEngine": "engines.local",
     "LogLoss": "goals",
     "MeanSquaredError": "goals",
     "NotPrivateWarning": "exceptions",
@@ -77,6 +82,7 @@ _HOMES = {
     "Schema": "data",
     "SearchInterrupted": "exceptions",
     "StrongRegularizationWarning": "exceptions",
+    "TableOnDisk": "data.on_disk",
     "TargetUnreachable": "exceptions",
     "budget": "privacy",
     "compose": "privacy",
@@ -99,6 +105,7 @@ __all__ = [
     "Bounds",
     "BudgetExceeded",
     "Composition",
+    "DaskEngine",
     "ErrorRate",
     "ExcessRisk",
     "InferredClassesWarning",
@@ -110,6 +117,7 @@ __all__ = [
     "LedgerRefused",
     "LedgerUnavailable",
     "LedgerWarning",
+    "LocalEngine",
     "LogLoss",
     "MeanSquaredError",
     "NotPrivateWarning",
@@ -122,6 +130,7 @@ __all__ = [
     "Schema",
     "SearchInterrupted",
     "StrongRegularizationWarning",
+    "TableOnDisk",
     "TargetUnreachable",
     "budget",
     "compose",

@@ -71,8 +71,11 @@ def write(folder: Path, rows_in_a_group: int = 250) -> dict[str, Path]:
     with pa.CompressedOutputStream(str(files["packed"]), "gzip") as stream:
         pa.csv.write_csv(whole, stream)
     files["folder"] = folder / "parts"
-    files["folder"].mkdir()
-    pa.parquet.write_table(halves[0], files["folder"] / "a.parquet")
-    pa.csv.write_csv(halves[1], files["folder"] / "b.csv")
-    files["pattern"] = folder / "parts" / "*"
+    mixed = folder / "mixed"  # which only a pattern may name
+    for place in (files["folder"], mixed):
+        place.mkdir()
+        pa.csv.write_csv(halves[1], place / "b.csv")
+    pa.csv.write_csv(halves[0], files["folder"] / "a.csv")
+    pa.parquet.write_table(halves[0], mixed / "a.parquet")
+    files["pattern"] = mixed / "*"
     return files

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +112,38 @@ def test_no_scheduler(monkeypatch):
     monkeypatch.setattr(dask, "_PATIENCE", 0.5)
     with pytest.raises(ValueError, match="no Dask scheduler answers at tcp://127"):
         DaskEngine("tcp://127.0.0.1:9").client  # noqa: B018
+
+
+def test_without_dask_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)  # as if it were not installed
+    for make in (DaskEngine, lambda: fitted(table(), engine="dask")):
+        with pytest.raises(ValueError, match=r"pip install 'expost\[dask\]'"):
+            make()
+
+
+def test_a_cluster_of_its_own_leaves_the_usual_port_alone():
+    """In a process of its own, where no other client is."""
+    code = """
+import socket, warnings
+from expost import DaskEngine
+
+if __name__ == "__main__":
+    warnings.simplefilter("error", UserWarning)
+    taken = socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind(("127.0.0.1", 8787))
+        taken.listen()
+    except OSError:
+        pass  # by somebody else, which will do
+    engine = DaskEngine()
+    server = engine.client.cluster.scheduler.http_server
+    print(server.address, server.port != 8787)
+    engine.close()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False, timeout=120)
+    assert "already in use" not in done.stderr
+    assert done.stdout.split() == ["127.0.0.1", "True"]
 
 
 def test_a_worker_that_is_killed_changes_nothing(cluster, files, tmp_path, monkeypatch):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
 from expost.cli import main
 from expost.data.disk import open_disk
+from expost.data.on_disk import TableOnDisk
 from expost.engines import LocalEngine, look
 from expost.engines.watch import watching
 from expost.exceptions import SearchInterrupted, UnreadableFile
@@ -44,8 +47,8 @@ def test_a_damaged_row_group_is_named_and_nothing_is_charged(file, tmp_path, cap
 
 
 def test_a_file_that_disappears_before_it_is_read(file, tmp_path):
-    many = open_disk(tmp_path / "parts")
-    first = tmp_path / "parts" / "a.parquet"
+    many = open_disk(tmp_path / "mixed" / "*")
+    first = tmp_path / "mixed" / "a.parquet"
     many.files[0]._held._file = None  # as if there were too many files to hold open
     first.unlink()
     with pytest.raises(UnreadableFile, match=r"a\.parquet"):
@@ -113,6 +116,28 @@ def test_what_is_not_there(tmp_path):
     (tmp_path / "t.csv").write_text("age,label\n")
     with pytest.raises(ValueError, match="there is no column"):
         fitted(tmp_path / "t.csv")
+
+
+def test_the_first_file_that_lacks_a_column_is_named(tmp_path):
+    for name, gone in (("part1", []), ("part2", ["unused"]), ("part3", ["city"]), ("part4", ["city"])):
+        pa.csv.write_csv(table().drop_columns(gone), tmp_path / f"{name}.csv")
+    for what in (tmp_path, tmp_path / "part*.csv"):
+        with pytest.raises(ValueError, match=r"part3\.csv has no column 'city'; known are") as found:
+            fitted(what)
+        assert not hasattr(found.value, "release")  # nothing was charged
+    with pytest.raises(ValueError, match=r"part3\.csv has no column 'city'"):
+        TableOnDisk(tmp_path, "spend", columns=["age", "city"])
+
+
+def test_a_folder_of_both_types_is_refused(tmp_path):
+    (tmp_path / "deeper").mkdir()
+    pa.csv.write_csv(table(), tmp_path / "t.csv")
+    pa.parquet.write_table(table(), tmp_path / "deeper" / "t.parquet")
+    with pytest.raises(ValueError, match="holds both CSV and Parquet files") as found:
+        fitted(tmp_path)
+    patterns = re.findall("'([^']*)'", str(found.value))
+    assert patterns == [f"{tmp_path}/**/*.csv", f"{tmp_path}/**/*.parquet"]
+    assert told(fitted(patterns[0])) == told(fitted(patterns[1]))  # what is proposed can be passed
 
 
 def test_no_rows(tmp_path):

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge
+from expost import R2, AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge, ErrorRate, InvalidRows
 from expost.data import Encoding, Rows, Schema, streamed
 from expost.data.batches import MemorySource
 from expost.data.disk import open_disk
@@ -16,7 +16,7 @@ from expost.data.on_disk import TableOnDisk
 from expost.data.streamed import EncodedSource
 from expost.engines import LocalEngine, local, look
 from expost.erm import LogisticLoss, passes
-from tests.engines.helpers import LABELS, N, fitted, table, told, write
+from tests.engines.helpers import LABELS, NUMBERS, N, fitted, table, told, write
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +30,24 @@ def always_streamed(monkeypatch):
     monkeypatch.setattr(look, "KEPT", 0)
     monkeypatch.setattr(streamed, "_MOST_ROWS", 701)
     monkeypatch.setattr(local, "_SMALL", 0)
+
+
+@pytest.mark.parametrize(("schema", "goal"), [(LABELS, ErrorRate(0.35)), (NUMBERS, R2(0.3))], ids=["labels", "numbers"])
+def test_a_score_of_files_is_that_of_their_rows(files, schema, goal, always_streamed):
+    model = AccuracyFirstModel(schema, goal, random_state=5, max_epsilon=1000.0).fit(table())
+    whole = model.score(table())
+    assert 0 < whole < 1
+    for kind in ("parquet", "csv", "packed", "folder", "pattern"):
+        assert model.score(files[kind]) == pytest.approx(whole, rel=1e-9)
+        assert np.allclose(model.decision_function(files[kind]), model.decision_function(table()))
+
+
+def test_a_score_of_a_file_that_does_not_fit(files, tmp_path):
+    model = AccuracyFirstModel(LABELS, ErrorRate(0.35), random_state=5, max_epsilon=1000.0).fit(table())
+    broken = tmp_path / "t.csv"
+    broken.write_text(files["csv"].read_text() + "old,1,1,1,Bern,true,no,0\n")
+    with pytest.raises(InvalidRows, match=r"cells that are not numbers in column\(s\) age \(1\)"):
+        model.score(broken)
 
 
 @pytest.mark.parametrize("regression", [False, True], ids=["labels", "numbers"])

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from expost.cli.paths import check_schema, check_table
-from expost.cli.table_options import add_file_options, add_person_options, file_options, stated_schema
+from expost.cli.paths import check_schema, check_tables
+from expost.cli.table_options import DATA, add_file_options, add_person_options, file_options, stated_schema
 from expost.cli.terminal import print_text
 from expost.cli.words import complain, own_words
 
@@ -33,7 +33,7 @@ _HEADINGS = ("column", "kind", "readable", "missing", "unreadable", "outside", "
 
 def add_arguments(check: argparse.ArgumentParser) -> None:
     """Add the options."""
-    check.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file")
+    check.add_argument("data", type=Path, help=DATA)
     check.add_argument("--schema", type=Path, required=True, metavar="FILE", help="the schema, in TOML")
     add_file_options(check)
     add_person_options(check)
@@ -42,47 +42,51 @@ def add_arguments(check: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Count and show; returns the exit status."""
     try:
-        check_table(options.data)
+        check_tables(options.data)
         check_schema(options.schema)
     except (ValueError, OSError) as error:
         return complain(error, options)
+    from expost.data.disk import open_disk
     from expost.data.encode import Encoding
-    from expost.data.named import read_columns
-    from expost.data.tallies import clipped_away, complaints, misfits, remedies
+    from expost.data.tallies import clipped_away, complaints, misfits, remedies, uneven_lines
+    from expost.engines.survey import survey
 
     try:
         encoding = Encoding(stated_schema(options))
         schema = encoding.schema
-        raw = read_columns(options.data, schema.needed, **file_options(options))
-        if len(raw) == 0:
+        found = survey(open_disk(options.data, **file_options(options)), encoding)
+        if found is None:
             raise ValueError(f"{options.data} has no rows")
-        tallies, target = encoding.tallies(raw)
-        persons = encoding.person_tally(raw)
     except (ValueError, OSError) as error:
         return complain(error, options)
+    tallies, target, persons = found.columns, found.target, found.persons
     wrong, refused = misfits(tallies, target), complaints(tallies, target)
     away = [] if wrong else clipped_away(tallies, target)
     lines = [CURATOR, "", *_table([*tallies, target]), ""]
     if target.classes is not None and schema.classes is not None:
         named = zip(schema.classes, target.classes, strict=True)
         lines += [f"classes of {target.name}: {', '.join(f'{label} {count:,}' for label, count in named)}"]
-    lines += [f"{len(raw):,} rows; {len(schema.columns)} columns become {len(encoding.names)}"]
+    lines += [f"{found.rows:,} rows; {len(schema.columns)} columns become {len(encoding.names)}"]
     lines += [] if persons is None else _persons(persons, str(schema.person), schema.rows_per_person or 1)
+    uneven, many = uneven_lines(found.uneven, found.rows)
+    lines += [f"Check: {uneven}"] if found.uneven else []
     lines += [f"Refused by expost fit without --on-invalid clip: {reason}" for reason in refused]
     said = argparse.Namespace(**vars(options), on_invalid=None)  # an option of expost fit, which is spoken of
     lines += [f"Check: {own_words(reason, said)}" for reason in [*wrong, *away]]
     lines += [f"What to do: {own_words(remedies(tallies, target), said)}"] if refused else []
     strangers = persons is not None and (persons.unreadable > 0 or persons.undecoded > 0)
-    verdict = _verdict(bool(wrong or refused or strangers), bool(away))
+    verdict = _verdict(bool(wrong or refused or strangers), bool(away), many)
     print_text("\n".join([*lines, verdict]))
     return 0 if verdict == FITS else UNFIT
 
 
-def _verdict(refused: bool, away: bool) -> str:
+def _verdict(refused: bool, away: bool, uneven: bool) -> str:
     if refused:
         return "The table does not fit the schema: expost fit refuses it."
     if away:
         return "The table fits the schema badly: expost fit takes it, but much of a column is moved to its bounds."
+    if uneven:
+        return "The table fits the schema badly: expost fit takes it, but many lines have too few cells or too many."
     return FITS
 
 

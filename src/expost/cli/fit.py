@@ -24,7 +24,7 @@ from expost.cli.outcome import deliver
 from expost.cli.output import add_output, check_output
 from expost.cli.paths import check_schema, check_tables
 from expost.cli.progress import Progress
-from expost.cli.table_options import add_file_options, add_person_options, file_options, stated_schema
+from expost.cli.table_options import DATA, add_file_options, add_person_options, file_options, stated_schema
 from expost.cli.words import REFUSED, complain, own_words
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, SearchInterrupted, advice
 from expost.goals import FLAGS
@@ -83,7 +83,7 @@ FINGERPRINTED = (
 
 def add_arguments(fit: argparse.ArgumentParser) -> None:
     """Add the options."""
-    fit.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file, a folder or a 'pattern*' of them")
+    fit.add_argument("data", type=Path, help=DATA)
     fit.add_argument(
         "--schema", type=Path, metavar="TOML", help="what is publicly known about the table; expost init drafts one"
     )

@@ -7,8 +7,8 @@ import shlex
 from pathlib import Path
 
 from expost.cli.output import check_output, write_whole
-from expost.cli.paths import check_table
-from expost.cli.table_options import add_file_options, file_options
+from expost.cli.paths import check_tables
+from expost.cli.table_options import DATA, add_file_options, file_options
 
 DESCRIPTION = (
     "Draft a schema for a file, from the names of its columns and their declared types. No row is looked at: bounds "
@@ -20,7 +20,7 @@ EXITS = {0: "the draft is written", 2: "a mistake in the arguments or the file; 
 
 def add_arguments(init: argparse.ArgumentParser) -> None:
     """Add the options."""
-    init.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file")
+    init.add_argument("data", type=Path, help=f"{DATA}, of which the first is looked at")
     init.add_argument(
         "--output", type=Path, default=Path("schema.toml"), metavar="FILE", help="where to (default: %(default)s)"
     )
@@ -30,7 +30,7 @@ def add_arguments(init: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the draft to a new file; returns the exit status."""
-    check_table(options.data)
+    check_tables(options.data)
     check_output(options.output, force=options.force, inputs=(options.data,))
     from expost.data.draft import draft
 
@@ -46,12 +46,15 @@ def _how_written(options: argparse.Namespace) -> str:
     said = "" if options.separator is None else f" --separator {shlex.quote(options.separator)}"
     if options.encoding != "utf-8":
         said += f" --encoding {shlex.quote(options.encoding)}"
-    if not options.data.name.lower().endswith((".csv", ".csv.gz")):
-        return said
+    from expost.data.found import found_files, is_parquet
     from expost.data.lines import CsvLines
+
+    file = found_files(options.data)[0]
+    if is_parquet(file):
+        return said
 
     stated = file_options(options)
     first = CsvLines(
-        options.data, separator=stated.get("separator") or "", encoding=stated["encoding"], strip=True, header_only=True
+        file, separator=stated.get("separator") or "", encoding=stated["encoding"], strip=True, header_only=True
     )
     return f"{said} --decimal ,    (without --decimal if there is a point)" if first.separator == ";" else said

@@ -7,8 +7,9 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 
 def add_output(parser: argparse._ActionsContainer, help: str) -> None:
@@ -41,10 +42,17 @@ def check_output(
 
 def write_whole(path: Path, content: str | bytes, *, force: bool = False) -> None:
     """Write a file completely or not at all; FileExistsError if one is there and ``force`` is not given."""
+    with whole_file(path, force=force) as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
+    """Give a stream to write a file to, which gets its name at the end, and none if something went wrong before."""
     handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content.encode() if isinstance(content, str) else content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         mask = os.umask(0)

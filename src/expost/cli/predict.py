@@ -7,12 +7,13 @@ import csv
 import io
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.cli.output import add_output, check_output, write_whole
-from expost.cli.paths import check_release, check_table
-from expost.cli.table_options import add_file_options, file_options
+from expost.cli.output import add_output, check_output, whole_file
+from expost.cli.paths import check_release, check_tables
+from expost.cli.table_options import DATA, add_file_options, file_options
 from expost.cli.words import complain
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ EXITS = {0: "predicted", 2: "a mistake in the arguments or files; nothing was wr
 def add_arguments(predict: argparse.ArgumentParser) -> None:
     """Add the options."""
     predict.add_argument("model", type=Path, help="a release, as expost fit saves it")
-    predict.add_argument("data", type=Path, help="a .csv, .csv.gz or .parquet file; needs no target")
+    predict.add_argument("data", type=Path, help=f"{DATA}; needs no target")
     add_file_options(predict)
     predict.add_argument(
         "--probabilities", action="store_true", help="add the probability of each class (models for a log loss)"
@@ -50,24 +51,29 @@ def run(options: argparse.Namespace) -> int:
     """Predict; returns the exit status."""
     try:
         check_release(options.model)
-        check_table(options.data)
+        check_tables(options.data)
         check_output(options.output, force=options.force, inputs=(options.model, options.data))
-        text, many = _predicted(read_release(options.model), options)
+        pieces = _predicted(read_release(options.model), options)
         if options.output is not None:
-            write_whole(options.output, text, force=options.force)
+            many = 0
+            with whole_file(options.output, force=options.force) as stream:
+                for text, rows in pieces:
+                    stream.write(text.encode())
+                    many += rows
             print(f"wrote {many:,} prediction{'' if many == 1 else 's'} to {options.output}")
         else:
-            _print(text)
+            _print([text for text, _ in pieces])  # all of it, or none if a row cannot be read
     except (ValueError, TypeError, OSError) as error:
         return complain(error, options)
     return 0
 
 
-def _print(text: str) -> None:
+def _print(pieces: list[str]) -> None:
     try:
         # labels are data: they are not to be spelled out in other letters, as messages are
-        text.encode(sys.stdout.encoding or "utf-8")
-        sys.stdout.write(text)
+        for text in pieces:
+            text.encode(sys.stdout.encoding or "utf-8")
+        sys.stdout.writelines(pieces)
         sys.stdout.flush()
     except UnicodeEncodeError:
         raise ValueError(
@@ -92,28 +98,32 @@ def read_release(path: Path) -> Release:
         raise ValueError(f"{path} cannot be used: {error}") from None
 
 
-def _predicted(release: Release, options: argparse.Namespace) -> tuple[str, int]:
-    """Return the predictions as CSV, and how many there are."""
-    from expost.data.named import read_columns
+def _predicted(release: Release, options: argparse.Namespace) -> Iterator[tuple[str, int]]:
+    """Yield the predictions as CSV, some rows at a time, and how many they are; the header comes first."""
+    from expost.data.disk import open_disk
     from expost.privacy.scoring import scorer_of
 
     scorer = scorer_of(release)
-    names = release.columns or release.parameters["columns"]
-    whole = options.on_invalid == "error"
+    disk = open_disk(options.data, **file_options(options))
+    inputs = [file.path for file in disk.files]
+    check_output(options.output, force=options.force, inputs=inputs)  # which may be one of a folder
     kept = [name.strip() for name in options.keep]
-    wanted = list(dict.fromkeys([*names, *kept]))
-    rows = read_columns(options.data, wanted, whole_lines=whole, **file_options(options))
-    columns: dict[str, list[Any]] = {name: rows[name].cells() for name in kept}
     answer = release.target or "prediction"
-    if answer in columns:
+    if answer in kept:
         raise ValueError(f"--keep {answer}: that is the column of the predictions; rename it in {options.data}")
-    columns[answer] = scorer.predict(rows, options.on_invalid).tolist()
     if options.probabilities:
-        chances = scorer.probabilities(rows, options.on_invalid)
-        for label, chance in zip(scorer.classes or (), chances.T.tolist(), strict=True):
-            columns[f"P({label})"] = chance
+        scorer.require_odds()
+    chances = [f"P({label})" for label in scorer.classes or ()] if options.probabilities else []
+    yield _lines([list(dict.fromkeys([*kept, answer, *chances]))]), 0
+    for rows, margins in scorer.pieces(disk, options.on_invalid, kept):
+        columns: dict[str, list[Any]] = {name: rows[name].cells() for name in kept}
+        columns[answer] = scorer.answers(margins).tolist()
+        if chances:
+            columns |= zip(chances, scorer.chances(margins).T.tolist(), strict=True)
+        yield _lines(zip(*columns.values(), strict=True)), len(rows)
+
+
+def _lines(rows: Iterable[Iterable[Any]]) -> str:
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return stream.getvalue(), len(rows)
+    csv.writer(stream, lineterminator="\n").writerows(rows)
+    return stream.getvalue()

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from expost.data.schema import Schema
 
 
+#: What may be named where rows are read in pieces.
+DATA = "a .csv, .csv.gz or .parquet file, a folder or a 'pattern*' of them"
+
+
 def add_file_options(parser: argparse.ArgumentParser, *, decimal: bool = True) -> None:
     """Add the options of CSV files."""
     group = parser.add_argument_group("CSV files")

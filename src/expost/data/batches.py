@@ -44,6 +44,8 @@ class Batch:
         Counts are in units of 2^shift.
     cells
         Counts of cells that fit what is stated about them, by whoever made the rows; private too.
+    uneven
+        How many were lines of a CSV file with another number of cells than the first has; private too.
     """
 
     x: Any  # ndarray of int32; or a sparse array of float64, of the same integers
@@ -51,6 +53,7 @@ class Batch:
     counts: npt.NDArray[np.float64] | None = None
     shift: int = 0
     cells: npt.NDArray[np.int64] | None = None
+    uneven: int = 0
 
     def __len__(self) -> int:
         return len(self.y)

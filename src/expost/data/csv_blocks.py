@@ -182,10 +182,11 @@ class CsvFile:
         lines = [line.removesuffix(b"\r") for line in block.split(b"\n")]
         if not lines[-1]:
             lines.pop()
-        rows = self._reader.cells(lines, list(places.values()))
+        rows, uneven = self._reader.apart(lines, list(places.values()), len(self.names))
         made = CommaColumn if self._decimal == "," else Column
         columns = zip(*rows, strict=True)
-        return NamedColumns({name: made(list(cells)) for name, cells in zip(places, columns, strict=True)}, len(lines))
+        found = {name: made(list(cells)) for name, cells in zip(places, columns, strict=True)}
+        return NamedColumns(found, len(lines), uneven)
 
 
 def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: CsvFile) -> NamedColumns | None:

@@ -8,16 +8,14 @@ also on another machine that sees the same files.
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from expost.data.csv_blocks import CsvFile
-from expost.data.files import CSV, PARQUET
-from expost.data.named import NamedColumns
+from expost.data.found import found_files, is_parquet
+from expost.data.named import NamedColumns, places_of
 from expost.data.parquet_parts import ParquetTable
 
 __all__ = ["Disk", "is_on_disk", "open_disk"]
@@ -65,9 +63,9 @@ class Disk:
         return sum(file.count() if isinstance(file, CsvFile) else file.n for file in self.files)
 
     def require(self, names: Sequence[str]) -> None:
-        """Complain about columns that a file lacks or has twice."""
+        """Complain about columns that a file lacks or has twice, and name the first such file if there are several."""
         for file in self.files:
-            file.places(names)
+            places_of(file.names, names, None if len(self.files) == 1 else file.path)
 
     def read(self, piece: Piece, names: Sequence[str], numeric: frozenset[str], rows: int) -> Iterator[NamedColumns]:
         """Yield columns, at most about so many rows at a time; ``numeric`` ones are likely to hold numbers."""
@@ -85,9 +83,7 @@ def open_disk(path: str | os.PathLike[str] | Disk, **options: Any) -> Disk:
     Parameters
     ----------
     path : str or path
-        A file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``; a folder, of which all such files are read,
-        those in folders within it too; or a pattern with ``*``, ``?`` or ``**``. Files are taken in the order of
-        their names.
+        A file, a folder or a pattern, as in :func:`~expost.data.found.found_files`.
     **options
         How CSV files are written: ``separator``, ``decimal``, ``encoding``, as for
         :func:`~expost.data.named.read_columns`, and ``strip``.
@@ -95,6 +91,7 @@ def open_disk(path: str | os.PathLike[str] | Disk, **options: Any) -> Disk:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for month in ("01", "02"):
     ...         _ = Path(folder, f"{month}.csv").write_text("age,city\\n31,Bern\\n")
@@ -107,30 +104,5 @@ def open_disk(path: str | os.PathLike[str] | Disk, **options: Any) -> Disk:
     decimal = options.get("decimal", ".")
     if decimal not in (".", ","):
         raise ValueError('decimal must be "." or ","')
-    files = _found(Path(path))
-    return Disk([ParquetTable(file) if _ends(file, PARQUET) else CsvFile(file, **options) for file in files])
-
-
-def _found(path: Path) -> list[Path]:
-    if path.is_dir():
-        inside = [file for file in sorted(path.rglob("*")) if file.is_file() and _ends(file, CSV + PARQUET)]
-        files = [file for file in inside if not any(part.startswith((".", "_")) for part in file.parts[-1:])]
-        if not files:
-            raise FileNotFoundError(f"there is no file ending in {', '.join(CSV + PARQUET)} in the folder {path}")
-        return files
-    if path.is_file():
-        files = [path]
-    elif any(mark in str(path) for mark in "*?["):
-        files = sorted(Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file())
-        if not files:
-            raise FileNotFoundError(f"there is no file {path}")
-    else:
-        raise FileNotFoundError(f"there is no file {path}")
-    for file in files:
-        if not _ends(file, CSV + PARQUET):
-            raise ValueError(f"cannot tell the type of {file}; its name must end in {', '.join(CSV + PARQUET)}")
-    return files
-
-
-def _ends(file: Path, endings: tuple[str, ...]) -> bool:
-    return file.name.lower().endswith(endings)
+    files = found_files(path)
+    return Disk([ParquetTable(file) if is_parquet(file) else CsvFile(file, **options) for file in files])

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from expost.data.files import CSV, PARQUET
+from expost.data.found import found_files, is_parquet
 from expost.data.kinds import NO_DATES
 from expost.data.lines import CsvLines
 from expost.data.schema import toml_key
@@ -52,8 +52,9 @@ def draft(path: str | os.PathLike[str], *, separator: str | None = None, encodin
     Parameters
     ----------
     path : str or path
-        A file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``. The first line of a CSV file has the names of
-        its columns; nothing is known about their types.
+        A file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``; or a folder or pattern of them, of which the
+        first is looked at. The first line of a CSV file has the names of its columns; nothing is known about their
+        types.
     separator, encoding
         As for :func:`expost.data.named.read_columns`.
 
@@ -72,14 +73,9 @@ def draft(path: str | os.PathLike[str], *, separator: str | None = None, encodin
     age = {  }
     "home town" = {  }
     """
-    file = Path(path)
-    if not file.is_file():
-        raise FileNotFoundError(f"there is no file {file}")
-    kind = file.name.lower()
-    if kind.endswith(PARQUET):
+    file = found_files(path)[0]
+    if is_parquet(file):
         return _HEAD + _KNOWN + "".join(f"{_described(field)}\n" for field in _fields(file))
-    if not kind.endswith(CSV):
-        raise ValueError(f"cannot tell the type of {file}; its name must end in {', '.join(CSV + PARQUET)}")
     try:
         names = CsvLines(file, separator=separator or "", encoding=encoding, strip=True, header_only=True).names
     except (OSError, ValueError) as error:

@@ -13,6 +13,7 @@ at most c, and ‖x‖₂² ≤ B·c² ≤ 2⁴⁰: all of it exactly, in intege
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -194,14 +195,39 @@ class Encoding:
         ndarray of float64, shape (n, len(names))
         """
         raw = open_named(frame, list(self.schema.columns))
-        x, tallies = self._features(raw)
-        found = complaints(tallies, None) if on_invalid == "error" else []
-        if found:
+        [(_, x)] = self.designs([raw], on_invalid)
+        return x
+
+    def designs(
+        self, pieces: Iterable[NamedColumns], on_invalid: OnInvalid, named: Callable[[int], str] | None = None
+    ) -> Iterator[tuple[NamedColumns, Floats]]:
+        """Yield pieces of a table with what :meth:`design` makes of them.
+
+        After one in which a cell cannot be read only counts go on, and what was counted is raised at the end.
+
+        Parameters
+        ----------
+        pieces : iterable of NamedColumns
+        on_invalid : {"error", "clip"}
+        named : callable, optional
+            Names a row of the present piece.
+        """
+        total: list[Tally] | None = None
+        first = None
+        for raw in pieces:
+            x, tallies = self._features(raw)
+            total = tallies if total is None else [a + b for a, b in zip(total, tallies, strict=True)]
+            if first is None and on_invalid == "error" and complaints(tallies, None):
+                row, name = self._first(raw)
+                place = f"row {row + 1} (counting from 1)" if named is None else named(row)
+                first = f"{place}, column {name!r}"
+            if first is None:
+                yield raw, x / ONE
+        if first is not None and total is not None:
             raise InvalidRows(
-                f"the rows to predict for do not fit the schema: {'; '.join(found)}; the first is {self._first(raw)}. "
-                f"{remedies(tallies, None)}"
+                f"the rows to predict for do not fit the schema: {'; '.join(complaints(total, None))}; the first is "
+                f"{first}. {remedies(total, None)}"
             )
-        return x / ONE
 
     def margins(self, frame: Any, theta: npt.ArrayLike, on_invalid: OnInvalid = "clip") -> Floats:
         """Return xᵀθ for each row of a table: the sign is the class, or the target scaled to [−1, 1]."""
@@ -324,13 +350,12 @@ class Encoding:
             place += width
         return x, tallies
 
-    def _first(self, raw: NamedColumns) -> str:
-        """Name the first row with a cell that cannot be read, and its column."""
+    def _first(self, raw: NamedColumns) -> tuple[int, str]:
+        """Return the first row with a cell that cannot be read, from 0, and its column."""
         found = [
             (int(np.argmax(bad)), part.name) for part in self._parts if (bad := part.unreadable(raw[part.name])).any()
         ]
-        row, name = min(found)
-        return f"row {row + 1} (counting from 1), column {name!r}"
+        return min(found)
 
     def _plain_numbers(self, raw: NamedColumns, x: npt.NDArray[np.int32]) -> dict[str, Tally]:
         """Write columns of plain numbers, and return their tallies."""

@@ -41,11 +41,19 @@ class LineCells:
         A line that is too short lacks its last cells (None), further cells of a longer one are left out, and bytes
         that are not in the encoding become U+FFFD.
         """
-        rows = []
-        for line in lines:
+        return self.apart(lines, columns, 0)[0]
+
+    def apart(
+        self, lines: Iterable[bytes], columns: Sequence[int], many: int
+    ) -> tuple[list[list[str | None]], list[int]]:
+        """Return the cells of some columns, and which lines have another number of cells than ``many``, from 0."""
+        rows, uneven = [], []
+        for i, line in enumerate(lines):
             cells = self.split(line)
             rows.append([cells[j] if j < len(cells) else None for j in columns])
-        return rows
+            if len(cells) != many:
+                uneven.append(i)
+        return rows, uneven
 
     def split(self, line: bytes) -> list[str]:
         """Return all cells of a line."""
@@ -166,11 +174,6 @@ class CsvLines:
     def cells(self, part: slice, columns: Sequence[int]) -> list[list[str | None]]:
         """Return the cells of some columns, row by row; see :meth:`LineCells.cells`."""
         return self._reader.cells(self._lines[part], columns)
-
-    def first_uneven(self) -> int | None:
-        """Return the first row that has not as many cells as there are names, from 0."""
-        many = len(self.names)
-        return next((i for i, line in enumerate(self._lines) if len(self._reader.split(line)) != many), None)
 
 
 def _bytes_of(path: Path, *, header_only: bool) -> bytes:

@@ -34,10 +34,12 @@ class NamedColumns:
     columns : mapping of str to Column
     n : int
         Number of rows.
+    uneven : sequence of int, optional
+        Rows, from 0, whose line in a CSV file has another number of cells than the first line has names.
     """
 
-    def __init__(self, columns: Mapping[str, Column], n: int) -> None:
-        self.columns, self.n = dict(columns), n
+    def __init__(self, columns: Mapping[str, Column], n: int, uneven: Sequence[int] = ()) -> None:
+        self.columns, self.n, self.uneven = dict(columns), n, uneven
 
     def __len__(self) -> int:
         return self.n
@@ -100,7 +102,6 @@ def read_columns(
     separator: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
-    whole_lines: bool = False,
 ) -> NamedColumns:
     """Read columns of a CSV or Parquet file, so that no row changes how another is read.
 
@@ -116,9 +117,6 @@ def read_columns(
         What a CSV file has before the fraction of a number.
     encoding : str, default="utf-8"
         Of a CSV file. Cells that are not in it have replacement marks where they are not.
-    whole_lines : bool, default=False
-        Whether a line with more or fewer cells than the first is an error, which names it. For rows to predict: about
-        private ones it would tell.
 
     Examples
     --------
@@ -146,11 +144,6 @@ def read_columns(
     except (OSError, ValueError) as error:  # which speak of the first line and of options alone
         raise ValueError(f"{file} could not be read as CSV: {error}") from None
     places = places_of(lines.names, names)
-    if whole_lines and (uneven := lines.first_uneven()) is not None:
-        raise ValueError(
-            f"row {uneven + 1} (line {uneven + 2}) of {file} has not as many cells as the first line has names; mend "
-            f'it, or pass on_invalid="clip" to treat cells it lacks as missing'
-        )
     rows = lines.cells(slice(None), list(places.values()))
     made = CommaColumn if decimal == "," else Column
     listed = zip(*rows, strict=True) if rows else [()] * len(places)
@@ -165,12 +158,19 @@ def _parquet(file: Path) -> Any:
     raise ValueError(f"{file} could not be read as Parquet")
 
 
-def places_of(there: Sequence[Any], wanted: Sequence[str]) -> dict[str, int]:
-    """Say where each column is, after complaining about those that are not there or there twice."""
+def places_of(there: Sequence[Any], wanted: Sequence[str], file: Path | None = None) -> dict[str, int]:
+    """Say where each column is, after complaining about those that are not there or there twice.
+
+    A file is named where a table has several.
+    """
     plain = [str(name).strip() for name in there]
     for name in wanted:
         if plain.count(name) != 1:
             if name in plain:
-                raise ValueError(f"there are {plain.count(name)} columns {name!r} in the table; rename them")
+                raise ValueError(
+                    f"there are {plain.count(name)} columns {name!r} in {file or 'the table'}; rename them"
+                )
+            if file is not None:
+                raise ValueError(f"{file} has no column {name!r}; {suggestion(name, plain)}")
             raise ValueError(f"there is no column {name!r} in the table; {suggestion(name, plain)}")
     return {name: plain.index(name) for name in wanted}

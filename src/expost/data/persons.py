@@ -116,17 +116,24 @@ def count_persons(cells: Iterable[Any], rows_per_person: int, marks: Iterable[An
     >>> count_persons(["ann", "bob", "ann", None, {}], 1)
     PersonTally(persons=4, missing=1, unreadable=1, longer=1, left_out=1, undecoded=0)
     """
-    none, cells = {None, *map(person_of, marks)}, list(cells)
-    keys = [person_of(cell) for cell in cells]
-    persons = _grouped(keys, none)
-    beyond = [len(rows) - rows_per_person for rows in persons if len(rows) > rows_per_person]
+    none = {None, *map(person_of, marks)}
+    rows: dict[Hashable, int] = {}
+    missing = undecoded = 0
+    for cell in cells:  # which may be those of a file, read in pieces: only what tells persons apart is held
+        key = person_of(cell)
+        undecoded += is_undecoded(cell)
+        if key in none:
+            missing += 1
+        else:
+            rows[key] = rows.get(key, 0) + 1
+    beyond = [many - rows_per_person for many in rows.values() if many > rows_per_person]
     return PersonTally(
-        persons=len(persons),
-        missing=sum(key in none for key in keys),
-        unreadable=sum(key is UNREADABLE for key in keys),
+        persons=len(rows) + missing,
+        missing=missing,
+        unreadable=rows.get(UNREADABLE, 0),
         longer=len(beyond),
         left_out=sum(beyond),
-        undecoded=sum(map(is_undecoded, cells)),
+        undecoded=undecoded,
     )
 
 

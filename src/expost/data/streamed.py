@@ -21,10 +21,21 @@ from expost.data.preparation import Preparation
 from expost.data.rows import Norm
 from expost.data.tables import Columns
 
-__all__ = ["EncodedSource", "PreparedSource", "StreamedSource"]
+__all__ = ["EncodedSource", "PreparedSource", "StreamedSource", "usual_rows"]
 
 _CELLS = 1 << 21  # of a batch, raw or made
 _MOST_ROWS = 1 << 16
+
+
+def usual_rows(width: int) -> int:
+    """Return how many rows of so many cells are read at a time.
+
+    Examples
+    --------
+    >>> usual_rows(10), usual_rows(1000)
+    (65536, 2097)
+    """
+    return min(_MOST_ROWS, max(1 << 10, _CELLS // width))
 
 
 class StreamedSource(RowSource):
@@ -51,8 +62,7 @@ class StreamedSource(RowSource):
         disk.require(names)
         self.disk, self.names, self.p, self.norm = disk, list(names), p, norm
         self.n = disk.guess  # until it was looked at
-        usual = min(_MOST_ROWS, max(1 << 10, _CELLS // max(p, len(self.names))))
-        self.batch_rows = usual if batch_rows is None else batch_rows
+        self.batch_rows = usual_rows(max(p, len(self.names))) if batch_rows is None else batch_rows
         self.numeric: frozenset[str] = frozenset()
         self.judge: Callable[[npt.NDArray[np.int64], int], None] | None = None
 
@@ -95,7 +105,7 @@ class EncodedSource(StreamedSource):
     def made(self, columns: NamedColumns) -> Batch:
         """Return the rows that columns become, and counts of their cells."""
         x, y, cells = self.encoding.encoded(columns)
-        return Batch(x, y, cells=cells)
+        return Batch(x, y, cells=cells, uneven=len(columns.uneven))
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,12 @@ __all__ = [
     "complaints",
     "misfits",
     "remedies",
+    "uneven_lines",
 ]
 
 _RARE_VALUE = 0.01  # less than this part of a column that can be read, or lies within bounds, is "almost none"
 _RARE_CLASS = 0.001  # classes are rare more often than columns are broken
-_CLIPPED = 0.05  # more than this part of a column beyond its bounds, and a model is about the bounds as well
+_CLIPPED = 0.05  # more than this part of a column beyond its bounds, or of uneven lines, and a model is about those too
 
 #: What clipping makes of targets, for releases to say whatever the rows hold.
 CLIPPED_LABELS = "labels outside the classes, and missing ones, count as the first class"
@@ -67,6 +68,19 @@ class Tally:
     other: int = 0
     undecoded: int = 0
     classes: tuple[int, int] | None = None
+
+    def __add__(self, other: Tally) -> Tally:
+        """Return the counts of both: of further rows of the same column, without classes."""
+        return Tally(
+            self.name,
+            self.kind,
+            self.rows + other.rows,
+            self.missing + other.missing,
+            self.unreadable + other.unreadable,
+            self.outside + other.outside,
+            self.other + other.other,
+            self.undecoded + other.undecoded,
+        )
 
     @property
     def readable(self) -> int:
@@ -139,6 +153,23 @@ def clipped_away(tallies: Sequence[Tally], target: Tally | None) -> list[str]:
         for tally in _all(tallies, target)
         if tally.outside > _CLIPPED * tally.readable
     ]
+
+
+def uneven_lines(uneven: int, rows: int) -> tuple[str, bool]:
+    """Say how many lines of CSV files have another number of cells than the first, and whether they are many.
+
+    Examples
+    --------
+    >>> uneven_lines(1, 1000)[1], uneven_lines(100, 1000)[1]
+    (False, True)
+    """
+    one = uneven == 1
+    said = (
+        f"{uneven:,} of {rows:,} lines {'has' if one else 'have'} another number of cells than the first line of "
+        f"{'its' if one else 'their'} file; cells that a line lacks are missing, and further ones are left out. Look "
+        f"for separators or line breaks within cells"
+    )
+    return said, uneven > _CLIPPED * rows
 
 
 def misfits(tallies: Sequence[Tally], target: Tally | None) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from expost.data.batches import MemorySource, RowSource
@@ -25,6 +26,9 @@ __all__ = ["DaskEngine", "DaskFrame", "is_dask_frame"]
 
 _PATIENCE = 10  # seconds for a scheduler to answer
 _BRANCHES = 8  # results that are added up in one place
+# a scheduler without an address for its dashboard takes port 8787 all the same, and warns if others have it: any free
+# port for this machine alone, and no dashboard on it
+_QUIET = {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
 
 
 class DaskEngine:
@@ -35,11 +39,23 @@ class DaskEngine:
     scheduler : str or distributed.Client, optional
         Address of the cluster's scheduler. By default the client that is there already, or else a cluster of two
         processes on this machine, which is closed with the engine.
+
+    Raises
+    ------
+    ValueError
+        If Dask is not installed.
+
+    Examples
+    --------
+    >>> DaskEngine("tcp://10.0.0.1:8786")  # connected when it is first used
+    DaskEngine('tcp://10.0.0.1:8786')
     """
 
     name = "dask"
 
     def __init__(self, scheduler: Any = None) -> None:
+        if find_spec("distributed") is None:  # said before anything is read
+            raise ValueError("the dask engine needs Dask: pip install 'expost[dask]'")
         self._stated, self._own = scheduler, False
         self._client: Any = None
 
@@ -139,17 +155,15 @@ def is_dask_frame(table: Any) -> bool:
 
 
 def _connected(stated: Any) -> tuple[Any, bool]:
-    try:
-        from distributed import Client, default_client
-    except ImportError:
-        raise ValueError("the dask engine needs Dask: pip install 'expost[dask]'") from None
+    from distributed import Client, default_client
+
     if stated is not None and not isinstance(stated, str):
         return stated, False
     if stated is None:
         try:
             return default_client(), False
         except ValueError:
-            return Client(n_workers=2, threads_per_worker=1, dashboard_address=None), True
+            return Client(n_workers=2, threads_per_worker=1, **_QUIET), True
     try:
         return Client(stated, timeout=_PATIENCE), True
     except (OSError, ValueError, TimeoutError) as error:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.data.entrance import open_column
+import numpy as np
+import numpy.typing as npt
+
+from expost.data.disk import open_disk
+from expost.data.encode import Encoding
+from expost.data.entrance import OnInvalid, open_column
+from expost.data.fixed_point import ONE
 from expost.data.named import NamedColumns, open_named
 from expost.data.schema import Schema
+from expost.data.streamed import EncodedSource
 
-__all__ = ["as_schema", "with_target"]
+__all__ = ["as_schema", "margins_and_targets", "with_target"]
+
+Floats = npt.NDArray[np.float64]
 
 
 def with_target(table: Any, schema: Schema, y: Any) -> Any:
@@ -20,6 +29,24 @@ def with_target(table: Any, schema: Schema, y: Any) -> Any:
     if len(target) != len(raw):
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(raw), len(target)]}")
     return NamedColumns({**raw.columns, schema.target: target}, len(raw))
+
+
+def margins_and_targets(table: Any, encoding: Encoding, theta: Floats, on_invalid: OnInvalid) -> tuple[Floats, Floats]:
+    """Return xᵀθ and the scaled target of each row of a table on disk, read in pieces; private."""
+    source = EncodedSource(open_disk(table), encoding)
+    margins, targets, cells = [np.zeros(0)], [np.zeros(0)], []
+    for part in source.parts():
+        for batch in source.read(part):
+            margins.append(batch.x / ONE @ theta)
+            targets.append(batch.y / ONE)
+            cells.append(batch.cells)
+    made = np.concatenate(margins)
+    if len(made) == 0:
+        raise ValueError("there are no rows; pass at least one")
+    if on_invalid == "error":
+        counts: Any = sum(cells)
+        encoding.require_fit(*encoding.tallied(counts, len(made)))
+    return made, np.concatenate(targets)
 
 
 def as_schema(stated: Any) -> Schema:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
 from expost.data.batches import RowSource
+from expost.data.disk import is_on_disk
 from expost.data.encode import Encoding
 from expost.data.fixed_point import ONE
 from expost.data.person_source import PersonSource
@@ -25,7 +26,7 @@ from expost.engines.look import counted, look_at
 from expost.erm.losses import LogisticLoss, SquaredLoss
 from expost.estimators._defaults import MOST, warn_if_large, warn_if_likely
 from expost.estimators._shapes import block_geometry, cheapest_geometry
-from expost.estimators._tables import as_schema, with_target
+from expost.estimators._tables import as_schema, margins_and_targets, with_target
 from expost.estimators.surroundings import Surroundings, noted_surroundings
 from expost.goals.goal import Goal, TestedGoal
 from expost.goals.log_loss import LARGEST_ODDS, LogLoss
@@ -33,6 +34,7 @@ from expost.mechanisms import WITH_SCHEMA
 from expost.privacy.account import Spending, released
 from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
+from expost.privacy.scoring import scorer_of
 from expost.privacy.unit import ROW, Unit
 from expost.search.chain import chain_request
 from expost.search.readable import CheckedPlan
@@ -290,7 +292,7 @@ class AccuracyFirstModel(BaseEstimator):
     def _margins(self, table: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "release_")
         on_invalid: Any = self.on_invalid
-        return self.encoding_.margins(table, np.asarray(self.release_.hypothesis), on_invalid)
+        return scorer_of(self.release_).margins(table, on_invalid)
 
     def decision_function(self, table: Any) -> NDArray[np.float64]:
         """Return xᵀθ of each row: positive for the positive class.
@@ -355,8 +357,12 @@ class AccuracyFirstModel(BaseEstimator):
         check_is_fitted(self, "release_")
         on_invalid: Any = self.on_invalid
         schema = dataclasses.replace(self.encoding_.schema, person=None, rows_per_person=None)
-        rows = Encoding(schema).encode(with_target(table, schema, y), on_invalid)
-        margins, target = rows.x / ONE @ np.asarray(self.release_.hypothesis), rows.y / ONE
+        theta = np.asarray(self.release_.hypothesis)
+        if y is None and is_on_disk(table):
+            margins, target = margins_and_targets(table, Encoding(schema), theta, on_invalid)
+        else:
+            rows = Encoding(schema).encode(with_target(table, schema, y), on_invalid)
+            margins, target = rows.x / ONE @ theta, rows.y / ONE
         if schema.classes is not None:
             return float(np.mean((margins > 0) == (target > 0)))
         return float(r2_score(target, np.clip(margins, -1.0, 1.0)))

@@ -235,8 +235,10 @@ class Release:
 
         Parameters
         ----------
-        rows : frame of pandas, Polars or PyArrow, mapping of names to columns, path of a file, or array
-            Needs no target. Columns of an array stand in the order of :attr:`columns`; others are found by name.
+        rows : frame of pandas, Polars or PyArrow, mapping of names to columns, array, or path
+            Of a CSV or Parquet file, a folder or a pattern, which is read in pieces; or what
+            :func:`~expost.data.disk.open_disk` opened, with how CSV files are written. Needs no target.
+            Columns of an array stand in the order of :attr:`columns`; others are found by name.
         on_invalid : {"error", "clip"}, default="error"
             Whether cells that cannot be read raise :class:`~expost.InvalidRows`, which names the first such row, or
             count as missing. Numbers outside their bounds are moved to the nearest either way.

@@ -8,7 +8,7 @@ function of the release and of the rows to predict for; it touches no private va
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +17,11 @@ import numpy.typing as npt
 from expost.data.block_rows import BlockPreparation
 from expost.data.bounds import Bounds
 from expost.data.columns import labels_array
+from expost.data.disk import is_on_disk
 from expost.data.encode import Encoding
 from expost.data.entrance import OnInvalid, open_rows
+from expost.data.in_turn import InTurn
+from expost.data.kinds import Numeric
 from expost.data.named import NamedColumns, open_named
 from expost.data.preparation import Preparation
 from expost.data.schema import Schema
@@ -65,15 +68,36 @@ class Scorer(ABC):
     def design(self, rows: Any, on_invalid: OnInvalid) -> Floats:
         """Return encoded rows."""
 
+    @abstractmethod
+    def designs(
+        self, table: Any, on_invalid: OnInvalid, keep: Sequence[str] = ()
+    ) -> Iterator[tuple[NamedColumns, Floats]]:
+        """Yield a table on disk some rows at a time, raw and encoded; ``keep`` names further columns, as they stand."""
+
+    def pieces(
+        self, table: Any, on_invalid: OnInvalid = "error", keep: Sequence[str] = ()
+    ) -> Iterator[tuple[NamedColumns, Floats]]:
+        """Yield the columns to keep and the margins of a table on disk, some rows at a time.
+
+        Whoever writes them out has to take them back if it ends in :class:`~expost.InvalidRows`.
+        """
+        _check(on_invalid)
+        for raw, design in self.designs(table, on_invalid, keep):
+            yield raw, np.asarray(design @ self.theta)
+
     def margins(self, rows: Any, on_invalid: OnInvalid = "error") -> Floats:
         """Return xᵀθ: positive for the positive class, or the target scaled to [−1, 1]."""
-        if on_invalid not in ("error", "clip"):
-            raise ValueError('on_invalid must be "error" or "clip"')
+        _check(on_invalid)
+        if is_on_disk(rows):
+            return np.concatenate([np.zeros(0), *(margins for _, margins in self.pieces(rows, on_invalid))])
         return np.asarray(self.design(rows, on_invalid) @ self.theta)
 
     def predict(self, rows: Any, on_invalid: OnInvalid = "error") -> npt.NDArray[Any]:
         """Return labels, or targets within their bounds."""
-        margins = self.margins(rows, on_invalid)
+        return self.answers(self.margins(rows, on_invalid))
+
+    def answers(self, margins: Floats) -> npt.NDArray[Any]:
+        """Return what margins mean: labels, or targets within their bounds."""
         if self.classes is not None:
             chosen: npt.NDArray[Any] = labels_array(list(self.classes))[(margins > 0).astype(np.intp)]
             return chosen
@@ -83,10 +107,19 @@ class Scorer(ABC):
 
     def probabilities(self, rows: Any, on_invalid: OnInvalid = "error") -> Floats:
         """Return the probability of each class, columns in the order of ``classes``."""
+        self.require_odds()
+        return self.chances(self.margins(rows, on_invalid))
+
+    def require_odds(self) -> None:
+        """Complain if the model estimates no probabilities."""
         if self.largest_odds is None:
             what = "predicts numbers" if self.classes is None else "was asked for few errors and predicts labels alone"
             raise ValueError(f"this model {what}; models for a log loss estimate probabilities")
-        odds = np.clip(self.margins(rows, on_invalid), -self.largest_odds, self.largest_odds)
+
+    def chances(self, margins: Floats) -> Floats:
+        """Return the probability of each class, from margins."""
+        assert self.largest_odds is not None
+        odds = np.clip(margins, -self.largest_odds, self.largest_odds)
         with np.errstate(over="ignore"):  # e^(-odds) may be infinite, and 1/∞ is what is meant
             return np.column_stack([1 / (1 + np.exp(odds)), 1 / (1 + np.exp(-odds))])
 
@@ -102,6 +135,15 @@ class SchemaScorer(Scorer):
         """Return encoded rows."""
         return self.encoding.design(_by_name(rows, tuple(self.encoding.schema.columns)), on_invalid)
 
+    def designs(
+        self, table: Any, on_invalid: OnInvalid, keep: Sequence[str] = ()
+    ) -> Iterator[tuple[NamedColumns, Floats]]:
+        """Yield rows, raw and encoded."""
+        columns = self.encoding.schema.columns
+        numbers = {name for name, kind in columns.items() if isinstance(kind, Numeric)}
+        rows = _in_turn(table, list(columns), numbers, len(self.encoding.names), on_invalid, keep)
+        return self.encoding.designs(rows, on_invalid, rows.named)
+
 
 class BoundsScorer(Scorer):
     """A model of columns of numbers, with bounds or a bound on rows."""
@@ -112,24 +154,38 @@ class BoundsScorer(Scorer):
         if self.classes is not None and release.parameters.get("loss") == "logistic" and self.largest_odds is None:
             self.largest_odds = float("inf")
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, as far as they have any."""
+        return self.release.columns or tuple(map(str, self.release.parameters["columns"]))
+
+    def designs(
+        self, table: Any, on_invalid: OnInvalid, keep: Sequence[str] = ()
+    ) -> Iterator[tuple[NamedColumns, Floats]]:
+        """Yield rows, raw and encoded."""
+        rows = _in_turn(table, self.names, set(self.names), len(self.names), on_invalid, keep)
+        for columns in rows:
+            yield columns, self._prepared(_values(columns, self.names), on_invalid, rows.named)
+
     def design(self, rows: Any, on_invalid: OnInvalid) -> Floats:
         """Return encoded rows."""
-        width = self.preparation.n_columns
-        names = self.release.columns or tuple(map(str, self.release.parameters["columns"]))
+        width, names = self.preparation.n_columns, self.names
         # a frame is read by position where the model was fitted to columns without names
         if _is_named(rows) and (self.release.columns or not hasattr(rows, "shape")):
-            table = open_named(rows, names)
-            values = np.column_stack([table[name].floats(slice(None)) for name in names])
+            values = _values(open_named(rows, names), names)
         else:
             raw = open_rows(rows, on_invalid=on_invalid, width=width)
             if raw.width != width:
                 raise ValueError(f"the rows have {raw.width} columns; the model is for {width}")
             values = raw.floats(slice(None))
+        return self._prepared(values, on_invalid, lambda row: f"row {row + 1} (counting from 1)")
+
+    def _prepared(self, values: Floats, on_invalid: OnInvalid, named: Callable[[int], str]) -> Floats:
         bad = ~np.isfinite(values)
         if on_invalid == "error" and bad.any():
             i, j = np.argwhere(bad)[0]
             raise InvalidRows(
-                f"row {i + 1} (counting from 1) cannot be read: column {names[j]!r} is missing, "
+                f"{named(int(i))} cannot be read: column {self.names[j]!r} is missing, "
                 f"infinite or no number; pass decimal=',' if numbers have a decimal comma, mend it, or pass "
                 f'on_invalid="clip" to put such values in the middle of their bounds'
             )
@@ -166,10 +222,33 @@ def _by_name(rows: Any, names: tuple[str, ...]) -> Any:
     return {name: array[:, j] for j, name in enumerate(names)}
 
 
+def _in_turn(
+    table: Any, names: Sequence[str], numbers: set[str], width: int, on_invalid: OnInvalid, keep: Sequence[str]
+) -> InTurn:
+    wanted = list(dict.fromkeys([*names, *keep]))
+    # what is kept is written as it stands, so it is not to be read as a number
+    return InTurn(
+        table,
+        wanted,
+        frozenset(numbers - set(keep)),
+        max(width, len(wanted)),
+        whole_lines=on_invalid == "error",
+    )
+
+
+def _values(table: NamedColumns, names: Sequence[str]) -> Floats:
+    return np.column_stack([table[name].floats(slice(None)) for name in names])
+
+
+def _check(on_invalid: OnInvalid) -> None:
+    if on_invalid not in ("error", "clip"):
+        raise ValueError('on_invalid must be "error" or "clip"')
+
+
 def _is_named(rows: Any) -> bool:
     if isinstance(rows, np.ndarray | list | tuple):
         return False
-    return isinstance(rows, str | Mapping | NamedColumns) or hasattr(rows, "__fspath__") or hasattr(rows, "columns")
+    return isinstance(rows, Mapping | NamedColumns) or hasattr(rows, "columns")
 
 
 def _preparation_of(said: Mapping[str, Any]) -> Preparation:
