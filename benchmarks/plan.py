@@ -23,7 +23,7 @@ from expost.search.run import carry_out, settle
 RESULT = Path(__file__).parent / "results" / "plan.md"
 HEAD = (
     "| table | n | goal | planned: likely | typical | close call "
-    "| fits: 10 to 90 % | median | most | within likely | plan took |"
+    "| fits: 10 to 90 % | median | most | within likely | above it | plan took |"
 )
 
 
@@ -45,13 +45,14 @@ def line(task: Task, value: float, runs: int) -> str:
     took = time.perf_counter() - start
     spent = paid(task, goal, runs)
     inside = int(((spent >= price.low) & (spent <= price.high)).sum())
+    above = int((spent > price.high).sum())
     low, middle, high = np.quantile(spent, [0.1, 0.5, 0.9])
     print(task.name, goal, inside, "of", runs, flush=True)
     return (
         f"| {task.name} | {task.rows.n:,} | {'error ≤' if task.schema.classes else 'R² ≥'} {value:g} "
         f"| **{price.low:.3g} – {price.high:.3g}** | {price.typical:.3g} | {price.close_call:.3g} "
         f"| {low:.3g} – {high:.3g} | {middle:.3g} "
-        f"| {spent.max():.3g} | {inside} of {runs} | {took:.1f} s |"
+        f"| {spent.max():.3g} | {inside} of {runs} | {above} | {took:.1f} s |"
     )
 
 
@@ -66,7 +67,9 @@ def main() -> None:
     text = (
         f"# Planned prices and what fits paid\n\nexpost {__version__}; γ = 0.1. A plan reads no data: its range is "
         f"over 30 made-up tables that follow the schema. Fits are of the tables themselves, {options.runs} seeds "
-        f"each. Simulation on data one may look at.\n`python benchmarks/plan.py`\n\n{HEAD}\n"
+        "each. Simulation on data one may look at. R² of 0.8 on Diamonds, whose best model reaches 0.93, asks for "
+        "less than any made-up table is asked for: most of its fits cost less than what is likely.\n"
+        f"`python benchmarks/plan.py`\n\n{HEAD}\n"
         f"{'|---' * HEAD[1:].count('|')}|\n"
     )
     RESULT.write_text(text + "\n".join(rows) + "\n", encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -49,11 +50,23 @@ def test_what_a_fit_takes_is_priced_and_marked(schema, name, stated):
 @pytest.mark.parametrize("perturbation", [None, "covariance"])
 def test_a_fit_pays_what_is_planned(perturbation):
     """The table of the tests is an easy one for this goal: no dearer than the dearest world, nor ten times cheaper."""
-    prices = plan(AMOUNT, R2(0.5), rows=3000, delta=DELTA, worlds=4).goals[0]
+    prices = plan(AMOUNT, R2(0.5), rows=3000, delta=DELTA, worlds=12).goals[0]
     release = AccuracyFirstModel(AMOUNT, R2(0.5), delta=DELTA, perturbation=perturbation, random_state=3).fit(table())
     name = release.release_.perturbation
     (price,) = [price for price in prices.methods if price.perturbation == name]
     assert 0.1 * price.low < release.release_.epsilon <= 1.5 * price.epsilons[-1]
+
+
+@pytest.mark.parametrize(("person", "noun"), [({}, "rows"), ({"person": "who", "rows_per_person": 3}, "persons")])
+def test_pure_noise_costs_what_a_plan_without_delta_says(person, noun):
+    """In the same made-up tables, for persons too."""
+    beside = plan(LABELS, ErrorRate(0.3), rows=4_000, delta=DELTA, worlds=14, **person)
+    alone = plan(LABELS, ErrorRate(0.3), rows=4_000, worlds=14, **person).goals[0].cheapest
+    (pure,) = [price for price in beside.goals[0].methods if price.perturbation == "objective, pure noise"]
+    assert pure.epsilons == alone.epsilons
+    assert beside.worlds == 14
+    assert {len(price.epsilons) for price in beside.goals[0].methods} == {14}
+    assert f"\n{noun} for ε ≤ 1: about" in str(beside)
 
 
 def test_ways_to_an_excess_risk_go_by_their_own_names():
@@ -71,6 +84,25 @@ def test_goals_of_arrays():
         plan(None, ExcessRisk(0.02), rows=20_000, task="classification", columns=4, delta=DELTA)
     with pytest.raises(ValueError, match="delta must be"):
         plan(LABELS, ErrorRate(0.3), rows=4_000, delta=0.7)
+
+
+@pytest.mark.parametrize("cheapest", ["objective, pure noise", "gradient descent", "objective"])
+def test_the_command_goes_the_way_that_the_table_calls_cheapest(cheapest):
+    """Whatever the formula in a fit would take."""
+    from expost.cli.plan import _at
+
+    found = plan(LABELS, ErrorRate(0.3), rows=4_000, delta=DELTA, worlds=2)
+    ways = sorted(found.goals[0].methods, key=lambda way: way.perturbation != cheapest)
+    ways = [dataclasses.replace(way, taken=way.perturbation == "gradient descent") for way in ways]
+    at, said = _at(found, dataclasses.replace(found.goals[0], methods=tuple(ways)))
+    expected = {
+        "objective, pure noise": ("", "leave --delta out"),
+        "gradient descent": (" --delta 1e-06", ""),
+        "objective": (" --delta 1e-06 --perturbation objective", "follows a formula"),
+    }
+    assert at == expected[cheapest][0]
+    assert expected[cheapest][1] in " ".join(said)
+    assert bool(said) == bool(expected[cheapest][1])
 
 
 def test_command_line(tmp_path, capsys):

@@ -31,7 +31,8 @@ def test_counted_rows_cost_what_so_many_rows_do(task):
     request = request_of(schema_of(task), GOALS[task], 6000)
     paid = worlds.search(request)
     plan = settle(request)
-    for k in (0, 9):
+    released = [k for k, outcome in enumerate(paid) if math.isfinite(outcome.epsilon)]
+    for k in (released[0], released[len(released) // 2], released[-1]):
         rows, counts = worlds.rows(k, request.goal)
         many = Rows(
             np.repeat(rows.x, counts.astype(int), axis=0), np.repeat(rows.y, counts.astype(int)), norm=rows.norm

@@ -12,7 +12,7 @@ from expost.data.encode import Encoding
 from expost.data.fixed_point import ONE
 from expost.estimators._shapes import cheapest_geometry
 from expost.mechanisms.objective import _of_shape
-from expost.planning.worlds import draw_array, draw_features, with_target
+from expost.planning.worlds import draw_array, draw_features, place_of, with_target
 
 from .helpers import STONES, SURVEY
 
@@ -65,6 +65,23 @@ def test_the_best_model_explains_what_was_stated(seed):
         # targets beyond the bounds are moved to them, which takes a little off
         assert (left / spread / allowed if allowed else left / goal.at_most) == pytest.approx(0.5, abs=0.12)
         assert allowed or spread > goal.at_most
+
+
+def test_targets_fill_little_or_much_of_their_bounds_and_many_are_skewed():
+    """Days of stay within 0 to 30, of mean 3.5 and standard deviation 2.5, are not out of the ordinary."""
+    features = draw_features(Encoding(STONES), 1500, np.random.default_rng(0))
+    spreads, skews, middles = [], [], []
+    for k in range(30):
+        rows, counts = with_target(features, R2(0.35), False, 0.9, N, np.random.default_rng(k), place_of(k))
+        y, many = rows.y / ONE, counts / counts.sum()
+        middles.append(float(many @ y))
+        spreads.append(float(many @ (y - middles[-1]) ** 2) ** 0.5)
+        skews.append(float(many @ (y - middles[-1]) ** 3) / spreads[-1] ** 3)
+    assert min(spreads) < 0.13
+    assert max(spreads) > 0.3
+    assert 6 <= sum(spread < 0.17 for spread in spreads) <= 12
+    assert sum(abs(skew) > 1 for skew in skews) >= 6
+    assert min(np.array(skews) * -np.sign(middles)) > -0.5  # what is far is on the other side of the middle
 
 
 def test_repeated_rows_are_no_easier_to_fit():

@@ -20,7 +20,7 @@ from expost.goals import FLAGS
 
 if TYPE_CHECKING:
     from expost.goals import Goal
-    from expost.planning import PricePlan
+    from expost.planning import GoalPrice, PricePlan
 
 _MOST = re.compile(r"(?<![\w'\"./-])max_epsilon(?![\w'\"/-])")  # in notes, which are the library's
 NOT_WRITTEN = 1  # the plan was shown, but its picture could not be written
@@ -180,7 +180,22 @@ def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
     person = ""
     if options.person is not None:
         person = f" --person {shlex.quote(options.person)} --rows-per-person {options.rows_per_person}"
-    at = f" --delta {prices.delta:g}" if prices.delta else ""
-    if prices.delta and chosen and chosen[0].cheapest.perturbation == "covariance":
-        at += " --perturbation covariance"
-    return [f"next: {part}{cap}{at}{clip}{person}" for part in parts]
+    at, said = _at(prices, chosen[0])
+    return [*said, *(f"next: {part}{cap}{at}{clip}{person}" for part in parts)]
+
+
+def _at(prices: PricePlan, price: GoalPrice) -> tuple[str, list[str]]:
+    """Return the options for the way that the table calls cheapest, and why they are not those stated, if so."""
+    from expost.planning.result import PURE
+    from expost.planning.text import STATED
+
+    way = price.cheapest
+    if not prices.delta:
+        return "", []
+    if way.perturbation == PURE:
+        return "", ["Pure noise is typically cheapest here, and promises more than a δ does: leave --delta out."]
+    at = f" --delta {prices.delta:g}"
+    if way.taken:
+        return at, []
+    reason = "What fit would take by itself follows a formula; the command below states what was cheapest here."
+    return f"{at} --perturbation {STATED[way.perturbation]}", [reason]

@@ -25,7 +25,7 @@ from expost.mechanisms import MECHANISMS
 from expost.noise.source import SeededSource
 from expost.planning.rescaled import rescaled
 from expost.planning.result import GoalPrice, MethodPrice
-from expost.planning.worlds import draw_array, reach_of, with_target
+from expost.planning.worlds import draw_array, place_of, reach_of, with_target
 from expost.privacy.account import Spending
 from expost.search.request import Request
 from expost.search.run import carry_out, settle
@@ -161,7 +161,8 @@ def _paid(task: ArrayTask, preparation: Preparation, request: Request, k: int, w
     features = draw_array(preparation, n, np.random.default_rng([seed, k]))
     reach = reach_of(k, worlds)
     rows: Rows
-    rows, _ = with_target(features, request.goal, task.labels, reach, n, np.random.default_rng([seed, k, 1]))
+    rng = np.random.default_rng([seed, k, 1])
+    rows, _ = with_target(features, request.goal, task.labels, reach, n, rng, place_of(k))
     try:
         release = carry_out(request, settle(request), rows, SeededSource([seed, k, 2]), Spending())
     except TargetUnreachable:

@@ -34,8 +34,7 @@ from expost.threads import one_thread
 
 #: Where the noise may go, as callers state it.
 WAYS = ("descent", "objective", "covariance")
-ROWS = 3000  # of a world
-_MOST_WORLDS = 12  # descents take a while
+ROWS = 6000  # of a world: with fewer, chance makes goals easier to reach than they are with many
 _HARDLY_A_CAP = 300.0
 
 
@@ -50,7 +49,7 @@ class DeltaPricer:
     gamma, budget, delta, on_invalid
         As a fit is told.
     worlds
-        To search in, of few rows.
+        To search in, of few rows: the same for every way, and for pure noise the same as without a δ.
     """
 
     encoding: Encoding
@@ -77,7 +76,7 @@ class DeltaPricer:
         """Draw the worlds."""
         each = encoding.schema.rows_per_person or 1
         few = each * max(1, min(count, ROWS // each))
-        made_up = TableWorlds.of(encoding, few, min(worlds, _MOST_WORLDS), seed)
+        made_up = TableWorlds.of(encoding, few, worlds, seed)
         return cls(encoding, count * each, count, gamma, budget, delta, on_invalid, made_up)
 
     def _model(self, goal: Goal, way: str | None, budget: float | None) -> AccuracyFirstModel:
@@ -114,15 +113,14 @@ class DeltaPricer:
             name = stated.mechanism.name
             told = {"affordable": not reason, "taken": taken == stated.mechanism}
             priced.append(MethodPrice.over(stated.method.name, name, paid, worst, **told))
-        if self.encoding.schema.person is None:
-            pure = self._pure(goal, isinstance(taken, ObjectivePerturbation) and not taken.gaussian)
-            priced.append(pure.methods[0])
-            reasons.append(pure.unreachable)
+        pure = self._pure(goal, isinstance(taken, ObjectivePerturbation) and not taken.gaussian)
+        priced.append(pure.methods[0])
+        reasons.append(pure.unreachable)
         priced.sort(key=lambda price: (not price.affordable, price.typical))
         return GoalPrice(goal, self.count, tuple(priced), reasons[0] if all(reasons) else "")
 
     def _pure(self, goal: Goal, taken: bool) -> GoalPrice:
-        """Price pure noise, as without a δ; `auto` may take it at one as well, but nobody can state it."""
+        """Price pure noise, in the same worlds as without a δ; `auto` may take it at one, but nobody can state it."""
         worlds = replace(self.worlds, n=self.n)
         found = TablePricer(self.encoding, self.count, self.gamma, self.budget, self.on_invalid, worlds).price(goal)
         way = replace(found.methods[0], perturbation=PURE, taken=taken, affordable=not found.unreachable)

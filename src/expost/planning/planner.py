@@ -114,7 +114,6 @@ def plan(
     if encoding is not None and tables and at:
         of_delta = DeltaPricer.of(encoding, count, gamma, budget, at, on_invalid, worlds, random_state)
         priced = {goal: of_delta.price(goal) for goal in tables}
-        worlds = len(of_delta.worlds.features)
     elif encoding is not None and tables:
         made_up = TableWorlds.of(encoding, rows_searched(encoding.schema, count), worlds, random_state)
         pricer = TablePricer(encoding, count, gamma, budget, on_invalid, made_up)

@@ -28,7 +28,7 @@ from expost.exceptions import TargetUnreachable
 from expost.goals import Goal, TestedGoal
 from expost.mechanisms.objective import ObjectiveGenerator, ObjectivePerturbation
 from expost.noise.source import SeededSource
-from expost.planning.worlds import REACH, Features, Floats, draw_features, reach_of, with_target
+from expost.planning.worlds import REACH, Features, Floats, draw_features, place_of, reach_of, with_target
 from expost.privacy.account import Account
 from expost.search.chain import ChainPlan
 from expost.search.request import Plan, Request
@@ -86,7 +86,8 @@ class TableWorlds:
         """Return world k with targets, and how many rows each of its rows stands for."""
         reach = reach_of(k, len(self.features), self.reach)
         labels = self.encoding.schema.task == "classification"
-        return with_target(self.features[k], goal, labels, reach, self.n, np.random.default_rng([self.seed, k, 1]))
+        rng = np.random.default_rng([self.seed, k, 1])
+        return with_target(self.features[k], goal, labels, reach, self.n, rng, place_of(k))
 
     def generator(self, k: int, request: Request) -> Any:
         """Return world k as the search takes it."""

@@ -20,7 +20,7 @@ _NOISE = {
     "gradient descent": "every gradient",
     PURE: "the gradient, pure",
 }
-_STATED = {"gradient descent": "descent", "objective": "objective", "covariance": "covariance"}  # at a δ
+STATED = {"gradient descent": "descent", "objective": "objective", "covariance": "covariance"}  # at a δ
 
 
 def as_text(plan: PricePlan) -> str:
@@ -120,14 +120,19 @@ def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
             "nothing spent": not way.affordable,
         }
         remark = ", ".join(text for text, said in remarks.items() if said)
-        stated = _STATED.get(way.perturbation) if plan.delta and isinstance(price.goal, TestedGoal) else None
+        stated = STATED.get(way.perturbation) if plan.delta and isinstance(price.goal, TestedGoal) else None
         name = f"--perturbation {stated}" if stated else "no --delta" if way.perturbation == PURE else way.method
         name = "auto" if way.perturbation == PURE and way.taken else name
         noise, typical = _NOISE.get(way.perturbation, way.perturbation), "" if way.known else amount(way.typical)
         rows.append([name, noise, likely, typical, amount(way.worst_case), remark])
     said = _within(price, plan) if plan.max_epsilon is not None else None
-    tail = f"within {plan.wished:g}: {said}" if said else f"rows for ε ≤ {plan.wished:g}: {_rows(price, plan.wished)}"
+    tail = f"within {plan.wished:g}: {said}" if said else _enough(price, plan)
     return [*_aligned(rows), tail]
+
+
+def _enough(price: GoalPrice, plan: PricePlan) -> str:
+    """Say how many rows, or persons, let nine in ten worlds pay what is wished for."""
+    return f"{plan.noun} for ε ≤ {plan.wished:g}: {_rows(price, plan.wished)}"
 
 
 def _likely_range(way: MethodPrice) -> str:

@@ -3,7 +3,8 @@
 A *world* is a table drawn from a schema: numbers somewhere within their bounds, categories of unequal sizes, columns
 that go together because one hidden factor moves them all, a few missing cells. A score is a linear function of the
 encoded columns, most of which hardly matter. Labels or targets follow the score with so much noise that the best
-linear model would reach a stated part of what the goal allows.
+linear model would reach a stated part of what the goal allows. Targets fill their bounds or a small part of them, and
+many are skewed.
 
 Nothing here is known about the caller's rows, and nothing is claimed about them: worlds differ widely on purpose, and
 prices over many of them are a range, not a forecast.
@@ -35,9 +36,11 @@ REACH = (0.5, 0.97)
 _FACTOR = (0.0, 0.8)  # correlation of a column with the hidden factor
 _MISSING = 0.02  # of the cells of a column that has a mark for them
 _WIDE = 1000.0  # bounds this many times apart are of something skewed, money say
-_SPREADS = (0.2, 0.5)  # standard deviation of a target scaled to [−1, 1]
+_SPREADS = (0.1, 0.6)  # standard deviation of a target scaled to [−1, 1]: bounds are often stated with much room
+_TAIL = (0.1, 0.5)  # share of targets above what is expected of them, or below: few and far, or as many and as near
 _UNEXPLAINED, _MISTAKEN = 0.8, 0.3  # what a goal about the risk is taken to allow, so that reaches mean something
 _GRID = 200
+_GOLDEN = (math.sqrt(5.0) - 1) / 2  # multiples of it fill an interval evenly, however many there are
 
 
 def reach_of(k: int, worlds: int, reach: tuple[float, float] = REACH) -> float:
@@ -52,6 +55,17 @@ def reach_of(k: int, worlds: int, reach: tuple[float, float] = REACH) -> float:
     """
     first, last = reach
     return float(1 - (1 - first) * ((1 - last) / (1 - first)) ** ((k + 0.5) / worlds))
+
+
+def place_of(k: int) -> float:
+    """Return where in a range world k stands: even few worlds one after the other have narrow targets and wide ones.
+
+    Examples
+    --------
+    >>> [round(place_of(k), 2) for k in range(4)]
+    [0.5, 0.12, 0.74, 0.35]
+    """
+    return (0.5 + k * _GOLDEN) % 1.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -185,13 +199,14 @@ def _owners(encoding: Encoding) -> NDArray[np.intp]:
 
 
 def with_target(
-    features: Features, goal: Goal, labels: bool, reach: float, n: int, rng: np.random.Generator
+    features: Features, goal: Goal, labels: bool, reach: float, n: int, rng: np.random.Generator, place: float = 0.5
 ) -> tuple[Rows, Floats]:
     """Draw targets of n rows: the best linear model reaches ``reach`` times what the goal, in scaled units, allows.
 
-    Each row of the features stands for n/m. Their labels are drawn one by one and counted; of their targets, which
-    scatter around the score, a pair is kept that has about the mean and the spread of as many. So nothing is easier to
-    fit than it would be with n rows.
+    Each row of the features stands for n/m. Their labels are drawn one by one and counted, and so are their targets,
+    which scatter around the score: each is one of two, above and below what is expected, that differ from row to row.
+    So nothing is easier to fit than it would be with n rows. ``place`` in [0, 1] says how much of their bounds targets
+    fill, from little to all.
 
     Returns
     -------
@@ -205,31 +220,48 @@ def with_target(
         positive = rng.binomial(many, _chances(features.score, goal, reach, rng))
         targets, counts = np.repeat([ONE, -ONE], m), np.concatenate([positive, many - positive])
     else:
-        center, spread = _targets(features.score, goal, reach, rng)
-        mean, each = rng.normal(size=m) / np.sqrt(many), rng.normal(size=m) * np.sqrt(1 - 1 / many)
-        two = np.concatenate([center + spread * (mean + each), center + spread * (mean - each)])
+        center, spread, tail = _targets(features.score, goal, reach, place, rng)
+        odds, side = math.sqrt((1 - abs(tail)) / abs(tail)), math.copysign(1.0, tail)
+        wider = np.exp(side * (0.5 - abs(tail)) * features.score)  # what is skewed scatters more where it is larger
+        away = spread * np.abs(rng.normal(size=m)) * wider / math.sqrt(float((wider**2).mean()))
+        two = np.concatenate([center + side * away * odds, center - side * away / odds])
         targets = np.trunc(np.clip(two * ONE, -ONE, ONE))
-        counts = np.concatenate([many - many // 2, many // 2])
+        far = rng.binomial(many, abs(tail))
+        counts = np.concatenate([far, many - far])
     kept = counts > 0
     x = np.concatenate([features.x, features.x])[kept]
     return Rows(x, targets[kept].astype(np.int32), norm=features.norm), counts[kept].astype(np.float64)
 
 
-def _targets(score: Floats, goal: Goal, reach: float, rng: np.random.Generator) -> tuple[Floats, float]:
-    """Return what is expected of each row's target, and how far targets are from it."""
+def _targets(
+    score: Floats, goal: Goal, reach: float, place: float, rng: np.random.Generator
+) -> tuple[Floats, float, float]:
+    """Return what is expected of each row's target, how far targets are from it, and the share of those further away.
+
+    That share is negative if they are below. The few that are far away are on the side of the further bound: money,
+    counts and days are like that.
+    """
     reach_of_score = float(np.quantile(np.abs(score), 0.99))
     most = min(_SPREADS[1], 1 / reach_of_score)  # targets lie within their bounds, so what is expected of them does
-    spread = min(rng.uniform(*_SPREADS), most)
+    spread = min(_between(*_SPREADS, place), most)
     if isinstance(goal, R2):
         left = reach * (1 - goal.at_least)
     elif isinstance(goal, MeanSquaredError):
         least = math.sqrt(1.2 * goal.at_most)  # a constant would not do
-        spread = rng.uniform(least, max(least, most))
+        spread = _between(least, max(least, most), place)
         left = reach * goal.at_most / spread**2
     else:
         left = reach * _UNEXPLAINED
-    middle = rng.uniform(-1, 1) * max(0.0, 1 - spread * reach_of_score)
-    return middle + spread * math.sqrt(1 - left) * score, spread * math.sqrt(left)
+    side = rng.uniform(-1, 1)
+    side = math.copysign(math.sqrt(abs(side)), side)  # more often near a bound than in the middle
+    middle = side * max(0.0, 1 - spread * reach_of_score)
+    tail = math.copysign(_between(*_TAIL, rng.random()), -side)
+    return middle + spread * math.sqrt(1 - left) * score, spread * math.sqrt(left), tail
+
+
+def _between(low: float, high: float, place: float) -> float:
+    """Return a number between two, at a place in [0, 1]; equal steps are equal factors."""
+    return float(low * (high / low) ** place)
 
 
 def _chances(score: Floats, goal: Goal, reach: float, rng: np.random.Generator) -> Floats:
