@@ -40,8 +40,9 @@ SHOWN = {
 
 
 def marked(path):
-    """The tutorial takes a quarter of a minute: it waits for the audit, the README does not."""
-    return pytest.param(path, id=path.name, marks=[pytest.mark.slow] if path.name == "tutorial.md" else [])
+    """The tutorial takes a quarter of a minute, and the index repeats the README, which does not wait for the audit."""
+    waits = path.name in ("tutorial.md", "index.md")
+    return pytest.param(path, id=path.name, marks=[pytest.mark.slow] if waits else [])
 
 
 @pytest.mark.parametrize("path", [marked(path) for path, found in SHOWN.items() if found])

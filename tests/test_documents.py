@@ -318,7 +318,9 @@ def test_additions_touch_few_files(name):
     assert f"| [{name[0].lower()}{name[1:]}](#{name.lower().replace(' ', '-')}) | {count} |" in text
 
 
-@pytest.mark.parametrize("name", ADDITIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "flag" in name else []) for name in ADDITIONS]
+)
 def test_additions_work(house, name):
     """Through the doors that users have: estimators, searches and the command line."""
     for language, code in additions(sections(CONTRIBUTING.read_text(encoding="utf-8"))[name])[2]:

@@ -64,6 +64,7 @@ def test_every_page_is_in_the_navigation():
         assert f"- notebooks/{path.stem}.md\n" in navigation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run_and_say_what_they_show(path):
     """In a process of its own, as Jupyter would; the noise is seeded, so that texts are the same."""

@@ -110,7 +110,7 @@ sys.exit(main(sys.argv[1:-1]))
 """
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", [pytest.param("SIGINT", marks=pytest.mark.slow), "SIGTERM"])
 def test_a_signal_ends_a_process_without_a_traceback(tmp_path, name):
     """Ctrl-C, and what batch queues send: either way the release says what has to be counted."""
     done = subprocess.run(

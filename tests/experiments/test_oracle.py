@@ -14,7 +14,10 @@ from expost.search import run_search
 from tests.experiments.helpers import small_plan, small_task
 
 
-@pytest.mark.parametrize(("kind", "perturbation"), [("regression", "covariance"), ("classification", "output")])
+@pytest.mark.parametrize(
+    ("kind", "perturbation"),
+    [pytest.param("regression", "covariance", marks=pytest.mark.slow), ("classification", "output")],
+)
 def test_the_oracle_meets_the_quantile_and_hardly_less_would(tmp_path, kind, perturbation):
     task, plan = small_task(kind), small_plan(kind, trials=2)
     rows = run_experiment(task, plan, tmp_path, processes=1)

@@ -121,7 +121,7 @@ def test_the_null_models_miss_their_targets_threefold(record_property):
         assert miss >= 3
 
 
-@pytest.mark.parametrize("calibration", ["theorem", "published", "tight"])
+@pytest.mark.parametrize("calibration", [pytest.param("theorem", marks=pytest.mark.slow), "published", "tight"])
 def test_covariance(calibration, record_property):
     truth = Truth(regression_sums(), SquaredLoss(), "covariance")
     assert truth.null >= 3 * RIDGE_TARGET
@@ -142,7 +142,7 @@ def test_output(name, record_property):
     check(achieved(output_search(loss, rows, target), truth, trials), target, trials, record_property)
 
 
-@pytest.mark.parametrize("perturbation", ["covariance", "output"])
+@pytest.mark.parametrize("perturbation", [pytest.param("covariance", marks=pytest.mark.slow), "output"])
 def test_doubling(perturbation, record_property):
     given = regression_sums() if perturbation == "covariance" else regression_rows()
     truth = Truth(given, SquaredLoss(), perturbation)

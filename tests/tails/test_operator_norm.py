@@ -120,7 +120,10 @@ def suprema(plan: CovariancePlan, trials: int) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize(("p", "budget"), [(1, math.inf), (2, math.inf), (2, 2.0), (5, math.inf), (20, math.inf)])
+@pytest.mark.parametrize(
+    ("p", "budget"),
+    [(1, math.inf), (2, math.inf), (2, 2.0), (5, math.inf), pytest.param(20, math.inf, marks=pytest.mark.slow)],
+)
 def test_real_paths_stay_below_the_simulated_norms(p, budget):
     trials = 100
     found = suprema(covariance_plan(p, budget=budget), trials)
@@ -135,7 +138,7 @@ def test_real_paths_stay_below_the_simulated_norms_in_77_dimensions():
     assert np.count_nonzero(found > 1) <= at_most_by_chance(1000, GAMMA)
 
 
-@pytest.mark.parametrize("p", [120, 300])
+@pytest.mark.parametrize("p", [pytest.param(120, marks=pytest.mark.slow), 300])
 def test_real_paths_stay_below_the_proved_norms(p):
     # false alarms: all paths would have to fail together, 0.045⁵ < 2e-7 (p = 120), 0.045² = 2e-3 (p = 300)
     found = suprema(covariance_plan(p), 5 if p == 120 else 2)

@@ -133,6 +133,7 @@ def test_killed_at_any_moment_nothing_is_understated(tmp_path):
 
 
 @FORKS
+@pytest.mark.slow
 def test_killed_with_a_delta(tmp_path):
     check(killed(tmp_path, 3, "delta")["delta"], 3)
 
