@@ -52,6 +52,7 @@ def check(release: Release, rounds_first: float) -> None:
 class TestOpenDP:
     ROWS = ["a"] * 700 + ["b"] * 250 + ["c"] * 50
 
+    @pytest.mark.slow
     def test_it_runs(self, opendp):
         assert "for OpenDP's measurements" in run("opendp_doubling.py")
 

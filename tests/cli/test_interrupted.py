@@ -143,7 +143,9 @@ sys.exit(command.main(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize(("where", "status"), [("after", 3), ("shown", 1), ("before", 130)])
+@pytest.mark.parametrize(
+    ("where", "status"), [("after", 3), pytest.param("shown", 1, marks=pytest.mark.slow), ("before", 130)]
+)
 def test_wherever_a_signal_comes_what_was_spent_is_said(tmp_path, where, status):
     """After the search has ended and while its release is shown, not only within it."""
     done = subprocess.run(

@@ -142,7 +142,8 @@ def test_a_model_that_only_huber_likes_is_not_released():
     assert "not shown to be few enough" in " ".join(release.parameters["reasons"])
 
 
-@pytest.mark.parametrize("alpha", [pytest.param(0.02, marks=pytest.mark.slow), 0.002])
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.02, 0.002])
 def test_the_promise_is_kept_and_cheaper(alpha):
     """Above α in at most γ of 60 runs (RARE), at less than second moments cost."""
     rows, gamma = agreeing_rows(), 0.2
