@@ -218,6 +218,9 @@ class TestUsual:
         assert pure.epsilon_usual == pure.epsilon
         assert "epsilon_usual" not in json.loads(pure.to_json())
         assert "in the usual, less strict sense of" not in str(pure)
+        at_a_delta = RenyiAccount("by hand", worst_case=2.0, secure=False, delta=1e-6, generation=0.5).released([1.0])
+        assert at_a_delta.delta == 1e-6
+        assert "sense of" not in str(at_a_delta)
         held = RenyiAccount("by hand", worst_case=2.0, secure=False, delta=1e-6).interrupted()
         assert held.epsilon_usual == held.epsilon
 

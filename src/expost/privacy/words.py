@@ -261,7 +261,7 @@ def usual(release: Release) -> str | None:
     >>> usual(Release("released", "m", curve.epsilon(1e-6), delta=1e-6, curve=curve.to_dict()))
     'ε = 0.2001 in the usual, less strict sense of (ε, δ), which other libraries state beforehand'
     """
-    if not release.curve:
+    if not release.curve or up(release.epsilon_usual) == up(release.epsilon):  # as it is for pure noise
         return None
     sense = "in the usual, less strict sense of (ε, δ), which other libraries state beforehand"
     return f"ε = {up(release.epsilon_usual)} {sense}"
