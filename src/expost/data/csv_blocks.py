@@ -244,7 +244,8 @@ def _around_cells(raw: npt.NDArray[np.uint8], feeds: npt.NDArray[np.intp], separ
         return False
     if (np.searchsorted(feeds, opening) != np.searchsorted(feeds, closing)).any():
         return False  # a line feed ends a line, quoted or not
-    framed = np.concatenate([[_FEED], raw, [_FEED]])  # so that each has a neighbour on both sides
+    end = np.array([_FEED], np.uint8)
+    framed = np.concatenate([end, raw, end])  # so that each has a neighbour on both sides; bytes, as raw is large
     before, after = framed[opening], framed[closing + 2]
     return bool(np.isin(before, (separator, _FEED)).all() and np.isin(after, (separator, _FEED, _RETURN)).all())
 
