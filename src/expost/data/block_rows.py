@@ -103,6 +103,11 @@ class BlockPreparation(Preparation):
         return self.unit if self.has_intercept else 0
 
     @property
+    def constant_column(self) -> int | None:
+        """Which column is the constant, if there is one."""
+        return self.n_parameters - 1 if self.has_intercept else None
+
+    @property
     def feature_limit(self) -> int:
         """Largest norm of the features in their shape, in fixed-point units."""
         return self.unit

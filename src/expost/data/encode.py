@@ -113,6 +113,11 @@ class Encoding:
         """The table's columns in the order in which they are encoded."""
         return tuple(part.name for part in self._parts)
 
+    @property
+    def constant_column(self) -> int:
+        """Which encoded column is the constant: the first."""
+        return 0
+
     def __repr__(self) -> str:
         return f"Encoding({len(self.schema.columns)} columns become {len(self.names)})"
 

@@ -2,13 +2,15 @@
 
 A row's gradient is φ′(t)·x, t its margin y·xᵀθ or its residual xᵀθ − y. Here φ′ is read off a public table: t is cut
 into steps of 2⁻⁹ (beyond ±8 the last step counts) and each step has one slope, a multiple of 2⁻¹² truncated towards
-zero and at most C in size. A loss with such slopes is convex and piecewise linear, within 2⁻⁹ of the smooth one in
-slope; any table would be as private.
+zero. A loss with such slopes is convex and piecewise linear, within 2⁻⁹ of the smooth one in slope; any table would be
+as private. A row's slope is then moved towards zero until |s|·‖x̃‖ ≤ C, x̃ the row in its frame (`expost.erm.frame`):
+gradients are clipped by their length, so no row has to be as long as the longest there might be.
 
 *Exact.* Let θ be a multiple of a power of two that `expost.erm.measures.to_grid` allows: then xᵀθ is exact in float64
-in any order of summation, so a row's step, and its slope s, are functions of that row and of θ alone. s·x is an integer
-vector in units of 2⁻³², and sums of integers are exact. *Released* never: only with noise. *Sensitivity*: replacing one
-row moves the sum by s·x − s′·x′ and nothing else (`expost.mechanisms.descent` says how far that is).
+in any order of summation, and so is ‖x̃‖², so a row's slope s is a function of that row, of θ and of the frame alone.
+s·x is an integer vector in units of 2⁻³², and sums of integers are exact. *Released* never: only with noise.
+*Sensitivity*: replacing one row moves the sum, seen in the frame, by s·x̃ − s′·x̃′, which is at most 2C long.
+*Rounding*: a limit is ⌊C/‖x̃‖·(1 − 2⁻⁴⁰)⌋; root and quotient are off by 2⁻⁵² of themselves, so s·‖x̃‖ ≤ C holds exactly.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from expost.engines.engine import Totals
 from expost.erm._private import Private
 from expost.erm._types import FloatArray
 from expost.erm.blocks import blocks, folded, predictions, weighted
+from expost.erm.frame import Frame
 from expost.erm.losses import Loss
 from expost.erm.measures import to_grid
 
@@ -36,6 +39,7 @@ SLOPE_ONE = 2**12
 _FINE = 512  # steps of the table for each unit of t
 _REACH = 8  # the table covers ±8
 _SPARSE = 0.25  # of entries are not zero: below, rows are kept without the others
+_DOWN = 1.0 - 2.0**-40  # rounding of a limit
 _MOST = 2**42  # rows times the largest slope: sums of slopes times entries of 2²⁰ stay within 62 bits
 
 
@@ -81,12 +85,43 @@ class SlopeTable(NamedTuple):
         return np.where(y > 0, found, -found) if self.margins else found
 
 
+#: Slopes that are all one: what is summed are rows, those that are longer than C shortened to it.
+ONES = SlopeTable(np.full(2 * _REACH * _FINE, SLOPE_ONE, dtype=np.int64), margins=False, largest=SLOPE_ONE)
+
+
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """How long a row's gradient may be, and where rows are looked at from; public, or released.
+
+    Attributes
+    ----------
+    frame
+        The frame.
+    most
+        C, in units of 2⁻³².
+    """
+
+    frame: Frame
+    most: int
+
+    @classmethod
+    def of(cls, frame: Frame, length: float) -> Clip:
+        """Return the clip for gradients of at most that length, in units of 1."""
+        return cls(frame, max(1, round(length * ONE * SLOPE_ONE)))
+
+    def limits(self, x: Any, largest: int) -> FloatArray:
+        """Return the largest slope of each row in units of 2⁻²⁰: whole, and at most ``largest``."""
+        with np.errstate(divide="ignore"):
+            return np.floor(np.minimum(self.most * _DOWN / self.frame.lengths(x), float(largest)))
+
+
 @dataclass(frozen=True, eq=False)
 class ClippedSums:
     """Σ s·x at θ, which is on its grid, in units of 2⁻³²; a pass."""
 
     table: SlopeTable
     theta: FloatArray
+    clip: Clip
 
     def __call__(self, batch: Batch) -> Totals:
         """Return the sum."""
@@ -94,6 +129,8 @@ class ClippedSums:
 
     def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         slopes = self.table.at(predictions(x, self.theta[:, None]), y).astype(np.float64)
+        limits = self.clip.limits(x, self.table.largest)
+        slopes = np.clip(slopes, -limits, limits, out=slopes)
         # slopes of at most 2²²: exact
         return (weighted(x, (slopes if counts is None else slopes * counts)[None])[0],)
 
@@ -106,8 +143,9 @@ class ClippedGradients(Private):
     """
 
     def __init__(self, rows: Rows | RowSource, table: SlopeTable) -> None:
-        if rows.n * table.largest >= _MOST:
-            raise ValueError(f"at most {_MOST // table.largest - 1:,} rows can be summed")
+        largest = max(table.largest, ONES.largest)
+        if rows.n * largest >= _MOST:
+            raise ValueError(f"at most {_MOST // largest - 1:,} rows can be summed")
         if table.largest > 1 << 22:
             raise ValueError("slopes beyond 2¹⁰ cannot be summed exactly")
         self.n, self.p, self._table = rows.n, rows.p, table
@@ -118,13 +156,23 @@ class ClippedGradients(Private):
             return
         self._y = rows.y.astype(np.float64) / ONE
         self._columns = sparse.csr_array(rows.x.T.astype(np.int64))
-        self._rows = sparse.csr_array(rows.x.astype(np.float64) / ONE)
+        self._rows = sparse.csr_array(rows.x.astype(np.float64))
+        self._limited: tuple[Clip, int, FloatArray] | None = None  # limits stay the same from step to step
 
-    def total(self, theta: FloatArray) -> npt.NDArray[np.int64]:
+    def total(self, theta: FloatArray, clip: Clip) -> npt.NDArray[np.int64]:
         """Return Σ s·x at θ, rounded to its grid first, in units of 2⁻³²; private."""
         largest = float(np.abs(theta).max(initial=0.0)) or 1.0
-        on_grid = to_grid(theta, largest, norm="l2")
+        return self._sum(self._table, to_grid(theta, largest, norm="l2"), clip)
+
+    def rows_total(self, clip: Clip) -> npt.NDArray[np.int64]:
+        """Return the sum of rows, those that are longer than C shortened to it, in units of 2⁻³²; private."""
+        return self._sum(ONES, np.zeros(self.p), clip)
+
+    def _sum(self, table: SlopeTable, on_grid: FloatArray, clip: Clip) -> npt.NDArray[np.int64]:
         if self._source is not None:
-            return np.asarray(self._engine.total(self._source, ClippedSums(self._table, on_grid))[0], dtype=np.int64)
-        u = np.asarray(self._rows @ on_grid)
-        return np.asarray(self._columns @ self._table.at(u, self._y))
+            return np.asarray(self._engine.total(self._source, ClippedSums(table, on_grid, clip))[0], dtype=np.int64)
+        if self._limited is None or self._limited[0] is not clip or self._limited[1] != table.largest:
+            self._limited = clip, table.largest, clip.limits(self._rows, table.largest)
+        limits = self._limited[2].astype(np.int64)
+        slopes = table.at(np.asarray(self._rows @ (on_grid / ONE)), self._y)
+        return np.asarray(self._columns @ np.clip(slopes, -limits, limits))

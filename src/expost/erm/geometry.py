@@ -66,6 +66,8 @@ class Geometry:
         What the release calls the shape, and why it was chosen.
     scale
         What rows of the table were divided by; constants of a search are stated in the table's units.
+    constant
+        Which column is as large as its block's radius in every row; None if there is none.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class Geometry:
     name: str
     reason: str = ""
     scale: float = 1.0
+    constant: int | None = None
 
     @property
     def columns(self) -> int:

@@ -20,13 +20,16 @@ class _Blocks(Protocol):
     def square(self) -> int: ...
     @property
     def unit(self) -> int: ...
+    @property
+    def constant_column(self) -> int | None: ...
 
 
 def block_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
     """Return the shape of rows block by block, as they are made."""
     scale = ONE / rows.unit
     blocks = tuple(Block(size, norm, 1.0 / scale) for size, norm in rows.blocks)
-    return Geometry(blocks, 1.0, "blocks", scale=scale if steering is None else steering)
+    divided = scale if steering is None else steering
+    return Geometry(blocks, 1.0, "blocks", scale=divided, constant=rows.constant_column)
 
 
 def cheapest_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:

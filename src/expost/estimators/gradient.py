@@ -21,7 +21,8 @@ from expost.privacy.release import Release
 from expost.privacy.renyi import Curve
 from expost.privacy.renyi_account import RenyiAccount
 from expost.privacy.shared import current
-from expost.search.descent import DescentPlan, Walk, first_rho
+from expost.search.descent import DescentPlan, Walk
+from expost.search.staged import rho_at
 from expost.threads import one_thread
 
 
@@ -98,7 +99,8 @@ def _path(
     account.shared = current(account.delta, unit)
     account.unit, account.worst_case = unit, unit.share(account.worst_case)
     walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), pace, unit)
-    rho, spent, level = first_rho(loss, geometry, rows.n, pace, unit), 0.0, 0
+    first = rho_at(pace.start * geometry.scale, DescentPlan.noise_of(loss, geometry), rows.n, unit)
+    rho, spent, level = first, 0.0, 0
     while account.fits(Curve.gaussian(rho)):
         account.book("generation", Curve.gaussian(rho))
 

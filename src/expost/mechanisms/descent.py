@@ -1,18 +1,20 @@
 """Noisy gradient descent: each step releases a sum of clipped gradients with exact Gaussian noise (theory C6).
 
-*Released*: G_t = Σ s_i x_i + noise at θ_t, which was computed from G_1, …, G_{t−1}. *Neighbours*: one row replaced.
-*Sensitivity*: the sum moves by v = s·x − s′·x′ with |s|, |s′| ≤ S (`expost.erm.clipped_gradient`), integers; in units
-of the noise, whose deviations follow the shape of a row, by √(Σ_j v_j²/σ_j²) ≤ 2S·√A (`expost.erm.gaussian_shape`).
+*Released*: first M = Σ x̂_i + noise, x̂ a row shortened to a public length; its mean is where rows are looked at from
+(`expost.erm.frame`). Then G_t = Σ s_i x̃_i + noise at θ_t, which was computed from M, G_1, …, G_{t−1}; x̃ is a row in
+that frame. *Neighbours*: one row replaced. *Sensitivity*: ‖s·x̃‖ ≤ C for every row (`expost.erm.clipped_gradient`), in
+integers, so a sum moves by ‖s·x̃ − s′·x̃′‖ ≤ 2C, whatever the frame is; k rows that are replaced together move it by 2kC.
 
-*Theorem*. A step costs rρ at Rényi order r, ρ = (2S)²A/2, whatever θ_t is: by the discrete Gaussian's divergence,
-coordinate by coordinate (`expost.noise.gaussian`). Steps are chosen from what was released before, so their curves add
-(`expost.privacy.renyi`); nothing is subsampled and nothing amplified. θ_{t+1}, averages of iterates and step sizes read
-released numbers only.
+*Theorem*. A step costs rρ at Rényi order r, ρ = (2kC)²/(2σ²), whatever θ_t and the frame are: by the discrete
+Gaussian's divergence, coordinate by coordinate (`expost.noise.gaussian`). Steps are chosen from what was released
+before, so their curves add (`expost.privacy.renyi`); nothing is subsampled and nothing amplified. θ_{t+1}, averages of
+iterates, the frame and step sizes read released numbers only.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,7 +26,7 @@ from expost.data.fixed_point import ONE
 from expost.data.rows import Norm, Rows
 from expost.erm.clipped_gradient import SLOPE_ONE, ClippedGradients, SlopeTable
 from expost.erm.error_bounds import GeneralErrors
-from expost.erm.gaussian_shape import gaussian_deviations, gaussian_size
+from expost.erm.frame import Frame
 from expost.erm.geometry import Geometry
 from expost.erm.passes import Passes
 from expost.erm.problem import Problem
@@ -43,42 +45,34 @@ _UP = 1.0 + 1e-12  # rounding of a few products
 
 @dataclass(frozen=True)
 class GradientNoise:
-    """How one noisy gradient is drawn, and what it costs; public.
+    """How one noisy sum is drawn, and what it costs; public.
 
     Attributes
     ----------
-    geometry
-        The rows' shape.
-    largest
-        S, in units of 2⁻¹²; k times that where k rows are replaced together.
+    columns
+        How many numbers it has.
+    most
+        C, in units of 2⁻³²; k times that where k rows are replaced together.
     rho
         ρ of one step.
     """
 
-    geometry: Geometry
-    largest: int
+    columns: int
+    most: int
     rho: float
 
     @property
-    def shape(self) -> float:
-        """N: noise that costs ρ has root mean square 2C·N/√(2ρ), C the largest slope."""
-        return gaussian_size(self.geometry)
-
-    @property
-    def deviations(self) -> tuple[float, ...]:
-        """σ_b of each block, in units of 2⁻³²."""
-        return tuple(sigma * ONE * _UP for sigma in gaussian_deviations(self.geometry, self.largest, self.rho))
+    def deviation(self) -> float:
+        """σ, in units of 2⁻³²."""
+        return 2.0 * self.most / math.sqrt(2.0 * self.rho) * _UP
 
     def draws(self, steps: int, source: WordSource) -> Integers:
         """Return the noise of that many steps, one in each row: it depends on nothing that is private."""
-        parts = [
-            discrete_gaussian(sigma, steps * block.size, random_state=source).reshape(steps, block.size)
-            for sigma, block in zip(self.deviations, self.geometry.blocks, strict=True)
-        ]
-        return np.concatenate(parts, axis=1)
+        drawn = discrete_gaussian(self.deviation, steps * self.columns, random_state=source)
+        return drawn.reshape(steps, self.columns)
 
 
-def noisy_sum(total: NDArray[np.int64], noise: Integers) -> NDArray[np.float64]:
+def noisy_sum(total: Iterable[int], noise: Integers) -> NDArray[np.float64]:
     """Return a sum with its noise, added in integers, in units of 1."""
     exact = [int(value) + int(more) for value, more in zip(total, noise, strict=True)]
     return np.array([value / (ONE * SLOPE_ONE) for value in exact], dtype=np.float64)
@@ -100,7 +94,7 @@ class GradientDescent(Mechanism):
     Parameters
     ----------
     geometry
-        The rows' shape, which the noise follows.
+        The rows' shape, which says how they are looked at.
     """
 
     geometry: Geometry
@@ -146,4 +140,8 @@ class GradientDescent(Mechanism):
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
-        return DescentGenerator(self, require_shape(rows, self.geometry, self.name), problem)
+        fitting = require_shape(rows, self.geometry, self.name)
+        constant, value = self.geometry.constant, Frame.of(self.geometry).value
+        if constant is not None and isinstance(fitting, Rows) and not (fitting.x[:, constant] == value).all():
+            raise ValueError(f"rows are not of the shape that {self.name} is made for: their constant is another")
+        return DescentGenerator(self, fitting, problem)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.privacy.clock import Clock
 from expost.privacy.composition import _exp, add_losses
 from expost.privacy.frozen import FrozenMapping, freeze, plain, restored
 from expost.privacy.origin import completed, is_day, new_id, today, versions
@@ -78,8 +79,9 @@ class Release:
         Zero and empty for pure privacy. Otherwise δ, settled beforehand: for every pair of neighbours, the chance that
         the outcome tells them apart by more than e^ε is at most δ (:mod:`expost.privacy.renyi`). The parts are then
         those of the Rényi order that counts most, and the last is what stating them at δ adds. ``epsilon_usual`` is the
-        loss in the usual sense of (ε, δ). The curve has
-        ``orders``, ``losses`` and ``most``; an interruption has one only if a ledger held it.
+        loss in the usual sense of (ε, δ). The curve has ``orders``, ``losses`` and ``most``, and where the search kept
+        to a clock (:mod:`expost.privacy.clock`) its ``times``, ``rho`` and ``pure``; an interruption has one only if a
+        ledger held it.
     hypothesis
         θ in scaled units (nested tuples of floats), or ``None`` for a refusal.
     level, n_levels
@@ -190,7 +192,18 @@ class Release:
         """
         if not self.curve:
             return self.epsilon
+        if "times" in self.curve:
+            return min(self.epsilon, self._clock().usual_epsilon(self.curve["rho"], self.curve["pure"], self.delta))
         return min(self.epsilon, self.account_curve().usual_epsilon(self.delta))
+
+    def _clock(self) -> Clock:
+        return Clock(tuple(self.curve["times"]))
+
+    def _least_epsilon(self) -> float:
+        """Return what ε may not be below."""
+        if "times" in self.curve:
+            return self._clock().epsilon(self.curve["rho"], self.curve["pure"], self.delta)
+        return self.account_curve().epsilon(self.delta)
 
     @property
     def continues(self) -> str | None:
@@ -359,7 +372,7 @@ class Release:
             raise ValueError(f"not a release: {error}") from None
         if stated != release.epsilon:
             raise ValueError("not a release: the stated epsilon is not the sum of its parts")
-        if release.curve and release.epsilon < release.account_curve().epsilon(release.delta) * (1 - 1e-9):
+        if release.curve and release.epsilon < release._least_epsilon() * (1 - 1e-9):
             raise ValueError("not a release: the stated epsilon is below what its curve comes to at its delta")
         if usual is not None and not _same(usual, release.epsilon_usual):
             raise ValueError("not a release: the stated epsilon_usual is not what its curve comes to at its delta")

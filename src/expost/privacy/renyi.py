@@ -32,7 +32,7 @@ if the sum *with it* stays within the budget (`fits`); what was not spent is lef
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -67,6 +67,8 @@ class Curve:
         R(r) for each of :data:`ORDERS`.
     most
         No outcome's loss is above this; infinite once Gaussian noise is among the steps.
+    split
+        ρ and ε, if all steps were Gaussian, of ρ together, or pure, of ε together (`expost.privacy.clock`); else None.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Curve:
 
     losses: tuple[float, ...]
     most: float
+    split: tuple[float, float] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.losses) != len(ORDERS) or not all(loss >= 0 for loss in (*self.losses, self.most)):
@@ -99,23 +102,26 @@ class Curve:
     def gaussian(cls, rho: float) -> Curve:
         """Return rρ, ρ = Δ²/(2σ²): Gaussian noise, continuous or exact."""
         _check("rho", rho)
-        return cls(tuple(order * rho * _UP for order in ORDERS), math.inf if rho > 0 else 0.0)
+        return cls(tuple(order * rho * _UP for order in ORDERS), math.inf if rho > 0 else 0.0, (rho * _UP, 0.0))
 
     @classmethod
     def pure(cls, epsilon: float) -> Curve:
         """Return min(ε, rε²/2): a pure step whose ε was settled before it (Bun, Steinke 2016)."""
         _check("epsilon", epsilon)
-        return cls(tuple(min(epsilon, order * epsilon**2 / 2 * _UP) for order in ORDERS), epsilon)
+        return cls(tuple(min(epsilon, order * epsilon**2 / 2 * _UP) for order in ORDERS), epsilon, (0.0, epsilon))
 
     @classmethod
     def ex_post(cls, epsilon: float) -> Curve:
         """Return ε at every order: a pure loss that was settled by the outcome."""
         _check("epsilon", epsilon)
-        return cls((epsilon,) * len(ORDERS), epsilon)
+        return cls((epsilon,) * len(ORDERS), epsilon, (0.0, epsilon))
 
     def __add__(self, other: Curve) -> Curve:
         both = zip(self.losses, other.losses, strict=True)
-        return Curve(tuple(add_losses(*pair) for pair in both), add_losses(self.most, other.most))
+        split = None
+        if self.split is not None and other.split is not None:
+            split = add_losses(self.split[0], other.split[0]), add_losses(self.split[1], other.split[1])
+        return Curve(tuple(add_losses(*pair) for pair in both), add_losses(self.most, other.most), split)
 
     def at_most(self, other: Curve) -> bool:
         """Whether it is at most another curve at every order."""
@@ -192,7 +198,7 @@ class Curve:
         return int(np.argmax(self._terms(self.epsilon(delta))))
 
 
-NOTHING = Curve((0.0,) * len(ORDERS), 0.0)
+NOTHING = Curve((0.0,) * len(ORDERS), 0.0, (0.0, 0.0))
 _STEPS, _LOG_WEIGHTS = np.array(STEPS), np.log(np.array(WEIGHTS))
 
 

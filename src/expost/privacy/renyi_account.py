@@ -4,6 +4,9 @@ The curves add, whatever steps are taken and whenever the search ends; `expost.p
 at δ. Curves are booked for the unit (where one person has k rows, Gaussian noise costs k² times as much as for one
 row). Pure losses are booked for one row, as on any account; they are charged for the unit and count at every order.
 
+*A clock.* A search of Gaussian and pure steps alone settles beforehand at which sums of ρ it will probably end
+(`expost.privacy.clock`); then it is that which says what the sum comes to at δ, and what fits: it is sharper.
+
 *One curve for the worst case.* Where a ledger holds the worst case (``one_curve``), a step is taken only if the sum
 with it is, at every order, at most one curve (`worst`): for a search that books Gaussian curves that of Gaussian noise
 which comes to the worst case at δ, which is the budget itself; for one with pure losses its ε at every order. It makes
@@ -18,6 +21,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from expost.privacy.account import Account
+from expost.privacy.clock import Clock
 from expost.privacy.release import Release
 from expost.privacy.renyi import NOTHING, ORDERS, Curve, room
 from expost.privacy.shared import Budget
@@ -43,6 +47,8 @@ class RenyiAccount(Account):
         The budget that other runs count on as well, if any.
     one_curve
         Which curve the sum stays within at every order, as a ledger needs it: Gaussian, or that of pure losses.
+    clock
+        Settled by a search before its first step, if it has one.
 
     Examples
     --------
@@ -58,6 +64,7 @@ class RenyiAccount(Account):
     delta: float = 0.0
     shared: Budget | None = None
     one_curve: Literal["gaussian", "pure"] | None = None
+    clock: Clock | None = None
 
     def __post_init__(self) -> None:
         self.curves: dict[Part, Curve] = dict.fromkeys(("probe", "test", "generation"), NOTHING)
@@ -97,12 +104,19 @@ class RenyiAccount(Account):
     @property
     def total(self) -> float:
         """Everything spent so far, at δ."""
-        return self.curve.epsilon(self.delta)
+        return self._at_delta(self.curve)
+
+    def _at_delta(self, curve: Curve) -> float:
+        """Return what steps come to at δ: by the clock, if there is one."""
+        if self.clock is None:
+            return curve.epsilon(self.delta)
+        assert curve.split is not None
+        return self.clock.epsilon(*curve.split, self.delta)
 
     def after(self, generation: float = 0.0, test: float = 0.0) -> float:
         """Return what the total becomes once that much more is booked as pure losses."""
         more = self.unit.charge(generation), self.unit.charge(test)
-        return (self.curve + Curve.ex_post(more[0]) + Curve.ex_post(more[1])).epsilon(self.delta)
+        return self._at_delta(self.curve + Curve.ex_post(more[0]) + Curve.ex_post(more[1]))
 
     @property
     def worst(self) -> Curve:
@@ -123,6 +137,8 @@ class RenyiAccount(Account):
         after = self.curve + step
         if self.one_curve and any(a > b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True)):
             return False
+        if self.clock is not None:
+            return together and self._at_delta(after) <= self.limit
         return together and after.fits(self.limit, self.delta)
 
     @property
@@ -152,7 +168,7 @@ class RenyiAccount(Account):
 
     def _release(self, status: Any, **details: Any) -> Release:
         parts, total = self._parts(), self.curve
-        epsilon, place = total.epsilon(self.delta), total.order(self.delta)
+        epsilon, place = self._at_delta(total), total.order(self.delta)
         # where pure losses alone bound the whole, their sum is it and nothing is converted
         pure = epsilon >= total.most
         shown = {part: curve.most if pure else curve.losses[place] for part, curve in parts.items()}
@@ -165,10 +181,16 @@ class RenyiAccount(Account):
             **shown,
             epsilon_conversion=0.0 if pure else max(0.0, epsilon - sum(shown.values())),
             delta=self.delta,
-            curve=total.to_dict(),
+            curve={**total.to_dict(), **self._timed(total)},
             parameters=said,
             **details,
         )
+
+    def _timed(self, total: Curve) -> dict[str, Any]:
+        """Return what a reader needs to state it by the clock again."""
+        if self.clock is None or total.split is None:
+            return {}
+        return {"times": self.clock.times, "rho": total.split[0], "pure": total.split[1]}
 
     def _settled(self, shared: Budget) -> dict[str, float]:
         """Count pure losses on the shared budget, open it for the next run, and say what is left of it."""

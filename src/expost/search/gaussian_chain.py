@@ -30,6 +30,7 @@ class GaussianChainPlan(StagedPlan):
 
     each = "objective perturbation with Gaussian noise: {stages} level(s)"
     noise: ClassVar[NoiseKind] = "over the reals"
+    timed: ClassVar[bool] = False
 
     @classmethod
     def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
@@ -40,7 +41,7 @@ class GaussianChainPlan(StagedPlan):
 
     def shot(self, rho: float, center_norm: float = 0.0) -> GaussianShot:
         """Return the release of a stage."""
-        level = level_at(rho, self.loss, self.geometry, self.n, self.unit)
+        level = level_at(rho, self.noise_of(self.loss, self.geometry), self.n, self.unit)
         lam = max(1.0 / (level * self.pace.reach * self.geometry.scale), 2.0 * self.loss.curvature / STEEPEST)
         return GaussianShot(self.loss, self.geometry, self.n, rho, lam, center_norm, self.unit.rows)
 

@@ -33,13 +33,15 @@ class Pace:
         Whether a model is made of all that was paid for so far, or of its own stage alone.
     pure_looks
         Whether looks have Laplace noise. Gaussian looks add up in squares with what models cost, which is less where
-        looks are small beside models; Laplace noise needs no factor for δ, which is less where they are not.
+        looks are small beside models; Laplace noise needs no factor for δ, and can be taken away step by step.
     test_part
         Of a first look, as a part of what the model cost: of its ρ, or under Laplace noise of its ε at δ.
+    levels
+        How many levels a look under Laplace noise may have.
     again
-        A second look's, as a multiple of the first one's; under Laplace noise at most.
+        A second look's, as a multiple of the first one's; under Gaussian noise.
     kept, first
-        Part of γ left after each stage, and part of a stage's for its first look.
+        Part of γ left after each stage, and part of a stage's for its first look under Gaussian noise.
     reach
         For perturbed objectives: R, a guess of how far models are apart in units of the table; where noise on a mean
         gradient is 1/x, λ = 1/(xR).
@@ -56,6 +58,7 @@ class Pace:
     gathers: bool = True
     pure_looks: bool = False
     test_part: float = 0.3
+    levels: int = 3
     again: float = 3.0
     kept: float = 0.6
     first: float = 0.5
@@ -75,5 +78,5 @@ class Pace:
         part = 0.3 if goal is None else 2.0 * goal.chain().test_part
         if part <= _SMALL:
             return cls(**{"test_part": part, **fields})
-        looks = {"pure_looks": True, "test_part": 0.32 * part, "again": 2.5, "kept": 0.5, "first": 0.7, "growth": 2.5}
+        looks = {"pure_looks": True, "test_part": 0.225 * part, "levels": 4, "kept": 0.1, "growth": 2.2}
         return cls(**{**looks, **fields})

@@ -36,11 +36,13 @@ from expost.goals.goal import TestedGoal
 from expost.mechanisms.mechanism import NoiseKind
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
+from expost.privacy.clock import Clock
 from expost.privacy.release import Release
-from expost.privacy.renyi import Curve
+from expost.privacy.renyi import NOTHING, Curve, room
 from expost.privacy.renyi_account import RenyiAccount
 from expost.privacy.unit import ROW, Unit, tried
 from expost.search.pace import Pace
+from expost.stopping import pure_looks
 from expost.stopping.gaussian_value import GaussianValue
 from expost.stopping.looks import Looks
 from expost.stopping.pure_looks import PureLooks
@@ -51,6 +53,7 @@ Floats = NDArray[np.float64]
 _LEAST_GAIN = 1.2  # what is left of the budget is spent on a last stage if its ρ is that many times the last one's
 _MOST_STAGES = 40  # ρ has grown by 10⁸ by then
 USUALLY = 2.0  # searches usually end with noise about that many times below where they start
+_AFTER = 1.0 + 1e-7  # sums are rounded up
 _HOPELESS = 0.25  # a first stage with noise this many times below where it should be is in vain
 
 
@@ -102,6 +105,7 @@ class StagedPlan(ABC):
     each: ClassVar[str]
     noise: ClassVar[NoiseKind] = "exact"
     gaussian: ClassVar[bool] = True  # what it books, and only as far as its account lets it
+    timed: ClassVar[bool] = True  # all steps are Gaussian or pure: a clock states what they come to
 
     @classmethod
     def of(
@@ -128,8 +132,13 @@ class StagedPlan(ABC):
     ) -> Pace:
         """Return the pace for a table of that size as well."""
         pace = cls.usual_pace(loss, goal)
-        first = rho_at(pace.start * geometry.scale, loss, geometry, n, unit)
+        first = rho_at(pace.start * geometry.scale, cls.noise_of(loss, geometry), n, unit)
         return pace.from_start(Curve.gaussian(first).epsilon(delta))
+
+    @classmethod
+    def noise_of(cls, loss: Loss, geometry: Geometry) -> float:
+        """Return half of the root mean square of noise on a sum of gradients that a row moves by one deviation."""
+        return loss.lipschitz(math.inf) * gaussian_size(geometry)
 
     @classmethod
     @abstractmethod
@@ -152,7 +161,7 @@ class StagedPlan(ABC):
     def look(self, rho: float) -> Curve:
         """Return what a first look costs at a model that cost ρ."""
         if self.pace.pure_looks:
-            return Curve.pure(self.look_epsilon(rho))
+            return Curve.ex_post(self.look_epsilon(rho))
         return Curve.gaussian(self.pace.test_part * rho)
 
     def look_epsilon(self, rho: float) -> float:
@@ -187,16 +196,17 @@ class StagedPlan(ABC):
     @property
     def least_stage(self) -> float:
         """ρ of a stage whose noise leaves something to be seen."""
-        return rho_at(self.pace.start * self.geometry.scale, self.loss, self.geometry, self.n, self.unit)
+        noise = self.noise_of(self.loss, self.geometry)
+        return rho_at(self.pace.start * self.geometry.scale, noise, self.n, self.unit)
 
     @cached_property
     def _clear_stage(self) -> float:
         """ρ of a stage whose first look has a margin that is ``clear`` of a large shortfall."""
         pace = self.pace
-        failure = pace.first * (1.0 - pace.kept) * self.failure_probability
+        failure = (1.0 if pace.pure_looks else pace.first) * (1.0 - pace.kept) * self.failure_probability
         precise = self.sensitivity / (pace.clear * self.goal.chain().steer)
         if pace.pure_looks:
-            wanted = max(0.0, math.log(1.0 / (2.0 * failure))) * precise / pace.test_part
+            wanted = pure_looks.deviations(failure, pace.levels) * precise / (pace.test_part * pure_looks.RATIO)
             return (math.sqrt(wanted - math.log(self.delta)) - math.sqrt(-math.log(self.delta))) ** 2
         return 0.5 * (deviations(failure) * precise) ** 2 / pace.test_part
 
@@ -215,20 +225,33 @@ class StagedPlan(ABC):
                 f"{tried(enough, unit)}. Nothing was spent."
             )
 
+    def clock(self) -> Clock:
+        """Return the sums of ρ at which the search may end: after each stage, with second looks and without."""
+        pace = self.pace
+        most = room(NOTHING, self.unit.worst_case(self.budget), self.delta)
+        stage, models, looks, times = self.start, 0.0, 0.0, [most]
+        while stage <= most and len(times) <= 2 * _MOST_STAGES:
+            models = stage if pace.gathers else models + stage
+            looks += 0.0 if pace.pure_looks else pace.test_part * stage
+            times += [(models + looks) * _AFTER, (models + (1.0 + pace.again) * looks) * _AFTER]
+            stage *= pace.growth
+        return Clock.of(times)
+
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Go from stage to stage until a test passes or the budget is used up."""
         assert isinstance(account, RenyiAccount)
+        account.clock = self.clock() if self.timed else None
         return StagedSearch(self, *self.walk(generator), account, source).run()
 
 
-def rho_at(level: float, loss: Loss, geometry: Geometry, n: int, unit: Unit = ROW) -> float:
-    """Return the ρ at which noise on a mean gradient is typically 1/level."""
-    return 0.5 * (2.0 * unit.rows * loss.lipschitz(math.inf) * gaussian_size(geometry) * level / n) ** 2
+def rho_at(level: float, noise: float, n: int, unit: Unit = ROW) -> float:
+    """Return the ρ at which noise on a mean gradient is typically 1/level; ``noise`` is what a plan's `noise_of` is."""
+    return 0.5 * (2.0 * unit.rows * noise * level / n) ** 2
 
 
-def level_at(rho: float, loss: Loss, geometry: Geometry, n: int, unit: Unit = ROW) -> float:
+def level_at(rho: float, noise: float, n: int, unit: Unit = ROW) -> float:
     """Return the level at which that is ρ."""
-    return math.sqrt(2.0 * rho) * n / (2.0 * unit.rows * loss.lipschitz(math.inf) * gaussian_size(geometry))
+    return math.sqrt(2.0 * rho) * n / (2.0 * unit.rows * noise)
 
 
 def largest_stage(
@@ -252,7 +275,7 @@ class StagedSearch:
     def __init__(self, plan: StagedPlan, walk: Staged, judge: Judge, account: RenyiAccount, source: WordSource) -> None:
         self.plan, self.walk, self.judge, self.account, self.source = plan, walk, judge, account, source
         self.looks: Looks | PureLooks = (
-            PureLooks(account, source, plan.pace.first)
+            PureLooks(account, source, plan.pace.levels)
             if plan.pace.pure_looks
             else Looks(account, source, plan.pace.again, plan.pace.first)
         )
@@ -282,8 +305,7 @@ class StagedSearch:
         gamma = plan.failure_probability * (1.0 - pace.kept) * pace.kept ** (self.stages - 1)
         truth, error = goal.shortfall(self.judge, model), goal.shortfall_error(plan.n, model.size, model)
         if isinstance(self.looks, PureLooks):
-            epsilon = plan.look_epsilon(rho)
-            return self.looks.pass_at(truth, plan.sensitivity, error, epsilon, pace.again * epsilon, gamma)
+            return self.looks.pass_at(truth, plan.sensitivity, error, plan.look_epsilon(rho), gamma)
         return self.looks.pass_at(GaussianValue.of(plan.sensitivity, error), truth, pace.test_part * rho, gamma)
 
     def _said(self) -> list[str]:

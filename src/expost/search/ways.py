@@ -128,7 +128,7 @@ def predictions(
         costs[name] = kind(goal, loss, geometry, n, failure_probability, budget, delta, pace, unit).predicted
     # several rows of a person, and budgets that several fits share, are where Gaussian costs add in squares
     if pure is not None and unit == ROW and current(delta, unit) is None:
-        level = USUALLY * DescentPlan.usual_pace(loss, goal).start
+        level = USUALLY * GaussianChainPlan.usual_pace(loss, goal).start
         costs[PURE] = _chained(ChainPlan(goal, goal.chain(), pure, n, failure_probability, math.inf), level)
     return costs
 
