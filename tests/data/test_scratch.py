@@ -117,7 +117,7 @@ def test_rows_that_turn_out_to_be_many_more_than_expected_are_not_kept(tmp_path,
     assert not made.failed
     made.keep(batch(1000))
     assert made.failed
-    assert os.fstat(made._file.fileno()).st_size == 0
+    assert os.fstat(made._files[0].fileno()).st_size == 0
 
 
 class Tampered:
@@ -148,7 +148,7 @@ def test_what_is_not_what_was_written_is_no_rows(file, monkeypatch, damage):
     monkeypatch.setattr(look, "Scratch", lambda *stated: made.append(Scratch(*stated)) or made[-1])
 
     def act():
-        descriptor, place = made[0]._file.fileno(), 100
+        descriptor, place = made[0]._files[0].fileno(), 100
         there = os.pread(descriptor, 64, place)
         os.pwrite(descriptor, bytes(64) if damage == "a lost page" else bytes([there[0] ^ 1]), place)
 
@@ -161,7 +161,7 @@ def test_what_is_not_what_was_written_is_no_rows(file, monkeypatch, damage):
 
 
 def on_disk(made):
-    return os.pread(made._file.fileno(), 1 << 20, 0)
+    return os.pread(made._files[0].fileno(), 1 << 20, 0)
 
 
 def test_what_is_written_says_nothing_without_the_key(tmp_path, monkeypatch):
@@ -182,7 +182,7 @@ def test_what_is_written_says_nothing_without_the_key(tmp_path, monkeypatch):
     assert all(looks_like_chance(*pair) for pair in pairs)
 
     plainly = SimpleNamespace(update_into=_copied, finalize=lambda: None, tag=b"")
-    monkeypatch.setattr(Scratch, "_cipher", lambda self, place: SimpleNamespace(encryptor=lambda: plainly))
+    monkeypatch.setattr(Scratch, "_cipher", lambda *_: SimpleNamespace(encryptor=lambda: plainly))
     broken = Scratch(tmp_path, 3, 1000)
     broken.keep(given)
     assert not looks_like_chance(on_disk(broken), plain)
@@ -197,7 +197,7 @@ def test_the_file_has_no_name_and_is_for_its_owner(tmp_path):
     made = Scratch(tmp_path, 3, 1000)
     made.keep(batch())
     assert not list(tmp_path.iterdir())
-    state = os.fstat(made._file.fileno())
+    state = os.fstat(made._files[0].fileno())
     assert state.st_nlink == 0
     assert stat.S_IMODE(state.st_mode) == 0o600
     assert state.st_size == 4 * 1000 * 4
