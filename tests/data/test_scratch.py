@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from expost.data import scratch
-from expost.data.batches import Batch
+from expost.data.batches import Batch, by_column, room_for
 from expost.data.scratch import Scratch
 from expost.engines import LocalEngine, local, look
 from expost.engines.watch import watching
@@ -212,9 +212,66 @@ def test_rows_come_back_as_they_were(tmp_path, monkeypatch):
     made.keep(Batch(given.x[:0], given.y[:0]))
     made.keep(Batch(given.x[::-2], given.y[::-2]))
     found = [piece for part in made.parts for piece in made.read(part)]
-    assert max(map(len, found)) == 256
+    assert max(map(len, found)) == 250  # a fourth of what came, and at most 256
     assert np.array_equal(np.concatenate([b.x for b in found]), np.concatenate([given.x, given.x[::-2]]))
     assert np.array_equal(np.concatenate([b.y for b in found]), np.concatenate([given.y, given.y[::-2]]))
+
+
+@pytest.mark.parametrize("columns", [False, True], ids=["by row", "by column"])
+def test_the_largest_rows_come_back_however_they_were_held(tmp_path, columns):
+    made, x = Scratch(tmp_path, 4, 1000), room_for(5000, 4, columns=columns)
+    x[...] = np.random.default_rng(1).choice([-(2**20), -1, 0, 1, 2**20], x.shape)
+    y = np.where(x[:, 0] > 0, 2**20, -(2**20)).astype(np.int32)
+    made.keep(Batch(x, y))
+    [found] = [piece for part in made.parts for piece in made.read(part)]
+    assert by_column(found.x)
+    assert np.array_equal(found.x, x)
+    assert np.array_equal(found.y, y)
+
+
+def test_threads_write_to_files_of_their_own(tmp_path, monkeypatch):
+    """Rows that come while others are being written go to another file, under other nonces."""
+    made, given, write = Scratch(tmp_path, 3, 1000), batch(), scratch._write
+    others = iter([given, given])
+
+    def interrupted(*stated):
+        for other in others:  # one inside the other, as if by three threads
+            made.keep(other)
+            break
+        write(*stated)
+
+    monkeypatch.setattr(scratch, "_write", interrupted)
+    for _ in range(2):
+        made.keep(given)
+    assert len(made._files) == 3
+    assert sorted((record.file, record.place) for [record] in made.parts) == [(0, 0), (0, 16_000), (1, 0), (2, 0)]
+    assert made.size == 4 * 16_000
+    first, second, third = (os.pread(file.fileno(), 16_000, 0) for file in made._files)
+    assert len({first, second, third}) == 3
+    for part in made.parts:
+        [found] = made.read(part)
+        assert np.array_equal(found.x, given.x)
+    made._give_up()
+    assert [os.fstat(file.fileno()).st_size for file in made._files] == [0, 0, 0]
+
+
+def test_what_is_lent_is_the_same_in_memory_that_is_used_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch, "_CELLS", 1)
+    made, given = Scratch(tmp_path, 3, 1000), batch()
+    made.keep(given)
+    [part] = made.parts
+    lent, places = [], set()
+    for _ in range(2):
+        for some in made.lent(part):
+            lent.append(some.x.copy())
+            places.add(some.x.ctypes.data)
+    assert len(places) == 1
+    assert np.array_equal(np.concatenate(lent[:4]), given.x)
+    both = zip(made.lent(part), made.lent(part), strict=True)  # two at a time do not share it
+    assert all(one.x.ctypes.data != other.x.ctypes.data for one, other in both)
+    kept = list(made.read(part))
+    assert len({piece.x.ctypes.data for piece in kept}) == 4
+    assert np.array_equal(np.concatenate([piece.x for piece in kept]), given.x)
 
 
 @pytest.mark.parametrize("when", ["before", "while writing"])

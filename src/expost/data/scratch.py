@@ -13,7 +13,8 @@ and a disk remembers, so this is promised about the files:
 - They have no names: where the system can they are made without (``O_TMPFILE``), elsewhere a name is removed as soon as
   its file is open. They may be read and written by their owner only, and are gone when the process ends, however that
   happens.
-- Only bounded integers are in them, four bytes a cell, in the order in which threads came by them.
+- Only bounded integers are in them, four bytes a cell, some rows after the other in the order in which threads came by
+  them, and each time column by column, as they are made and worked on.
 - If there is too little room, rows are read from the table again instead.
 
 There are as many files as threads that write at a time: a system lets one thread write to a file, and those that wait
@@ -42,7 +43,7 @@ from expost.exceptions import UnreadableFile
 
 __all__ = ["STATED", "UNSTATED", "Scratch", "ScratchSource", "scratch_folder", "usual_folder"]
 
-_CELLS = 1 << 19  # read at a time: two megabytes, which caches hold
+_CELLS = 1 << 21  # read at a time, as many as of a table: threads that read little wait for each other
 _ROWS = 1 << 11  # of which as many as can be are read, as sums are over so many
 #: Room that has to be there, in sizes of the file: where somebody said that it may be used, and where nobody did.
 STATED, UNSTATED = 1.1, 3.0
@@ -137,11 +138,12 @@ class Scratch:
         self._lock, self._most = threading.Lock(), 0.0
         self._files: list[Any] = []
         self._idle: list[tuple[int, int]] = []  # files nobody writes to, and where they end
+        self._rooms: list[npt.NDArray[np.uint8]] = []  # memory of records nobody works on: new pages are dear
         self._key = secrets.token_bytes(32)
         self.failed = True
         try:
             self._most = shutil.disk_usage(folder).free / spare
-            if self._most >= 4 * n * (p + 1):
+            if self._most >= self._size(n):
                 self._idle.append(self._opened())
                 self.failed = False
         except OSError:
@@ -159,7 +161,7 @@ class Scratch:
 
     def keep(self, batch: Batch) -> None:
         """Write rows, each as often as it counts."""
-        size = 4 * batch.rows * (self.p + 1)
+        size = self._size(batch.rows)
         if not size:
             return
         try:
@@ -170,11 +172,13 @@ class Scratch:
                 if self.size > self._most:  # n was a guess
                     raise OSError("rows are more than was expected")
                 file, place = self._idle.pop() if self._idle else self._opened()
-            step = max(256, _CELLS // self.p)
             part = []
-            for some in batch.pieces(step - step % _ROWS or step):
-                part.append(Record(file, place, len(some), self._written(some, file, place)))
-                place += 4 * len(some) * (self.p + 1)
+            step = _step(batch.rows, self.p)
+            room = self._borrowed(step)
+            for some in batch.pieces(step):
+                part.append(Record(file, place, len(some), self._written(some, file, place, room)))
+                place += self._size(len(some))
+            self._rooms.append(room)
         except OSError:
             self._give_up()
             return
@@ -188,9 +192,9 @@ class Scratch:
         self._files.append(tempfile.TemporaryFile(dir=self.folder, prefix="expost-"))  # noqa: SIM115
         return len(self._files) - 1, 0
 
-    def _written(self, some: Batch, file: int, place: int) -> bytes:
-        """Write a record; returns its tag."""
-        raw, room, x, y = self._room(len(some))
+    def _written(self, some: Batch, file: int, place: int, room: npt.NDArray[np.uint8]) -> bytes:
+        """Write a record, by way of some room for it; returns its tag."""
+        raw, x, y = self._cells(room, len(some))
         np.copyto(x, some.x)
         np.copyto(y, some.y)
         cipher = self._cipher(file, place).encryptor()
@@ -203,20 +207,46 @@ class Scratch:
     def read(self, part: Sequence[Record]) -> Iterator[Batch]:
         """Yield the rows of a part, some at a time."""
         for record in part:
-            raw, room, x, y = self._room(record.rows)
-            _read(self._files[record.file].fileno(), raw, record.place)
-            self._decrypt(raw, room, record)
-            yield Batch(x, y)
+            yield self._found(record, self._room(record.rows))
 
-    def _room(
-        self, rows: int
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Return the bytes of a record, the same with what the library asks for beyond them, and x and y in them."""
+    def lent(self, part: Sequence[Record]) -> Iterator[Batch]:
+        """Yield the rows of a part, some at a time, each time in the same memory."""
+        room = self._borrowed(max(record.rows for record in part))
+        for record in part:
+            yield self._found(record, room)
+        self._rooms.append(room)
+
+    def _found(self, record: Record, room: npt.NDArray[np.uint8]) -> Batch:
+        """Read a record into some room for it."""
+        raw, x, y = self._cells(room, record.rows)
+        _read(self._files[record.file].fileno(), raw, record.place)
+        self._decrypt(raw, room, record)
+        return Batch(x, y)
+
+    def _borrowed(self, rows: int) -> npt.NDArray[np.uint8]:
+        """Return room for a record that nobody else uses; whoever is done with it puts it back."""
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            return self._room(rows)
+        return room if len(room) >= self._size(rows) + _BLOCK - 1 else self._room(rows)
+
+    def _room(self, rows: int) -> npt.NDArray[np.uint8]:
+        """Return room for a record, and for what the library asks for beyond it."""
+        return np.empty(self._size(rows) + _BLOCK - 1, dtype=np.uint8)
+
+    def _size(self, rows: int) -> int:
+        """Return how many bytes a record has."""
+        return 4 * rows * (self.p + 1)
+
+    def _cells(
+        self, room: npt.NDArray[np.uint8], rows: int
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return the bytes of a record of so many rows, and x and y in them."""
         cells = rows * self.p
-        room = np.empty(4 * (cells + rows) + _BLOCK - 1, dtype=np.uint8)
-        raw = room[: 4 * (cells + rows)]
+        raw = room[: self._size(rows)]
         both = raw.view(np.int32)
-        return raw, room, both[:cells].reshape(rows, self.p), both[cells:]
+        return raw, both[:cells].reshape(self.p, rows).T, both[cells:]
 
     def _decrypt(self, raw: npt.NDArray[np.uint8], room: npt.NDArray[np.uint8], record: Record) -> None:
         """Decrypt a record where it stands, or say that it is another than was written."""
@@ -245,6 +275,20 @@ class Scratch:
                 file.truncate(0)
 
 
+def _step(rows: int, p: int) -> int:
+    """Return how many rows a record has, so that records are about as long as each other.
+
+    Examples
+    --------
+    >>> _step(100_000, 51), _step(32_768, 51), _step(100, 51)
+    (34816, 32768, 100)
+    """
+    most = max(256, _CELLS // p)
+    many = -(-rows // (most - most % _ROWS or most))
+    step = -(-rows // many)
+    return min(rows, step + -step % _ROWS if step > _ROWS else step)
+
+
 class ScratchSource(RowSource):
     """Rows on scratch files.
 
@@ -267,6 +311,10 @@ class ScratchSource(RowSource):
     def read(self, part: Sequence[Record]) -> Iterator[Batch]:
         """Yield rows."""
         return self._scratch.read(part)
+
+    def lent(self, part: Sequence[Record]) -> Iterator[Batch]:
+        """Yield rows, each batch only until the next is asked for."""
+        return self._scratch.lent(part)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("rows are private: they cannot be pickled or copied out of the process")
