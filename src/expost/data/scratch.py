@@ -17,8 +17,8 @@ and a disk remembers, so this is promised about the files:
   them, and each time column by column, as they are made and worked on.
 - If there is too little room, rows are read from the table again instead.
 
-There are as many files as threads that write at a time: a system lets one thread write to a file, and those that wait
-for it burn their processors meanwhile.
+There are as many files as threads that write at a time: a system lets one thread at a time write to a file, and those
+that wait for it burn their processors meanwhile.
 
 Sums do not depend on the order of rows, so where rows are kept changes no bit of a result.
 """
