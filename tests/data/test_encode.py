@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from expost import InvalidRows, Schema
 from expost.data import ONE, Boolean, Categorical, Encoding, Numeric
+from expost.data.batches import by_column
 from expost.data.named import read_columns
 
 from .hostile import SECRET, shows
@@ -357,3 +358,46 @@ def test_large_tables_are_quick():
     began = time.perf_counter()
     assert Encoding(schema).encode(table).n == n
     assert time.perf_counter() - began < 2
+
+
+@pytest.mark.parametrize("columns", [False, True], ids=["by row", "by column"])
+def test_every_entry_is_written(monkeypatch, columns):
+    """Rows are made in memory that holds what it held before: no entry may stay as it was."""
+    from expost.data import encode
+    from expost.data.batches import room_for
+
+    frame = {
+        "age": [1.0, 2.0], "pay": [1.0, 2.0], "gap": [1.0, float("nan")], "city": ["A", "?"], "ok": ["yes", "maybe"],
+        "y": [0, 1],
+    }  # fmt: skip
+    described = {
+        "age": {"bounds": [0, 3]},
+        "pay": {"bounds": [0, 3], "missing": "indicator"},
+        "gap": {"bounds": [0, 3], "missing": "indicator"},
+        "city": {"categories": ["A", "B"]},
+        "ok": {"boolean": True, "missing": "indicator"},
+    }
+    encoding = Encoding(Schema.from_dict({"target": "y", "classes": [0, 1], "columns": described}))
+    found = []
+    for before in (7, -7):
+
+        def used(n, p, *, columns, before=before):
+            made = room_for(n, p, columns=columns)
+            made[...] = before
+            return made
+
+        monkeypatch.setattr(encode, "room_for", used)
+        found.append(encoding._features(encoding.open(frame), columns=columns)[0])
+    assert np.array_equal(*found)
+    assert by_column(found[0]) == columns
+
+
+def test_batches_of_a_table_are_its_rows_column_by_column():
+    rng = np.random.default_rng(0)
+    frame = {"a": rng.uniform(-1, 2, 500), "b": rng.uniform(0, 1, 500), "y": rng.integers(0, 2, 500)}
+    encoding = Encoding(Schema("y", {"a": Numeric((0, 1)), "b": Numeric((0, 1))}, classes=(0, 1)))
+    whole, (x, y, _) = encoding.encode(frame), encoding.encoded(encoding.open(frame))
+    assert by_column(x)
+    assert not by_column(whole.x)  # what is worked on in floats stands as it always did
+    assert np.array_equal(x, whole.x)
+    assert np.array_equal(y, whole.y)

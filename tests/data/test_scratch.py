@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from expost.data import scratch
-from expost.data.batches import Batch
+from expost.data.batches import Batch, by_column, room_for
 from expost.data.scratch import Scratch
 from expost.engines import LocalEngine, local, look
 from expost.engines.watch import watching
@@ -117,7 +117,7 @@ def test_rows_that_turn_out_to_be_many_more_than_expected_are_not_kept(tmp_path,
     assert not made.failed
     made.keep(batch(1000))
     assert made.failed
-    assert os.fstat(made._file.fileno()).st_size == 0
+    assert os.fstat(made._files[0].fileno()).st_size == 0
 
 
 class Tampered:
@@ -148,7 +148,7 @@ def test_what_is_not_what_was_written_is_no_rows(file, monkeypatch, damage):
     monkeypatch.setattr(look, "Scratch", lambda *stated: made.append(Scratch(*stated)) or made[-1])
 
     def act():
-        descriptor, place = made[0]._file.fileno(), 100
+        descriptor, place = made[0]._files[0].fileno(), 100
         there = os.pread(descriptor, 64, place)
         os.pwrite(descriptor, bytes(64) if damage == "a lost page" else bytes([there[0] ^ 1]), place)
 
@@ -161,7 +161,7 @@ def test_what_is_not_what_was_written_is_no_rows(file, monkeypatch, damage):
 
 
 def on_disk(made):
-    return os.pread(made._file.fileno(), 1 << 20, 0)
+    return os.pread(made._files[0].fileno(), 1 << 20, 0)
 
 
 def test_what_is_written_says_nothing_without_the_key(tmp_path, monkeypatch):
@@ -182,7 +182,7 @@ def test_what_is_written_says_nothing_without_the_key(tmp_path, monkeypatch):
     assert all(looks_like_chance(*pair) for pair in pairs)
 
     plainly = SimpleNamespace(update_into=_copied, finalize=lambda: None, tag=b"")
-    monkeypatch.setattr(Scratch, "_cipher", lambda self, place: SimpleNamespace(encryptor=lambda: plainly))
+    monkeypatch.setattr(Scratch, "_cipher", lambda *_: SimpleNamespace(encryptor=lambda: plainly))
     broken = Scratch(tmp_path, 3, 1000)
     broken.keep(given)
     assert not looks_like_chance(on_disk(broken), plain)
@@ -197,7 +197,7 @@ def test_the_file_has_no_name_and_is_for_its_owner(tmp_path):
     made = Scratch(tmp_path, 3, 1000)
     made.keep(batch())
     assert not list(tmp_path.iterdir())
-    state = os.fstat(made._file.fileno())
+    state = os.fstat(made._files[0].fileno())
     assert state.st_nlink == 0
     assert stat.S_IMODE(state.st_mode) == 0o600
     assert state.st_size == 4 * 1000 * 4
@@ -212,9 +212,66 @@ def test_rows_come_back_as_they_were(tmp_path, monkeypatch):
     made.keep(Batch(given.x[:0], given.y[:0]))
     made.keep(Batch(given.x[::-2], given.y[::-2]))
     found = [piece for part in made.parts for piece in made.read(part)]
-    assert max(map(len, found)) == 256
+    assert max(map(len, found)) == 250  # a fourth of what came, and at most 256
     assert np.array_equal(np.concatenate([b.x for b in found]), np.concatenate([given.x, given.x[::-2]]))
     assert np.array_equal(np.concatenate([b.y for b in found]), np.concatenate([given.y, given.y[::-2]]))
+
+
+@pytest.mark.parametrize("columns", [False, True], ids=["by row", "by column"])
+def test_the_largest_rows_come_back_however_they_were_held(tmp_path, columns):
+    made, x = Scratch(tmp_path, 4, 1000), room_for(5000, 4, columns=columns)
+    x[...] = np.random.default_rng(1).choice([-(2**20), -1, 0, 1, 2**20], x.shape)
+    y = np.where(x[:, 0] > 0, 2**20, -(2**20)).astype(np.int32)
+    made.keep(Batch(x, y))
+    [found] = [piece for part in made.parts for piece in made.read(part)]
+    assert by_column(found.x)
+    assert np.array_equal(found.x, x)
+    assert np.array_equal(found.y, y)
+
+
+def test_threads_write_to_files_of_their_own(tmp_path, monkeypatch):
+    """Rows that come while others are being written go to another file, under other nonces."""
+    made, given, write = Scratch(tmp_path, 3, 1000), batch(), scratch._write
+    others = iter([given, given])
+
+    def interrupted(*stated):
+        for other in others:  # one inside the other, as if by three threads
+            made.keep(other)
+            break
+        write(*stated)
+
+    monkeypatch.setattr(scratch, "_write", interrupted)
+    for _ in range(2):
+        made.keep(given)
+    assert len(made._files) == 3
+    assert sorted((record.file, record.place) for [record] in made.parts) == [(0, 0), (0, 16_000), (1, 0), (2, 0)]
+    assert made.size == 4 * 16_000
+    first, second, third = (os.pread(file.fileno(), 16_000, 0) for file in made._files)
+    assert len({first, second, third}) == 3
+    for part in made.parts:
+        [found] = made.read(part)
+        assert np.array_equal(found.x, given.x)
+    made._give_up()
+    assert [os.fstat(file.fileno()).st_size for file in made._files] == [0, 0, 0]
+
+
+def test_what_is_lent_is_the_same_in_memory_that_is_used_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch, "_CELLS", 1)
+    made, given = Scratch(tmp_path, 3, 1000), batch()
+    made.keep(given)
+    [part] = made.parts
+    lent, places = [], set()
+    for _ in range(2):
+        for some in made.lent(part):
+            lent.append(some.x.copy())
+            places.add(some.x.ctypes.data)
+    assert len(places) == 1
+    assert np.array_equal(np.concatenate(lent[:4]), given.x)
+    both = zip(made.lent(part), made.lent(part), strict=True)  # two at a time do not share it
+    assert all(one.x.ctypes.data != other.x.ctypes.data for one, other in both)
+    kept = list(made.read(part))
+    assert len({piece.x.ctypes.data for piece in kept}) == 4
+    assert np.array_equal(np.concatenate([piece.x for piece in kept]), given.x)
 
 
 @pytest.mark.parametrize("when", ["before", "while writing"])

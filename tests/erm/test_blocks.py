@@ -5,16 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from expost.data.batches import Batch
-from expost.erm.blocks import GROUP, blocks, folded, gram, weighted
-from expost.erm.passes import TermSum
+from expost.data.batches import Batch, by_column, room_for
+from expost.erm import LogisticLoss
+from expost.erm.blocks import _FLUSH, _GROUPS, GROUP, blocks, folded, gram, weighted
+from expost.erm.passes import ErrorCount, SlopeSums, TermSum
+from expost.erm.prediction_grid import exact_parts
+from expost.erm.sums import ProductSums
 
 MOST, WEIGHT = 2**20 - 1, 2**22 - 1
 
 
+@pytest.mark.parametrize("columns", [False, True], ids=["by row", "by column"])
 @pytest.mark.parametrize("n", [GROUP, 3 * GROUP + 77, 40 * GROUP])
-def test_sums_of_the_largest_rows_are_exact(n):
-    batch = Batch(np.full((n, 2), MOST, dtype=np.int32), np.zeros(n, dtype=np.int32))
+def test_sums_of_the_largest_rows_are_exact(n, columns):
+    x = room_for(n, 2, columns=columns)
+    x[...] = MOST
+    batch = Batch(x, np.zeros(n, dtype=np.int32))
     sums, squares = folded(
         ((weighted(x, np.full((2, len(y)), float(WEIGHT))), gram(x, None)) for x, y, _ in blocks(batch)), 0
     )
@@ -23,6 +29,32 @@ def test_sums_of_the_largest_rows_are_exact(n):
     if n > GROUP:  # what groups are for
         in_one_go = float(WEIGHT) * np.ones(n) @ np.full(n, float(MOST))
         assert int(in_one_go) != n * MOST * WEIGHT
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        SlopeSums(LogisticLoss(), exact_parts(np.linspace(-3, 3.1, 6)), 0, 1),
+        ErrorCount(exact_parts(np.linspace(-3, 3.1, 6))),
+        ProductSums(),
+    ],
+    ids=["slopes", "errors", "products"],
+)
+def test_rows_that_are_held_column_by_column_give_the_same_integers(work):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-(2**17), 2**17, (3 * GROUP + 77, 6)).astype(np.int32)
+    y = rng.choice([-(2**20), 2**20], len(x)).astype(np.int32)
+    turned = Batch(np.asfortranarray(x), y)
+    assert by_column(next(blocks(turned))[0])
+    for one, other in zip(work(Batch(x, y)), work(turned), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_as_many_blocks_as_are_added_in_64_bits_fit():
+    """The largest sums there can be, one more block than is added before Python's integers are."""
+    block = np.full((1, 1), _GROUPS * 2**53)
+    many = _FLUSH + 1
+    assert folded(((block,) for _ in range(many)), 0)[0].tolist() == [[many * _GROUPS * 2**53]]
 
 
 def nearly_one(u, y):

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from expost.data.rows import Norm, Rows
 
-__all__ = ["Batch", "MemorySource", "RowSource", "Shape", "as_source"]
+__all__ = ["Batch", "MemorySource", "RowSource", "Shape", "as_source", "by_column", "room_for"]
 
 #: Number of columns, norm and radius (in units of 2⁻²⁰) of each block that rows are made of.
 Shape = tuple[tuple[int, Literal["box", "l1"], int], ...]
@@ -37,7 +37,7 @@ class Batch:
     Attributes
     ----------
     x, y
-        As in :class:`~expost.data.rows.Rows`.
+        As in :class:`~expost.data.rows.Rows`; x row by row or, as tables have it, column by column.
     counts
         How many rows each stands for: whole numbers below 2¹¹. None for one each.
     shift
@@ -128,6 +128,10 @@ class RowSource(ABC):
     def read(self, part: Any) -> Iterator[Batch]:
         """Yield the rows of a part."""
 
+    def lent(self, part: Any) -> Iterator[Batch]:
+        """Yield the rows of a part, each batch only until the next is asked for: it may stand where that will."""
+        return self.read(part)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n={self.n}, p={self.p})"
 
@@ -203,6 +207,23 @@ def thinned(batch: Batch) -> Batch:
     from scipy import sparse  # as this is asked for by few
 
     return replace(batch, x=sparse.csr_array(x).astype(np.float64))
+
+
+def room_for(n: int, p: int, *, columns: bool, dtype: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:
+    """Return an array for n rows of p columns, held column by column or row by row.
+
+    Examples
+    --------
+    >>> made = room_for(5, 2, columns=True)
+    >>> made.shape, by_column(made), by_column(made[:3]), by_column(room_for(5, 2, columns=False))
+    ((5, 2), True, True, False)
+    """
+    return np.empty((p, n), dtype).T if columns else np.empty((n, p), dtype)
+
+
+def by_column(x: npt.NDArray[Any]) -> bool:
+    """Say whether cells of a column, not of a row, stand beside each other."""
+    return abs(x.strides[0]) < abs(x.strides[1])
 
 
 def as_source(rows: Rows | RowSource) -> RowSource:

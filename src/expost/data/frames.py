@@ -82,6 +82,9 @@ def arrow_column(column: Any, name: str) -> Column:
     is_ = pa.types
     kind = column.type
     if is_.is_dictionary(kind):
+        found = _by_number(column) if is_.is_string(kind.value_type) else None
+        if found is not None:
+            return found
         column, kind = column.cast(kind.value_type), kind.value_type
     if is_.is_null(kind):
         return Column(np.zeros(len(column)), np.ones(len(column), dtype=np.bool_))
@@ -150,11 +153,24 @@ def _by_text(column: Any) -> Column | None:
     coded = column.dictionary_encode("encode")
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.combine_chunks()
+    return _by_number(coded)
+
+
+def _by_number(column: Any) -> Column | None:
+    """Return text that Arrow holds by number; None if it is in pieces, has more texts than cells, or is no text.
+
+    A file's dictionary may be that of many more rows than were read.
+    """
+    if isinstance(column, pa.ChunkedArray) or len(column.dictionary) > len(column):
+        return None
     try:
-        texts = coded.dictionary.to_pylist()
+        texts = column.dictionary.to_pylist()
     except UnicodeDecodeError:  # Arrow does not check text it is given; which way is taken does not show
         return None
-    return DictionaryColumn(texts, coded.indices.to_numpy(zero_copy_only=False))
+    places = column.indices
+    if places.null_count:
+        places = places.fill_null(len(texts))  # None, which comes after them
+    return DictionaryColumn([*texts, None], places.to_numpy(zero_copy_only=False))
 
 
 def _texts(column: Any) -> list[str | None]:

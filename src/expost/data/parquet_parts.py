@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,16 @@ __all__ = ["ParquetTable"]
 
 _PART = 1 << 17  # rows: small row groups are read together
 _BUFFER = 1 << 17  # bytes of each column that are read at a time, however large its row group is
+
+
+class _Last(threading.local):
+    """What the file that a thread has read last says of its row groups: of one file, however many a table has."""
+
+    metadata: Any = None
+    of: Any = staticmethod(lambda: None)
+
+
+_LAST = _Last()
 
 
 class ParquetTable:
@@ -40,6 +52,7 @@ class ParquetTable:
         schema = metadata.schema.to_arrow_schema()
         self.names: list[str] = list(schema.names)
         self.types = list(schema.types)
+        self._texts = [field.name for field in schema if pa.types.is_string(field.type)]
 
     def __repr__(self) -> str:
         return f"ParquetTable({self.path})"
@@ -60,6 +73,12 @@ class ParquetTable:
             held += size
         return runs
 
+    def _metadata(self) -> Any:
+        """Return what the file says of its row groups, which is read once by each thread and not for every part."""
+        if _LAST.of() is not self:
+            _LAST.metadata, _LAST.of = pa.parquet.read_metadata(self._held.opened()), weakref.ref(self)
+        return _LAST.metadata
+
     def read(
         self, part: tuple[int, ...], names: Sequence[str], numeric: frozenset[str], rows: int
     ) -> Iterator[NamedColumns]:
@@ -69,7 +88,13 @@ class ParquetTable:
         batches = iter(())
         failed = False
         try:
-            file = pa.parquet.ParquetFile(self._held.opened(), pre_buffer=False, buffer_size=_BUFFER)
+            file = pa.parquet.ParquetFile(
+                self._held.opened(),
+                metadata=self._metadata(),
+                read_dictionary=[name for name in wanted if name in self._texts],  # each text once, as it is written
+                pre_buffer=False,
+                buffer_size=_BUFFER,
+            )
             batches = file.iter_batches(batch_size=rows, row_groups=list(part), columns=wanted, use_threads=False)
         except UnreadableFile:
             raise

@@ -3,7 +3,9 @@
 Columns are *plain* if they come as floats or integers of which none is missing or marked as such: nearly all of a large
 table are. A column whose numbers all are within its bounds is scaled and rounded, some rows at a time. Others are put
 side by side, a cache's worth of rows at a time, and bounded, scaled and rounded together; every operation is
-elementwise. A column that turns out not to be plain is left to its own part.
+elementwise. A column that turns out not to be plain is left to its own part. Rows that are held column by column
+(:func:`expost.data.batches.room_for`) are written to where they stand; into others columns are turned by way of a
+buffer.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from expost.data.batches import by_column
 from expost.data.bounds import Bounds
 
 __all__ = ["PlainNumbers"]
@@ -21,7 +24,7 @@ __all__ = ["PlainNumbers"]
 Floats = npt.NDArray[np.float64]
 
 _CELLS = 1 << 16
-_ROWS = 1 << 14
+_ROWS = 1 << 15
 
 
 class PlainNumbers:
@@ -88,20 +91,26 @@ class PlainNumbers:
         unit: float,
     ) -> None:
         """Write columns within their bounds."""
-        ints = np.empty((len(columns), min(len(out), _ROWS)), dtype=np.int32)
-        room = np.empty(ints.shape[1])
+        room = np.empty(min(len(out), _ROWS))
+        straight = by_column(out)
+        ints = np.empty((0 if straight else len(columns), len(room)), dtype=np.int32)
         target = _together(places)
         for start in range(0, len(out), _ROWS):
-            size = min(_ROWS, len(out) - start)
+            some = slice(start, min(start + _ROWS, len(out)))
+            size = some.stop - start
             made = room[:size]
             for i, j in enumerate(which):
-                np.subtract(columns[i][start : start + size], self._center[j, 0], out=made)
+                np.subtract(columns[i][some], self._center[j, 0], out=made)
                 np.divide(made, self._half[j, 0], out=made)
                 if self._narrow:
                     np.clip(made, -1.0, 1.0, out=made)
                 np.multiply(made, unit, out=made)
-                ints[i, :size] = made  # the cast truncates toward zero
-            out[start : start + size, target] = ints[:, :size].T
+                if straight:
+                    out[some, places[i]] = made  # the cast truncates toward zero
+                else:
+                    ints[i, :size] = made
+            if not straight:
+                out[some, target] = ints[:, :size].T
 
     def _bounded(
         self,

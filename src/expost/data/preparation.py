@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from expost.data.batches import room_for
 from expost.data.bounds import Bounds
 from expost.data.cells import resolve_classes
 from expost.data.columns import Column
@@ -240,13 +241,19 @@ class Preparation:
         return self._prepare(X, _single(labels, on_invalid, "labels"), resolve_classes(classes), on_invalid, chunk_size)
 
     def prepared(
-        self, raw: RawRows, cells: Column, classes: tuple[Any, Any] | None, chunk_size: int = _CHUNK_ROWS
+        self,
+        raw: RawRows,
+        cells: Column,
+        classes: tuple[Any, Any] | None,
+        chunk_size: int = _CHUNK_ROWS,
+        *,
+        by_column: bool = False,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """Return some rows and counts of what cannot be used in them, which add up (:meth:`require_usable`)."""
         n, columns = raw.n, raw.width
         if columns != self.n_columns:
             raise ValueError(f"X has {columns} columns; this preparation is for {self.n_columns}")
-        x = np.empty((n, self.n_parameters), dtype=np.int32)
+        x = room_for(n, self.n_parameters, columns=by_column)
         y = np.empty(n, dtype=np.int32)
         x[:, self.n_columns :] = self.constant
         counts = np.zeros(2 + 2 * columns, dtype=np.int64)

@@ -1,20 +1,24 @@
-"""Rows of a large table, kept in an encrypted file without a name so that later passes need not make them again.
+"""Rows of a large table, kept in encrypted files without names so that later passes need not make them again.
 
 Making bounded integers of cells costs several times what reading integers does, and a minimiser makes ten passes. Rows
 that are too many for memory are kept on disk in between, unless whoever runs the search forbids it. They are private,
-and a disk remembers, so this is promised about the file:
+and a disk remembers, so this is promised about the files:
 
-- What is written is encrypted (AES-256-GCM). The key is drawn for this one file and is nowhere but in the memory of the
+- What is written is encrypted (AES-256-GCM). The key is drawn for these rows and is nowhere but in the memory of the
   process: once that has ended nobody can read what lies in the blocks, on this disk or a copy of it, unless the system
-  had written the process's own memory to a disk. Each record has a nonce of its own, its place, as no place is written
-  twice.
+  had written the process's own memory to a disk. Each record has a nonce of its own, its file and its place in it, as
+  no place is written twice.
 - What is read is what was written: tags are kept in memory, and a record that does not match its own is an error, not
   rows. (Rows beyond their bounds would break every sensitivity.)
-- It has no name: where the system can it is made without one (``O_TMPFILE``), elsewhere the name is removed as soon as
-  the file is open. It may be read and written by its owner only, and it is gone when the process ends, however that
+- They have no names: where the system can they are made without (``O_TMPFILE``), elsewhere a name is removed as soon as
+  its file is open. They may be read and written by their owner only, and are gone when the process ends, however that
   happens.
-- Only bounded integers are in it, four bytes a cell, in the order in which threads came by them.
+- Only bounded integers are in them, four bytes a cell, some rows after the other in the order in which threads came by
+  them, and each time column by column, as they are made and worked on.
 - If there is too little room, rows are read from the table again instead.
+
+There are as many files as threads that write at a time: a system lets one thread at a time write to a file, and those
+that wait for it burn their processors meanwhile.
 
 Sums do not depend on the order of rows, so where rows are kept changes no bit of a result.
 """
@@ -39,12 +43,12 @@ from expost.exceptions import UnreadableFile
 
 __all__ = ["STATED", "UNSTATED", "Scratch", "ScratchSource", "scratch_folder", "usual_folder"]
 
-_CELLS = 1 << 19  # read at a time: two megabytes, which caches hold
+_CELLS = 1 << 21  # read at a time, as many as of a table: threads that read little wait for each other
 _ROWS = 1 << 11  # of which as many as can be are read, as sums are over so many
 #: Room that has to be there, in sizes of the file: where somebody said that it may be used, and where nobody did.
 STATED, UNSTATED = 1.1, 3.0
-_BLOCK, _PIECE = 16, 1 << 18  # bytes that AES encrypts at a time, and that are written at a time
-_NONCE = 12  # bytes
+_BLOCK = 16  # bytes that AES encrypts at a time
+_NONCE = 4, 8  # bytes that say which file it is, and which place in it
 _IN_MEMORY = (b"tmpfs", b"ramfs", b"rootfs")  # file systems that are no disk
 
 
@@ -93,13 +97,14 @@ def _unescaped(name: bytes) -> bytes:
 class Record(NamedTuple):
     """Where some rows stand, how many they are, and what tells that they are still the same."""
 
+    file: int
     place: int
     rows: int
     tag: bytes
 
 
 class Scratch:
-    """An encrypted file without a name that rows are written to, from any thread.
+    """Encrypted files without names that rows are written to, from any thread.
 
     Parameters
     ----------
@@ -110,12 +115,14 @@ class Scratch:
     n : int
         Rows that are expected.
     spare : float
-        Room that has to be there, in sizes of the file.
+        Room that has to be there, in sizes of all files together.
 
     Attributes
     ----------
     failed : bool
         Whether rows did not fit; nothing is kept then.
+    size : int
+        Bytes that were written.
 
     Examples
     --------
@@ -126,108 +133,164 @@ class Scratch:
     """
 
     def __init__(self, folder: Path, p: int, n: int, spare: float = STATED) -> None:
-        self.folder, self.p = folder, p
+        self.folder, self.p, self.size = folder, p, 0
         self.parts: list[list[Record]] = []
-        self._lock, self._end, self._most = threading.Lock(), 0, 0.0
-        self._file: Any = None
+        self._lock, self._most = threading.Lock(), 0.0
+        self._files: list[Any] = []
+        self._idle: list[tuple[int, int]] = []  # files nobody writes to, and where they end
+        self._rooms: list[npt.NDArray[np.uint8]] = []  # memory of records nobody works on: new pages are dear
         self._key = secrets.token_bytes(32)
+        self.failed = True
         try:
             self._most = shutil.disk_usage(folder).free / spare
-            if self._most >= 4 * n * (p + 1):
-                self._file = tempfile.TemporaryFile(dir=folder, prefix="expost-")  # noqa: SIM115
+            if self._most >= self._size(n):
+                self._idle.append(self._opened())
+                self.failed = False
         except OSError:
             pass
-        self.failed = self._file is None
-
-    @property
-    def size(self) -> int:
-        """Bytes that were written."""
-        return self._end
 
     def __repr__(self) -> str:
         return f"Scratch(p={self.p})"
 
     def __del__(self) -> None:
-        if getattr(self, "_file", None) is not None:
-            self._file.close()  # which ends it
+        for file in getattr(self, "_files", ()):
+            file.close()  # which ends it
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("rows are private: they cannot be pickled or copied out of the process")
 
     def keep(self, batch: Batch) -> None:
         """Write rows, each as often as it counts."""
-        size = 4 * batch.rows * (self.p + 1)
-        with self._lock:
-            if self.failed or not size:
-                return
-            place, self._end = self._end, self._end + size
+        size = self._size(batch.rows)
+        if not size:
+            return
         try:
-            if place + size > self._most:  # n was a guess
-                raise OSError("rows are more than was expected")
-            step = max(256, _CELLS // self.p)
+            with self._lock:
+                if self.failed:
+                    return
+                self.size += size
+                if self.size > self._most:  # n was a guess
+                    raise OSError("rows are more than was expected")
+                file, place = self._idle.pop() if self._idle else self._opened()
             part = []
-            for some in batch.pieces(step - step % _ROWS or step):
-                part.append(Record(place, len(some), self._written(some.x, some.y, place)))
-                place += 4 * len(some) * (self.p + 1)
+            step = _step(batch.rows, self.p)
+            room = self._borrowed(step)
+            for some in batch.pieces(step):
+                part.append(Record(file, place, len(some), self._written(some, file, place, room)))
+                place += self._size(len(some))
+            self._rooms.append(room)
         except OSError:
             self._give_up()
             return
         with self._lock:
             if not self.failed:
                 self.parts.append(part)
+                self._idle.append((file, place))
 
-    def _written(self, x: npt.NDArray[np.int32], y: npt.NDArray[np.int32], place: int) -> bytes:
-        """Write a record, in pieces that stay in cache; returns its tag."""
-        cipher = self._cipher(place).encryptor()
-        room = np.empty(_PIECE + _BLOCK - 1, dtype=np.uint8)  # as the library asks for
-        for array in (x, y):
-            raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-            for start in range(0, raw.size, _PIECE):
-                done = cipher.update_into(raw[start : start + _PIECE].data, room.data)
-                _write(self._file.fileno(), room[:done], place)
-                place += done
+    def _opened(self) -> tuple[int, int]:
+        """Make one more file; returns which it is, and where it ends."""
+        self._files.append(tempfile.TemporaryFile(dir=self.folder, prefix="expost-"))  # noqa: SIM115
+        return len(self._files) - 1, 0
+
+    def _written(self, some: Batch, file: int, place: int, room: npt.NDArray[np.uint8]) -> bytes:
+        """Write a record, by way of some room for it; returns its tag."""
+        raw, x, y = self._cells(room, len(some))
+        np.copyto(x, some.x)
+        np.copyto(y, some.y)
+        cipher = self._cipher(file, place).encryptor()
+        cipher.update_into(raw.data, room.data)  # at once, for which it lets other threads go on
         cipher.finalize()
+        _write(self._files[file].fileno(), raw, place)
         tag: bytes = cipher.tag
         return tag
 
     def read(self, part: Sequence[Record]) -> Iterator[Batch]:
         """Yield the rows of a part, some at a time."""
         for record in part:
-            cells = record.rows * (self.p + 1)
-            room = np.empty(4 * cells + _BLOCK - 1, dtype=np.uint8)
-            raw = room[: 4 * cells]
-            _read(self._file.fileno(), raw, record.place)
-            self._decrypt(raw, room, record)
-            both = raw.view(np.int32)
-            yield Batch(both[: -record.rows].reshape(record.rows, self.p), both[-record.rows :])
+            yield self._found(record, self._room(record.rows))
+
+    def lent(self, part: Sequence[Record]) -> Iterator[Batch]:
+        """Yield the rows of a part, some at a time, each time in the same memory."""
+        room = self._borrowed(max(record.rows for record in part))
+        for record in part:
+            yield self._found(record, room)
+        self._rooms.append(room)
+
+    def _found(self, record: Record, room: npt.NDArray[np.uint8]) -> Batch:
+        """Read a record into some room for it."""
+        raw, x, y = self._cells(room, record.rows)
+        _read(self._files[record.file].fileno(), raw, record.place)
+        self._decrypt(raw, room, record)
+        return Batch(x, y)
+
+    def _borrowed(self, rows: int) -> npt.NDArray[np.uint8]:
+        """Return room for a record that nobody else uses; whoever is done with it puts it back."""
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            return self._room(rows)
+        return room if len(room) >= self._size(rows) + _BLOCK - 1 else self._room(rows)
+
+    def _room(self, rows: int) -> npt.NDArray[np.uint8]:
+        """Return room for a record, and for what the library asks for beyond it."""
+        return np.empty(self._size(rows) + _BLOCK - 1, dtype=np.uint8)
+
+    def _size(self, rows: int) -> int:
+        """Return how many bytes a record has."""
+        return 4 * rows * (self.p + 1)
+
+    def _cells(
+        self, room: npt.NDArray[np.uint8], rows: int
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return the bytes of a record of so many rows, and x and y in them."""
+        cells = rows * self.p
+        raw = room[: self._size(rows)]
+        both = raw.view(np.int32)
+        return raw, both[:cells].reshape(self.p, rows).T, both[cells:]
 
     def _decrypt(self, raw: npt.NDArray[np.uint8], room: npt.NDArray[np.uint8], record: Record) -> None:
         """Decrypt a record where it stands, or say that it is another than was written."""
         from cryptography.exceptions import InvalidTag
 
-        cipher = self._cipher(record.place).decryptor()
+        cipher = self._cipher(record.file, record.place).decryptor()
         cipher.update_into(raw.data, room.data)
         try:
             cipher.finalize_with_tag(record.tag)
         except InvalidTag:
             raise UnreadableFile("the scratch file is not what was written to it; is the disk damaged?") from None
 
-    def _cipher(self, place: int) -> Any:
+    def _cipher(self, file: int, place: int) -> Any:
         """Return what encrypts and decrypts the record at a place."""
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # few tables need it
 
-        return Cipher(algorithms.AES(self._key), modes.GCM(place.to_bytes(_NONCE, "big")))
+        nonce = b"".join(number.to_bytes(size, "big") for number, size in zip((file, place), _NONCE, strict=True))
+        return Cipher(algorithms.AES(self._key), modes.GCM(nonce))
 
     def _give_up(self) -> None:
-        """Keep nothing; other threads may be writing still, so the file is emptied and not yet closed."""
+        """Keep nothing; other threads may be writing still, so files are emptied and not yet closed."""
         with self._lock:
             self.failed = True
             self.parts = []
-            self._file.truncate(0)
+            for file in self._files:
+                file.truncate(0)
+
+
+def _step(rows: int, p: int) -> int:
+    """Return how many rows a record has, so that records are about as long as each other.
+
+    Examples
+    --------
+    >>> _step(100_000, 51), _step(32_768, 51), _step(100, 51)
+    (34816, 32768, 100)
+    """
+    most = max(256, _CELLS // p)
+    many = -(-rows // (most - most % _ROWS or most))
+    step = -(-rows // many)
+    return min(rows, step + -step % _ROWS if step > _ROWS else step)
 
 
 class ScratchSource(RowSource):
-    """Rows on a scratch file.
+    """Rows on scratch files.
 
     Parameters
     ----------
@@ -248,6 +311,10 @@ class ScratchSource(RowSource):
     def read(self, part: Sequence[Record]) -> Iterator[Batch]:
         """Yield rows."""
         return self._scratch.read(part)
+
+    def lent(self, part: Sequence[Record]) -> Iterator[Batch]:
+        """Yield rows, each batch only until the next is asked for."""
+        return self._scratch.lent(part)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("rows are private: they cannot be pickled or copied out of the process")

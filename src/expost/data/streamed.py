@@ -28,14 +28,14 @@ _MOST_ROWS = 1 << 16
 
 
 def usual_rows(width: int) -> int:
-    """Return how many rows of so many cells are read at a time.
+    """Return how many rows of so many cells are read at a time: a power of two, as sums are over so many.
 
     Examples
     --------
-    >>> usual_rows(10), usual_rows(1000)
-    (65536, 2097)
+    >>> usual_rows(10), usual_rows(50), usual_rows(1000)
+    (65536, 32768, 2048)
     """
-    return min(_MOST_ROWS, max(1 << 10, _CELLS // width))
+    return min(_MOST_ROWS, max(1 << 10, 1 << (_CELLS // width).bit_length() >> 1))
 
 
 class StreamedSource(RowSource):
@@ -149,5 +149,5 @@ class PreparedSource(StreamedSource):
         target = columns[wanted.target]
         if not self._labels:
             target = Column(loose(target).floats(slice(None)))
-        x, y, cells = self.preparation.prepared(raw, target, wanted.classes)
+        x, y, cells = self.preparation.prepared(raw, target, wanted.classes, by_column=True)
         return Batch(x, y, cells=cells)

@@ -45,6 +45,11 @@ class DictionaryColumn(Column):
         texts = self._texts
         return [texts[place] for place in self._places.tolist()]
 
+    @property
+    def is_loose(self) -> bool:
+        """Whether its type says nothing about its cells, or that they are text; without making them."""
+        return True
+
     def __len__(self) -> int:
         return len(self._places)
 

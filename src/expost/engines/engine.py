@@ -62,7 +62,7 @@ def _largest(values: npt.NDArray[np.int64]) -> int:
 def part_totals(source: RowSource, part: Any, work: Work, told: Any = None) -> Totals | None:
     """Return the sums over one part, None if it has no rows."""
     total: Totals | None = None
-    for batch in source.read(part):
+    for batch in source.lent(part):
         found = work(batch)
         total = found if total is None else add_totals(total, found)
         if told is not None:

@@ -30,7 +30,7 @@ class LocalEngine:
         Megabytes: rows that take up at most so much, at four bytes a cell, stay in memory once they were read.
     scratch : str, path or False, optional
         A folder in which rows that are too many for memory are kept between passes, several times faster than reading
-        their files again: in an encrypted file that has no name and is gone with the process
+        their files again: in encrypted files that have no names and are gone with the process
         (:mod:`expost.data.scratch`). By default the system's folder for temporary files, where that is a disk with
         three times the room. False: nothing is written.
 

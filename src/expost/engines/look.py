@@ -126,8 +126,10 @@ def in_memory(source: RowSource) -> Rows:
     if needed > _MUCH:
         warnings.warn(f"{said}; leave perturbation out, to read in pieces", stacklevel=2)
     batches = [batch.repeated() for part in rows.parts() for batch in rows.read(part)]
-    x = np.concatenate([batch.x for batch in batches])
-    return Rows(x, np.concatenate([batch.y for batch in batches]), rows.norm)
+    y = np.concatenate([batch.y for batch in batches])
+    # row by row: what is worked on in floats is the same to the bit only if it stands in the same order
+    x = np.concatenate([batch.x for batch in batches], out=np.empty((len(y), rows.p), dtype=np.int32))
+    return Rows(x, y, rows.norm)
 
 
 def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, npt.NDArray[np.int64]] | None:

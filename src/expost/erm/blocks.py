@@ -1,7 +1,7 @@
 """Batches cut into blocks, sums over them that are exact in float64, and what is found in blocks added up.
 
 Rows are integers of at most 2²⁰. A group stands for at most 2¹¹ of them, so weights below 2²² have products with it
-below 2⁵³. A block is up to eight groups, as many as a cache holds: two threads that call NumPy for little work spend
+below 2⁵³. A block is up to sixteen groups, as many as a cache holds: two threads that call NumPy for little work spend
 their time on handing the interpreter's lock to each other. Groups are added as 64-bit integers, and blocks as Python's.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from expost.data.batches import Batch
+from expost.data.batches import Batch, by_column, room_for
 from expost.data.fixed_point import FRACTION_BITS, ONE
 from expost.engines.engine import Totals, add_totals
 from expost.erm._types import FloatArray
@@ -23,9 +23,9 @@ __all__ = ["GROUP", "blocks", "folded", "gram", "predictions", "sampled", "scale
 
 #: Rows in a group: 2¹¹ · 2²² · 2²⁰ = 2⁵³.
 GROUP = 1 << 11
-_GROUPS = 8  # of a block
-_CELLS = 1 << 19  # of a block, so that it stays in cache
-_FLUSH = 1 << 5  # blocks below 2⁵⁶ that are added in 64 bits
+_GROUPS = 16  # of a block
+_CELLS = 1 << 20  # of a block, so that it stays in cache
+_FLUSH = 1 << 4  # blocks below 2⁵⁷ that are added in 64 bits
 _GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ over the golden ratio: multiples of it lie evenly modulo 2⁶⁴
 _MIXED = 0xD6E8FEB86659FD93
 
@@ -38,7 +38,7 @@ def blocks(batch: Batch) -> Iterator[tuple[Any, FloatArray, FloatArray | None]]:
     p, dense = batch.x.shape[1], isinstance(batch.x, np.ndarray)
     size = max(64, min(_GROUPS * GROUP, _CELLS // max(1, p))) if dense else GROUP
     size = size - size % GROUP or size
-    room = np.empty((min(size, len(batch)), p)) if dense else None
+    room = room_for(min(size, len(batch)), p, columns=by_column(batch.x), dtype=np.float64) if dense else None
     for part in _slices(batch, size):
         counts = None if batch.counts is None else batch.counts[part]
         if room is None:
@@ -63,7 +63,7 @@ def _slices(batch: Batch, size: int) -> Iterator[slice]:
 
 
 def folded(found: Iterator[Totals], shift: int) -> Totals:
-    """Add the totals of blocks, arrays below 2⁵⁶ or Python's integers, and count them 2^shift times."""
+    """Add the totals of blocks, arrays below 2⁵⁷ or Python's integers, and count them 2^shift times."""
     total: Totals | None = None
     recent: list[Any] | None = None
     for k, block in enumerate(found, start=1):
@@ -116,9 +116,10 @@ def _groups(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def predictions(x: Any, parts: FloatArray) -> FloatArray:
     """Return xᵀθ of rows in units: one or two exact numbers, added."""
-    scaled = np.asfortranarray(parts) * 2.0**-FRACTION_BITS  # a column at a time: BLAS is quicker at that
-    first = x @ scaled[:, 0]
-    return np.asarray(first if parts.shape[1] == 1 else first + x @ scaled[:, 1])
+    scaled = np.ascontiguousarray(parts.T) * 2.0**-FRACTION_BITS
+    # a column at a time, as BLAS is quicker at that, and in one call, as threads wait for each other between calls
+    found = np.matmul(x, scaled[:, :, None])[:, :, 0] if isinstance(x, np.ndarray) else [x @ each for each in scaled]
+    return np.asarray(found[0] if len(found) == 1 else found[0] + found[1])
 
 
 def weighted(x: Any, weights: FloatArray) -> Any:
@@ -127,12 +128,9 @@ def weighted(x: Any, weights: FloatArray) -> Any:
         return whole(np.asarray(x.T @ weights.T).T)
     groups, rest = _groups(x)
     full = len(x) - len(rest)
-    return np.stack(
-        [
-            whole(some[:full].reshape(-1, 1, GROUP) @ groups).sum(axis=(0, 1)) + whole(some[full:] @ rest)
-            for some in weights  # one at a time: BLAS is quicker at that
-        ]
-    )
+    # one weight at a time, as BLAS is quicker at that, and all in one call
+    sums = whole(weights[:, :full].reshape(len(weights), -1, 1, GROUP) @ groups).sum(axis=(1, 2))
+    return sums + whole(weights[:, None, full:] @ rest)[:, 0]
 
 
 def sampled(x: Any, bits: int) -> npt.NDArray[np.intp]:

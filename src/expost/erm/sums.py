@@ -17,7 +17,7 @@ from typing import Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from expost.data.batches import Batch, MemorySource, RowSource
+from expost.data.batches import Batch, MemorySource, RowSource, by_column, room_for
 from expost.data.rows import Rows
 from expost.data.streamed import StreamedSource
 from expost.engines import LocalEngine
@@ -193,7 +193,7 @@ class ProductSums:
         """Return n, the products of (x, y) with itself, Σy, and counts of cells."""
         p = batch.x.shape[1]
         size = max(256, min(_CHUNKS * MAX_CHUNK, _CELLS // (p + 1)))
-        both = np.empty((min(size, batch.rows), p + 1))
+        both = room_for(min(size, batch.rows), p + 1, columns=by_column(batch.x), dtype=np.float64)
         total: Totals = 0, np.zeros((p + 1, p + 1), np.int64), 0
         for piece in batch.pieces(size):
             some = both[: len(piece)]

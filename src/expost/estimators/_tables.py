@@ -37,7 +37,7 @@ def margins_and_targets(table: Any, encoding: Encoding, theta: Floats, on_invali
     margins, targets, cells = [np.zeros(0)], [np.zeros(0)], []
     for part in source.parts():
         for batch in source.read(part):
-            margins.append(batch.x / ONE @ theta)
+            margins.append(np.divide(batch.x, ONE, order="C") @ theta)  # the same bits as rows in memory
             targets.append(batch.y / ONE)
             cells.append(batch.cells)
     made = np.concatenate(margins)
