@@ -10,7 +10,8 @@ import pytest
 from expost.data import Rows
 from expost.data.fixed_point import ONE
 from expost.erm import HuberLoss, Problem, SquaredLoss
-from expost.erm.clipped_gradient import ClippedGradients, SlopeTable
+from expost.erm.clipped_gradient import Clip, ClippedGradients, SlopeTable
+from expost.erm.frame import Frame
 from expost.erm.geometry import Block, Geometry
 from expost.mechanisms.descent import GradientDescent, GradientNoise
 from expost.noise import SeededSource
@@ -18,6 +19,7 @@ from expost.noise import SeededSource
 UNIT = 1 / math.sqrt(4)
 SHAPE = Geometry((Block(2, "box", UNIT), Block(3, "l1", UNIT), Block(2, "l2", UNIT)), 1.0, "blocks", scale=2.0)
 CORNER = int(ONE * UNIT)
+CLIP = Clip.of(Frame.of(SHAPE), 0.1)
 
 
 def extreme_rows():
@@ -34,41 +36,43 @@ def extreme_rows():
 def largest_cost(noise):
     """ρ over pairs of extreme rows and targets, from the sums themselves."""
     table = SlopeTable.of(HuberLoss(0.25))
-    deviations = np.repeat(noise.deviations, [block.size for block in SHAPE.blocks])
     sums = []
     for row in extreme_rows():
         for y in (-ONE, ONE):
             one = Rows(np.array([row], dtype=np.int32), np.array([y], dtype=np.int32), norm="l2")
-            sums.append(ClippedGradients(one, table).total(np.zeros(7)) / deviations)
+            sums.append(ClippedGradients(one, table).total(np.zeros(7), CLIP) / noise.deviation)
     pairs = np.array(sums)
     distances = np.linalg.norm(pairs[:, None] - pairs[None], axis=2)
     return float((distances**2).max() / 2)
 
 
-def noise(rho=0.01):
-    return GradientNoise(SHAPE, SlopeTable.of(HuberLoss(0.25)).largest, rho)
-
-
 def test_no_pair_of_rows_costs_more_and_some_cost_it():
-    worst = largest_cost(noise())
-    assert 0.999 * 0.01 < worst <= 0.01
+    worst = largest_cost(GradientNoise(7, CLIP.most, 0.01))
+    assert 0.99 * 0.01 < worst <= 0.01
 
 
 def test_control_the_length_of_one_row_is_not_enough():
-    """Noise for S in the place of 2S: a replaced row moves the sum twice as far, and costs four times as much."""
-    halved = GradientNoise(SHAPE, SlopeTable.of(HuberLoss(0.25)).largest // 2, 0.01)
-    assert largest_cost(halved) > 0.039
+    """Noise for C in the place of 2C: a replaced row moves the sum twice as far, and costs four times as much."""
+    assert largest_cost(GradientNoise(7, CLIP.most // 2, 0.01)) > 0.039
 
 
-def test_noise_follows_the_shape():
-    """Less in all than spherical noise of the same cost, and of the deviations that are charged."""
-    made = noise()
-    sizes = np.array([block.size for block in SHAPE.blocks])
-    total = math.sqrt(np.sum(sizes * np.array(made.deviations) ** 2)) / ONE
-    assert math.isclose(total, 2 * made.largest * made.shape / math.sqrt(2 * made.rho), rel_tol=1e-9)
-    assert made.shape <= math.sqrt(sizes.sum())
+def test_noise_has_the_deviation_that_is_charged():
+    made = GradientNoise(7, CLIP.most, 0.01)
+    assert math.isclose(made.deviation, 2 * CLIP.most / math.sqrt(2 * 0.01), rel_tol=1e-9)
     drawn = made.draws(4000, SeededSource(1)).astype(float)
-    assert np.allclose(drawn.std(axis=0), np.repeat(made.deviations, sizes), rtol=0.06)  # five deviations
+    assert np.allclose(drawn.std(axis=0), made.deviation, rtol=0.06)  # five deviations
+
+
+def test_rows_without_their_constant_are_refused():
+    shape = Geometry((Block(3, "box", 0.5),), 1.0, "blocks", constant=0)
+    problem = Problem.of(HuberLoss(0.25), n=1, p=3, regularization=1.0)
+    for constant, fits in ((ONE // 2, True), (ONE // 4, False)):
+        rows = Rows(np.array([[constant, 0, 0]], dtype=np.int32), np.array([0], dtype=np.int32), norm="l2")
+        if fits:
+            GradientDescent(shape).on(rows, problem)
+        else:
+            with pytest.raises(ValueError, match="constant is another"):
+                GradientDescent(shape).on(rows, problem)
 
 
 def test_refusals():

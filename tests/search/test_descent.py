@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from functools import cache
 
 import numpy as np
@@ -18,14 +19,16 @@ from expost.erm.geometry import Block, Geometry
 from expost.erm.measures import errors
 from expost.mechanisms.descent import GradientDescent
 from expost.noise import SeededSource
-from expost.privacy.renyi import Curve
 from expost.privacy.renyi_account import RenyiAccount
 from expost.search import descent, staged
 from expost.search.descent import DescentPlan
+from expost.stopping import pure_looks
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 
 N = 2000
-SHAPE = Geometry((Block(2, "box", 1 / math.sqrt(2)),), 1.0, "blocks", scale=math.sqrt(2))
+UNIT = math.trunc(ONE / math.sqrt(2))
+SHAPE = Geometry((Block(2, "box", UNIT / ONE),), 1.0, "blocks", scale=math.sqrt(2))
+CENTRED = dataclasses.replace(SHAPE, constant=0)
 
 
 @cache
@@ -35,7 +38,7 @@ def rows(goal):
     x = np.column_stack([np.ones(N), rng.uniform(-1, 1, N)])
     signal = x[:, 1] + rng.normal(0, 0.25, N)
     y = np.where(signal > 0, 1.0, -1.0) if labels else np.clip(signal, -1, 1)
-    return Rows(np.trunc(x / math.sqrt(2) * ONE).astype(np.int32), np.trunc(y * ONE).astype(np.int32), norm="l2")
+    return Rows(np.trunc(x * UNIT).astype(np.int32), np.trunc(y * ONE).astype(np.int32), norm="l2")
 
 
 @cache
@@ -43,11 +46,19 @@ def generator(goal):
     return GradientDescent(SHAPE).on(rows(goal), Problem.of(goal.chain().loss, n=N, p=2, regularization=1.0))
 
 
-def run(goal, seed=0, budget=6.0, gamma=0.1, delta=1e-6, **pace):
-    plan = DescentPlan.of(goal, goal.chain().loss, SHAPE, N, gamma, budget, delta)
+def run(goal, seed=0, budget=6.0, gamma=0.1, delta=1e-6, shape=SHAPE, **pace):
+    plan = DescentPlan.of(goal, goal.chain().loss, shape, N, gamma, budget, delta)
     plan = dataclasses.replace(plan, pace=dataclasses.replace(plan.pace, **pace))
     account = RenyiAccount("auto", plan.worst_case, secure=False, delta=delta)
     return plan.search(generator(goal), account, SeededSource(seed))
+
+
+def shifted(goal):
+    """Rows whose number is nearly the same everywhere, as where bounds are wide."""
+    made = rows(goal)
+    x = made.x.copy()
+    x[:, 1] = (0.8 * made.x[:, 0] + 0.08 * made.x[:, 1]).astype(np.int32)
+    return Rows(x, made.y, norm="l2")
 
 
 @cache
@@ -81,14 +92,14 @@ class TestPromise:
         assert stats.binomtest(self.broken(monkeypatch), self.RUNS, self.GAMMA, alternative="greater").pvalue > 1e-6
 
     def test_control_without_margins(self, monkeypatch):
-        monkeypatch.setattr(staged.GaussianValue, "margin", lambda self, rho, failure: 0.0)
+        monkeypatch.setattr(pure_looks, "deviations", lambda gamma, levels: 0.0)
         assert stats.binomtest(self.broken(monkeypatch), self.RUNS, self.GAMMA, alternative="greater").pvalue < 1e-6
 
     def test_failures_add_up_to_gamma(self):
         """Over every look that could be asked."""
-        pace = staged.Pace()
-        spent = math.fsum((1 - pace.kept) * pace.kept**stage for stage in range(200))
-        assert math.isclose(spent, 1.0, rel_tol=1e-9)
+        for goal in (ErrorRate(0.2), R2(0.6)):
+            plan = DescentPlan.of(goal, goal.chain().loss, SHAPE, N, 0.1, 6.0, 1e-6)
+            assert 0.0999 < math.fsum(plan.gamma(stage) for stage in range(1, 200)) <= 0.1 * (1 + 1e-12)
 
 
 class TestBudget:
@@ -100,25 +111,32 @@ class TestBudget:
         assert any("budget" in reason for reason in release.parameters["reasons"])
 
     def test_what_is_charged_is_what_was_drawn(self, monkeypatch):
-        """Every draw of noise is booked: ρ of all steps and looks, from the deviations drawn with."""
-        drawn = []
-        usual = descent.GradientNoise.draws
+        """Every draw of noise is booked: the centre, the lengths, all steps, and the last level of each look."""
+        drawn, looked = [], []
+        usual, number = descent.GradientNoise.draws, descent.discrete_gaussian
 
         def draws(self, steps, source):
             drawn.append(self.rho * steps)
             return usual(self, steps, source)
 
+        def lengths(sigma, size, random_state):
+            drawn.append(0.5 * (descent.PARTS / sigma) ** 2)
+            return number(sigma, size, random_state=random_state)
+
+        class Path(pure_looks.NoisePath):
+            def __iter__(self):
+                for value in super().__iter__():
+                    looked.append((id(self), value.epsilon))
+                    yield value
+
         monkeypatch.setattr(descent.GradientNoise, "draws", draws)
-        looked = []
-        ask = staged.GaussianValue.ask
-        monkeypatch.setattr(
-            staged.GaussianValue,
-            "ask",
-            lambda self, value, rho, source: (looked.append(rho), ask(self, value, rho, source))[1],
-        )
-        release = run(ErrorRate(0.14))
-        booked = Curve.gaussian(math.fsum(drawn) + math.fsum(looked))
-        np.testing.assert_allclose(release.account_curve().losses, booked.losses, rtol=1e-8)
+        monkeypatch.setattr(descent, "discrete_gaussian", lengths)
+        monkeypatch.setattr(pure_looks, "NoisePath", Path)
+        release = run(ErrorRate(0.14), shape=CENTRED)
+        assert release.curve["rho"] == pytest.approx(math.fsum(drawn), rel=1e-8)
+        last = dict(looked)  # of each path the last level
+        assert release.curve["pure"] == pytest.approx(math.fsum(last.values()), rel=1e-8)
+        assert len(drawn) >= 3
 
     def test_unreachable(self):
         with pytest.raises(TargetUnreachable, match="Nothing was spent"):
@@ -126,11 +144,31 @@ class TestBudget:
 
 
 def test_steps_read_released_numbers_only(monkeypatch):
-    """With the sums of gradients replaced by zeros the path is the same for all rows."""
-    monkeypatch.setattr(descent.ClippedGradients, "total", lambda self, theta: np.zeros(self.p, dtype=np.int64))
-    monkeypatch.setattr(staged.GaussianValue, "ask", lambda self, value, rho, source: 1.0)
-    released = [run(goal, budget=1.0) for goal in (ErrorRate(0.2), ErrorRate(0.2))]
-    assert released[0] == released[1]
+    """With sums over rows replaced by zeros the path is the same for all rows."""
+    goal, other = ErrorRate(0.2), ErrorRate(0.2000001)
+    for name in ("total", "rows_total"):
+        monkeypatch.setattr(descent.ClippedGradients, name, lambda self, *_: np.zeros(self.p, dtype=np.int64))
+    monkeypatch.setattr(descent.ClippedGradients, "lengths_total", lambda self, *_: 0)
+    monkeypatch.setattr(staged.StagedSearch, "_passes", lambda self, model, rho: self.stages == 3)
+    flipped = rows(goal)
+    flipped = Rows(flipped.x, -flipped.y, norm="l2")
+    first = run(goal, budget=1.0, shape=CENTRED)
+    monkeypatch.setattr(sys.modules[__name__], "rows", lambda goal: flipped)
+    assert run(other, budget=1.0, shape=CENTRED).hypothesis == first.hypothesis
+
+
+def test_a_frame_that_was_released_helps():
+    """Rows far from zero: with the centre a model is far better for the same noise."""
+    goal = ErrorRate(0.2)
+    plan = DescentPlan.of(goal, goal.chain().loss, CENTRED, N, 0.1, 6.0, 1e-6)
+    away = shifted(goal)
+    judge = GradientDescent(CENTRED).on(away, Problem.of(plan.loss, n=N, p=2, regularization=1.0))
+    found = {}
+    for shape in (CENTRED, SHAPE):
+        walks = [descent.Walk(plan.loss, shape, judge.gradients, plan.pace) for _ in range(8)]
+        models = [walk.stage(0.002, SeededSource([3, k])) for k, walk in enumerate(walks)]
+        found[shape.constant] = np.mean([errors(judge.judge, model) / N for model in models])
+    assert found[0] < found[None] - 0.05
 
 
 class TestModel:

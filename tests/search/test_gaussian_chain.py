@@ -18,7 +18,7 @@ from expost.privacy.renyi_account import RenyiAccount
 from expost.privacy.unit import Unit
 from expost.search import gaussian_chain, staged
 from expost.search.gaussian_chain import GaussianChainPlan
-from expost.stopping.noisy_value import ValueTest
+from expost.stopping import pure_looks
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 from tests.search.test_chain import SHAPE, rows
 
@@ -74,7 +74,7 @@ class TestPromise:
     @pytest.mark.parametrize("goal", HOPELESS, ids=lambda goal: goal.name)
     def test_control_without_margins(self, goal, monkeypatch):
         monkeypatch.setattr(staged.GaussianValue, "margin", lambda self, rho, failure: 0.0)
-        monkeypatch.setattr(ValueTest, "margin", lambda self, failure, error: 0.0)
+        monkeypatch.setattr(pure_looks, "deviations", lambda gamma, levels: 0.0)
         assert self.broken(goal) < 1e-6
 
 
@@ -96,19 +96,23 @@ def test_what_is_charged_is_what_was_drawn(goal, monkeypatch):
         return usual(self, *given)
 
     monkeypatch.setattr(gaussian_chain.GaussianShot, "draw", draw)
-    gaussian, laplace = staged.GaussianValue.ask, ValueTest.ask
+    gaussian = staged.GaussianValue.ask
     monkeypatch.setattr(
         staged.GaussianValue,
         "ask",
         lambda self, value, rho, source: (looks.append(Curve.gaussian(rho)), gaussian(self, value, rho, source))[1],
     )
-    monkeypatch.setattr(
-        ValueTest,
-        "ask",
-        lambda self, value, source: (looks.append(Curve.pure(self.epsilon)), laplace(self, value, source))[1],
-    )
+    last = {}
+
+    class Path(pure_looks.NoisePath):
+        def __iter__(self):
+            for value in super().__iter__():
+                last[id(self)] = Curve.ex_post(value.epsilon)
+                yield value
+
+    monkeypatch.setattr(pure_looks, "NoisePath", Path)
     release = run(goal, 3)
-    booked = sum([*(shot.curve for shot in shots), *looks], NOTHING)
+    booked = sum([*(shot.curve for shot in shots), *looks, *last.values()], NOTHING)
     np.testing.assert_allclose(release.account_curve().losses, booked.losses, rtol=1e-9)
     assert shots[0].center_norm == 0.0
     assert all(shot.jacobian > 0 for shot in shots)

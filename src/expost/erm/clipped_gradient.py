@@ -29,7 +29,7 @@ from expost.engines import Engine, LocalEngine
 from expost.engines.engine import Totals
 from expost.erm._private import Private
 from expost.erm._types import FloatArray
-from expost.erm.blocks import blocks, folded, predictions, weighted
+from expost.erm.blocks import blocks, folded, predictions, weighted, whole
 from expost.erm.frame import Frame
 from expost.erm.losses import Loss
 from expost.erm.measures import to_grid
@@ -85,6 +85,8 @@ class SlopeTable(NamedTuple):
         return np.where(y > 0, found, -found) if self.margins else found
 
 
+#: Whole parts that a squared length is counted in.
+PARTS = 2**16
 #: Slopes that are all one: what is summed are rows, those that are longer than C shortened to it.
 ONES = SlopeTable(np.full(2 * _REACH * _FINE, SLOPE_ONE, dtype=np.int64), margins=False, largest=SLOPE_ONE)
 
@@ -135,6 +137,29 @@ class ClippedSums:
         return (weighted(x, (slopes if counts is None else slopes * counts)[None])[0],)
 
 
+@dataclass(frozen=True, eq=False)
+class LengthSums:
+    """Σ of rows' squared lengths in a frame, each cut at ``most`` and counted in whole parts of it; a pass.
+
+    One row moves the sum by at most :data:`PARTS`.
+    """
+
+    frame: Frame
+    most: float
+
+    def __call__(self, batch: Batch) -> Totals:
+        """Return the sum."""
+        return folded((self._block(*block) for block in blocks(batch)), batch.shift)
+
+    def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
+        parts = self.parts(x)
+        return (whole(np.atleast_1d((parts if counts is None else parts * counts).sum())),)
+
+    def parts(self, x: Any) -> FloatArray:
+        """Return it for rows in units of 2⁻²⁰: whole numbers up to :data:`PARTS`."""
+        return np.asarray(np.floor(np.minimum((self.frame.lengths(x) / (self.most * ONE)) ** 2, 1.0) * PARTS))
+
+
 class ClippedGradients(Private):
     """Rows, ready for sums of clipped gradients. Private.
 
@@ -167,6 +192,13 @@ class ClippedGradients(Private):
     def rows_total(self, clip: Clip) -> npt.NDArray[np.int64]:
         """Return the sum of rows, those that are longer than C shortened to it, in units of 2⁻³²; private."""
         return self._sum(ONES, np.zeros(self.p), clip)
+
+    def lengths_total(self, frame: Frame, most: float) -> int:
+        """Return the sum of squared lengths in a frame, cut at a length, in parts of its square; private."""
+        work = LengthSums(frame, most)
+        if self._source is not None:
+            return int(self._engine.total(self._source, work)[0][0])
+        return int(work.parts(self._rows).sum())
 
     def _sum(self, table: SlopeTable, on_grid: FloatArray, clip: Clip) -> npt.NDArray[np.int64]:
         if self._source is not None:

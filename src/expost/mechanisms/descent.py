@@ -1,9 +1,11 @@
 """Noisy gradient descent: each step releases a sum of clipped gradients with exact Gaussian noise (theory C6).
 
 *Released*: first M = Σ x̂_i + noise, x̂ a row shortened to a public length; its mean is where rows are looked at from
-(`expost.erm.frame`). Then G_t = Σ s_i x̃_i + noise at θ_t, which was computed from M, G_1, …, G_{t−1}; x̃ is a row in
-that frame. *Neighbours*: one row replaced. *Sensitivity*: ‖s·x̃‖ ≤ C for every row (`expost.erm.clipped_gradient`), in
-integers, so a sum moves by ‖s·x̃ − s′·x̃′‖ ≤ 2C, whatever the frame is; k rows that are replaced together move it by 2kC.
+(`expost.erm.frame`). Then how long rows are there, one noisy number: a sum of whole parts between 0 and 2¹⁶, which one
+row moves by 2¹⁶ at most. Then G_t = Σ s_i x̃_i + noise at θ_t, which was computed from what was released before; x̃ is a
+row in that frame. *Neighbours*: one row replaced. *Sensitivity*: ‖s·x̃‖ ≤ C for every row, in integers
+(`expost.erm.clipped_gradient`), so a sum moves by ‖s·x̃ − s′·x̃′‖ ≤ 2C, whatever the frame and C are; k rows that are
+replaced together move it by 2kC.
 
 *Theorem*. A step costs rρ at Rényi order r, ρ = (2kC)²/(2σ²), whatever θ_t and the frame are: by the discrete
 Gaussian's divergence, coordinate by coordinate (`expost.noise.gaussian`). Steps are chosen from what was released

@@ -27,6 +27,7 @@ from expost.privacy.renyi import NOTHING, ORDERS, Curve, room
 from expost.privacy.shared import Budget
 
 Part = Literal["probe", "test", "generation"]
+_FULL = 1.0 - 1e-9  # a release adds up its parts, rounded up
 _ROOM = 1.0 - 1e-12  # sums are rounded up, in whatever order they are added
 
 
@@ -138,7 +139,7 @@ class RenyiAccount(Account):
         if self.one_curve and any(a > b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True)):
             return False
         if self.clock is not None:
-            return together and self._at_delta(after) <= self.limit
+            return together and self._at_delta(after) <= self.limit * _FULL
         return together and after.fits(self.limit, self.delta)
 
     @property
@@ -172,6 +173,9 @@ class RenyiAccount(Account):
         # where pure losses alone bound the whole, their sum is it and nothing is converted
         pure = epsilon >= total.most
         shown = {part: curve.most if pure else curve.losses[place] for part, curve in parts.items()}
+        part = sum(shown.values())
+        if part > epsilon:  # a clock may state less than any one order does
+            shown = {name: loss * (epsilon / part) * (1.0 - 1e-12) for name, loss in shown.items()}
         said = {**details.pop("parameters", {}), "rho_left": room(total, self.limit, self.delta)}
         if self.shared is not None:
             said["budget"] = self._settled(self.shared)

@@ -6,7 +6,8 @@ theorems are those of `expost.search.staged`; what a step costs stands in `expos
 
 *Centre.* A part of the first stage is spent on the mean of the rows. Seen from there (`expost.erm.frame`) rows are
 short and their columns hardly correlated with the constant: shorter gradients need less noise and fewer steps. What of
-the mean is lost in its noise is left out.
+the mean is lost in its noise is left out. A smaller part is spent on the mean of their squared lengths there, one
+number: gradients are clipped, and steps are as long, as that allows.
 
 *Noise and steps.* Steps have about the same noise while there are few of them, so a stage that pays more takes more of
 them. Descent that ends early shrinks a model as a λ would, the less the longer it goes on: noise and shrinkage fall
@@ -21,13 +22,14 @@ from dataclasses import replace
 import numpy as np
 
 from expost.data.fixed_point import ONE
-from expost.erm.clipped_gradient import SLOPE_ONE, Clip, ClippedGradients
+from expost.erm.clipped_gradient import PARTS, SLOPE_ONE, Clip, ClippedGradients
 from expost.erm.frame import Frame, typical_length
 from expost.erm.geometry import Geometry
 from expost.erm.losses import Loss
 from expost.erm.measures import Judge, to_grid
 from expost.goals.goal import TestedGoal
 from expost.mechanisms.descent import DescentGenerator, GradientNoise, noisy_sum
+from expost.noise.gaussian import discrete_gaussian
 from expost.noise.source import WordSource
 from expost.privacy.renyi import Curve
 from expost.privacy.unit import ROW, Unit
@@ -36,7 +38,12 @@ from expost.search.staged import Floats, StagedPlan, rho_at
 
 _MOMENTUM = 0.8  # part of a step that is taken again
 _LEAST_STEPS, _MOST_STEPS = 8, 256  # of a stage
-_CENTRE = 0.07  # part of the first stage's ρ for the centre
+_CENTRE, _LENGTHS = 0.07, 0.01  # parts of the first stage's ρ for the centre, and for how long rows are
+_LESS_CLIPPED = (
+    0.25  # C grows with this power of all ρ: clipping misleads, and the less noise there is the more it counts
+)
+_TOGETHER = 0.4  # steps where all columns are numbers: they move together more than indicators do
+_LONGEST = 2.0  # rows that are this many times as long as was guessed count as that
 _START_LABELS, _START = 26.0, 114.0  # of a first stage, for an error rate and for an R² of 0.8
 _USUAL_STEER = 0.02  # what that goal calls a large shortfall
 _SEEN = 2.0  # a mean that is that many deviations of its noise large is one
@@ -47,14 +54,14 @@ def stretch_of(loss: Loss) -> int:
     return 2 if loss.labels == "binary" else 4
 
 
-def clip_length(loss: Loss, geometry: Geometry) -> float:
-    """Return C, how long a row's gradient may be; public.
+def clip_slope(loss: Loss) -> float:
+    """Return where the slope of a row of typical length is cut; public.
 
-    A row of typical length has its slope cut at a part of the loss's largest: what a large residual says beyond that is
-    worth less than the noise it costs. Probabilities need every slope.
+    It is a part of the loss's largest: what a large residual says beyond that is worth less than the noise it costs.
+    Probabilities need every slope.
     """
     part = 1.0 if loss.name == "logistic" else 0.6 if loss.labels == "binary" else 0.45
-    return part * loss.lipschitz(math.inf) * typical_length(geometry, stretch_of(loss), centred=True)
+    return part * loss.lipschitz(math.inf)
 
 
 class DescentPlan(StagedPlan):
@@ -70,13 +77,18 @@ class DescentPlan(StagedPlan):
             return replace(looks, start=_START_LABELS, step=5.0, length=1.3, settled=48)
         # what a goal leaves unexplained is what noise has to be small beside
         part = 1.0 if goal is None else min(3.0, max(0.5, _USUAL_STEER / goal.chain().steer))
-        pace = Pace.of(goal, start=_START * part, lowest=0.375, step=9.0, length=1.4)
-        return replace(pace, test_part=pace.test_part * part**0.4)
+        return Pace.of(goal, start=_START * part, lowest=0.375, step=9.0, length=1.4)
 
     @classmethod
     def noise_of(cls, loss: Loss, geometry: Geometry) -> float:
         """Return the same for gradients that are clipped by their length."""
-        return clip_length(loss, geometry) * math.sqrt(geometry.columns)
+        length = typical_length(geometry, stretch_of(loss), centred=True)
+        return clip_slope(loss) * length * math.sqrt(geometry.columns)
+
+    @property
+    def usually(self) -> float:
+        """How many times less noise searches usually end with than a first stage has: most end there or soon after."""
+        return 1.6 if self.loss.labels == "binary" else 1.2
 
     def walk(self, generator: DescentGenerator) -> tuple[Walk, Judge]:
         """Return the descent, at its beginning."""
@@ -90,13 +102,21 @@ class Walk:
         self, loss: Loss, geometry: Geometry, gradients: ClippedGradients, pace: Pace, unit: Unit = ROW
     ) -> None:
         self._gradients, self._rows, stretch = gradients, unit.rows, stretch_of(loss)
-        length = typical_length(geometry, stretch, centred=True)
-        self._around = typical_length(geometry, stretch, centred=False)
         self._step = rho_at(pace.step * geometry.scale, DescentPlan.noise_of(loss, geometry), gradients.n, unit)
-        self._size, self._settled = pace.length / (loss.curvature * length**2) / gradients.n, pace.settled
-        self._clip = Clip.of(Frame.of(geometry, stretch), clip_length(loss, geometry))
+        self._slope, self._steepest, self._settled = clip_slope(loss), loss.lipschitz(math.inf), pace.settled
+        self._paid = self._first = 0.0
+        together = all(block.norm == "box" for block in geometry.blocks)
+        length = pace.length * (_TOGETHER if together else 1.0)
+        self._reach = length / loss.curvature / gradients.n  # a step, times the square of a length
+        self._around = typical_length(geometry, stretch, centred=False)
+        self._look_from(Frame.of(geometry, stretch), typical_length(geometry, stretch, centred=True))
         self._psi = self._velocity = np.zeros(gradients.p)
         self._sums = [self._psi]  # of the iterates so far
+
+    def _look_from(self, frame: Frame, length: float, times: float = 1.0) -> None:
+        """Settle where rows are looked at from, how long they are there, and where their gradients are clipped."""
+        slope = max(self._slope, min(times * self._slope, self._steepest))
+        self._length, self._clip = length, Clip.of(frame, slope * length)
 
     def cost(self, rho: float) -> Curve:
         """Return what a stage costs: its steps are Gaussian releases."""
@@ -106,14 +126,18 @@ class Walk:
         """Take a stage's steps, which cost ρ together; return the mean of the later iterates, on a public grid."""
         if len(self._sums) == 1 and self._clip.frame.movable:
             self._centre(_CENTRE * rho, source)
-            rho *= 1.0 - _CENTRE
+            self._measure(_LENGTHS * rho, source)
+            rho *= 1.0 - _CENTRE - _LENGTHS
+        self._paid += rho
+        self._first = self._first or rho
+        self._look_from(self._clip.frame, self._length, (self._paid / self._first) ** _LESS_CLIPPED)
         count = min(max(round(rho / self._step), _LEAST_STEPS), _MOST_STEPS)
         noise = self._noise(self._clip, rho / count).draws(count, source)
         frame = self._clip.frame
         for step in range(count):
             total = self._gradients.total(frame.hypothesis(self._psi), self._clip)
             gradient = noisy_sum(frame.coordinates(total), noise[step])
-            size = self._size * min(1.0, math.sqrt(self._settled / len(self._sums)))
+            size = self._reach / self._length**2 * min(1.0, math.sqrt(self._settled / len(self._sums)))
             self._velocity = _MOMENTUM * self._velocity - size * gradient
             self._psi = self._psi + self._velocity
             self._sums.append(self._sums[-1] + self._psi)
@@ -132,4 +156,13 @@ class Walk:
         total = noisy_sum(frame.coordinates(self._gradients.rows_total(around)), noise.draws(1, source)[0])
         deviation = noise.deviation / (ONE * SLOPE_ONE)
         mean = np.where(np.abs(total) > _SEEN * deviation, total, 0.0) / self._gradients.n
-        self._clip = Clip(frame.moved(mean), self._clip.most)
+        self._look_from(frame.moved(mean), self._length)
+
+    def _measure(self, rho: float, source: WordSource) -> None:
+        """Release how long rows are, which costs ρ: a row moves the sum of parts by k times all of them at most."""
+        most = _LONGEST * self._length
+        total = self._gradients.lengths_total(self._clip.frame, most)
+        sigma = self._rows * PARTS / math.sqrt(2.0 * rho) * (1.0 + 1e-12)
+        noisy = total + int(discrete_gaussian(sigma, 1, random_state=source)[0])
+        square = most**2 * noisy / (PARTS * self._gradients.n)
+        self._look_from(self._clip.frame, min(most, max(math.sqrt(max(square, 0.0)), self._length / _LONGEST)))

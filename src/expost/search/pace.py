@@ -26,7 +26,7 @@ class Pace:
     lower
         The part of its usual ``start`` that the first stage has.
     clear
-        Its first look can show a shortfall of this part of what the goal calls large.
+        A first look can show a shortfall of this part of what the goal calls large.
     growth
         From one stage's ρ to the next one's; where stages gather, of all of them together.
     gathers
@@ -78,5 +78,5 @@ class Pace:
         part = 0.3 if goal is None else 2.0 * goal.chain().test_part
         if part <= _SMALL:
             return cls(**{"test_part": part, **fields})
-        looks = {"pure_looks": True, "test_part": 0.225 * part, "levels": 4, "kept": 0.1, "growth": 2.2}
+        looks = {"pure_looks": True, "test_part": 0.225 * part, "levels": 4, "kept": 0.2, "clear": 0.7, "growth": 2.2}
         return cls(**{**looks, **fields})

@@ -21,7 +21,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -36,7 +36,7 @@ from expost.goals.goal import TestedGoal
 from expost.mechanisms.mechanism import NoiseKind
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
-from expost.privacy.clock import Clock
+from expost.privacy.clock import LEAST, Clock
 from expost.privacy.release import Release
 from expost.privacy.renyi import NOTHING, Curve, room
 from expost.privacy.renyi_account import RenyiAccount
@@ -158,15 +158,20 @@ class StagedPlan(ABC):
         """No outcome costs more than the budget, at δ."""
         return self.budget
 
-    def look(self, rho: float) -> Curve:
-        """Return what a first look costs at a model that cost ρ."""
+    def look(self, rho: float, stage: int = 1) -> Curve:
+        """Return what a first look costs at a model of a stage that cost ρ in all."""
         if self.pace.pure_looks:
-            return Curve.ex_post(self.look_epsilon(rho))
+            return Curve.ex_post(self.look_epsilon(rho, stage))
         return Curve.gaussian(self.pace.test_part * rho)
 
-    def look_epsilon(self, rho: float) -> float:
-        """Return ε of such a look under Laplace noise: a part of about what the model cost at δ."""
-        return self.pace.test_part * (rho + 2.0 * math.sqrt(-rho * math.log(self.delta)))
+    def look_epsilon(self, rho: float, stage: int = 1) -> float:
+        """Return ε of such a look under Laplace noise: a part of about what the model cost at δ, if that is clear."""
+        part = self.pace.test_part * (rho + 2.0 * math.sqrt(-rho * math.log(self.delta)))
+        return max(part, pure_looks.deviations(self.gamma(stage), self.pace.levels) * self._precise)
+
+    def gamma(self, stage: int) -> float:
+        """Return the part of γ for looks at a stage's model."""
+        return self.failure_probability * (1.0 - self.pace.kept) * self.pace.kept ** (stage - 1)
 
     @property
     def start(self) -> float:
@@ -199,16 +204,18 @@ class StagedPlan(ABC):
         noise = self.noise_of(self.loss, self.geometry)
         return rho_at(self.pace.start * self.geometry.scale, noise, self.n, self.unit)
 
+    @property
+    def _precise(self) -> float:
+        """What a look would cost if its noise were as large as its margin may be."""
+        return self.sensitivity / (self.pace.clear * self.goal.chain().steer)
+
     @cached_property
     def _clear_stage(self) -> float:
-        """ρ of a stage whose first look has a margin that is ``clear`` of a large shortfall."""
+        """ρ of a stage whose first look under Gaussian noise has such a margin."""
         pace = self.pace
-        failure = (1.0 if pace.pure_looks else pace.first) * (1.0 - pace.kept) * self.failure_probability
-        precise = self.sensitivity / (pace.clear * self.goal.chain().steer)
         if pace.pure_looks:
-            wanted = pure_looks.deviations(failure, pace.levels) * precise / (pace.test_part * pure_looks.RATIO)
-            return (math.sqrt(wanted - math.log(self.delta)) - math.sqrt(-math.log(self.delta))) ** 2
-        return 0.5 * (deviations(failure) * precise) ** 2 / pace.test_part
+            return 0.0
+        return 0.5 * (deviations(pace.first * self.gamma(1)) * self._precise) ** 2 / pace.test_part
 
     def _require_possible(self) -> None:
         """Refuse a goal that not even a perfect model could be shown to meet."""
@@ -235,12 +242,17 @@ class StagedPlan(ABC):
             looks += 0.0 if pace.pure_looks else pace.test_part * stage
             times += [(models + looks) * _AFTER, (models + (1.0 + pace.again) * looks) * _AFTER]
             stage *= pace.growth
+        # what is left of the budget may be enough for a part of a stage; times after all others take no share of theirs
+        last = max((time for time in times[1:] if time < most), default=most)
+        while last < most:
+            last *= 1.2
+            times.append(min(last, most))
         return Clock.of(times)
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Go from stage to stage until a test passes or the budget is used up."""
         assert isinstance(account, RenyiAccount)
-        account.clock = self.clock() if self.timed else None
+        account.clock = self.clock() if self.timed and self.delta >= LEAST else None
         return StagedSearch(self, *self.walk(generator), account, source).run()
 
 
@@ -286,8 +298,9 @@ class StagedSearch:
         pace, rho, last, whole = self.plan.pace, self.plan.start, 0.0, 0.0
         while True:
             before = whole if pace.gathers else 0.0
-            if not self.account.fits(self.walk.cost(rho) + self.plan.look(before + rho)):
-                rho = largest_stage(self.account, self.walk.cost, self.plan.look, before)
+            look = partial(self.plan.look, stage=self.stages + 1)
+            if not self.account.fits(self.walk.cost(rho) + look(before + rho)):
+                rho = largest_stage(self.account, self.walk.cost, look, before)
                 if before + rho < _LEAST_GAIN * last or rho <= 0.0:
                     return self._refused("the next stage would exceed the budget")
             if self.stages == _MOST_STAGES:
@@ -302,10 +315,10 @@ class StagedSearch:
     def _passes(self, model: Floats, rho: float) -> bool:
         """Look at a model that cost ρ, and once more if that looks promising."""
         plan, pace, goal = self.plan, self.plan.pace, self.plan.goal
-        gamma = plan.failure_probability * (1.0 - pace.kept) * pace.kept ** (self.stages - 1)
+        gamma = plan.gamma(self.stages)
         truth, error = goal.shortfall(self.judge, model), goal.shortfall_error(plan.n, model.size, model)
         if isinstance(self.looks, PureLooks):
-            return self.looks.pass_at(truth, plan.sensitivity, error, plan.look_epsilon(rho), gamma)
+            return self.looks.pass_at(truth, plan.sensitivity, error, plan.look_epsilon(rho, self.stages), gamma)
         return self.looks.pass_at(GaussianValue.of(plan.sensitivity, error), truth, pace.test_part * rho, gamma)
 
     def _said(self) -> list[str]:
