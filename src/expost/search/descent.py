@@ -103,7 +103,9 @@ class Walk:
     ) -> None:
         self._gradients, self._rows, stretch = gradients, unit.rows, stretch_of(loss)
         self._step = rho_at(pace.step * geometry.scale, DescentPlan.noise_of(loss, geometry), gradients.n, unit)
-        self._slope, self._steepest, self._settled = clip_slope(loss), loss.lipschitz(math.inf), pace.settled
+        self._slope, self._settled = clip_slope(loss), pace.settled
+        # an error rate is none the worse for it
+        self._steepest = self._slope if loss.labels == "binary" else loss.lipschitz(math.inf)
         self._paid = self._first = 0.0
         together = all(block.norm == "box" for block in geometry.blocks)
         length = pace.length * (_TOGETHER if together else 1.0)
