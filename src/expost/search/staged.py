@@ -54,6 +54,7 @@ _LEAST_GAIN = 1.2  # what is left of the budget is spent on a last stage if its 
 _MOST_STAGES = 40  # ρ has grown by 10⁸ by then
 USUALLY = 2.0  # searches usually end with noise about that many times below where they start
 _AFTER = 1.0 + 1e-7  # sums are rounded up
+_CLEARER = 1.3  # a later look under Laplace noise can show a shortfall this many times smaller than the last could
 _HOPELESS = 0.25  # a first stage with noise this many times below where it should be is in vain
 
 
@@ -167,7 +168,8 @@ class StagedPlan(ABC):
     def look_epsilon(self, rho: float, stage: int = 1) -> float:
         """Return ε of such a look under Laplace noise: a part of about what the model cost at δ, if that is clear."""
         part = self.pace.test_part * (rho + 2.0 * math.sqrt(-rho * math.log(self.delta)))
-        return max(part, pure_looks.deviations(self.gamma(stage), self.pace.levels) * self._precise)
+        clear = pure_looks.deviations(self.gamma(stage), self.pace.levels) * self._precise
+        return max(part, clear * _CLEARER ** (stage - 1))
 
     def gamma(self, stage: int) -> float:
         """Return the part of γ for looks at a stage's model."""
