@@ -165,7 +165,7 @@ class TestDelta:
         said = fit(capsys, folder, "--error-rate", "0.25", "--delta", "1e-6", "--json")
         assert said.status == 0, said.err
         release = Release.from_json(said.out)
-        assert (release.delta, release.perturbation) == (1e-6, "objective")
+        assert (release.delta, release.perturbation) == (1e-6, "gradient descent")
         way = ("--perturbation", "descent")
         printed = " ".join(fit(capsys, folder, "--error-rate", "0.25", "--delta", "1e-6", *way).out.split())
         assert "at δ = 1e-06" in printed

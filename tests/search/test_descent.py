@@ -166,7 +166,7 @@ def test_a_frame_that_was_released_helps():
     found = {}
     for shape in (CENTRED, SHAPE):
         walks = [descent.Walk(plan.loss, shape, judge.gradients, plan.pace) for _ in range(8)]
-        models = [walk.stage(0.002, SeededSource([3, k])) for k, walk in enumerate(walks)]
+        models = [walk.stage(0.03, SeededSource([3, k])) for k, walk in enumerate(walks)]
         found[shape.constant] = np.mean([errors(judge.judge, model) / N for model in models])
     assert found[0] < found[None] - 0.05
 
