@@ -331,7 +331,8 @@ def table(kept: dict[str, Any], names: dict[str, tuple[float, ...]]) -> str:
         "test added up, the least over all noises, with a Gaussian or a Laplace test, whichever is less. No search, no "
         "second look, no level in vain. In brackets, as a multiple of "
         "the best peer's ε: where that is above 2, nobody who trains and tests in this way comes within twice of what "
-        "the peer needs.\n"
+        "the peer needs. (expost trains otherwise, on gradients that are clipped by their length around a released "
+        "mean, so it may cost less.)\n"
     )
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -70,6 +71,7 @@ class DescentPlan(StagedPlan):
     """Gradient descent, stage by stage; attributes are those of :class:`~expost.search.staged.StagedPlan`."""
 
     each = "gradient descent under Gaussian noise: {stages} stage(s)"
+    timed: ClassVar[bool] = True
 
     @classmethod
     def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:

@@ -30,7 +30,6 @@ class GaussianChainPlan(StagedPlan):
 
     each = "objective perturbation with Gaussian noise: {stages} level(s)"
     noise: ClassVar[NoiseKind] = "over the reals"
-    timed: ClassVar[bool] = False
 
     @classmethod
     def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:

@@ -106,7 +106,7 @@ class StagedPlan(ABC):
     each: ClassVar[str]
     noise: ClassVar[NoiseKind] = "exact"
     gaussian: ClassVar[bool] = True  # what it books, and only as far as its account lets it
-    timed: ClassVar[bool] = True  # all steps are Gaussian or pure: a clock states what they come to
+    timed: ClassVar[bool] = False  # whether a clock states what it costs: models are Gaussian releases, looks are pure
 
     @classmethod
     def of(
@@ -235,15 +235,12 @@ class StagedPlan(ABC):
             )
 
     def clock(self) -> Clock:
-        """Return the sums of ρ at which the search may end: after each stage, with second looks and without."""
-        pace = self.pace
+        """Return the sums of ρ at which the search may end: after each stage."""
         most = room(NOTHING, self.unit.worst_case(self.budget), self.delta)
-        stage, models, looks, times = self.start, 0.0, 0.0, [most]
-        while stage <= most and len(times) <= 2 * _MOST_STAGES:
-            models = stage if pace.gathers else models + stage
-            looks += 0.0 if pace.pure_looks else pace.test_part * stage
-            times += [(models + looks) * _AFTER, (models + (1.0 + pace.again) * looks) * _AFTER]
-            stage *= pace.growth
+        times, stage = [most], self.start
+        while stage <= most and len(times) <= _MOST_STAGES:
+            times.append(stage * _AFTER)
+            stage *= self.pace.growth
         # what is left of the budget may be enough for a part of a stage; times after all others take no share of theirs
         last = max((time for time in times[1:] if time < most), default=most)
         while last < most:
