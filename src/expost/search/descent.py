@@ -40,9 +40,7 @@ from expost.search.staged import Floats, StagedPlan, rho_at
 _MOMENTUM = 0.8  # part of a step that is taken again
 _LEAST_STEPS, _MOST_STEPS = 8, 256  # of a stage
 _CENTRE, _LENGTHS = 0.07, 0.01  # parts of the first stage's ρ for the centre, and for how long rows are
-_LESS_CLIPPED = (
-    0.25  # C grows with this power of all ρ: clipping misleads, and the less noise there is the more it counts
-)
+_LESS_CLIPPED = 0.25  # C grows with this power of all ρ: what clipping misleads by counts more where noise is less
 # of tables that steps were looked at on: fewer share less noise out, and a prediction gets more of it in every step
 _COLUMNS = {"binary": 113, "real": 30}
 _TOGETHER = 0.4  # steps where all columns are numbers: they move together more than indicators do

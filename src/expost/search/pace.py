@@ -47,7 +47,8 @@ class Pace:
         gradient is 1/x, λ = 1/(xR).
     step, length, settled
         For descents: a step's noise on a mean gradient is 1/step in units of the table, and its size length over the
-        loss's largest curvature; after as many steps as ``settled`` the k-th is √(settled/k) times as long.
+        loss's largest curvature and the mean square of rows' lengths; after as many steps as ``settled`` the k-th is
+        √(settled/k) times as long.
     """
 
     start: float = 16.0
