@@ -143,6 +143,27 @@ class TestBudget:
             run(ErrorRate(0.2), budget=0.001)
 
 
+class TestWithinOneCurve:
+    """Where a ledger holds one curve, pure looks would be too dear at low orders: theirs are Gaussian there."""
+
+    @staticmethod
+    def held():
+        goal = ErrorRate(0.2)
+        plan = DescentPlan.of(goal, goal.chain().loss, CENTRED, N, 0.1, 1.0, 1e-6)
+        account = RenyiAccount("auto", plan.worst_case, secure=False, delta=1e-6, one_curve="gaussian")
+        return plan.search(generator(goal), account, SeededSource(3)), account.worst
+
+    def test_a_model_is_released(self):
+        release, worst = self.held()
+        assert release.status == "released"
+        assert release.account_curve().at_most(worst)
+        assert "times" not in release.curve
+
+    def test_control_pure_looks_do_not_fit(self, monkeypatch):
+        monkeypatch.setattr(DescentPlan, "_in_squares", lambda self: self)
+        assert self.held()[0].status == "refused"
+
+
 def test_steps_read_released_numbers_only(monkeypatch):
     """With sums over rows replaced by zeros the path is the same for all rows."""
     goal, other = ErrorRate(0.2), ErrorRate(0.2000001)

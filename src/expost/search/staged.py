@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Protocol, Self
 
@@ -55,6 +55,7 @@ _MOST_STAGES = 40  # ρ has grown by 10⁸ by then
 USUALLY = 2.0  # searches usually end with noise about that many times below where they start
 _AFTER = 1.0 + 1e-7  # sums are rounded up
 _CLEARER = 1.3  # a later look under Laplace noise can show a shortfall this many times smaller than the last could
+_BESIDE_LABELS, _BESIDE_SQUARES = 0.3, 3.0  # ρ of a look under Gaussian noise, as a part of a model's
 _HOPELESS = 0.25  # a first stage with noise this many times below where it should be is in vain
 
 
@@ -251,8 +252,17 @@ class StagedPlan(ABC):
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Go from stage to stage until a test passes or the budget is used up."""
         assert isinstance(account, RenyiAccount)
+        if account.one_curve or account.shared is not None:  # what others count on adds up in squares
+            return StagedSearch(self._in_squares(), *self.walk(generator), account, source).run()
         account.clock = self.clock() if self.timed and self.delta >= LEAST else None
         return StagedSearch(self, *self.walk(generator), account, source).run()
+
+    def _in_squares(self) -> Self:
+        """Return the plan with looks under Gaussian noise: dearer by themselves, and within one curve with models."""
+        if not (self.timed and self.pace.pure_looks):
+            return self
+        part = _BESIDE_LABELS if self.loss.labels == "binary" else _BESIDE_SQUARES
+        return replace(self, pace=replace(self.pace, pure_looks=False, test_part=part, kept=0.6, growth=1.6))
 
 
 def rho_at(level: float, noise: float, n: int, unit: Unit = ROW) -> float:

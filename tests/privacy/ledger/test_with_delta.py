@@ -132,7 +132,7 @@ class TestFits:
 
     def test_curves_add_in_squares_and_pure_fits_beside(self, tmp_path):
         ledger = new_ledger(tmp_path, cap=4.0, delta=DELTA)
-        first = self.model(ledger, perturbation="covariance").fit(table()).release_
+        first = self.model(ledger).fit(table()).release_
         second = self.model(ledger, perturbation="covariance").fit(table()).release_
         together = ledger.budget.total
         assert together.curve == first.account_curve() + second.account_curve()
