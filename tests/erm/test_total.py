@@ -106,22 +106,30 @@ def test_many_nearly_collinear_rows(ball: bool) -> None:
         assert_hostile_rows_are_minimised(seed, 10_000, -15.0, -5.0, ball)
 
 
-@pytest.mark.parametrize("seed", [22570, 36262, 38444])
-def test_neighbours_are_minimised_alike(seed: int, detours: Counter[str]) -> None:
-    """Rows on which floating point stalls, among neighbours on which it does not: no one can tell which is which."""
-    loss, lam, n = LogisticLoss(), 1.2e-9, 100_000
-    rng = np.random.default_rng(seed)
-    x, y, counts = hostile_problem(rng, loss, 8, 8, n)
-    there = minimise(loss, x, y, lam, counts=counts)
-    assert detours["exact"] == 1
-    for replaced in range(8):
-        fewer = counts.copy()
-        fewer[replaced] -= 1.0
-        kept = fewer > 0.0
-        rows = np.vstack([x[kept], np.eye(8)[replaced]])
-        here = minimise(loss, rows, np.append(y[kept], 1.0), lam, counts=np.append(fewer[kept], 1.0))
-        assert (here.tolerance, here.distance_bound) == (there.tolerance, there.distance_bound)
-    assert detours["exact"] < 5
+def test_neighbours_are_minimised_alike(detours: Counter[str]) -> None:
+    """Rows on which floating point stalls, among neighbours on which it does not: no one can tell which is which.
+
+    On which rows it stalls depends on the processor, so they are looked for: about one set in fifty.
+    """
+    loss, lam, n = LogisticLoss(), 1e-11, 100_000
+    stalled = neighbours_stalled = 0
+    for seed in range(400):
+        x, y, counts = hostile_problem(np.random.default_rng(seed), loss, 8, 8, n)
+        detours.clear()
+        there = minimise(loss, x, y, lam, counts=counts)
+        if not detours["exact"]:
+            continue
+        stalled += 1
+        for replaced in range(8):
+            fewer = counts.copy()
+            fewer[replaced] -= 1.0
+            kept = fewer > 0.0
+            rows = np.vstack([x[kept], np.eye(8)[replaced]])
+            here = minimise(loss, rows, np.append(y[kept], 1.0), lam, counts=np.append(fewer[kept], 1.0))
+            assert (here.tolerance, here.distance_bound) == (there.tolerance, there.distance_bound)
+        neighbours_stalled += detours["exact"] - 1
+    assert stalled > 0  # the rows are hostile enough to show something
+    assert neighbours_stalled < 4 * stalled  # and most of their neighbours are not
 
 
 @each_loss
