@@ -32,14 +32,15 @@ X = RNG.uniform(-1, 3, (20_000, 2))  # half of each column beyond its bounds, an
 SIGNAL = np.clip(X, -1, 1) @ [1.0, -0.5]
 LABELS = np.where(SIGNAL > 0, "yes", "no")
 Y = SIGNAL + RNG.normal(0, 0.05, len(X))
+GIVEN = {"bounds": 1.0, "max_epsilon": 10.0, "random_state": 0}
 
 
 def logistic(**options: Any) -> AccuracyFirstLogisticRegression:
-    return AccuracyFirstLogisticRegression(**{"bounds": 1.0, "classes": ("no", "yes"), "random_state": 0, **options})
+    return AccuracyFirstLogisticRegression(**{**GIVEN, "classes": ("no", "yes"), **options})
 
 
 def ridge(**options: Any) -> AccuracyFirstRidge:
-    return AccuracyFirstRidge(**{"bounds": 1.0, "target_bound": 1.6, "random_state": 0, **options})
+    return AccuracyFirstRidge(**{**GIVEN, "target_bound": 1.6, **options})
 
 
 CLASSIFIERS = [

@@ -33,7 +33,7 @@ INSTANCES = [
     AccuracyFirstLogisticRegression(**LOOSE),
     AccuracyFirstLogisticRegression(**QUICK, fit_intercept=True),
     AccuracyFirstLogisticRegression(**LOOSE, method="theory", fit_intercept=True),
-    AccuracyFirstLogisticRegression(goal=ErrorRate(0.9), bounds=20.0),
+    AccuracyFirstLogisticRegression(goal=ErrorRate(0.9), bounds=20.0, max_epsilon=10.0),
     AccuracyFirstLogisticRegression(goal=ErrorRate(0.9), bounds=20.0, delta=1e-6, max_epsilon=100.0),
     AccuracyFirstRidge(goal=MeanSquaredError(39_000.0), bounds=20.0, target_bound=200.0, max_epsilon=None),
     AccuracyFirstLogisticRegression(**LOOSE, on_invalid="clip"),
