@@ -16,6 +16,7 @@ from expost.data.on_disk import TableOnDisk
 from expost.data.streamed import EncodedSource
 from expost.engines import LocalEngine, local, look
 from expost.erm import LogisticLoss, passes
+from expost.privacy.scoring import scorer_of
 from tests.engines.helpers import LABELS, NUMBERS, N, fitted, table, told, write
 
 
@@ -37,9 +38,10 @@ def test_a_score_of_files_is_that_of_their_rows(files, schema, goal, always_stre
     model = AccuracyFirstModel(schema, goal, random_state=5, max_epsilon=1000.0).fit(table())
     whole = model.score(table())
     assert 0 < whole < 1
+    margins = scorer_of(model.release_).margins
     for kind in ("parquet", "csv", "packed", "folder", "pattern"):
         assert model.score(files[kind]) == pytest.approx(whole, rel=1e-9)
-        assert np.allclose(model.decision_function(files[kind]), model.decision_function(table()))
+        assert np.allclose(margins(files[kind]), margins(table()))
 
 
 def test_a_score_of_a_file_that_does_not_fit(files, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -344,7 +345,7 @@ def test_attributes_have_scikit_learns_shapes():
 
 def test_far_probabilities_do_not_round_to_zero():
     model = loose_logistic().fit(X, LABELS)
-    model.coef_ = np.array([[60.0, 0.0, 0.0]])
+    model.release_ = dataclasses.replace(model.release_, hypothesis=(180.0, 0.0, 0.0))  # columns are divided by 3
     far = model.predict_proba([[1.0, 0, 0], [-1.0, 0, 0]])
     assert 0 < far[0, 0] < 1e-20
     assert 0 < far[1, 1] < 1e-20

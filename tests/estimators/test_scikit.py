@@ -7,12 +7,33 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.metrics import get_scorer
+from sklearn.calibration import CalibrationDisplay
+from sklearn.inspection import partial_dependence, permutation_importance
+from sklearn.metrics import (
+    ConfusionMatrixDisplay,
+    PrecisionRecallDisplay,
+    PredictionErrorDisplay,
+    RocCurveDisplay,
+    get_scorer,
+)
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from expost import PublicBoundsScaler
-from tests.estimators.helpers import classification_data, loose_logistic, loose_ridge, regression_data
+from expost import (
+    R2,
+    AccuracyFirstLogisticRegression,
+    AccuracyFirstModel,
+    ErrorRate,
+    LogLoss,
+    PublicBoundsScaler,
+    Schema,
+    gradient_path,
+)
+from expost.erm import SmoothedHingeLoss
+from tests.estimators.helpers import CountingSource, classification_data, loose_logistic, loose_ridge, regression_data
+from tests.estimators.model_helpers import AMOUNT, table
+from tests.estimators.model_helpers import LABELS as CLASSES
+from tests.estimators.model_helpers import model as of_table
 
 X, Y = regression_data()
 LABELS = Y > 0
@@ -161,3 +182,106 @@ def test_a_column_vector_as_target_warns_like_scikit_learn():
 
     with pytest.warns(DataConversionWarning, match="column-vector y"):
         loose_ridge().fit(X, Y[:, None])
+
+
+def test_a_single_row_is_refused_in_words_scikit_learn_knows():
+    for made, y in ((loose_ridge(), [0.5]), (loose_logistic(goal=ErrorRate(0.5), excess_risk=None), [True])):
+        with pytest.raises(ValueError, match=r"1 sample\(s\)"):
+            made.fit([[0.1, 0.2, 0.3]], y)
+    assert loose_ridge().fit(X, Y).predict(X[:1]).shape == (1,)
+
+
+class TestTables:
+    """A model of a table, whose schema may be in a file."""
+
+    @pytest.fixture
+    def file(self, tmp_path):
+        path = tmp_path / "schema.toml"
+        path.write_text(
+            'target = "income"\nclasses = ["low", "high"]\n[columns]\nhours = { bounds = [0, 80] }\n'
+            'sector = { categories = ["public", "private"] }\n'
+        )
+        return path
+
+    def test_a_schema_in_a_file_says_what_kind_of_model_it_is(self, file):
+        for stated in (CLASSES, Schema.from_dict(CLASSES), file, str(file)):
+            assert is_classifier(of_table(stated))
+            assert not is_regressor(of_table(stated))
+        assert is_regressor(of_table(AMOUNT, R2(0.5)))
+        fitted = of_table(file).fit(table())
+        file.unlink()
+        assert is_classifier(fitted)
+        assert not is_classifier(clone(fitted))  # nobody knows any more; fit says so
+        with pytest.raises(FileNotFoundError, match="there is no schema"):
+            clone(fitted).fit(table())
+
+    @pytest.mark.parametrize("stated", [None, 5, b"schema.toml", ["x"]], ids=repr)
+    def test_what_is_no_schema(self, stated):
+        source = CountingSource()
+        made = AccuracyFirstModel(stated, ErrorRate(0.2), random_state=source)
+        assert clone(made).get_params()["schema"] == stated
+        assert not is_classifier(made)
+        for use in (lambda: made.fit(table()), lambda: gradient_path(table(), stated)):
+            with pytest.raises(ValueError, match=r"schema must be .* path of a TOML file.*Nothing was spent"):
+                use()
+        assert source.drawn == 0
+        assert made.set_params(schema=CLASSES, random_state=0).fit(table()).release_.status == "released"
+        assert AccuracyFirstModel().schema is None
+
+    def test_columns_have_a_number_and_names(self):
+        frame = pd.DataFrame(table())
+        fitted = of_table().fit(frame[["sector", "amount", "income", "hours"]])
+        assert list(fitted.feature_names_in_) == ["hours", "sector"]
+        assert fitted.n_features_in_ == 2
+        with pytest.raises(ValueError, match="goal"):
+            fitted.set_params(goal=None).fit(frame)
+        assert not hasattr(fitted, "n_features_in_")
+
+    def test_weights_and_groups_are_refused_in_words(self):
+        for what in ("sample_weight", "groups"):
+            with pytest.raises(ValueError, match=what):
+                of_table().fit(table(), **{what: np.ones(3000)})
+
+
+class TestWhatAModelOffers:
+    """Methods are there where they work, so that scikit-learn's displays take what there is."""
+
+    def test_tables(self):
+        labels, chances, numbers = of_table(), of_table(goal=LogLoss(0.65)), of_table(AMOUNT, R2(0.5))
+        for fitted in (False, True):
+            offered = [[hasattr(m, name) for name in ("decision_function", "predict_proba")] for m in (labels, chances)]
+            assert offered == [[True, False], [True, True]]
+            assert not hasattr(numbers, "decision_function")
+            assert not hasattr(numbers, "predict_proba")
+            if not fitted:
+                for m in (labels, chances, numbers):
+                    m.fit(table())
+        with pytest.raises(AttributeError):
+            labels.predict_proba(table())
+
+    def test_probabilities_are_those_of_the_logistic_loss(self):
+        assert hasattr(loose_logistic(), "predict_proba")
+        assert not hasattr(loose_logistic(loss=SmoothedHingeLoss(0.5)), "predict_proba")
+
+    def test_displays(self):
+        pytest.importorskip("matplotlib").use("Agg")
+        frame = pd.DataFrame(table())
+        features, y = frame[["hours", "sector"]], frame["income"]
+        hours = features[["hours"]]
+        plain = AccuracyFirstLogisticRegression(
+            goal=ErrorRate(0.3), bounds=(0, 80), classes=("low", "high"), random_state=0
+        )
+        cases = [
+            (of_table().fit(features, y), features),
+            (of_table(goal=LogLoss(0.65)).fit(features, y), features),
+            (plain.fit(hours, y), hours),
+        ]
+        for fitted, rows in cases:
+            assert RocCurveDisplay.from_estimator(fitted, rows, y).roc_auc > 0.9
+            assert PrecisionRecallDisplay.from_estimator(fitted, rows, y).average_precision > 0.9
+            assert np.trace(ConfusionMatrixDisplay.from_estimator(fitted, rows, y).confusion_matrix) > 0.8 * len(y)
+            assert permutation_importance(fitted, rows, y, n_repeats=2).importances_mean[0] > 0.2
+        assert CalibrationDisplay.from_estimator(cases[1][0], features, y).y_prob.max() < 1
+        amount = of_table(AMOUNT, R2(0.5)).fit(features, frame["amount"])
+        PredictionErrorDisplay.from_estimator(amount, features, frame["amount"])
+        assert partial_dependence(amount, features, ["hours"])["average"].shape[0] == 1

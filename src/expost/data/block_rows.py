@@ -64,8 +64,8 @@ class BlockPreparation(Preparation):
 
     @property
     def norm(self) -> Norm:
-        """Prepared rows lie in the Euclidean ball."""
-        return "l2"
+        """Prepared rows lie in the Euclidean ball; those of a single ℓ₁ block lie in the unit ℓ₁ ball."""
+        return "l1" if self.shape == "l1" and not self.has_intercept else "l2"
 
     @property
     def square(self) -> int:

@@ -312,7 +312,7 @@ class Preparation:
         array([[0.75, 0.25],
                [0.75, 0.25]])
         """
-        x = np.full((len(values), self.n_parameters), self.constant, dtype=np.float64)
+        x = np.full((len(values), self.n_parameters), self.constant, dtype=np.int64)
         x[:, : self.n_columns] = self._features(values)
         return x / ONE
 

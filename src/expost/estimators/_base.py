@@ -36,7 +36,7 @@ from expost.estimators._defaults import (
     warn_if_large,
     warn_if_shrunk,
 )
-from expost.estimators._features import open_features
+from expost.estimators._features import open_features, score_of
 from expost.estimators._shapes import block_geometry, cheapest_geometry
 from expost.estimators.surroundings import Surroundings, noted_surroundings
 from expost.exceptions import warn
@@ -47,6 +47,7 @@ from expost.mechanisms.mechanism import Mechanism
 from expost.privacy.account import Spending, released
 from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
+from expost.privacy.scoring import scorer_of
 from expost.search.chain import chain_request
 from expost.search.methods import METHODS
 from expost.search.refinement import KeepPath
@@ -97,13 +98,15 @@ class AccuracyFirstEstimator(BaseEstimator):
     coef_: NDArray[np.float64]
     intercept_: Any
 
-    def _open(self, X: ArrayLike, y: ArrayLike) -> tuple[RawRows, Column]:
+    def _open(self, X: ArrayLike, y: ArrayLike, *, reset: bool = True) -> tuple[RawRows, Column]:
         """Check shapes and declared types; what is in the cells is left to the preparation."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
         on_invalid: Any = self.on_invalid
-        rows = open_features(self, X, reset=True, on_invalid=on_invalid, bounds=self.bounds)
+        # of a single row nothing can be said that hides it
+        least = 2 if reset else 1
+        rows = open_features(self, X, reset=reset, on_invalid=on_invalid, bounds=self.bounds, least=least)
         target, dimensions = open_column(y, on_invalid=on_invalid)
         if dimensions == 2:
             warn(
@@ -302,7 +305,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         """
         check_is_fitted(self, "release_")
         copied = copy.copy(self)  # reading rows must not change what the model says of itself
-        rows = copied._as_fitted()._rows(*copied._open(X, y))[0]
+        rows = copied._as_fitted()._rows(*copied._open(X, y, reset=False))[0]
         return rows if isinstance(rows, Rows) else in_memory(rows)
 
     def _as_fitted(self) -> Self:
@@ -333,27 +336,22 @@ class AccuracyFirstEstimator(BaseEstimator):
     def _keep_model(self, coef: NDArray[np.float64], intercept: float) -> None:
         self.coef_, self.intercept_ = coef, intercept
 
-    def _finite(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Read rows to predict for: finite numbers only."""
-        check_is_fitted(self, "coef_")  # n_features_in_ alone, left by a fit that failed, is no model
-        values = open_features(self, X, reset=False).floats(slice(None))
-        if not np.isfinite(values).all():
-            raise ValueError("Input X contains NaN, infinity or cells that are not numbers; predict takes finite ones")
-        return values
+    def _margins(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return xᵀθ of rows, bounded and rounded as those of the fit: what the promise is about."""
+        check_is_fitted(self, "release_")  # n_features_in_ alone, left by a fit that failed, is no model
+        on_invalid: Any = self.on_invalid
+        rows = open_features(self, X, reset=False, on_invalid=on_invalid)
+        return scorer_of(self.release_).margins(rows, on_invalid)
 
-    def _linear(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        with np.errstate(all="ignore"):
-            result: NDArray[np.float64] = values @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0]
-        return result
+    def _score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> float:
+        rows = self.prepared(X, y)
+        margins = rows.x / ONE @ np.asarray(self.release_.hypothesis)
+        return score_of(margins, rows.y / ONE, labels=self.preparation_.target is None, sample_weight=sample_weight)
 
-    def _linear_rounding(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bound the rounding in :meth:`_linear`, that of the intercept included, for rows near the middle of bounds."""
-        size = np.abs(values)
-        part = (size.shape[1] + 8) * np.finfo(np.float64).eps
-        # eps is two roundings, one for the intercept: it is such a sum too, over the middle of the bounds
-        with np.errstate(all="ignore"):
-            largest = (part * size) @ np.abs(np.ravel(self.coef_)) + part * abs(float(np.ravel(self.intercept_)[0]))
-        return np.asarray(largest)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = self.on_invalid == "clip"
+        return tags
 
 
 def _name_of(y: Any) -> str | None:

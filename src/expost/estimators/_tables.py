@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,4 +55,11 @@ def as_schema(stated: Any) -> Schema:
     """Return a schema, however it was stated."""
     if isinstance(stated, Schema):
         return stated
-    return Schema.from_dict(stated) if isinstance(stated, dict) else Schema.from_toml(stated)
+    if isinstance(stated, dict):
+        return Schema.from_dict(stated)
+    if isinstance(stated, str | PathLike):
+        return Schema.from_toml(Path(stated))
+    raise ValueError(
+        f"schema must be a Schema, a dictionary or the path of a TOML file, which expost init drafts from a table; got "
+        f"{type(stated).__name__}. Nothing was spent."
+    )

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
@@ -25,6 +24,7 @@ from expost.exceptions import InferredClassesWarning, warn
 from expost.goals import Goal, LogLoss
 from expost.goals.log_loss import LARGEST_ODDS
 from expost.privacy.ledger import Ledger
+from expost.privacy.scoring import scorer_of
 from expost.search.refinement import KeepPath
 
 CLASSES_NOT_COVERED = "the two class labels were read off the data; pass classes=(negative, positive)"
@@ -79,7 +79,8 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     classes_ : ndarray of shape (2,)
         Negative and positive label, in the order of ``classes``.
     coef_ : ndarray of shape (1, n_features_in_)
-        Coefficients in the caller's units.
+        Coefficients in the caller's units, of columns moved into their bounds (and rows into ``feature_bound``): there
+        ``X @ coef_.T + intercept_`` are the log odds, up to rounding, and beyond them it is not.
     intercept_ : ndarray of shape (1,)
         Constant in the caller's units.
     release_ : Release
@@ -244,10 +245,9 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         return found, (CLASSES_NOT_COVERED,)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the log odds of the positive class, X @ coef_ + intercept_; zero where rounding alone gives the sign.
+        """Return the log odds of the positive class; exactly zero for a row at the middle of all bounds.
 
-        A row at the middle of all bounds has log odds of zero. Added up in the caller's units they would come out as a
-        rounding error of either sign, and a promised :class:`~expost.ErrorRate` would not be that of ``predict``.
+        Rows are moved into their bounds and rounded as those of ``fit`` are: the promise is about such predictions.
 
         Parameters
         ----------
@@ -257,12 +257,10 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        values = self._finite(X)
-        odds, rounding = self._linear(values), self._linear_rounding(values)
-        return np.where(np.abs(odds) <= rounding, 0.0, odds)
+        return self._margins(X)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels.
+        """Predict labels, as ``release_.predict`` does.
 
         Parameters
         ----------
@@ -273,15 +271,32 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         ndarray of shape (n_samples,)
             Entries of ``classes_``.
         """
-        positive = self.decision_function(X) > 0
+        positive = self._margins(X) > 0
         predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
         return predicted
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of rows predicted right; labels are read as ``fit`` reads them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        return self._score(X, y, sample_weight)
 
     def _estimates_probabilities(self) -> bool:
         if chained(self) and not isinstance(self.goal, LogLoss):
             raise AttributeError(
                 "a model searched for by its error rate predicts labels; pass goal=LogLoss(...) for probabilities"
             )
+        if self.loss is not None and self.loss.name != self._default_loss.name:
+            raise AttributeError("probabilities are those of the logistic loss; a model of another one predicts labels")
         return True
 
     @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
@@ -298,10 +313,8 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
             Columns in the order of ``classes_``; for :class:`~expost.LogLoss` log odds are moved into [−4, 4], as they
             were judged.
         """
-        margin = self.decision_function(X)
-        if chained(self):
-            margin = np.clip(margin, -LARGEST_ODDS, LARGEST_ODDS)
-        return np.column_stack([expit(-margin), expit(margin)])
+        margins = self._margins(X)
+        return scorer_of(self.release_).chances(margins)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.metrics import r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
 from expost.data.batches import RowSource
+from expost.data.columns import labels_array
 from expost.data.disk import is_on_disk
 from expost.data.encode import Encoding
 from expost.data.fixed_point import ONE
@@ -25,6 +26,7 @@ from expost.engines.choice import as_engine, stream_of
 from expost.engines.look import counted, look_at
 from expost.erm.losses import LogisticLoss, SquaredLoss
 from expost.estimators._defaults import MOST, warn_if_large, warn_if_likely
+from expost.estimators._features import reject_fit_parameters, score_of
 from expost.estimators._shapes import block_geometry, cheapest_geometry
 from expost.estimators._tables import as_schema, margins_and_targets, with_target
 from expost.estimators.surroundings import Surroundings, noted_surroundings
@@ -105,6 +107,9 @@ class AccuracyFirstModel(BaseEstimator):
         The constant.
     classes_ : ndarray of shape (2,)
         Negative and positive label, for classification.
+    n_features_in_, feature_names_in_
+        Number and names of the columns that the model reads, in the schema's order; tables may have more of them, in
+        any order.
 
     Notes
     -----
@@ -136,10 +141,12 @@ class AccuracyFirstModel(BaseEstimator):
     coef_: dict[str, float]
     intercept_: float
     classes_: NDArray[Any]
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
 
     def __init__(
         self,
-        schema: Any,
+        schema: Any = None,
         goal: Goal | None = None,
         *,
         failure_probability: float = 0.1,
@@ -166,7 +173,7 @@ class AccuracyFirstModel(BaseEstimator):
         self.rows_per_person = rows_per_person
         self.ledger = ledger
 
-    def fit(self, table: Any, y: Any = None) -> Self:
+    def fit(self, table: Any, y: Any = None, **unsupported: Any) -> Self:
         """Search for the most private model that meets the goal.
 
         Parameters
@@ -176,6 +183,8 @@ class AccuracyFirstModel(BaseEstimator):
             pattern (``"2024-*.parquet"``); such a table is read in pieces and need not fit into memory.
         y : array-like of shape (n_rows,), optional
             The target, where it is not among the columns: what scikit-learn's tools pass.
+        **unsupported
+            Nothing else is taken; ``sample_weight`` and ``groups`` raise an error that says why.
 
         Returns
         -------
@@ -192,9 +201,9 @@ class AccuracyFirstModel(BaseEstimator):
         InvalidRows
             The table does not fit the schema (``on_invalid="error"``); nothing was spent.
         """
-        for name in ("release_", "encoding_", "coef_", "intercept_", "classes_"):
-            if hasattr(self, name):
-                delattr(self, name)
+        reject_fit_parameters(type(self).__name__, unsupported)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
         around = noted_surroundings(self)
         return Spending(self.ledger).guard(lambda spending: self._search(table, y, around, spending))
 
@@ -235,8 +244,10 @@ class AccuracyFirstModel(BaseEstimator):
             **({"largest_odds": LARGEST_ODDS} if isinstance(self.goal, LogLoss) else {}),
         }
         self.coef_, self.intercept_, self.encoding_ = coefficients, intercept, encoding
+        self.feature_names_in_ = np.array(list(schema.columns), dtype=object)
+        self.n_features_in_ = len(schema.columns)
         if schema.classes is not None:
-            self.classes_ = np.array(list(schema.classes))
+            self.classes_ = labels_array(list(schema.classes))
         self.release_ = spending.release = release.with_details(parameters={**release.parameters, **model})
         return self
 
@@ -289,13 +300,21 @@ class AccuracyFirstModel(BaseEstimator):
         geometry = cheapest_geometry(encoding)
         return chain_request(goal, geometry, n, self.failure_probability, budget, unit)
 
-    def _margins(self, table: Any) -> NDArray[np.float64]:
-        check_is_fitted(self, "release_")
-        on_invalid: Any = self.on_invalid
-        return scorer_of(self.release_).margins(table, on_invalid)
+    def _task(self) -> str | None:
+        """Return the kind of the target, as the schema says; None while there is no schema that says it."""
+        try:
+            return self.encoding_.schema.task if hasattr(self, "encoding_") else as_schema(self.schema).task
+        except (OSError, ValueError):  # which fit says
+            return None
 
+    def _predicts_labels(self) -> bool:
+        if self._task() != "classification":
+            raise AttributeError("a decision function is for classes; this model predicts numbers")
+        return True
+
+    @available_if(_predicts_labels)  # type: ignore[untyped-decorator]
     def decision_function(self, table: Any) -> NDArray[np.float64]:
-        """Return xᵀθ of each row: positive for the positive class.
+        """Return xᵀθ of each row, positive for the positive class; for classification.
 
         Parameters
         ----------
@@ -305,8 +324,16 @@ class AccuracyFirstModel(BaseEstimator):
         -------
         ndarray of shape (n_rows,)
         """
-        return self._margins(table)
+        check_is_fitted(self, "release_")
+        on_invalid: Any = self.on_invalid
+        return scorer_of(self.release_).margins(table, on_invalid)
 
+    def _estimates_probabilities(self) -> bool:
+        if not isinstance(self.goal, LogLoss):
+            raise AttributeError("only a model for LogLoss(...) estimates probabilities; others predict labels")
+        return True
+
+    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
         """Return the probability of each class, for a model that was asked for a log loss.
 
@@ -319,8 +346,6 @@ class AccuracyFirstModel(BaseEstimator):
         ndarray of shape (n_rows, 2)
             Columns in the order of ``classes_``; log odds moved into [−4, 4], as they were judged.
         """
-        if not isinstance(self.goal, LogLoss):
-            raise AttributeError("only a model for LogLoss(...) estimates probabilities; others predict labels")
         check_is_fitted(self, "release_")
         on_invalid: Any = self.on_invalid
         return self.release_.predict_proba(table, on_invalid=on_invalid)
@@ -363,18 +388,15 @@ class AccuracyFirstModel(BaseEstimator):
         else:
             rows = Encoding(schema).encode(with_target(table, schema, y), on_invalid)
             margins, target = rows.x / ONE @ theta, rows.y / ONE
-        if schema.classes is not None:
-            return float(np.mean((margins > 0) == (target > 0)))
-        return float(r2_score(target, np.clip(margins, -1.0, 1.0)))
+        return score_of(margins, target, labels=schema.classes is not None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
-        if not isinstance(self.schema, Schema | dict):
-            return tags  # a file is not read to answer a question about kinds
-        if as_schema(self.schema).task == "classification":
+        task = self._task()
+        if task == "classification":
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags(multi_class=False)
-        else:
+        elif task is not None:
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags
 

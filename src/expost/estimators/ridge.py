@@ -18,6 +18,7 @@ from expost.estimators._base import AccuracyFirstEstimator
 from expost.estimators._features import reject_fit_parameters
 from expost.goals import Goal
 from expost.privacy.ledger import Ledger
+from expost.privacy.scoring import scorer_of
 from expost.search.refinement import KeepPath
 
 
@@ -125,7 +126,8 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,)
-        Coefficients in the caller's units.
+        Coefficients in the caller's units, of columns moved into their bounds (and rows into ``feature_bound``): there
+        ``X @ coef_ + intercept_`` is what ``predict`` says, up to rounding, and beyond them it is not.
     intercept_ : float
         Constant in the caller's units (not zero without ``fit_intercept`` if bounds shift the columns or the target).
     release_ : Release
@@ -256,9 +258,10 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         return rows, ()
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predict the target in the caller's units, within its bounds.
+        """Predict the target in the caller's units, within its bounds, as ``release_.predict`` does.
 
-        Targets lie within them, so moving predictions there makes no square larger.
+        Rows are moved into their bounds and rounded as those of ``fit`` are: the promise is about such predictions.
+        Targets lie within their bounds, so moving predictions there makes no square larger.
 
         Parameters
         ----------
@@ -268,9 +271,23 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        values = self._linear(self._finite(X))
-        assert self.preparation_.target is not None
-        return np.clip(values, *self.preparation_.target)
+        margins = self._margins(X)
+        return scorer_of(self.release_).answers(margins)
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return R² of rows and targets moved into their bounds, as the promise judges them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        return self._score(X, y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

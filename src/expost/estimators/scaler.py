@@ -106,7 +106,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         array([[1.5]])
         """
         check_is_fitted(self)
-        rows = open_features(self, X, reset=False, on_invalid="clip", bounds=self.bounds_)
+        rows = open_features(self, X, reset=False, on_invalid="clip")
         return self.bounds_.scale(rows.floats(slice(None)), clip=self.clip)
 
     def inverse_transform(self, X: Any) -> npt.NDArray[np.float64]:

@@ -63,6 +63,8 @@ class Scorer(ABC):
         bounds = release.preparation.get("target")
         self.target = None if bounds is None else (float(bounds[0]), float(bounds[1]))
         self.largest_odds: float | None = release.parameters.get("largest_odds")
+        if self.classes is not None and release.parameters.get("loss") == "logistic" and self.largest_odds is None:
+            self.largest_odds = float("inf")
 
     @abstractmethod
     def design(self, rows: Any, on_invalid: OnInvalid) -> Floats:
@@ -130,6 +132,7 @@ class SchemaScorer(Scorer):
     def __init__(self, release: Release) -> None:
         super().__init__(release)
         self.encoding = Encoding(Schema.from_dict(_thawed(release.preparation["schema"])))
+        self.target = self.encoding.schema.target_bounds
 
     def design(self, rows: Any, on_invalid: OnInvalid) -> Floats:
         """Return encoded rows."""
@@ -151,8 +154,6 @@ class BoundsScorer(Scorer):
     def __init__(self, release: Release) -> None:
         super().__init__(release)
         self.preparation = _preparation_of(release.preparation)
-        if self.classes is not None and release.parameters.get("loss") == "logistic" and self.largest_odds is None:
-            self.largest_odds = float("inf")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -204,11 +204,16 @@ def _of_numbers(scorer: BoundsScorer) -> Pipeline:
 
 
 def _within_norm(limit: int) -> list[Any]:
-    """Divide rows by max(1, ‖x‖₁/limit): a first column max(‖x‖₁, limit) is the largest entry of its row."""
+    """Divide rows by max(1, ‖x‖₁/limit) and truncate: a first column max(‖x‖₁, limit) is the largest entry of its row.
+
+    Quotients are multiples of 1/‖x‖₁ and at most 2²⁰, so a part in 2⁵⁰ more than makes up for their rounding, and moves
+    none to the next unit if ‖x‖₁ < 2²⁹ units: the same integers as in the search for rows up to 512 times too long.
+    """
     norm = make_pipeline(
         _call(np.abs), _call(np.sum, axis=1, keepdims=True), _call(np.clip, a_min=float(limit), a_max=None)
     )
-    return [FeatureUnion([("norm", norm), ("row", "passthrough")]), Normalizer("max"), _times(limit)]
+    shrunk = [Normalizer("max"), _times(limit * (1.0 + 2.0**-50)), _call(np.trunc)]
+    return [FeatureUnion([("norm", norm), ("row", "passthrough")]), *shrunk]
 
 
 # --- what both share -------------------------------------------------------------------------------------------------
