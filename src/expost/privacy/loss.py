@@ -47,8 +47,11 @@ class PrivacyLoss(ABC):
         """Return the largest loss that, together with the losses given, is within this cap."""
         raise NotImplementedError
 
-    def ceiling(self, losses: Iterable[Any], delta: float) -> float:
-        """Return the largest ``max_epsilon`` of a search at δ that fits under this cap beside the losses."""
+    def ceiling(self, losses: Iterable[Any], delta: float, *, by_hand: bool = False) -> float:
+        """Return the largest ``max_epsilon`` of a search at δ that fits under this cap beside the losses.
+
+        ``by_hand``: of a search that does not say what it books.
+        """
         raise NotImplementedError
 
     def takes(self, delta: float) -> bool:
@@ -123,7 +126,7 @@ class PureLoss(PrivacyLoss):
         """Return the sum, rounded up once."""
         return cls(add_losses(*(loss.epsilon for loss in losses)))
 
-    def ceiling(self, losses: Iterable[Any], delta: float) -> float:
+    def ceiling(self, losses: Iterable[Any], delta: float, *, by_hand: bool = False) -> float:
         """Return what is left: a search costs no more than its ``max_epsilon``."""
         return self.left(losses).epsilon
 

@@ -176,9 +176,9 @@ class Budget:
         """The largest worst case that may still be reserved."""
         return self.cap.left(_losses(self.entries))
 
-    def ceiling(self, delta: float = 0.0) -> float:
+    def ceiling(self, delta: float = 0.0, *, by_hand: bool = False) -> float:
         """Return the largest ``max_epsilon`` of a search at δ that may still begin."""
-        return self.cap.ceiling(_losses(self.entries), delta)
+        return self.cap.ceiling(_losses(self.entries), delta, by_hand=by_hand)
 
     def admits(self, loss: PrivacyLoss) -> bool:
         """Return whether everything charged and this loss together are within the cap."""

@@ -160,13 +160,15 @@ class Ledger:
         worst_case : float
             No outcome of the search may cost more.
         delta : float
-            At that δ, if the search is not pure.
+            At that δ, if the search is not pure. Its steps are booked as Rényi curves then: what is (ε, δ)-private for
+            other reasons is nothing that a budget of curves can count.
         unit : str
             The neighbouring relation of the search.
         secure : bool
             Whether its noise will come from the cryptographic source; a simulation is refused.
         held : Release
-            What an interruption of the search releases; its id becomes that of the entry.
+            What an interruption of the search releases; its id becomes that of the entry. At a δ its curve is held,
+            beyond which the search takes no step. Without one something larger is: whatever comes to the worst case.
 
         Returns
         -------
@@ -189,7 +191,7 @@ class Ledger:
             if not loss.bounded:
                 raise unbounded(budget, held)
             if not budget.admits(loss):
-                raise exceeded(budget, loss, at)
+                raise exceeded(budget, loss, at, by_hand=held is None)
             entry = secrets.token_hex(8) if held is None else held.id
             said = None if held is None else held.to_json(indent=None)
             more.append(_event(entry, "reserved", loss, release=said, process=Process.this()))
@@ -201,9 +203,7 @@ class Ledger:
         What is spent is spent: it is booked even if it is more than what was left.
         """
         with self._store.adding(self.dataset) as (budget, more):
-            require_secure(release.secure)
-            require_unit(budget, release.neighbours)
-            require_taken(budget, release.delta)
+            _cost(budget, release)  # which refuses what cannot be charged here
             known = [entry for entry in budget.entries if release.id in (entry.id, entry.release_id)]
             if known and known[0].release_id is None:  # its search was held, decided about or given back
                 more.append(_settled(budget, known[0].id, release))
@@ -246,14 +246,12 @@ class Ledger:
         if loss is None:
             return found.loss
         if isinstance(loss, Release):
-            require_secure(loss.secure)
-            require_unit(budget, loss.neighbours)
-            require_taken(budget, loss.delta)
+            charged = _cost(budget, loss)
             if found.events[0].release is not None and loss.id != found.id:
                 raise ValueError(f"release {loss.id} is not that of the search {found.id}; its release has its id")
             if any(loss.id == entry.release_id for entry in budget.entries):
                 raise ValueError(f"release {loss.id} is booked already")
-            return _cost(budget, loss)
+            return charged
         charged = budget.cap.decided(loss, found.loss)
         if not charged.within(found.loss):
             raise ValueError(f"no outcome of the search could cost more than what is held, {found.loss.text()}")
@@ -283,8 +281,7 @@ class Reservation:
         """
         ledger = self.ledger
         with ledger._store.adding(ledger.dataset) as (budget, more):
-            require_secure(release.secure)
-            require_unit(budget, release.neighbours)
+            loss = _cost(budget, release)
             entry = budget.entry(self.id)
             booked = next((other for other in budget.entries if other.release_id == release.id), None)
             if booked is not None:
@@ -293,7 +290,7 @@ class Reservation:
                 raise ValueError(f"release {release.id} is booked already, for another search")
             if entry.release_id is not None:
                 raise ValueError(f"entry {self.id} is settled already, by another release; book this one by itself")
-            held, loss = entry.events[0].loss, _cost(budget, release)
+            held = entry.events[0].loss
             more.append(_settled(budget, self.id, release))
         if not loss.within(held):
             raise ValueError(f"release {release.id} cost {loss.text()}, more than the {held.text()} held; it is booked")
@@ -325,6 +322,12 @@ def _id(release: Release | None) -> str | None:
 
 
 def _cost(budget: Budget, release: Release) -> PrivacyLoss:
-    """Return what a release is charged: one that goes on from another that is charged here costs what it adds."""
+    """Return what a release is charged: one that goes on from another that is charged here costs what it adds.
+
+    Refused is what no budget like this one can be charged for, whichever way it comes in.
+    """
+    require_secure(release.secure)
+    require_unit(budget, release.neighbours)
+    require_taken(budget, release.delta)
     booked = {entry.release_id for entry in budget.entries if entry.release_id is not None}
     return budget.cap.charged(release, booked)
