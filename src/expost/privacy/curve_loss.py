@@ -24,18 +24,18 @@ that comes to it bounds no other (theory D9), but the pure worst case does, as f
 
 *Lemma.* Let curves C and R not decrease in r, as those of Rényi divergences do not, and come to c and e at δ. Then
 C + R comes to at most C + e + η, e + η at every order, η = √2·δ/(1 − δ).
-*Proof.* With a_r = (r − 1)(c − C(r)) and b_r = (r − 1)(e − R(r)), Σw_r e^{a_r} = Σw_r e^{b_r} = 1/δ. As the curves do not
-decrease, a_r ≥ 0 up to some order and a_r < 0 after it, and b_r likewise; let a's order s be the first of the two (if it
-is b's, exchange them: what C + e + η comes to is c + e + η). Up to s both are ≥ 0, and what lies after s adds less than
-1 to Σw_r e^{a_r}, so Σ_{r≤s} w_r e^{a_r+b_r} > 1/δ − 1. With η more each term is larger by e^{(r−1)η} ≥ 1 + η/√2, and
-(1/δ − 1)(1 + η/√2) = 1/δ. ∎
+*Proof.* With a_r = (r − 1)(c − C(r)) and b_r = (r − 1)(e − R(r)), Σw_r e^{a_r} = Σw_r e^{b_r} = 1/δ. As the curves do
+not decrease, a_r ≥ 0 up to some order and a_r < 0 after it, and b_r likewise; let a's order s be the first of the two
+(if it is b's, exchange them: what C + e + η comes to is c + e + η). Up to s both are ≥ 0, and what lies after s adds
+less than 1 to Σw_r e^{a_r}, so Σ_{r≤s} w_r e^{a_r+b_r} > 1/δ − 1. With η more each term is larger by e^{(r−1)η} ≥ 1 +
+η/√2, and (1/δ − 1)(1 + η/√2) = 1/δ. ∎
 So e + η at every order may be held for a search whose curve R comes to at most e at the budget's δ: that R takes its
 place raises what the sum comes to in no case, whatever else is charged (`CurveLoss.within`). What R comes to:
-(i) At another δ′ > δ: ln Σw_r e^{(r−1)(x−R(r))} is convex in x, at most 0 at x = 0 and at least ln(1/δ′) at e, so R comes
-to at most e·ln(1/δ)/ln(1/δ′) at δ. (ii) With a clock a search states less than its curve comes to: p + T(ρ) or more, T
-the tail mean at time ρ, for Gaussian steps of ρ and pure ones of p, whose curve rρ + p comes to p + G(ρ). G − T grows
-with ρ, but for less than T/200 where orders are sparse (`tests/privacy/ledger/test_with_delta.py`), so with
-p + T(ρ) ≤ e that is at most 1.005·G(ρ*), T(ρ*) = e.
+(i) At another δ′ > δ: ln Σw_r e^{(r−1)(x−R(r))} is convex in x, at most 0 at x = 0 and at least ln(1/δ′) at e, so R
+comes to at most e·ln(1/δ)/ln(1/δ′) at δ. (ii) With a clock a search states less than its curve comes to: p + T(ρ) or
+more, T the tail mean at time ρ, for Gaussian steps of ρ and pure ones of p, whose curve rρ + p comes to p + G(ρ). G − T
+grows with ρ, but for less than T/200 where orders are sparse (`tests/privacy/ledger/test_with_delta.py`), so with p +
+T(ρ) ≤ e that is at most 1.005·G(ρ*), T(ρ*) = e.
 
 *In numbers*: sums of curves are rounded up order by order, `fits` has room for the rounding of its own sum.
 """
@@ -196,7 +196,7 @@ class ApproximateCap(PrivacyLoss):
         Examples
         --------
         >>> round(ApproximateCap(1.0, 1e-6)._known(0.31, 1e-6).losses[0], 3)
-        0.352
+        0.353
         """
         if not delta or not math.isfinite(epsilon):
             return Curve.ex_post(epsilon)

@@ -17,8 +17,9 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from expost.privacy.composition import add_losses
@@ -38,6 +39,13 @@ class PrivacyLoss(ABC):
     def total(self, losses: Iterable[Any]) -> PrivacyLoss:
         """Return a loss not below that of everything together; asked of the cap."""
         raise NotImplementedError
+
+    def totals(self, losses: Iterable[Any]) -> Iterator[PrivacyLoss]:
+        """Yield a total with each loss and those before it; rounded up at each step."""
+        total = self.total([])
+        for loss in losses:
+            total = self.total([total, loss])
+            yield total
 
     @abstractmethod
     def within(self, cap: Any) -> bool:
@@ -126,6 +134,14 @@ class PureLoss(PrivacyLoss):
         """Return the sum, rounded up once."""
         return cls(add_losses(*(loss.epsilon for loss in losses)))
 
+    def totals(self, losses: Iterable[Any]) -> Iterator[PureLoss]:
+        """Yield each sum, exact and rounded up once."""
+        exact, infinite = Fraction(0), False
+        for loss in losses:
+            infinite = infinite or math.isinf(loss.epsilon)
+            exact += 0 if infinite else Fraction(loss.epsilon)
+            yield PureLoss(math.inf if infinite else _rounded_up(exact))
+
     def ceiling(self, losses: Iterable[Any], delta: float, *, by_hand: bool = False) -> float:
         """Return what is left: a search costs no more than its ``max_epsilon``."""
         return self.left(losses).epsilon
@@ -183,6 +199,14 @@ class PureLoss(PrivacyLoss):
         return cls(float.fromhex(plain["epsilon"]))
 
 
+def _rounded_up(exact: Fraction) -> float:
+    try:
+        near = float(exact)
+    except OverflowError:
+        return math.inf
+    return near if near >= exact else math.nextafter(near, math.inf)
+
+
 KINDS: dict[str, type[PrivacyLoss]] = {PureLoss.kind: PureLoss}
 
 
@@ -197,5 +221,5 @@ def loss_from_json(text: str) -> PrivacyLoss:
     try:
         plain = json.loads(text)
         return KINDS[plain.pop("kind")].from_dict(plain)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
         raise ValueError(f"not a privacy loss of a kind known here ({', '.join(KINDS)}): {text!r}") from None

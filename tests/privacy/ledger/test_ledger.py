@@ -321,8 +321,8 @@ class TestTheFile:
     def test_it_is_durable(self, tmp_path):
         ledger = new_ledger(tmp_path)
         with store.Store(ledger.path)._connection("rw") as connection:
-            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-            assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+            assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
 
     def test_a_ledger_that_is_locked_is_an_error_of_the_file(self, tmp_path, monkeypatch):
         ledger = new_ledger(tmp_path)

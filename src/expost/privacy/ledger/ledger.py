@@ -119,6 +119,23 @@ class Ledger:
         """Return the names of the data sets that a file has."""
         return Store(Path(path)).datasets()
 
+    @staticmethod
+    def damage(path: str | os.PathLike[str]) -> str:
+        """Return what in a file is not as it was recorded, in words, or nothing: damaged, it takes nothing."""
+        return Store(Path(path)).damage()
+
+    def repair(self, epsilon: float, *, reason: str) -> str:
+        """Take a file that was damaged as it is from here on, by a decision that is recorded; returns what was wrong.
+
+        Parameters
+        ----------
+        epsilon : float
+            What is charged to this data set for whatever may have been lost or lowered.
+        reason : str
+            Why that is enough, in words.
+        """
+        return self._store.repair(self.dataset, epsilon, _stated(reason))
+
     @property
     def budget(self) -> Budget:
         """The state now: cap, unit, entries, what is spent, held and left."""
@@ -195,7 +212,7 @@ class Ledger:
             entry = secrets.token_hex(8) if held is None else held.id
             said = None if held is None else held.to_json(indent=None)
             more.append(_event(entry, "reserved", loss, release=said, process=Process.this()))
-        return Reservation(self, entry)
+        return Reservation(self, entry, budget.identity, budget.records)
 
     def book(self, release: Release, *, reason: str | None = None) -> Entry:
         """Charge a release that was made without the ledger, and return its entry; a second time nothing changes.
@@ -228,8 +245,7 @@ class Ledger:
         -------
         Entry
         """
-        if not isinstance(reason, str) or not reason.strip():
-            raise ValueError("reason must say why, in words: it is recorded")
+        why = _stated(reason)
         with self._store.adding(self.dataset) as (budget, more):
             found = budget.entry(entry)
             if not found.held:
@@ -237,7 +253,7 @@ class Ledger:
             charged = self._charge(budget, found, loss)
             made = loss if isinstance(loss, Release) else None
             said = None if made is None else made.to_json(indent=None)
-            event = _event(found.id, "decided", charged, reason=reason.strip(), release=said, release_id=_id(made))
+            event = _event(found.id, "decided", charged, reason=why, release=said, release_id=_id(made))
             more.append(event)
         return self.budget.entry(found.id)
 
@@ -270,6 +286,8 @@ class Reservation:
 
     ledger: Ledger
     id: str
+    identity: str = ""
+    records: int = 0
 
     def settle(self, release: Release) -> None:
         """Book the release that the search ended in, a refusal or an interruption as well; twice is as good as once.
@@ -277,23 +295,38 @@ class Reservation:
         Raises
         ------
         ValueError
-            The release cannot be this search's. If it cost more than was held it is booked all the same.
+            The release cannot be this search's. If it cost more than was held, or the file has lost what was held, it
+            is booked all the same.
         """
         ledger = self.ledger
         with ledger._store.adding(ledger.dataset) as (budget, more):
             loss = _cost(budget, release)
-            entry = budget.entry(self.id)
+            entry = next((entry for entry in budget.entries if entry.id == self.id), None)
             booked = next((other for other in budget.entries if other.release_id == release.id), None)
             if booked is not None:
-                if booked.id == entry.id:
+                if booked is entry or entry is None:
                     return
                 raise ValueError(f"release {release.id} is booked already, for another search")
-            if entry.release_id is not None:
+            if entry is not None and entry.release_id is not None:
                 raise ValueError(f"entry {self.id} is settled already, by another release; book this one by itself")
-            held = entry.events[0].loss
-            more.append(_settled(budget, self.id, release))
+            how = ""
+            if entry is None:
+                how = f"the file had lost what was reserved: {self._lost(budget)}"
+                more.append(_booked(budget, release, how))
+            else:
+                more.append(_settled(budget, self.id, release))
+        if entry is None:
+            raise ValueError(
+                f"release {release.id} is booked, but {how}. What else it may have lost is for you to book"
+            )
+        held = entry.events[0].loss
         if not loss.within(held):
             raise ValueError(f"release {release.id} cost {loss.text()}, more than the {held.text()} held; it is booked")
+
+    def _lost(self, budget: Budget) -> str:
+        if budget.identity != self.identity:
+            return "it is another ledger than the one that the search was reserved in"
+        return f"it has {budget.records} records and had {self.records} before the search; is it an older copy?"
 
     def give_back(self, reason: str) -> None:
         """Return everything: the search ended before it had drawn anything."""
@@ -301,6 +334,12 @@ class Reservation:
             entry = budget.entry(self.id)
             if entry.held:
                 more.append(_event(self.id, "returned", budget.cap.decided(0.0, entry.loss), reason=reason))
+
+
+def _stated(reason: str) -> str:
+    if not isinstance(reason, str) or not reason.strip():
+        raise ValueError("reason must say why, in words: it is recorded")
+    return reason.strip()
 
 
 def _event(entry: str, kind: Kind, loss: PrivacyLoss, **said: object) -> Event:
