@@ -32,10 +32,11 @@ def shown(budget: Budget) -> str:
     lines = [one_line(f"{budget.dataset} · {budget.unit} · cap {budget.cap.text()}")]
     entries, width = budget.entries, id_width(budget)
     rows = [("date", "id", "what", "status", "ε", "total", "")]
-    for entry, total in zip(entries, budget.totals, strict=True):
+    losses, totals = budget.cap.texts(entry.loss for entry in entries), budget.cap.texts(budget.totals)
+    for entry, loss, total in zip(entries, losses, totals, strict=True):
         note = _SETTLE if entry.held and not _running(entry) else ""
         day, short = entry.events[0].day, entry.id[:width]
-        rows.append((day, short, what(entry), status(entry), entry.loss.text(), total.text(), note))
+        rows.append((day, short, what(entry), status(entry), loss, total, note))
     if entries:
         lines += _table(rows, right=(4, 5))
     left = f"remaining {budget.remaining.text(rounding='down')}{squares(budget)}"
@@ -114,6 +115,8 @@ def status(entry: Entry) -> str:
 
 def one_line(text: str) -> str:
     """Return a text from the file with everything escaped that would end a line or tell a terminal to do something."""
+    if text.isprintable():
+        return text
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 

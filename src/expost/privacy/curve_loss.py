@@ -43,13 +43,14 @@ T(ρ) ≤ e that is at most 1.005·G(ρ*), T(ρ*) = e.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from expost.privacy.clock import tail_mean
 from expost.privacy.loss import KINDS, PrivacyLoss, Rounding
-from expost.privacy.renyi import NOTHING, ORDERS, Curve, check_delta, room
+from expost.privacy.renyi import NOTHING, ORDERS, Curve, check_delta, epsilons, room
 from expost.privacy.words import down, up
 
 if TYPE_CHECKING:
@@ -149,6 +150,14 @@ class ApproximateCap(PrivacyLoss):
     def total(self, losses: Iterable[PrivacyLoss]) -> CurveLoss:
         """Return the sum of the curves, rounded up."""
         return CurveLoss(sum((_curve(loss) for loss in losses), NOTHING), self.delta)
+
+    def totals(self, losses: Iterable[PrivacyLoss]) -> Iterator[CurveLoss]:
+        """Yield each sum of curves, rounded up at every step."""
+        return (CurveLoss(curve, self.delta) for curve in accumulate(map(_curve, losses)))
+
+    def texts(self, losses: Iterable[PrivacyLoss]) -> list[str]:
+        """Return what each comes to at δ, all at once."""
+        return [up(epsilon) for epsilon in epsilons([_curve(loss) for loss in losses], self.delta)]
 
     def within(self, cap: PrivacyLoss) -> bool:
         """Whether it promises as much as another cap."""

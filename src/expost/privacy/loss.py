@@ -41,11 +41,12 @@ class PrivacyLoss(ABC):
         raise NotImplementedError
 
     def totals(self, losses: Iterable[Any]) -> Iterator[PrivacyLoss]:
-        """Yield a total with each loss and those before it; rounded up at each step."""
-        total = self.total([])
-        for loss in losses:
-            total = self.total([total, loss])
-            yield total
+        """Yield a total with each loss and those before it; work per loss does not grow."""
+        raise NotImplementedError
+
+    def texts(self, losses: Iterable[Any]) -> list[str]:
+        """Return each of many losses in a few digits, rounded up."""
+        return [loss.text() for loss in losses]
 
     @abstractmethod
     def within(self, cap: Any) -> bool:

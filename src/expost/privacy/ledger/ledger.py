@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from expost import validation
+from expost.privacy.composition import add_losses
 from expost.privacy.curve_loss import ApproximateCap
 from expost.privacy.ledger.budget import Budget, Entry, Event, Kind
 from expost.privacy.ledger.process import Process, user
@@ -200,7 +202,7 @@ class Ledger:
             The worst case is infinite, the unit another, or the search a simulation.
         """
         require_secure(secure)
-        at = delta if held is None else held.delta
+        at = validation.delta(delta) if held is None else held.delta
         with self._store.adding(self.dataset) as (budget, more):
             require_unit(budget, unit)
             require_taken(budget, at)
@@ -220,11 +222,13 @@ class Ledger:
         What is spent is spent: it is booked even if it is more than what was left.
         """
         with self._store.adding(self.dataset) as (budget, more):
-            _cost(budget, release)  # which refuses what cannot be charged here
+            loss = _cost(budget, release)
             known = [entry for entry in budget.entries if release.id in (entry.id, entry.release_id)]
             if known and known[0].release_id is None:  # its search was held, decided about or given back
                 more.append(_settled(budget, known[0].id, release))
-            elif not known:
+            elif known:
+                _require_no_more(known[0], release, loss)
+            else:
                 more.append(_booked(budget, release, reason))
         return self.budget.entry(release.id)
 
@@ -305,7 +309,7 @@ class Reservation:
             booked = next((other for other in budget.entries if other.release_id == release.id), None)
             if booked is not None:
                 if booked is entry or entry is None:
-                    return
+                    return _require_no_more(booked, release, loss)
                 raise ValueError(f"release {release.id} is booked already, for another search")
             if entry is not None and entry.release_id is not None:
                 raise ValueError(f"entry {self.id} is settled already, by another release; book this one by itself")
@@ -363,10 +367,25 @@ def _id(release: Release | None) -> str | None:
 def _cost(budget: Budget, release: Release) -> PrivacyLoss:
     """Return what a release is charged: one that goes on from another that is charged here costs what it adds.
 
+    What it says it adds has to be enough, or all of it is charged.
     Refused is what no budget like this one can be charged for, whichever way it comes in.
     """
     require_secure(release.secure)
     require_unit(budget, release.neighbours)
     require_taken(budget, release.delta)
-    booked = {entry.release_id for entry in budget.entries if entry.release_id is not None}
-    return budget.cap.charged(release, booked)
+    base, enough = release.continues, False
+    for entry in budget.entries if base is not None else ():
+        if entry.release_id == base and entry.release is not None:
+            with contextlib.suppress(ValueError):  # one that cannot be read is not gone on from
+                before = Release.from_json(entry.release).epsilon
+                enough = add_losses(before, release.epsilon_increment) >= release.epsilon
+    return budget.cap.charged(release, {base} if enough and base is not None else set())
+
+
+def _require_no_more(entry: Entry, release: Release, loss: PrivacyLoss) -> None:
+    """Refuse a release under an id for which less is charged: one of the two was changed."""
+    if not loss.within(entry.loss):
+        raise ValueError(
+            f"release {release.id} is booked already, and {entry.loss.text()} is charged for it; this one says "
+            f"{loss.text()}, so it is not the same"
+        )
