@@ -397,7 +397,7 @@ POISON = [
 ]
 
 
-@pytest.mark.parametrize("said", [*POISON, [], "x", 7, None], ids=str)
+@pytest.mark.parametrize("said", [*POISON, [], "x", 7, None], ids=range(len(POISON) + 4))
 def test_whatever_a_release_in_the_file_says_it_forges_no_line(capsys, book, said):
     """Control characters do not reach the terminal, and what makes no sense is left out."""
     ledger = Ledger(book, "survey")
@@ -442,9 +442,9 @@ def test_many_entries_are_shown_in_time_that_grows_with_them(tmp_path, capsys, d
         with Store(ledger.path).adding("survey") as (budget, more):
             for number in range(len(budget.entries), many):
                 more.append(Event(f"{number:016x}", "booked", loss, "2026-03-03", "ada", None, f"{number:016x}", text))
-        start = time.perf_counter()
+        start = time.process_time()
         shown = call(capsys, "ledger", "show", ledger.path).out.splitlines()
-        taken.append(time.perf_counter() - start)
+        taken.append(time.process_time() - start)
         assert len(shown) == many + 3
         assert float(shown[-2].split()[-1]) >= many * 0.1
     assert taken[1] < 48 * taken[0]  # sixteen times as many; the square would be 256

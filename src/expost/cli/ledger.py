@@ -167,7 +167,7 @@ def _verify(options: argparse.Namespace) -> str:
 def _repair(options: argparse.Namespace) -> str:
     ledger = _one(options)
     damage = ledger.repair(options.epsilon, reason=options.reason)
-    return f"{damage}; taken as it is. {ledger.dataset}: {ledger.budget.total.text()} is charged, {_left(ledger)}"
+    return f"{damage}; taken as it is. {ledger.dataset!r}: {ledger.budget.total.text()} is charged, {_left(ledger)}"
 
 
 def _book(options: argparse.Namespace) -> str:
@@ -198,7 +198,7 @@ def _chosen(options: argparse.Namespace) -> list[Ledger]:
 def _one(options: argparse.Namespace) -> Ledger:
     found = _chosen(options)
     if len(found) != 1:
-        names = ", ".join(ledger.dataset for ledger in found)
+        names = ", ".join(repr(ledger.dataset) for ledger in found)
         raise ValueError(f"{options.ledger} has several data sets: {names}; name one with --dataset")
     return found[0]
 

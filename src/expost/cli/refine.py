@@ -28,7 +28,7 @@ DESCRIPTION = (
 EXAMPLES = ("expost refine survey.json --path survey.path --key curator.key --excess-risk 0.001",)
 EXITS = {
     0: "released",
-    1: "released or refused, but a file could not be written",
+    1: "released or refused, but a file could not be written, or the ledger not charged",
     2: "a mistake in the arguments or files; nothing was spent",
     3: "refused or interrupted, with its cost",
 }
