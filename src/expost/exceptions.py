@@ -93,11 +93,11 @@ class BudgetExceeded(LedgerRefused):
 
 
 class LedgerUnavailable(OSError):
-    """The file of a ledger could not be read or written."""
+    """The file of a ledger could not be read or written, or is not as it was recorded."""
 
 
 class LedgerWarning(UserWarning):
-    """A search came to its end, but its loss could not be settled: its worst case stays charged."""
+    """A search came to its end, but its loss could not be settled; says whether anything is charged for it."""
 
 
 class InvalidRows(ValueError, TypeError):

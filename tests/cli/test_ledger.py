@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,6 +16,10 @@ import pytest
 
 from expost import Ledger, Release
 from expost.noise.source import SecureSource
+from expost.privacy.ledger import Event
+from expost.privacy.ledger.store import Store
+from expost.privacy.loss import PureLoss
+from expost.privacy.release import Promise
 from expost.privacy.renyi import Curve
 from expost.privacy.renyi_account import RenyiAccount
 from tests.cli.helpers import REGRESSION, call, write
@@ -223,7 +229,7 @@ def test_what_was_spent_elsewhere_can_exceed_the_cap(tmp_path, capsys, book):
     assert "remaining 0; the cap is exceeded: 3 of 2 is charged" in call(capsys, "ledger", "show", book).out
 
 
-@pytest.mark.parametrize("action", ["create", "show", "history", "export", "settle", "book"])
+@pytest.mark.parametrize("action", ["create", "show", "history", "export", "settle", "verify", "repair", "book"])
 def test_every_action_has_help_with_an_example(capsys, action):
     said = call(capsys, "ledger", action, "--help")
     text = " ".join(said.out.split())
@@ -317,3 +323,128 @@ def test_a_report_proposes_only_what_the_budget_takes(tmp_path, capsys, book):
         assert said.status == 2
         assert "leave out --ledger" in said.err
         assert ("expost ledger book" in said.err) == proposed
+
+
+def vanished(book, how, tmp_path):
+    """Let a ledger lose what was reserved while a search draws."""
+    if how == "deleted":
+        book.unlink()
+    elif how == "moved":
+        book.rename(tmp_path / "moved.db")
+    elif how == "damaged":
+        book.write_bytes(b"x" * 8192)
+    elif how == "replaced":
+        book.unlink()
+        Ledger.create(book, "survey", cap=2.0)
+    else:
+        shutil.copy(tmp_path / "copy.db", book)
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved", "damaged", "replaced", "restored"])
+def test_a_ledger_that_loses_the_entry_does_not_lose_the_charge(tmp_path, capsys, book, monkeypatch, how):
+    """Booked where there is a ledger; where there is none the exit says that nothing is charged, the model is saved."""
+    shutil.copy(book, tmp_path / "copy.db")
+    words, seen = SecureSource.words, []
+
+    def draw(self, count):
+        if not seen:
+            vanished(book, how, tmp_path)
+        seen.append(count)
+        return words(self, count)
+
+    monkeypatch.setattr(SecureSource, "words", draw)
+    output = tmp_path / "release.json"
+    said = call(capsys, "fit", write(tmp_path), *FIXED, "0.5", *on(book), "--output", output)
+    release = Release.from_json(output.read_text())
+    assert "stays charged" not in said.err
+    if how in ("replaced", "restored"):
+        assert said.status == 0
+        assert "is booked, but the file had lost what was reserved" in said.err
+        assert [(e.id, e.loss.epsilon) for e in Ledger(book, "survey").budget.entries] == [(release.id, 0.5)]
+    else:
+        assert said.status == 1
+        assert "Nothing is charged for it there: keep the release, and charge it with expost ledger book" in said.err
+
+
+def test_verify_and_repair(tmp_path, capsys, book):
+    Ledger(book, "survey").book(released(0.75))
+    assert call(capsys, "ledger", "verify", book).out == f"{book} is as it was recorded\n"
+    content = book.read_bytes()
+    book.write_bytes(content.replace(b"0x1.8000000000000p-1", b"0x1.8000000000000p-3"))
+    for arguments in (["show"], ["verify"], ["history"], ["export"]):
+        said = call(capsys, "ledger", *arguments, book)
+        assert (said.status, said.out, said.err.count("\n")) == (2, "", 1)
+        assert "was damaged or changed: event 1 is not as it was recorded" in said.err
+    fit = call(capsys, "fit", write(tmp_path), *FIXED, "0.5", *on(book))
+    assert (fit.status, fit.out) == (2, "")
+    repair = ["ledger", "repair", book, "--epsilon", "0.625", "--reason"]
+    assert "reason must say why" in call(capsys, *repair, " ").err
+    assert "0.8125 is charged, 1.187 of 2 left" in call(capsys, *repair, "the archive says 0.75").out
+    assert call(capsys, "ledger", "verify", book).status == 0
+    assert "because the archive says 0.75 (a repair: event 1" in call(capsys, "ledger", "history", book).out
+    assert "charged by a repair" in call(capsys, "ledger", "show", book).out
+    assert "nothing to repair" in call(capsys, *repair, "again").err
+
+
+POISON = [
+    {"target": ["x", 1]},
+    {"target": "x\n2026-01-01  a1f0  nothing  released  0  0"},
+    {"status": "\x1b[2Jreleased\u202e"},
+    {"promise": {"goal": "R²", "at_most": "x", "at_most_caller_units": {}}},
+    {"promise": [1], "parameters": 7, "method": None},
+    {"promise": {"goal": "error rate", "at_most": 10**400}},
+    {"promise": {"excess_risk": True}},
+]
+
+
+@pytest.mark.parametrize("said", [*POISON, [], "x", 7, None], ids=range(len(POISON) + 4))
+def test_whatever_a_release_in_the_file_says_it_forges_no_line(capsys, book, said):
+    """Control characters do not reach the terminal, and what makes no sense is left out."""
+    ledger = Ledger(book, "survey")
+    forged = "2026-01-01  booked  ffff  0  ada\n\x1b[31m\x9b\u2028because"
+    text = json.dumps({"status": "released", **said} if isinstance(said, dict) else said)
+    with Store(book).adding("survey") as (_, more):
+        loss, release = PureLoss(0.25), text if said is not None else "[" * 100_000
+        more.append(Event(f"a1{forged}", "booked", loss, "2026-03-03", forged, forged, f"b{forged}", release))
+        more.append(Event(forged, "reserved", loss, "2026-03-03", "ada", None, None, release))
+    for action, lines in (("show", 5), ("history", 4)):
+        shown = call(capsys, "ledger", action, book)
+        assert (shown.status, shown.err, shown.out.count("\n")) == (0, "", lines)
+        assert all(line.isprintable() for line in shown.out.splitlines())
+    exported = call(capsys, "ledger", "export", book)
+    assert exported.status == 0
+    assert all(line.isprintable() for line in exported.out.splitlines())
+    assert json.loads(exported.out)["datasets"][0]["entries"][1]["id"] == forged
+    assert ledger.budget.total == PureLoss(0.5)
+
+
+@pytest.mark.parametrize(
+    ("promise", "words"),
+    [
+        ({"goal": "R²", "at_least": 0.6}, "R² ≥ 0.6"),
+        ({"goal": "R²", "at_most": 0.4}, "R² ≥ 0.6"),
+        ({"goal": "error rate", "at_most": 0.2}, "error rate ≤ 0.2"),
+    ],
+)
+def test_goals_are_named_as_they_were_stated(capsys, book, promise, words):
+    release = released(0.25).with_details(promise=Promise("kept", **promise), method="auto")
+    Ledger(book, "survey").book(release)
+    assert f"  {words}  released" in call(capsys, "ledger", "show", book).out
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_many_entries_are_shown_in_time_that_grows_with_them(tmp_path, capsys, delta):
+    """Each with a running total: work per entry does not grow."""
+    ledger = Ledger.create(tmp_path / "many.db", "survey", cap=1e6, delta=delta)
+    cap, release, counts = ledger.budget.cap, released(0.1), (250, 4000) if delta else (1000, 16_000)
+    loss, text, taken = cap.charged(release, ()), release.to_json(indent=None), []
+    for many in counts:
+        with Store(ledger.path).adding("survey") as (budget, more):
+            for number in range(len(budget.entries), many):
+                more.append(Event(f"{number:016x}", "booked", loss, "2026-03-03", "ada", None, f"{number:016x}", text))
+        start = time.process_time()
+        shown = call(capsys, "ledger", "show", ledger.path).out.splitlines()
+        taken.append(time.process_time() - start)
+        assert len(shown) == many + 3
+        assert float(shown[-2].split()[-1]) >= many * 0.1
+    assert taken[1] < 48 * taken[0]  # sixteen times as many; the square would be 256

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost.cli.engine_options import add_engine, stated_engine, table_on_disk
-from expost.cli.ledger_options import add_ledger_options, stated_ledger
+from expost.cli.ledger_options import add_ledger_options, stated_ledger, uncharged
 from expost.cli.options import (
     add_bounds,
     check_numbers,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # imported once the arguments are known to be right
     from expost.privacy.ledger import Ledger
     from expost.privacy.release import Release
 
-NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written
+NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written, or its ledger not charged
 # options that only fits without a schema have, and their defaults
 _UNUSED = {
     "method": "auto",
@@ -71,7 +71,7 @@ EXAMPLES = (
 )
 EXITS = {
     0: "released",
-    1: "released or refused, but a file could not be written, or nothing could be printed",
+    1: "released or refused, but a file could not be written, nothing printed, or the ledger not charged",
     2: "a mistake in the arguments, the schema or the table; nothing was spent",
     3: "refused or interrupted, with its cost",
     130: "interrupted before the search had begun; nothing was spent",
@@ -186,7 +186,7 @@ def run(options: argparse.Namespace) -> int:
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
     for warning in noted:
         print(warning, file=sys.stderr)
-    if not deliver(release, options, ledger):
+    if not deliver(release, options, ledger) or (uncharged() and not complaint):
         return NOT_WRITTEN
     if not complaint:
         return 0

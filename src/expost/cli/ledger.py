@@ -81,10 +81,17 @@ def add_arguments(ledger: argparse.ArgumentParser) -> None:
         "--epsilon", type=float, metavar="E", help="less, if nothing came out of the search that cost more"
     )
     settle.add_argument("--reason", required=True, metavar="TEXT", help="why; it is recorded")
+    action("verify", _verify, "say whether the file is as it was recorded, bit for bit", "survey.db")
+    example = 'survey.db --epsilon 0.5 --reason "a disk error; what is lost cost 0.41"'
+    repair = action("repair", _repair, "take a damaged file as it is, and charge for what it may have lost", example)
+    repair.add_argument(
+        "--epsilon", type=float, required=True, metavar="E", help="what may be lost or lowered, which is charged"
+    )
+    repair.add_argument("--reason", required=True, metavar="TEXT", help="why that is enough; it is recorded")
     book = action("book", _book, "charge a release that was made without the ledger", "survey.db release.json")
     book.add_argument("release", type=Path, metavar="JSON", help="the release")
     book.add_argument("--reason", metavar="TEXT", help="why it was made without; it is recorded")
-    for parser in (*some, export, settle, book):
+    for parser in (*some, export, settle, repair, book):
         parser.add_argument("--dataset", metavar="NAME", help="which data set (not needed if there is one)")
 
 
@@ -126,7 +133,9 @@ def _history(options: argparse.Namespace) -> str:
 def _export(options: argparse.Namespace) -> str:
     from expost.cli.ledger_text import exported
 
-    text = json.dumps(exported([ledger.budget for ledger in _chosen(options)]), indent=2, ensure_ascii=False)
+    told = json.dumps(exported([ledger.budget for ledger in _chosen(options)]), indent=2, ensure_ascii=False)
+    # what no terminal should be told is escaped as JSON does it
+    text = "".join(sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in told)
     if options.output is None:
         return text
     check_output(options.output, force=options.force, inputs=(options.ledger,))
@@ -135,18 +144,40 @@ def _export(options: argparse.Namespace) -> str:
 
 
 def _settle(options: argparse.Namespace) -> str:
+    from expost.cli.ledger_text import one_line
+
     loss = _read_release(options.release) if options.release is not None else options.epsilon
     ledger = _one(options)
     entry = ledger.decide(options.entry, loss, reason=options.reason)
-    return f"entry {entry.id}: {entry.loss.text()} is charged; {_left(ledger)}"
+    return f"entry {one_line(entry.id)}: {entry.loss.text()} is charged; {_left(ledger)}"
+
+
+def _verify(options: argparse.Namespace) -> str:
+    from expost.privacy.ledger import Ledger
+
+    damage = Ledger.damage(options.ledger)
+    if damage:
+        raise ValueError(
+            f"{options.ledger} was damaged or changed: {damage}. Restore a copy of it and book what was released "
+            f"since, or decide what is to be charged: expost ledger repair"
+        )
+    return f"{options.ledger} is as it was recorded"
+
+
+def _repair(options: argparse.Namespace) -> str:
+    ledger = _one(options)
+    damage = ledger.repair(options.epsilon, reason=options.reason)
+    return f"{damage}; taken as it is. {ledger.dataset!r}: {ledger.budget.total.text()} is charged, {_left(ledger)}"
 
 
 def _book(options: argparse.Namespace) -> str:
+    from expost.cli.ledger_text import one_line
+
     release, ledger = _read_release(options.release), _one(options)
     known = any(release.id == entry.release_id for entry in ledger.budget.entries)
     entry = ledger.book(release, reason=options.reason)
     done = "was booked before, and is not charged again" if known else f"{entry.loss.text()} is charged"
-    return f"entry {entry.id}: {done}; {_left(ledger)}"
+    return f"entry {one_line(entry.id)}: {done}; {_left(ledger)}"
 
 
 def _left(ledger: Ledger) -> str:
@@ -167,7 +198,7 @@ def _chosen(options: argparse.Namespace) -> list[Ledger]:
 def _one(options: argparse.Namespace) -> Ledger:
     found = _chosen(options)
     if len(found) != 1:
-        names = ", ".join(ledger.dataset for ledger in found)
+        names = ", ".join(repr(ledger.dataset) for ledger in found)
         raise ValueError(f"{options.ledger} has several data sets: {names}; name one with --dataset")
     return found[0]
 

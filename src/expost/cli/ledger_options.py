@@ -59,6 +59,13 @@ def with_charge(release: Release, ledger: Ledger | None) -> str:
     return summary(release, [] if ledger is None else [("ledger", charged(ledger, release))])
 
 
+def uncharged() -> bool:
+    """Return whether the ledger that the last search was reserved in has nothing for what it cost."""
+    from expost.privacy.account import Spending
+
+    return Spending.latest is not None and Spending.latest.uncharged
+
+
 def charged(ledger: Ledger, release: Release) -> str:
     """Say what the ledger charged for a release, and what is left."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from expost.privacy.curve_loss import ApproximateCap
@@ -28,18 +29,14 @@ def shown(budget: Budget) -> str:
     2026-03-03  a1f0        not settled, worst case held  0.75   0.75  ← settle
     remaining 1.25, and 0.75 held for searches not settled
     """
-    lines = [f"{budget.dataset} · {budget.unit} · cap {budget.cap.text()}"]
+    lines = [one_line(f"{budget.dataset} · {budget.unit} · cap {budget.cap.text()}")]
     entries, width = budget.entries, id_width(budget)
     rows = [("date", "id", "what", "status", "ε", "total", "")]
-    losses = [entry.loss for entry in entries]
-    total = budget.cap.total([])
-    for number, entry in enumerate(entries, start=1):
-        # curves are long, and rounding up at every sum is as good; sums of numbers are rounded once
-        several = [total, entry.loss] if isinstance(budget.cap, ApproximateCap) else losses[:number]
-        total = budget.cap.total(several)
+    losses, totals = budget.cap.texts(entry.loss for entry in entries), budget.cap.texts(budget.totals)
+    for entry, loss, total in zip(entries, losses, totals, strict=True):
         note = _SETTLE if entry.held and not _running(entry) else ""
         day, short = entry.events[0].day, entry.id[:width]
-        rows.append((day, short, what(entry), status(entry), entry.loss.text(), total.text(), note))
+        rows.append((day, short, what(entry), status(entry), loss, total, note))
     if entries:
         lines += _table(rows, right=(4, 5))
     left = f"remaining {budget.remaining.text(rounding='down')}{squares(budget)}"
@@ -63,7 +60,7 @@ def told(budget: Budget) -> str:
     rows = [(budget.day, "created", "", f"cap {budget.cap.text()}", budget.by, budget.unit)]
     for event in budget.events:
         rows.append((event.day, event.kind, event.entry[:width], event.loss.text(), event.by, _said(event)))
-    return "\n".join([budget.dataset, *_table(rows)])
+    return "\n".join([one_line(budget.dataset), *_table(rows)])
 
 
 def exported(budgets: Sequence[Budget]) -> dict[str, Any]:
@@ -80,20 +77,24 @@ def id_width(budget: Budget) -> int:
 
 
 def what(entry: Entry) -> str:
-    """Say what was asked for: the target and the goal."""
-    release = _release(entry)
-    promise = release.get("promise") or {}
-    goal, most = promise.get("goal"), promise.get("at_most")
-    if goal == "R²" and most is not None:
+    """Say what was asked for: the target and the goal, as far as the release says so in a way that can be read."""
+    release = _release(entry.release)
+    promise, target = _mapping(release.get("promise")), release.get("target")
+    stated: tuple[Any, ...] = tuple(
+        map(promise.get, ("goal", "at_least", "at_most", "at_most_caller_units", "excess_risk"))
+    )
+    goal, least, most, in_units, excess = stated
+    if isinstance(goal, str) and _number(least):
+        asked = f"{goal} ≥ {least:.4g}"
+    elif goal == "R²" and _number(most):  # as older releases state it
         asked = f"R² ≥ {1 - most:.4g}"
-    elif goal is not None and most is not None:
-        in_units = promise.get("at_most_caller_units")
-        asked = f"{goal} ≤ {most if in_units is None else in_units:.4g}"
-    elif promise.get("excess_risk") is not None:
-        asked = f"excess risk ≤ {promise['excess_risk']:.4g}"
+    elif isinstance(goal, str) and _number(most):
+        asked = f"{goal} ≤ {in_units if _number(in_units) else most:.4g}"
+    elif _number(excess):
+        asked = f"excess risk ≤ {excess:.4g}"
     else:
         asked = str(release.get("method", ""))
-    return ", ".join(part for part in (release.get("target"), asked) if part)
+    return ", ".join(part for part in (target if isinstance(target, str) else "", asked) if part)
 
 
 def status(entry: Entry) -> str:
@@ -103,16 +104,37 @@ def status(entry: Entry) -> str:
     kinds = [event.kind for event in entry.events]
     if kinds[-1] == "returned":
         return "nothing drawn"
+    if kinds[0] == "decided":
+        return "charged by a repair"
     by_hand = "settled by decision" if "decided" in kinds else "booked by hand" if "booked" in kinds else None
-    release = _release(entry)
-    interrupted = (release.get("parameters") or {}).get("interrupted", False)
-    outcome = "interrupted, worst case" if interrupted else release.get("status")
+    release = _release(entry.release)
+    interrupted = _mapping(release.get("parameters")).get("interrupted", False)
+    outcome = "interrupted, worst case" if interrupted else str(release.get("status"))
     return ", ".join(part for part in (outcome if entry.release_id else None, by_hand) if part)
 
 
-def _release(entry: Entry) -> dict[str, Any]:
+def one_line(text: str) -> str:
+    """Return a text from the file with everything escaped that would end a line or tell a terminal to do something."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+
+
+@lru_cache(maxsize=1)  # an entry is asked for what was wanted of it and for what became of it
+def _release(text: str | None) -> dict[str, Any]:
     """Return the release as plain values: that of another version of expost can be told from others all the same."""
-    return {} if entry.release is None else dict(json.loads(entry.release))
+    try:
+        return _mapping(None if text is None else json.loads(text))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**63)
 
 
 def _running(entry: Entry) -> bool:
@@ -125,13 +147,14 @@ def _said(event: Event) -> str:
     if event.process is not None:
         parts.append(f"by process {event.process.pid} on {event.process.host}")
     if event.release_id is not None and event.release is not None:
-        parts.append(f"{json.loads(event.release).get('status')}, release {event.release_id}")
+        parts.append(f"{_release(event.release).get('status')}, release {event.release_id}")
     if event.reason is not None:
         parts.append(f"because {event.reason}" if event.kind != "returned" else event.reason)
     return "; ".join(parts)
 
 
 def _table(rows: Sequence[tuple[str, ...]], right: tuple[int, ...] = ()) -> list[str]:
+    rows = [tuple(map(one_line, row)) for row in rows]
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
     return [
         "  ".join(
@@ -177,6 +200,6 @@ def _plain_event(event: Event) -> dict[str, Any]:
         "by": event.by,
         "reason": event.reason,
         "release_id": event.release_id,
-        "release": None if event.release is None else json.loads(event.release),
+        "release": None if event.release is None else _release(event.release),
         "process": None if event.process is None else json.loads(event.process.to_json()),
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expost import validation
-from expost.cli.ledger_options import add_charged_ledger, named_ledger, with_charge
+from expost.cli.ledger_options import add_charged_ledger, named_ledger, uncharged, with_charge
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.paths import check_input, check_release
 from expost.cli.predict import read_release
@@ -28,7 +28,7 @@ DESCRIPTION = (
 EXAMPLES = ("expost refine survey.json --path survey.path --key curator.key --excess-risk 0.001",)
 EXITS = {
     0: "released",
-    1: "released or refused, but a file could not be written",
+    1: "released or refused, but a file could not be written, or the ledger not charged",
     2: "a mistake in the arguments or files; nothing was spent",
     3: "refused or interrupted, with its cost",
 }
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
             release, complaint = interruption.release, str(interruption)
     except (ValueError, OSError) as error:
         return complain(error, options)
-    if not deliver(release, output, options, ledger):
+    if not deliver(release, output, options, ledger) or (uncharged() and not complaint):
         return NOT_WRITTEN
     if complaint:
         complain(complaint, options)

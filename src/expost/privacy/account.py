@@ -20,6 +20,7 @@ from expost.privacy.release import Release
 from expost.privacy.unit import ROW, Unit
 
 SETTLE = "expost ledger settle charges what the release says, with a reason"
+BOOK = "expost ledger book once the ledger can be used again"
 Result = TypeVar("Result")
 
 
@@ -174,6 +175,7 @@ class Spending:
         self._ledger = ledger
         self._reservation: Reservation | None = None
         self._complaint = ""
+        self.uncharged = False  # whether the ledger has no entry for what was spent
         self._nothing = self.release = Account("none", worst_case=0.0, secure=True).refused()
 
     @property
@@ -231,8 +233,24 @@ class Spending:
             else:
                 self._reservation.settle(self.release)
         except Exception as error:
-            self._complaint = f"{error}. The worst case of entry {self._reservation.id} stays charged; {SETTLE}"
+            self._complaint = f"{error}{self._what_stays(self._reservation)}"
         self._reservation = None
+
+    def _what_stays(self, reservation: Reservation) -> str:
+        """Say what the ledger has for a search that could not be settled; if it cannot be read, it has nothing."""
+        try:
+            found = [
+                e
+                for e in reservation.ledger.budget.entries
+                if reservation.id == e.id or e.release_id == self.release.id
+            ]
+        except Exception:
+            found = []
+        if not found and self.release is not self._nothing:
+            self.uncharged = True
+            return f". Nothing is charged for it there: keep the release, and charge it with {BOOK}"
+        held = bool(found) and found[0].held
+        return f". The worst case of entry {reservation.id} stays charged; {SETTLE}" if held else ""
 
     def _carrying(self, error: BaseException) -> BaseException:
         if isinstance(error, AccuracyNotReached | SearchInterrupted) or self.release.epsilon == 0:

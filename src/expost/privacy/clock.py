@@ -82,7 +82,7 @@ class Clock:
 
     def epsilon(self, rho: float, pure: float, delta: float) -> float:
         """Return ε(o) at δ, rounded up: P[loss > ε] ≤ δ for every ordered pair of neighbours."""
-        return self._stated(rho, pure, delta, _tail_mean)
+        return self._stated(rho, pure, delta, tail_mean)
 
     def usual_epsilon(self, rho: float, pure: float, delta: float) -> float:
         """Return the same in the usual sense of (ε, δ)."""
@@ -99,7 +99,7 @@ class Clock:
 
 
 @lru_cache(maxsize=4096)
-def _tail_mean(m: float, delta: float) -> float:
+def tail_mean(m: float, delta: float) -> float:
     """Return ln(δ/Φ(Φ⁻¹(δ) − m)), rounded up."""
     least = _upper(m - NormalDist().inv_cdf(delta))
     return math.log(delta) - math.log(least) + 1e-12 if least > _TINY else math.inf

@@ -19,24 +19,44 @@ condition, and they are admitted one at a time.
 *Pure losses* beside them: an ε that the outcome settles is ε at every order. δ is the budget's alone: the δ at which a
 fit states its own ε says what its max_epsilon means, and adds nothing here.
 
+*Where only an ε at a δ is known*, of a search that books curves and does not say which: the curve of Gaussian noise
+that comes to it bounds no other (theory D9), but the pure worst case does, as far as sums are concerned.
+
+*Lemma.* Let curves C and R not decrease in r, as those of Rényi divergences do not, and come to c and e at δ. Then
+C + R comes to at most C + e + η, e + η at every order, η = √2·δ/(1 − δ).
+*Proof.* With a_r = (r − 1)(c − C(r)) and b_r = (r − 1)(e − R(r)), Σw_r e^{a_r} = Σw_r e^{b_r} = 1/δ. As the curves do
+not decrease, a_r ≥ 0 up to some order and a_r < 0 after it, and b_r likewise; let a's order s be the first of the two
+(if it is b's, exchange them: what C + e + η comes to is c + e + η). Up to s both are ≥ 0, and what lies after s adds
+less than 1 to Σw_r e^{a_r}, so Σ_{r≤s} w_r e^{a_r+b_r} > 1/δ − 1. With η more each term is larger by e^{(r−1)η} ≥ 1 +
+η/√2, and (1/δ − 1)(1 + η/√2) = 1/δ. ∎
+So e + η at every order may be held for a search whose curve R comes to at most e at the budget's δ: that R takes its
+place raises what the sum comes to in no case, whatever else is charged (`CurveLoss.within`). What R comes to:
+(i) At another δ′ > δ: ln Σw_r e^{(r−1)(x−R(r))} is convex in x, at most 0 at x = 0 and at least ln(1/δ′) at e, so R
+comes to at most e·ln(1/δ)/ln(1/δ′) at δ. (ii) With a clock a search states less than its curve comes to: p + T(ρ) or
+more, T the tail mean at time ρ, for Gaussian steps of ρ and pure ones of p, whose curve rρ + p comes to p + G(ρ). G − T
+grows with ρ, but for less than T/200 where orders are sparse (`tests/privacy/ledger/test_with_delta.py`), so with p +
+T(ρ) ≤ e that is at most 1.005·G(ρ*), T(ρ*) = e.
+
 *In numbers*: sums of curves are rounded up order by order, `fits` has room for the rounding of its own sum.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from expost.privacy.clock import tail_mean
 from expost.privacy.loss import KINDS, PrivacyLoss, Rounding
-from expost.privacy.renyi import NOTHING, ORDERS, Curve, check_delta, room
+from expost.privacy.renyi import NOTHING, ORDERS, Curve, check_delta, epsilons, room
 from expost.privacy.words import down, up
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
 
-_DOWN = 1.0 - 1e-8
+_DOWN, _UP = 1.0 - 1e-8, 1.0 + 1e-8
 
 
 @dataclass(frozen=True)
@@ -66,16 +86,21 @@ class CurveLoss(PrivacyLoss):
         return self.curve.epsilon(self.delta)
 
     def within(self, cap: PrivacyLoss) -> bool:
-        """Whether it keeps a cap; or, against another curve, whether it is at most that at every order."""
+        """Whether it keeps a cap; or, against what was held, whether it raises no sum in its place.
+
+        That is so if it is at most that at every order, or comes to at most its least (the lemma).
+        """
         if isinstance(cap, ApproximateCap):
             return self.curve.fits(cap.epsilon, cap.delta)
         assert isinstance(cap, CurveLoss)
-        return self.curve.at_most(cap.curve)
+        growing = list(self.curve.losses) == sorted(self.curve.losses)
+        comes_to = self.epsilon + _beside(self.delta) if growing else math.inf
+        return self.curve.at_most(cap.curve) or (comes_to <= min(cap.curve.losses) and math.isinf(cap.curve.most))
 
     def raised_to(self, other: PrivacyLoss) -> CurveLoss:
-        """Return the larger at every order."""
+        """Return this if the other would raise no sum in its place, else the larger at every order."""
         assert isinstance(other, CurveLoss)
-        return CurveLoss(self.curve.joined(other.curve), self.delta)
+        return self if other.within(self) else CurveLoss(self.curve.joined(other.curve), self.delta)
 
     @property
     def bounded(self) -> bool:
@@ -126,6 +151,14 @@ class ApproximateCap(PrivacyLoss):
         """Return the sum of the curves, rounded up."""
         return CurveLoss(sum((_curve(loss) for loss in losses), NOTHING), self.delta)
 
+    def totals(self, losses: Iterable[PrivacyLoss]) -> Iterator[CurveLoss]:
+        """Yield each sum of curves, rounded up at every step."""
+        return (CurveLoss(curve, self.delta) for curve in accumulate(map(_curve, losses)))
+
+    def texts(self, losses: Iterable[PrivacyLoss]) -> list[str]:
+        """Return what each comes to at δ, all at once."""
+        return [up(epsilon) for epsilon in epsilons([_curve(loss) for loss in losses], self.delta)]
+
     def within(self, cap: PrivacyLoss) -> bool:
         """Whether it promises as much as another cap."""
         return isinstance(cap, ApproximateCap) and self.epsilon <= cap.epsilon and self.delta <= cap.delta
@@ -135,16 +168,16 @@ class ApproximateCap(PrivacyLoss):
         rho = room(self.total(losses).curve, self.epsilon, self.delta)
         return CurveLoss(Curve.gaussian(rho * _DOWN), self.delta)
 
-    def ceiling(self, losses: Iterable[PrivacyLoss], delta: float) -> float:
+    def ceiling(self, losses: Iterable[PrivacyLoss], delta: float, *, by_hand: bool = False) -> float:
         """Return the largest ``max_epsilon`` of a search at δ, or of a pure one, whose worst case fits beside them."""
         spent = self.total(losses).curve
-        if delta:
+        if delta and not by_hand:
             left = Curve.gaussian(room(spent, self.epsilon, self.delta) * _DOWN)
             return left.epsilon(delta) * _DOWN if left.most else 0.0
         low, high = 0.0, self.epsilon
         for _ in range(60):
             middle = 0.5 * (low + high)
-            fitting = (spent + Curve.ex_post(middle)).fits(self.epsilon, self.delta)
+            fitting = (spent + self._known(middle, delta)).fits(self.epsilon, self.delta)
             low, high = (middle, high) if fitting else (low, middle)
         return low * _DOWN
 
@@ -156,15 +189,33 @@ class ApproximateCap(PrivacyLoss):
         """Return what is held for a search: the curve that no outcome of it exceeds at any order."""
         if not math.isfinite(worst_case):
             return CurveLoss(Curve.ex_post(math.inf), self.delta)
-        if delta and held is not None:
+        if delta and held is not None and held.curve:
             return CurveLoss(held.account_curve(), self.delta)
-        return CurveLoss(worst_curve(worst_case, delta), self.delta)
+        return CurveLoss(self._known(worst_case, delta), self.delta)
 
     def charged(self, release: Release, booked: Container[str]) -> CurveLoss:
-        """Return what a release costs: its curve, or a pure ε at every order."""
-        pure = release.delta == 0.0
-        curve = Curve.ex_post(release.epsilon_beside(booked)) if pure else release.account_curve()
-        return CurveLoss(curve, self.delta)
+        """Return what a release costs: its curve, or a pure ε at every order; of an interruption what is known."""
+        if release.delta and (release.curve or not release.parameters.get("interrupted", False)):
+            return CurveLoss(release.account_curve(), self.delta)
+        return CurveLoss(self._known(release.epsilon_beside(booked), release.delta), self.delta)
+
+    def _known(self, epsilon: float, delta: float) -> Curve:
+        """Return what holds of a search of which only ε is known: at every order, and at a δ what the lemma asks for.
+
+        Examples
+        --------
+        >>> round(ApproximateCap(1.0, 1e-6)._known(0.31, 1e-6).losses[0], 3)
+        0.353
+        """
+        if not delta or not math.isfinite(epsilon):
+            return Curve.ex_post(epsilon)
+        low, high = 0.0, epsilon  # for ρ: the tail mean is above it
+        for _ in range(80):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if tail_mean(math.sqrt(2.0 * middle), delta) <= epsilon else (low, middle)
+        by_curve = max(epsilon, 1.005 * Curve.gaussian(high).epsilon(delta))
+        comes_to = by_curve * max(1.0, math.log(self.delta) / math.log(delta))
+        return Curve((comes_to * _UP + _beside(self.delta),) * len(ORDERS), math.inf)
 
     def decided(self, epsilon: float, held: PrivacyLoss) -> CurveLoss:
         """Return what somebody decided: nothing, or the ε of a pure search.
@@ -178,7 +229,7 @@ class ApproximateCap(PrivacyLoss):
                 "an epsilon at a delta does not settle what a search cost in a budget with a delta; pass its release, "
                 "or no loss at all to charge what is held"
             )
-        return CurveLoss(worst_curve(epsilon, 0.0), self.delta)
+        return CurveLoss(Curve.ex_post(epsilon), self.delta)
 
     @property
     def bounded(self) -> bool:
@@ -199,9 +250,9 @@ class ApproximateCap(PrivacyLoss):
         return cls(float.fromhex(plain["epsilon"]), float.fromhex(plain["delta"]))
 
 
-def worst_curve(epsilon: float, delta: float) -> Curve:
-    """Return the curve that a search with that ``max_epsilon`` at δ stays within at every order; δ = 0 is pure."""
-    return Curve.gaussian(room(NOTHING, epsilon, delta)) if delta else Curve.ex_post(epsilon)
+def _beside(delta: float) -> float:
+    """Return the lemma's η, rounded up."""
+    return 1.5 * delta / (1.0 - delta)
 
 
 def _curve(loss: PrivacyLoss) -> Curve:

@@ -17,8 +17,9 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from expost.privacy.composition import add_losses
@@ -39,6 +40,14 @@ class PrivacyLoss(ABC):
         """Return a loss not below that of everything together; asked of the cap."""
         raise NotImplementedError
 
+    def totals(self, losses: Iterable[Any]) -> Iterator[PrivacyLoss]:
+        """Yield a total with each loss and those before it; work per loss does not grow."""
+        raise NotImplementedError
+
+    def texts(self, losses: Iterable[Any]) -> list[str]:
+        """Return each of many losses in a few digits, rounded up."""
+        return [loss.text() for loss in losses]
+
     @abstractmethod
     def within(self, cap: Any) -> bool:
         """Return whether this loss keeps what the cap promises."""
@@ -47,8 +56,11 @@ class PrivacyLoss(ABC):
         """Return the largest loss that, together with the losses given, is within this cap."""
         raise NotImplementedError
 
-    def ceiling(self, losses: Iterable[Any], delta: float) -> float:
-        """Return the largest ``max_epsilon`` of a search at δ that fits under this cap beside the losses."""
+    def ceiling(self, losses: Iterable[Any], delta: float, *, by_hand: bool = False) -> float:
+        """Return the largest ``max_epsilon`` of a search at δ that fits under this cap beside the losses.
+
+        ``by_hand``: of a search that does not say what it books.
+        """
         raise NotImplementedError
 
     def takes(self, delta: float) -> bool:
@@ -123,7 +135,15 @@ class PureLoss(PrivacyLoss):
         """Return the sum, rounded up once."""
         return cls(add_losses(*(loss.epsilon for loss in losses)))
 
-    def ceiling(self, losses: Iterable[Any], delta: float) -> float:
+    def totals(self, losses: Iterable[Any]) -> Iterator[PureLoss]:
+        """Yield each sum, exact and rounded up once."""
+        exact, infinite = Fraction(0), False
+        for loss in losses:
+            infinite = infinite or math.isinf(loss.epsilon)
+            exact += 0 if infinite else Fraction(loss.epsilon)
+            yield PureLoss(math.inf if infinite else _rounded_up(exact))
+
+    def ceiling(self, losses: Iterable[Any], delta: float, *, by_hand: bool = False) -> float:
         """Return what is left: a search costs no more than its ``max_epsilon``."""
         return self.left(losses).epsilon
 
@@ -180,6 +200,14 @@ class PureLoss(PrivacyLoss):
         return cls(float.fromhex(plain["epsilon"]))
 
 
+def _rounded_up(exact: Fraction) -> float:
+    try:
+        near = float(exact)
+    except OverflowError:
+        return math.inf
+    return near if near >= exact else math.nextafter(near, math.inf)
+
+
 KINDS: dict[str, type[PrivacyLoss]] = {PureLoss.kind: PureLoss}
 
 
@@ -194,5 +222,5 @@ def loss_from_json(text: str) -> PrivacyLoss:
     try:
         plain = json.loads(text)
         return KINDS[plain.pop("kind")].from_dict(plain)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
         raise ValueError(f"not a privacy loss of a kind known here ({', '.join(KINDS)}): {text!r}") from None

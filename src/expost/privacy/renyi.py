@@ -32,6 +32,7 @@ if the sum *with it* stays within the budget (`fits`); what was not spent is lef
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -200,6 +201,30 @@ class Curve:
 
 NOTHING = Curve((0.0,) * len(ORDERS), 0.0, (0.0, 0.0))
 _STEPS, _LOG_WEIGHTS = np.array(STEPS), np.log(np.array(WEIGHTS))
+
+
+def epsilons(curves: Sequence[Curve], delta: float) -> list[float]:
+    """Return :meth:`Curve.epsilon` of many curves at once, to all digits that count.
+
+    Examples
+    --------
+    >>> curves = [Curve.gaussian(0.001), Curve.pure(0.5), NOTHING]
+    >>> [round(epsilon, 6) for epsilon in epsilons(curves, 1e-6)] == [round(c.epsilon(1e-6), 6) for c in curves]
+    True
+    """
+    if not curves:
+        return []
+    losses, most = np.array([curve.losses for curve in curves]), np.array([curve.most for curve in curves])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        high = np.min(losses - (math.log(delta) + _LOG_WEIGHTS) / _STEPS, axis=1)
+        low = np.zeros_like(high)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            terms = _LOG_WEIGHTS + _STEPS * (middle[:, None] - losses)
+            top = np.max(terms, axis=1)
+            enough = top + np.log(np.exp(terms - top[:, None]).sum(axis=1)) >= -math.log(delta)
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return [float(epsilon) for epsilon in np.minimum(most, high * _UP)]
 
 
 def room(spent: Curve, epsilon: float, delta: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 import pickle
 import sqlite3
@@ -176,6 +177,32 @@ class TestBooking:
         alone.book(later)
         assert charged(alone) == [0.75]
 
+    def test_one_that_says_it_adds_too_little_is_charged_in_full(self, tmp_path):
+        first = released(0.5)
+        edited = released(0.75).with_details(parameters={"continues": first.id, "epsilon_increment": 0.125})
+        ledger = new_ledger(tmp_path)
+        ledger.book(first)
+        ledger.book(edited)
+        assert charged(ledger) == [0.5, 0.75]
+
+    def test_an_id_stands_for_one_release(self, tmp_path):
+        """A copy that says more than what was booked is not taken for it."""
+        ledger, release = new_ledger(tmp_path), released(0.5, 1.0)
+        edited = dataclasses.replace(release, epsilon_generation=0.125)
+        ledger.book(edited)
+        with pytest.raises(ValueError, match=r"0\.125 is charged for it; this one says 0\.5, so it is not the same"):
+            ledger.book(release)
+        reservation = ledger.reserve(1.0)
+        other = released(0.25, 1.0)
+        reservation.settle(other)
+        with pytest.raises(ValueError, match=r"0\.25 is charged for it; this one says 0\.75"):
+            reservation.settle(dataclasses.replace(other, epsilon_generation=0.75))
+
+    @pytest.mark.parametrize("delta", [-1e-6, 1.0, math.nan])
+    def test_what_is_no_delta(self, tmp_path, delta):
+        with pytest.raises(ValueError, match="delta must be"):
+            new_ledger(tmp_path, cap=2.0, delta=1e-6).reserve(0.1, delta=delta)
+
     def test_what_is_spent_is_spent(self, tmp_path):
         ledger = new_ledger(tmp_path)
         ledger.book(released(3.0))
@@ -321,8 +348,8 @@ class TestTheFile:
     def test_it_is_durable(self, tmp_path):
         ledger = new_ledger(tmp_path)
         with store.Store(ledger.path)._connection("rw") as connection:
-            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-            assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+            assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
 
     def test_a_ledger_that_is_locked_is_an_error_of_the_file(self, tmp_path, monkeypatch):
         ledger = new_ledger(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from expost import Ledger
+from expost import BudgetExceeded, Ledger
+from expost.privacy.renyi_account import RenyiAccount
 from tests.privacy.ledger.helpers import charged, new_ledger
 
 ROOT = Path(__file__).parents[3]
@@ -23,17 +25,20 @@ GREEDY = """
 import sys
 from expost import BudgetExceeded, Ledger
 from expost.privacy.ledger import Budget
+from expost.privacy.renyi_account import RenyiAccount
 
 ledger, worst, most = Ledger(sys.argv[1], "survey"), float(sys.argv[2]), int(sys.argv[3])
 if sys.argv[4] == "broken":
     looked, admits = ledger.budget, Budget.admits
     Budget.admits = lambda budget, loss: admits(looked, loss)
+delta = float(sys.argv[5])
+account = RenyiAccount("by hand", worst, secure=True, delta=delta, one_curve="gaussian") if delta else None
 print("ready", flush=True)
 sys.stdin.readline()
 done = 0
 try:
     while done < most:
-        ledger.reserve(worst, delta=float(sys.argv[5]))
+        ledger.reserve(worst, held=None if account is None else account.interrupted())
         done += 1
 except BudgetExceeded:
     pass
@@ -66,8 +71,10 @@ def test_processes_cannot_overspend(tmp_path):
 def test_processes_cannot_overspend_with_a_delta(tmp_path):
     """As many as one process could reserve one after the other: costs add in squares, so more than cap over ε."""
     alone = new_ledger(tmp_path, cap=1.0, delta=1e-6)
-    while alone.budget.admits(alone.budget.cap.reserved(0.3, 1e-6)):
-        alone.reserve(0.3, delta=1e-6)
+    account = RenyiAccount("by hand", 0.3, secure=True, delta=1e-6, one_curve="gaussian")
+    with contextlib.suppress(BudgetExceeded):
+        while True:
+            alone.reserve(0.3, held=account.interrupted())
     together = Ledger.create(tmp_path / "together.db", "survey", cap=1.0, delta=1e-6)
     counts = compete(together.path, 0.3, 1000, "sound", delta=1e-6)
     assert sum(counts) == len(alone.budget.entries) > 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sqlite3
 
@@ -20,7 +21,8 @@ from expost import (
     SearchInterrupted,
 )
 from expost.noise.source import SecureSource
-from expost.privacy.curve_loss import ApproximateCap, CurveLoss, worst_curve
+from expost.privacy.clock import tail_mean
+from expost.privacy.curve_loss import ApproximateCap, CurveLoss
 from expost.privacy.loss import PureLoss, loss_from_json
 from expost.privacy.renyi import NOTHING, Curve, room
 from expost.privacy.renyi_account import RenyiAccount
@@ -104,10 +106,15 @@ class TestValues:
     @pytest.mark.parametrize("spent", [[], [gaussian(0.003)], [gaussian(0.003), CurveLoss(Curve.ex_post(0.2), DELTA)]])
     @pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-9])
     def test_what_is_left_fits_and_little_more_does(self, spent, delta):
-        left = CAP.ceiling(spent, delta)
-        assert CAP.total([*spent, CAP.reserved(left, delta)]).within(CAP)
-        assert not CAP.total([*spent, CAP.reserved(left * 1.001, delta)]).within(CAP)
+        for by_hand in (False, True):
+            left = CAP.ceiling(spent, delta, by_hand=by_hand)
+            assert CAP.total([*spent, self.reserved(left, delta, by_hand)]).within(CAP)
+            assert not CAP.total([*spent, self.reserved(left * 1.001, delta, by_hand)]).within(CAP)
         assert CAP.total([*spent, CAP.left(spent)]).within(CAP)
+
+    def reserved(self, worst, delta, by_hand):
+        account = RenyiAccount("auto", worst, secure=True, delta=delta, one_curve="gaussian")
+        return CAP.reserved(worst, delta, None if by_hand or not delta else account.interrupted())
 
     def test_larger_of_two_and_at_most(self):
         one, other = gaussian(0.001), CurveLoss(Curve.ex_post(0.05), DELTA)
@@ -159,7 +166,39 @@ class TestFits:
         monkeypatch.setattr(SecureSource, "words", lambda self, count: 1 / 0)
         with pytest.raises(SearchInterrupted) as stopped:
             self.model(ledger).fit(table())
-        assert ledger.budget.entries[-1].loss.curve == stopped.value.release.account_curve() == worst_curve(2.0, DELTA)
+        held = Curve.gaussian(room(NOTHING, 2.0, DELTA))
+        assert ledger.budget.entries[-1].loss.curve == stopped.value.release.account_curve() == held
+
+    def test_an_interruption_without_a_ledger_can_be_booked(self, tmp_path, monkeypatch):
+        """Only its ε at δ is known: charged is what no curve that comes to it exceeds in a sum."""
+        monkeypatch.setattr(SecureSource, "words", lambda self, count: 1 / 0)
+        with pytest.raises(SearchInterrupted) as stopped:
+            self.model(None).fit(table())
+        ledger = new_ledger(tmp_path, cap=8.0, delta=DELTA)
+        assert ledger.book(stopped.value.release).loss == CAP.reserved(2.0, DELTA)
+        assert ledger.budget.total.epsilon >= 2.0
+
+    @pytest.mark.parametrize("options", [{}, {"perturbation": "covariance"}], ids=str)
+    def test_what_is_reserved_by_hand_bounds_what_fits_settle(self, tmp_path, options):
+        """Nobody says what a search at a δ books: nine were admitted, and nine fits settled to more than the cap."""
+        ledger, held = new_ledger(tmp_path, cap=1.0, delta=DELTA), []
+        with contextlib.suppress(BudgetExceeded):
+            while len(held) < 9:
+                held.append((ledger.reserve(0.31, delta=DELTA), 0.31))
+        with pytest.raises(BudgetExceeded) as refused:
+            ledger.reserve(0.31, delta=DELTA)
+        assert len(held) == 2
+        left = refused.value.remaining
+        held.append((ledger.reserve(left, delta=DELTA), left))
+        for reservation, most in held:
+            before = ledger.budget.total.epsilon
+            try:
+                release = self.model(None, goal=ErrorRate(0.2), max_epsilon=most, **options).fit(table()).release_
+            except AccuracyNotReached as refusal:
+                release = refusal.release
+            reservation.settle(release)
+            assert ledger.budget.total.epsilon <= before * (1 + 1e-9)
+            assert ledger.budget.total.within(ledger.budget.cap)
 
     def test_ridge(self, tmp_path):
         ledger = new_ledger(tmp_path, cap=4.0, delta=DELTA)
@@ -195,4 +234,59 @@ def test_decisions(tmp_path):
     account.book("generation", Curve.gaussian(0.002))
     ledger.decide(held[0].id, None, reason="the worst case")
     held[0].settle(account.refused())
-    assert ledger.budget.entry(held[0].id).loss.curve == worst_curve(1.0, DELTA)
+    assert ledger.budget.entry(held[0].id).loss.curve.losses == CAP.reserved(1.0, DELTA).curve.losses
+
+
+def curves(delta):
+    """Yield curves of many shapes that come to 0.4 at δ: Gaussian, pure, both, and those that jump at some order."""
+    rho = room(NOTHING, 0.4, delta)
+    yield Curve.gaussian(rho)
+    yield Curve.ex_post(0.4)
+    yield Curve((0.4,) * 29, math.inf)
+    for part in (0.1, 0.3, 0.38):
+        yield Curve.ex_post(part) + Curve.gaussian(room(NOTHING, 0.4 - part, delta))
+        yield Curve.pure(part) + Curve.gaussian(room(Curve.pure(part), 0.4, delta))
+    for jump in range(3, 29):
+        low = Curve(tuple([0.0] * jump + [math.inf] * (29 - jump)), math.inf).epsilon(delta)
+        if low < 0.4:
+            yield Curve(tuple([0.399 - low] * jump + [math.inf] * (29 - jump)), math.inf)
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.01])
+@pytest.mark.parametrize("at", [1e-12, 1e-6, 0.01])
+def test_what_is_held_for_an_epsilon_bounds_every_curve_that_comes_to_it(delta, at):
+    """The lemma, whatever else is charged; the Gaussian curve, which was held, is the control."""
+    cap, control = ApproximateCap(1.0, at), 0
+    held = cap.reserved(0.4, delta)
+    was_held = CurveLoss(Curve.gaussian(room(NOTHING, 0.4, delta)), at)
+    for ended in curves(delta):
+        loss = CurveLoss(ended, at)
+        assert loss.within(held)
+        for spent in [NOTHING, *curves(at), *curves(delta)]:
+            beside = CurveLoss(spent, at)
+            assert cap.total([beside, loss]).epsilon <= cap.total([beside, held]).epsilon * (1 + 1e-9)
+            control += cap.total([beside, loss]).epsilon > cap.total([beside, was_held]).epsilon * 1.001
+    assert control > 20
+
+
+@pytest.mark.parametrize("delta", [1e-30, 1e-12, 1e-6, 0.01])
+def test_what_a_clock_saves_grows_with_time(delta):
+    """But for half a per cent at most: what `ApproximateCap` holds for fits with a clock rests on it."""
+    times = [2.0 ** (k / 8) for k in range(-160, 40)]
+    tails = [tail_mean(math.sqrt(2 * rho), delta) for rho in times]
+    saved = [Curve.gaussian(rho).epsilon(delta) - tail for rho, tail in zip(times, tails, strict=True)]
+    most = 0.0
+    for tail, more in zip(tails, saved, strict=True):
+        assert more >= most - 0.005 * tail
+        most = max(most, more)
+
+
+def test_a_pure_budget_settles_no_release_with_a_delta(tmp_path):
+    ledger = new_ledger(tmp_path, cap=2.0)
+    reservation = ledger.reserve(1.0)
+    account = RenyiAccount("by hand", 1.0, secure=True, delta=DELTA)
+    account.book("generation", Curve.gaussian(0.002))
+    with pytest.raises(LedgerRefused, match="is pure"):
+        reservation.settle(account.refused())
+    assert [entry.held for entry in ledger.budget.entries] == [True]
+    assert ledger.budget.total == PureLoss(1.0)

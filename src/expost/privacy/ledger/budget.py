@@ -42,7 +42,7 @@ right if nothing was seen of the search, or if what is charged is the loss of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -63,7 +63,8 @@ class Event:
         Of which search, or of which release where no search was reserved for.
     kind
         ``reserved``: the worst case of a search, before it begins. ``settled``: its ex-post loss. ``returned``: it
-        ended before anything was drawn. ``decided``: somebody decided what a search that never ended is charged.
+        ended before anything was drawn. ``decided``: somebody decided what a search that never ended is charged, or,
+        where it is the first of its entry, what is charged for what a damaged file may have lost.
         ``booked``: a release that was made without the ledger.
     loss
         What the entry is charged from here on.
@@ -127,6 +128,8 @@ class Entry:
 class Budget:
     """The state of one data set: its cap, the unit it protects, and everything charged so far.
 
+    ``identity`` and ``records`` tell its file from others and from older copies: a random text, and how long it is.
+
     Examples
     --------
     >>> from expost.privacy.loss import PureLoss
@@ -144,6 +147,8 @@ class Budget:
     day: str
     by: str
     events: tuple[Event, ...] = field(default=(), repr=False)
+    identity: str = field(default="", repr=False, compare=False)
+    records: int = field(default=0, repr=False, compare=False)
 
     def __str__(self) -> str:
         many = len(self.entries)
@@ -167,6 +172,11 @@ class Budget:
         return self.cap.total(_losses(self.entries))
 
     @property
+    def totals(self) -> Iterator[PrivacyLoss]:
+        """What was charged with each entry and those before it."""
+        return self.cap.totals(_losses(self.entries))
+
+    @property
     def held(self) -> PrivacyLoss:
         """The worst cases held for searches that are not settled."""
         return self.cap.total(_losses(entry for entry in self.entries if entry.held))
@@ -176,9 +186,9 @@ class Budget:
         """The largest worst case that may still be reserved."""
         return self.cap.left(_losses(self.entries))
 
-    def ceiling(self, delta: float = 0.0) -> float:
+    def ceiling(self, delta: float = 0.0, *, by_hand: bool = False) -> float:
         """Return the largest ``max_epsilon`` of a search at δ that may still begin."""
-        return self.cap.ceiling(_losses(self.entries), delta)
+        return self.cap.ceiling(_losses(self.entries), delta, by_hand=by_hand)
 
     def admits(self, loss: PrivacyLoss) -> bool:
         """Return whether everything charged and this loss together are within the cap."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from expost import validation
+from expost.privacy.composition import add_losses
 from expost.privacy.curve_loss import ApproximateCap
 from expost.privacy.ledger.budget import Budget, Entry, Event, Kind
 from expost.privacy.ledger.process import Process, user
@@ -119,6 +121,23 @@ class Ledger:
         """Return the names of the data sets that a file has."""
         return Store(Path(path)).datasets()
 
+    @staticmethod
+    def damage(path: str | os.PathLike[str]) -> str:
+        """Return what in a file is not as it was recorded, in words, or nothing: damaged, it takes nothing."""
+        return Store(Path(path)).damage()
+
+    def repair(self, epsilon: float, *, reason: str) -> str:
+        """Take a file that was damaged as it is from here on, by a decision that is recorded; returns what was wrong.
+
+        Parameters
+        ----------
+        epsilon : float
+            What is charged to this data set for whatever may have been lost or lowered.
+        reason : str
+            Why that is enough, in words.
+        """
+        return self._store.repair(self.dataset, epsilon, _stated(reason))
+
     @property
     def budget(self) -> Budget:
         """The state now: cap, unit, entries, what is spent, held and left."""
@@ -160,13 +179,15 @@ class Ledger:
         worst_case : float
             No outcome of the search may cost more.
         delta : float
-            At that δ, if the search is not pure.
+            At that δ, if the search is not pure. Its steps are booked as Rényi curves then: what is (ε, δ)-private for
+            other reasons is nothing that a budget of curves can count.
         unit : str
             The neighbouring relation of the search.
         secure : bool
             Whether its noise will come from the cryptographic source; a simulation is refused.
         held : Release
-            What an interruption of the search releases; its id becomes that of the entry.
+            What an interruption of the search releases; its id becomes that of the entry. At a δ its curve is held,
+            beyond which the search takes no step. Without one something larger is: whatever comes to the worst case.
 
         Returns
         -------
@@ -181,7 +202,7 @@ class Ledger:
             The worst case is infinite, the unit another, or the search a simulation.
         """
         require_secure(secure)
-        at = delta if held is None else held.delta
+        at = validation.delta(delta) if held is None else held.delta
         with self._store.adding(self.dataset) as (budget, more):
             require_unit(budget, unit)
             require_taken(budget, at)
@@ -189,11 +210,11 @@ class Ledger:
             if not loss.bounded:
                 raise unbounded(budget, held)
             if not budget.admits(loss):
-                raise exceeded(budget, loss, at)
+                raise exceeded(budget, loss, at, by_hand=held is None)
             entry = secrets.token_hex(8) if held is None else held.id
             said = None if held is None else held.to_json(indent=None)
             more.append(_event(entry, "reserved", loss, release=said, process=Process.this()))
-        return Reservation(self, entry)
+        return Reservation(self, entry, budget.identity, budget.records)
 
     def book(self, release: Release, *, reason: str | None = None) -> Entry:
         """Charge a release that was made without the ledger, and return its entry; a second time nothing changes.
@@ -201,13 +222,13 @@ class Ledger:
         What is spent is spent: it is booked even if it is more than what was left.
         """
         with self._store.adding(self.dataset) as (budget, more):
-            require_secure(release.secure)
-            require_unit(budget, release.neighbours)
-            require_taken(budget, release.delta)
+            loss = _cost(budget, release)
             known = [entry for entry in budget.entries if release.id in (entry.id, entry.release_id)]
             if known and known[0].release_id is None:  # its search was held, decided about or given back
                 more.append(_settled(budget, known[0].id, release))
-            elif not known:
+            elif known:
+                _require_no_more(known[0], release, loss)
+            else:
                 more.append(_booked(budget, release, reason))
         return self.budget.entry(release.id)
 
@@ -228,8 +249,7 @@ class Ledger:
         -------
         Entry
         """
-        if not isinstance(reason, str) or not reason.strip():
-            raise ValueError("reason must say why, in words: it is recorded")
+        why = _stated(reason)
         with self._store.adding(self.dataset) as (budget, more):
             found = budget.entry(entry)
             if not found.held:
@@ -237,7 +257,7 @@ class Ledger:
             charged = self._charge(budget, found, loss)
             made = loss if isinstance(loss, Release) else None
             said = None if made is None else made.to_json(indent=None)
-            event = _event(found.id, "decided", charged, reason=reason.strip(), release=said, release_id=_id(made))
+            event = _event(found.id, "decided", charged, reason=why, release=said, release_id=_id(made))
             more.append(event)
         return self.budget.entry(found.id)
 
@@ -246,14 +266,12 @@ class Ledger:
         if loss is None:
             return found.loss
         if isinstance(loss, Release):
-            require_secure(loss.secure)
-            require_unit(budget, loss.neighbours)
-            require_taken(budget, loss.delta)
+            charged = _cost(budget, loss)
             if found.events[0].release is not None and loss.id != found.id:
                 raise ValueError(f"release {loss.id} is not that of the search {found.id}; its release has its id")
             if any(loss.id == entry.release_id for entry in budget.entries):
                 raise ValueError(f"release {loss.id} is booked already")
-            return _cost(budget, loss)
+            return charged
         charged = budget.cap.decided(loss, found.loss)
         if not charged.within(found.loss):
             raise ValueError(f"no outcome of the search could cost more than what is held, {found.loss.text()}")
@@ -272,6 +290,8 @@ class Reservation:
 
     ledger: Ledger
     id: str
+    identity: str = ""
+    records: int = 0
 
     def settle(self, release: Release) -> None:
         """Book the release that the search ended in, a refusal or an interruption as well; twice is as good as once.
@@ -279,24 +299,38 @@ class Reservation:
         Raises
         ------
         ValueError
-            The release cannot be this search's. If it cost more than was held it is booked all the same.
+            The release cannot be this search's. If it cost more than was held, or the file has lost what was held, it
+            is booked all the same.
         """
         ledger = self.ledger
         with ledger._store.adding(ledger.dataset) as (budget, more):
-            require_secure(release.secure)
-            require_unit(budget, release.neighbours)
-            entry = budget.entry(self.id)
+            loss = _cost(budget, release)
+            entry = next((entry for entry in budget.entries if entry.id == self.id), None)
             booked = next((other for other in budget.entries if other.release_id == release.id), None)
             if booked is not None:
-                if booked.id == entry.id:
-                    return
+                if booked is entry or entry is None:
+                    return _require_no_more(booked, release, loss)
                 raise ValueError(f"release {release.id} is booked already, for another search")
-            if entry.release_id is not None:
+            if entry is not None and entry.release_id is not None:
                 raise ValueError(f"entry {self.id} is settled already, by another release; book this one by itself")
-            held, loss = entry.events[0].loss, _cost(budget, release)
-            more.append(_settled(budget, self.id, release))
+            how = ""
+            if entry is None:
+                how = f"the file had lost what was reserved: {self._lost(budget)}"
+                more.append(_booked(budget, release, how))
+            else:
+                more.append(_settled(budget, self.id, release))
+        if entry is None:
+            raise ValueError(
+                f"release {release.id} is booked, but {how}. What else it may have lost is for you to book"
+            )
+        held = entry.events[0].loss
         if not loss.within(held):
             raise ValueError(f"release {release.id} cost {loss.text()}, more than the {held.text()} held; it is booked")
+
+    def _lost(self, budget: Budget) -> str:
+        if budget.identity != self.identity:
+            return "it is another ledger than the one that the search was reserved in"
+        return f"it has {budget.records} records and had {self.records} before the search; is it an older copy?"
 
     def give_back(self, reason: str) -> None:
         """Return everything: the search ended before it had drawn anything."""
@@ -304,6 +338,12 @@ class Reservation:
             entry = budget.entry(self.id)
             if entry.held:
                 more.append(_event(self.id, "returned", budget.cap.decided(0.0, entry.loss), reason=reason))
+
+
+def _stated(reason: str) -> str:
+    if not isinstance(reason, str) or not reason.strip():
+        raise ValueError("reason must say why, in words: it is recorded")
+    return reason.strip()
 
 
 def _event(entry: str, kind: Kind, loss: PrivacyLoss, **said: object) -> Event:
@@ -325,6 +365,27 @@ def _id(release: Release | None) -> str | None:
 
 
 def _cost(budget: Budget, release: Release) -> PrivacyLoss:
-    """Return what a release is charged: one that goes on from another that is charged here costs what it adds."""
-    booked = {entry.release_id for entry in budget.entries if entry.release_id is not None}
-    return budget.cap.charged(release, booked)
+    """Return what a release is charged: one that goes on from another that is charged here costs what it adds.
+
+    What it says it adds has to be enough, or all of it is charged.
+    Refused is what no budget like this one can be charged for, whichever way it comes in.
+    """
+    require_secure(release.secure)
+    require_unit(budget, release.neighbours)
+    require_taken(budget, release.delta)
+    base, enough = release.continues, False
+    for entry in budget.entries if base is not None else ():
+        if entry.release_id == base and entry.release is not None:
+            with contextlib.suppress(ValueError):  # one that cannot be read is not gone on from
+                before = Release.from_json(entry.release).epsilon
+                enough = add_losses(before, release.epsilon_increment) >= release.epsilon
+    return budget.cap.charged(release, {base} if enough and base is not None else set())
+
+
+def _require_no_more(entry: Entry, release: Release, loss: PrivacyLoss) -> None:
+    """Refuse a release under an id for which less is charged: one of the two was changed."""
+    if not loss.within(entry.loss):
+        raise ValueError(
+            f"release {release.id} is booked already, and {entry.loss.text()} is charged for it; this one says "
+            f"{loss.text()}, so it is not the same"
+        )

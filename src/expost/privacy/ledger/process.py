@@ -52,8 +52,15 @@ class Process:
 
     @classmethod
     def from_json(cls, text: str) -> Process:
-        """Read what :meth:`to_json` wrote."""
-        return cls(**json.loads(text))
+        """Read what :meth:`to_json` wrote; anything else is a ``ValueError``."""
+        try:
+            read = cls(**json.loads(text))
+        except (TypeError, RecursionError):
+            raise ValueError("not a process") from None
+        named = isinstance(read.host, str) and isinstance(read.started, str | None)
+        if not named or type(read.pid) is not int or not 0 < read.pid < 2**31:
+            raise ValueError("not a process")
+        return read
 
 
 def user() -> str:

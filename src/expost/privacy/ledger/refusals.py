@@ -61,9 +61,9 @@ def unbounded(budget: Budget, held: Release | None) -> LedgerRefused:
     return LedgerRefused(f"the cost of this search has no bound, and infinity cannot be reserved; {advice}. {_NOTHING}")
 
 
-def exceeded(budget: Budget, loss: PrivacyLoss | None, delta: float = 0.0) -> BudgetExceeded:
+def exceeded(budget: Budget, loss: PrivacyLoss | None, delta: float = 0.0, *, by_hand: bool = False) -> BudgetExceeded:
     """Return the refusal of a worst case that is more than what is left."""
-    left = budget.ceiling(delta)
+    left = budget.ceiling(delta, by_hand=by_hand)
     held = f" ({budget.held.text()} held for searches not settled)" if any(e.held for e in budget.entries) else ""
     has = f"data set {budget.dataset!r} has {down(left)} of {budget.cap.text()} left{held}"
     asks = "" if loss is None else f", and this search may cost up to {loss.text()}"
