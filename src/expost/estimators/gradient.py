@@ -96,12 +96,17 @@ def _path(
     geometry = block_geometry(encoding)
     unit = unit_of(encoding.schema, rows.n)
     pace = DescentPlan.pace_for(loss, None, geometry, rows.n, account.delta, unit)
-    account.shared = current(account.delta, unit)
     account.unit, account.worst_case = unit, unit.share(account.worst_case)
     walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), pace, unit)
     first = rho_at(pace.start * geometry.scale, DescentPlan.noise_of(loss, geometry), rows.n, unit)
     rho, spent, level = first, 0.0, 0
-    while account.fits(Curve.gaussian(rho)):
+    while True:
+        account.count_on(current(account.delta, unit))  # at every stage: it may be inside a budget that others are not
+        account.begin()
+        if not account.fits(Curve.gaussian(rho)):
+            if account.shared is not None:
+                account.shared.end(account)
+            return
         account.book("generation", Curve.gaussian(rho))
 
         def stage(spending: Spending, cost: float = rho) -> Any:
