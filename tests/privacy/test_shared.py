@@ -210,7 +210,7 @@ def test_a_path_stays_with_the_budget_it_was_counted_by():
 
 
 def test_threads_do_not_take_a_budget_twice():
-    """Paths begun inside are counted wherever they go on; one that finds the budget taken stops, and nothing is lost."""
+    """Paths begun inside are counted wherever they go on; one that finds the budget taken stops."""
     with budget(0.5, DELTA) as shared:
         paths = [gradient_path(table(), LABELS, random_state=seed) for seed in range(4)]
         released = [next(path) for path in paths]

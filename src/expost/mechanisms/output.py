@@ -144,6 +144,7 @@ class Output(Mechanism):
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> OutputGenerator:
         """Return the generator for private rows."""
+        self.require_rows(rows)
         if isinstance(rows, Sums):
             raise ValueError("output perturbation needs the rows themselves, not their sums")
         if isinstance(rows, RowSource):

@@ -154,8 +154,8 @@ def carry_out(
     ``spending`` holds what has to be charged from the moment noise is drawn; ``describe`` adds what the caller knows.
     """
     # thousands of small products: on a shared machine BLAS threads cost far more than they bring
-    if isinstance(rows, Rows | RowSource):
-        request.mechanism.require_norm(rows.norm)
+    if isinstance(rows, Rows | RowSource | Sums):
+        request.mechanism.require_rows(rows)
     account = request.account(plan.worst_case, validation.secure(random_state))
     if isinstance(account, RenyiAccount):
         account.one_curve = ("gaussian" if getattr(plan, "gaussian", False) else "pure") if spending.holds else None
