@@ -86,7 +86,7 @@ class ChainPlan:
     ) -> ChainPlan:
         """Settle it, or say that no data set of this size could meet the goal within the budget."""
         plan = cls(goal, goal.chain(), geometry, n, failure_probability, budget, unit)
-        plan._require_possible()
+        plan.require_possible()
         return plan
 
     @property
@@ -122,7 +122,7 @@ class ChainPlan:
             low, high = (middle, high) if self.shot(middle, center_norm).epsilon <= room else (low, middle)
         return max(low, _NOTHING)
 
-    def _require_possible(self) -> None:
+    def require_possible(self) -> None:
         """Refuse a goal that not even a perfect model could be shown to meet."""
         part = self.settings.test_part / (1 + self.settings.test_part)
         test = ValueTest.of(self.goal.shortfall_sensitivity(self.n), 0.0, self.budget * part)
