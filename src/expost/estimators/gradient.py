@@ -31,7 +31,7 @@ def gradient_path(
     schema: Any,
     *,
     delta: float = 1e-6,
-    max_epsilon: float = 10.0,
+    max_epsilon: float = validation.MOST,
     probabilities: bool = False,
     on_invalid: str = "error",
     random_state: Any = None,
@@ -48,7 +48,7 @@ def gradient_path(
         As in :class:`~expost.AccuracyFirstModel`.
     delta : float, default=1e-6
         δ.
-    max_epsilon : float, default=10.0
+    max_epsilon : float, default=2.0
         No release of the path costs more, at δ.
     probabilities : bool, default=False
         For classes, minimise the logistic loss itself, not one with its slope capped, which costs half as much.

@@ -346,4 +346,4 @@ class StagedSearch:
 
     def _refused(self, reason: str) -> Release:
         self.account.reasons += [*self._said(), reason]
-        return self.account.refused(noise=self.plan.noise)
+        return self.account.refused(noise=self.plan.noise, parameters=self.plan.goal.shown(self.looks.shown))
