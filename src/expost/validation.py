@@ -19,6 +19,18 @@ LEAST_DELTA, LARGEST_DELTA = 1e-300, 0.01
 MOST = 2.0
 
 
+def foreign(thing: Any) -> bool:
+    """Say whether a thing's class is not the library's: what it states of itself nobody has proved.
+
+    Examples
+    --------
+    >>> from expost.erm import LogisticLoss
+    >>> foreign(LogisticLoss()), foreign(object())
+    (False, True)
+    """
+    return type(thing).__module__.partition(".")[0] != "expost"
+
+
 def number(name: str, value: Any) -> float:
     """Return a number as a float of full precision; booleans and NaN are none.
 

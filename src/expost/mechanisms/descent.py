@@ -116,7 +116,7 @@ class GradientDescent(Mechanism):
         if not math.isfinite(problem.loss.lipschitz(math.inf)):
             raise ValueError(f"gradient descent needs a loss of bounded slope, not the {problem.loss.name} loss")
 
-    def require_rows(self, rows: Rows | RowSource | Sums) -> None:
+    def require_declared(self, rows: Rows | RowSource | Sums) -> None:
         """Raise unless rows declare the shape, and the constant that frames are moved by."""
         constant = self.geometry.constant
         fitting = require_shape(rows, self.geometry, self.name)
@@ -148,6 +148,6 @@ class GradientDescent(Mechanism):
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
-        self.require_rows(rows)
+        self.require_rows(rows, problem)
         assert not isinstance(rows, Sums)
         return DescentGenerator(self, rows, problem)

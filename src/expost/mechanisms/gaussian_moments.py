@@ -78,10 +78,10 @@ class GaussianMoments(Mechanism):
         """Refuse: the shape of the rows has to be known."""
         raise ValueError("Gaussian noise on moments is made from the shape of the rows: GaussianMoments(geometry)")
 
-    def require_rows(self, rows: Rows | RowSource | Sums) -> None:
+    def require_declared(self, rows: Rows | RowSource | Sums) -> None:
         """Take rows of the shape for goals that are tested; gradients are bounded for rows of the ℓ₁ ball alone."""
         if self._for_risk:
-            super().require_rows(rows)
+            super().require_declared(rows)
         if not isinstance(rows, Sums):
             require_shape(rows, self.geometry, self.name)
 
@@ -116,7 +116,7 @@ class GaussianMoments(Mechanism):
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows, or for their exact sums where they are of the unit ball."""
-        self.require_rows(rows)
+        self.require_rows(rows, problem)
         return MomentGenerator(self, rows, problem)
 
 

@@ -106,8 +106,17 @@ class Mechanism(ABC):
         """Raise a helpful error unless the problem is one it can solve."""
         return
 
-    def require_rows(self, rows: Rows | RowSource | Sums) -> None:
-        """Raise unless the noise is made for such rows; said by what they declare, never by what they hold."""
+    def require_rows(self, rows: Rows | RowSource | Sums, problem: Problem) -> None:
+        """Raise unless noise and problem are made for such rows; said by what they declare, never by what they hold."""
+        if (rows.n, rows.p) != (problem.n, problem.p):
+            raise ValueError(
+                f"the problem is about n = {problem.n} rows of p = {problem.p} columns, and these are {rows.n} of "
+                f"{rows.p}; pass their numbers to Problem.of. Nothing was spent"
+            )
+        self.require_declared(rows)
+
+    def require_declared(self, rows: Rows | RowSource | Sums) -> None:
+        """Raise unless the noise is made for rows that declare what these do."""
         if not isinstance(rows, Sums) and rows.norm != "l1":
             raise ValueError(f"perturbation={self.name!r} needs rows in the ℓ₁ ball; these are in the Euclidean one")
 
@@ -126,6 +135,10 @@ class Mechanism(ABC):
     @abstractmethod
     def theory_epsilon(self, problem: Problem, excess_risk: float) -> float:
         """Return the ε at which its utility theorem promises that expected excess risk (theory A7)."""
+
+    def shot_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return the ε at which that is promised of what is released, with all that is charged for computing it."""
+        return self.theory_epsilon(problem, excess_risk)
 
     @abstractmethod
     def gradient_epsilon(self, problem: Problem, excess_risk: float) -> float:

@@ -202,7 +202,7 @@ class ObjectivePerturbation(Mechanism):
         if not math.isfinite(problem.loss.lipschitz(math.inf)):
             raise ValueError(f"objective perturbation needs a loss of bounded slope, not the {problem.loss.name} loss")
 
-    def require_rows(self, rows: Rows | RowSource | Sums) -> None:
+    def require_declared(self, rows: Rows | RowSource | Sums) -> None:
         """Raise unless rows declare what the shape needs."""
         require_shape(rows, self.geometry)
 
@@ -240,7 +240,9 @@ class ObjectivePerturbation(Mechanism):
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
-        return ObjectiveGenerator(self, require_shape(rows, self.geometry), problem)
+        self.require_rows(rows, problem)
+        assert not isinstance(rows, Sums)
+        return ObjectiveGenerator(self, rows, problem)
 
 
 def too_steep(problem: Problem) -> bool:
