@@ -311,7 +311,7 @@ class TestStandingInForRows:
         for goal in goals:
             shared = run_search(made, problem_for(), goal, failure_probability=0.2, random_state=5)
             alone = run_search(regression_sums(), problem_for(), goal, failure_probability=0.2, random_state=5)
-            assert shared == alone
+            assert dataclasses.replace(shared, claims=()) == dataclasses.replace(alone, claims=())
 
 
 class TestReduced:
