@@ -31,7 +31,7 @@ RESULT = Path(__file__).parent / "results" / "moments_delta.md"
 def searched(task: Task, goal: float, runs: int, violations: int) -> str:
     """Search with many seeds on rows encoded once; return a line of the table."""
     asked = ErrorRate(goal) if task.schema.classes else R2(goal)
-    model = AccuracyFirstModel(task.schema, asked, delta=DELTA, perturbation="covariance")
+    model = AccuracyFirstModel(task.schema, asked, max_epsilon=10.0, delta=DELTA, perturbation="covariance")
     request = model.request_for(task.rows.n, task.schema, task.encoding)
     plan = settle(request)
     generator = request.mechanism.on(task.rows, request.problem)

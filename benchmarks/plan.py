@@ -29,7 +29,9 @@ HEAD = (
 
 def paid(task: Task, goal: ErrorRate | R2, runs: int) -> np.ndarray:
     """Return what fits paid, one for each seed; refusals are infinite."""
-    request = AccuracyFirstModel(task.schema, goal).request_for(task.rows.n, task.schema, task.encoding)
+    request = AccuracyFirstModel(task.schema, goal, max_epsilon=10.0).request_for(
+        task.rows.n, task.schema, task.encoding
+    )
     generator = request.mechanism.on(task.rows, request.problem)
     spent = []
     for seed in range(runs):

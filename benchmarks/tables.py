@@ -183,7 +183,9 @@ def summary(values: list[float]) -> list[float]:
 def expost(task: Task, goal: float, runs: int, violations: int) -> dict[str, Any]:
     """Search with many seeds on rows encoded once, as AccuracyFirstModel does."""
     asked = ErrorRate(goal) if task.schema.classes else R2(goal)
-    request = AccuracyFirstModel(task.schema, asked).request_for(task.rows.n, task.schema, task.encoding)
+    request = AccuracyFirstModel(task.schema, asked, max_epsilon=10.0).request_for(
+        task.rows.n, task.schema, task.encoding
+    )
     plan = settle(request)
     generator = request.mechanism.on(task.rows, request.problem)
     spent: list[float] = []

@@ -63,7 +63,7 @@ def keep(key: str, value: dict[str, Any] | None) -> dict[str, Any]:
 def expost(task: Task, goal: float, runs: int, violations: int, way: str | None = None) -> None:
     """Search with many seeds on rows encoded once, as AccuracyFirstModel does."""
     asked = ErrorRate(goal) if task.schema.classes else R2(goal)
-    model = AccuracyFirstModel(task.schema, asked, delta=DELTA, perturbation=way)
+    model = AccuracyFirstModel(task.schema, asked, max_epsilon=10.0, delta=DELTA, perturbation=way)
     request = model.request_for(task.rows.n, task.schema, task.encoding)
     plan = settle(request)
     generator = request.mechanism.on(task.rows, request.problem)

@@ -94,7 +94,7 @@ def flights(_: Path) -> Task:
 
 def measured(task: Task, goal: float, delta: float, runs: int) -> list[str]:
     asked = ErrorRate(goal) if task.schema.classes else R2(goal)
-    model = AccuracyFirstModel(task.schema, asked, delta=delta)
+    model = AccuracyFirstModel(task.schema, asked, max_epsilon=10.0, delta=delta)
     request = model.request_for(task.rows.n, task.schema, task.encoding)
     plan = settle(request)
     generator = request.mechanism.on(task.rows, request.problem)

@@ -23,7 +23,7 @@ def costs(rate: float, n: int, runs: int) -> list[float]:
     """Return ε of several runs; a refusal counts with what it cost."""
     paid = []
     for seed in range(runs):
-        model = AccuracyFirstModel(SURVEY_SCHEMA, ErrorRate(rate), random_state=seed)
+        model = AccuracyFirstModel(SURVEY_SCHEMA, ErrorRate(rate), max_epsilon=10.0, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that some of these are large is what is shown
             try:

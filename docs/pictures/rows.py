@@ -23,7 +23,7 @@ def cost(n: int, seed: int) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that some of these are large is what is shown
         try:
-            model = AccuracyFirstModel(SURVEY_SCHEMA, ErrorRate(0.20), random_state=seed)
+            model = AccuracyFirstModel(SURVEY_SCHEMA, ErrorRate(0.20), max_epsilon=10.0, random_state=seed)
             return float(model.fit(make_survey(n)).release_.epsilon)
         except AccuracyNotReached as refusal:
             return float(refusal.release.epsilon)

@@ -23,7 +23,8 @@ def advice(release: Release, stated: bool | None = None) -> str:
     stated
         Whether the caller stated a regularization; by default whether the promise is about one.
     """
-    said = "Ask for less accuracy, use more rows, or allow a larger max_epsilon."
+    near = f"{release.closest[0].upper()}{release.closest[1:]}. " if release.closest else ""
+    said = f"{near}Ask for less accuracy, use more rows, or allow a larger max_epsilon."
     if release.promise.goal is None:
         return said
     beyond = " A goal may also be beyond the best linear model"

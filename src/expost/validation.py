@@ -15,6 +15,20 @@ PAPER_CALIBRATIONS = ("theorem", "published")  # these go with the paper's radiu
 #: Beyond these, constants such as 1/(nλ) leave what floating point can hold, and tails drown in its rounding.
 REGULARIZATIONS, LEAST_PROBABILITY = (1e-15, 1e15), 1e-9
 LEAST_DELTA, LARGEST_DELTA = 1e-300, 0.01
+#: No outcome costs more unless the caller says so, and a release that does warns: odds moved by a factor above seven.
+MOST = 2.0
+
+
+def foreign(thing: Any) -> bool:
+    """Say whether a thing's class is not the library's: what it states of itself nobody has proved.
+
+    Examples
+    --------
+    >>> from expost.erm import LogisticLoss
+    >>> foreign(LogisticLoss()), foreign(object())
+    (False, True)
+    """
+    return type(thing).__module__.partition(".")[0] != "expost"
 
 
 def number(name: str, value: Any) -> float:

@@ -14,6 +14,7 @@ from expost.cli import main
 
 # a target loose enough that the fixed seed is released, and a calibration that is quick to plan
 QUICK = ["--excess-risk", "0.45", "--regularization", "1", "--calibration", "theorem", "--n-levels", "8"]
+QUICK += ["--max-epsilon", "10"]
 COLUMNS = ["--columns", "age", "income"]
 BOUNDS = ["--column-bounds", "age", "0", "100", "--column-bounds", "income", "0", "2e5"]
 REGRESSION = ["--target", "spend", "--task", "regression", "--target-bounds", "0", "1000", *COLUMNS, *BOUNDS]

@@ -50,7 +50,7 @@ def test_json(schema, capsys):
     said = call(capsys, "plan", schema, "--rows", 5000, "--log-loss", 0.6, "--json", *QUICK)
     answer = json.loads(said.out)
     assert answer["goals"][0]["option"] == "--log-loss 0.6"
-    assert answer["goals"][0]["methods"][0]["worst_case"] == 10
+    assert answer["goals"][0]["methods"][0]["worst_case"] == 2
 
 
 def test_arrays(capsys):

@@ -116,14 +116,15 @@ def test_ridge_and_logistic_regression_from_files(tmp_path, always_streamed):
     pa.csv.write_csv(frame, tmp_path / "t.csv")
     features = frame.select(["a", "b", "c"])
     for perturbation in (None, "covariance", "output"):
-        options = {"excess_risk": 0.05, "bounds": 1, "target_bound": 1, "random_state": 3}
+        options = {"excess_risk": 0.05, "bounds": 1, "target_bound": 1, "random_state": 3, "max_epsilon": 10.0}
         model = AccuracyFirstRidge(perturbation=perturbation, **options)
         whole = told(model.fit(features, pd.Series(y, name="y")).release_)
         for file in ("t.parquet", "t.csv"):
             table = TableOnDisk(tmp_path / file, "y", columns=["a", "b", "c"])
             assert told(model.fit(table.X, table.y).release_) == whole
             assert told(model.fit(table.X, table.y).release_) == whole  # a table may be read again
-    model = AccuracyFirstLogisticRegression(excess_risk=0.05, bounds=1, classes=(False, True), random_state=3)
+    options = {"excess_risk": 0.05, "bounds": 1, "random_state": 3, "max_epsilon": 10.0}
+    model = AccuracyFirstLogisticRegression(classes=(False, True), **options)
     whole = told(model.fit(features, pd.Series(y > 0, name="sign")).release_)
     table = TableOnDisk(tmp_path / "t.parquet", "sign", columns=["a", "b", "c"])
     assert told(model.fit(table.X, table.y).release_) == whole

@@ -365,7 +365,7 @@ def test_the_default_method_costs_a_fraction_of_the_tested_one():
         "random_state": 0,
     }
     auto = AccuracyFirstRidge(**options).fit(X, y).release_
-    tested = AccuracyFirstRidge(**options, method="above_threshold").fit(X, y).release_
+    tested = AccuracyFirstRidge(**options, method="above_threshold", max_epsilon=10.0).fit(X, y).release_
     assert auto.method == "auto"
     assert auto.calibration is None
     assert auto.parameters["reasons"]

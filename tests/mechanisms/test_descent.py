@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -63,22 +64,23 @@ def test_noise_has_the_deviation_that_is_charged():
     assert np.allclose(drawn.std(axis=0), made.deviation, rtol=0.06)  # five deviations
 
 
-def test_rows_without_their_constant_are_refused():
+def test_rows_that_do_not_declare_their_constant_are_refused():
+    """A row that happens to have it says nothing about the one that could stand in its place."""
     shape = Geometry((Block(3, "box", 0.5),), 1.0, "blocks", constant=0)
     problem = Problem.of(HuberLoss(0.25), n=1, p=3, regularization=1.0)
-    for constant, fits in ((ONE // 2, True), (ONE // 4, False)):
-        rows = Rows(np.array([[constant, 0, 0]], dtype=np.int32), np.array([0], dtype=np.int32), norm="l2")
-        if fits:
-            GradientDescent(shape).on(rows, problem)
-        else:
-            with pytest.raises(ValueError, match="constant is another"):
-                GradientDescent(shape).on(rows, problem)
+    x, y, half = np.array([[ONE // 2, 0, 0]], dtype=np.int32), np.array([0], dtype=np.int32), ONE // 2
+    rows = Rows(x, y, "l2", shape=((3, "box", half),), constant=(0, half))
+    GradientDescent(shape).on(rows, problem)
+    for other in (None, (0, half - 1)):
+        where = np.where(np.arange(3) == 0, half if other is None else other[1], 0)[None].astype(np.int32)
+        with pytest.raises(ValueError, match="do not declare the constant"):
+            GradientDescent(shape).on(replace(rows, x=where, constant=other), problem)
 
 
 def test_refusals():
     rows = Rows(np.array([[ONE, 0, 0, 0, 0, 0, 0]], dtype=np.int32), np.array([0], dtype=np.int32), norm="l2")
     problem = Problem.of(HuberLoss(0.25), n=1, p=7, regularization=1.0)
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(ValueError, match="do not declare the shape"):
         GradientDescent(SHAPE).on(rows, problem)
     with pytest.raises(ValueError, match="bounded slope"):
         GradientDescent(SHAPE).require(Problem.of(SquaredLoss(), n=1, p=7, regularization=1.0))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from expost import ExcessRisk, validation
+from expost import ExcessRisk, TargetUnreachable, validation
 from expost.data import Rows
 from expost.data.fixed_point import ONE
 from expost.erm import LogisticLoss, Problem, SquaredLoss
@@ -19,7 +19,7 @@ from expost.experiments.theorems import (
 from expost.mechanisms import Covariance, Output, mechanism_of
 from expost.mechanisms.output import laplace_epsilon, paper_logistic_epsilon
 from expost.search import compare_with_optimum, run_search
-from tests.helpers import N, regression_rows, regression_sums
+from tests.helpers import N, logistic_rows, regression_rows, regression_sums
 
 LAM = 0.005
 R = LAM**-0.5  # 14.142
@@ -89,7 +89,24 @@ class TestTheoryInversions:
         record_property("mean_excess_risk", float(np.mean(excess)))
         assert np.mean(excess) < alpha
         needed = mechanism_of(perturbation).theory_epsilon(problem, alpha)
-        assert release.epsilon == release.epsilon_worst_case == needed
+        assert release.epsilon == release.epsilon_worst_case == pytest.approx(needed, rel=1e-5)
+
+    @pytest.mark.parametrize("noise", ["laplace", "spherical"])
+    @pytest.mark.parametrize("loss", [SquaredLoss(), LogisticLoss()], ids=lambda loss: loss.name)
+    def test_it_is_inverted_at_the_sensitivity_that_noise_is_scaled_by(self, noise, loss):
+        """Which is above the exact minimiser's by what solver and rounding are charged."""
+        p, lam, alpha = 4, 0.05, 0.02
+        rows = regression_rows() if loss.name == "squared" else logistic_rows(N, p, 0)
+        problem = Problem.of(loss, n=N, p=p, regularization=lam)
+        release = run_search(
+            rows, problem, ExcessRisk(alpha), method="theory", perturbation="output", noise=noise, random_state=0
+        )
+        length = release.parameters["noise_sensitivity"] / release.epsilon
+        times = 1.0 if noise == "laplace" else (p + 1) / 2
+        assert times * length**2 * (loss.curvature + lam * p) <= alpha
+        assert release.epsilon == pytest.approx(Output(noise).theory_epsilon(problem, alpha), rel=1e-5)
+        with pytest.raises(TargetUnreachable, match="finer than the minimiser is found"):
+            run_search(rows, problem, ExcessRisk(1e-40), method="theory", perturbation="output", noise=noise)
 
     def test_the_printed_ridge_theorem_is_violated_and_the_corrected_one_is_not(self, record_property):
         """Rows ±e_j attain the corrected bound. 200 runs: the mean's relative error is 0.11, allowed are 0.6."""

@@ -22,7 +22,7 @@ def test_every_way_is_priced_and_more_rows_cost_less():
     ways = {"gradient descent", "objective", "covariance", "objective, pure noise"}
     assert {price.perturbation for price in small.goals[0].methods} == ways
     for one, other in zip(small.goals[0].methods, large.goals[0].methods, strict=True):
-        assert one.worst_case == other.worst_case == 10.0
+        assert one.worst_case == other.worst_case == 2.0
     assert 5 < small.goals[0].cheapest.typical / large.goals[0].cheapest.typical < 15  # ε·n hardly depends on n
     assert "ε at δ = 1e-06" in str(small)
     assert json.loads(small.to_json())["delta"] == DELTA

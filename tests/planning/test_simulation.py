@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
-from expost.data.rows import Rows
 from expost.mechanisms.objective import ObjectiveGenerator
 from expost.noise import SeededSource
 from expost.planning.simulation import TableWorlds
@@ -34,9 +34,8 @@ def test_counted_rows_cost_what_so_many_rows_do(task):
     released = [k for k, outcome in enumerate(paid) if math.isfinite(outcome.epsilon)]
     for k in (released[0], released[len(released) // 2], released[-1]):
         rows, counts = worlds.rows(k, request.goal)
-        many = Rows(
-            np.repeat(rows.x, counts.astype(int), axis=0), np.repeat(rows.y, counts.astype(int)), norm=rows.norm
-        )
+        often = counts.astype(int)
+        many = dataclasses.replace(rows, x=np.repeat(rows.x, often, axis=0), y=np.repeat(rows.y, often))
         assert many.n == 6000
         account = Account("auto", plan.worst_case, secure=False)
         release = plan.search(request.mechanism.on(many, request.problem), account, SeededSource([0, k, 2]))

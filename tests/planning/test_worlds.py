@@ -11,7 +11,7 @@ from expost.data import Bounds, Preparation
 from expost.data.encode import Encoding
 from expost.data.fixed_point import ONE
 from expost.estimators._shapes import cheapest_geometry
-from expost.mechanisms.objective import _of_shape
+from expost.mechanisms.objective import _made_for
 from expost.planning.worlds import draw_array, draw_features, place_of, with_target
 
 from .helpers import STONES, SURVEY
@@ -30,7 +30,7 @@ def test_rows_follow_the_schema(schema, n):
     )
     assert counts.sum() == 3 * n + 1
     assert (counts > 0).all()
-    assert _of_shape(rows, cheapest_geometry(encoding, encoding.scale))
+    assert _made_for(rows, cheapest_geometry(encoding, encoding.scale))
     assert features.x.std(axis=0)[1:].max() > 0 or n == 1
 
 

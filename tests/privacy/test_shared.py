@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -146,7 +148,8 @@ def test_a_path_does_not_open_what_another_left_closed(monkeypatch):
             broken.setattr(Walk, "stage", lambda self, rho, source: 1 / 0)
             with pytest.raises(SearchInterrupted):
                 next(first)
-        assert list(second) == []
+        with pytest.raises(ValueError, match="did not come to its end"):
+            next(second)
         assert shared.epsilon_spent == 2.0
 
 
@@ -171,3 +174,54 @@ def test_units_are_not_mixed():
     other = model(person="who", rows_per_person=2).fit(persons).release_
     with pytest.raises(ValueError, match="do not add up"):
         compose([first, other])
+
+
+def test_a_path_begun_before_is_counted_with_all_it_cost():
+    path = gradient_path(table(), LABELS, random_state=1)
+    before = next(path)
+    with budget(0.5, DELTA) as shared:
+        inside = list(path)
+    assert before.epsilon < 0.5
+    assert inside
+    assert all(release.epsilon <= 0.5 for release in inside)
+    assert shared.epsilon_spent == pytest.approx(inside[-1].epsilon)
+    dear = gradient_path(table(), LABELS, random_state=1)
+    while next(dear).epsilon <= 0.5:
+        pass
+    with budget(0.5, DELTA) as shared:
+        assert list(dear) == []
+    assert shared.epsilon_spent == 0.0
+    assert not shared.closed
+
+
+def test_a_path_stays_with_the_budget_it_was_counted_by():
+    with budget(0.5, DELTA) as shared:
+        first, second = gradient_path(table(), LABELS, random_state=1), gradient_path(table(), LABELS, random_state=2)
+        next(first)
+    inside = shared.epsilon_spent
+    next(first)
+    assert shared.epsilon_spent > inside
+    with budget(3.0, DELTA) as other, pytest.raises(ValueError, match="counted by another budget"):
+        next(first)
+    assert other.spent == NOTHING
+    with budget(3.0, DELTA) as other:
+        next(second)  # none of it was inside the first
+    assert 0.0 < other.epsilon_spent < 3.0
+
+
+def test_threads_do_not_take_a_budget_twice():
+    """Paths begun inside are counted wherever they go on; one that finds the budget taken stops."""
+    with budget(0.5, DELTA) as shared:
+        paths = [gradient_path(table(), LABELS, random_state=seed) for seed in range(4)]
+        released = [next(path) for path in paths]
+
+    def rest(path):
+        try:
+            return list(path)
+        except ValueError:
+            return []
+
+    with ThreadPoolExecutor(4) as pool:
+        more = [release for found in pool.map(rest, paths) for release in found]
+    assert len(released + more) >= 4
+    assert shared.epsilon_spent <= 0.5

@@ -39,7 +39,9 @@ def rows(labels: bool = True, n: int = N) -> Rows:
     x = np.column_stack([np.ones(n), rng.uniform(-1, 1, n)])
     signal = x[:, 1] + rng.normal(0, 0.25, n)
     y = np.where(signal > 0, 1.0, -1.0) if labels else np.clip(signal, -1, 1)
-    return Rows(np.trunc(x / math.sqrt(2) * ONE).astype(np.int32), np.trunc(y * ONE).astype(np.int32), norm="l2")
+    units = np.trunc(x / math.sqrt(2) * ONE).astype(np.int32)
+    shape = ((2, "box", math.trunc(ONE / math.sqrt(2))),)
+    return Rows(units, np.trunc(y * ONE).astype(np.int32), norm="l2", shape=shape)
 
 
 @cache

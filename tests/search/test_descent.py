@@ -38,7 +38,8 @@ def rows(goal):
     x = np.column_stack([np.ones(N), rng.uniform(-1, 1, N)])
     signal = x[:, 1] + rng.normal(0, 0.25, N)
     y = np.where(signal > 0, 1.0, -1.0) if labels else np.clip(signal, -1, 1)
-    return Rows(np.trunc(x * UNIT).astype(np.int32), np.trunc(y * ONE).astype(np.int32), norm="l2")
+    units, targets = np.trunc(x * UNIT).astype(np.int32), np.trunc(y * ONE).astype(np.int32)
+    return Rows(units, targets, norm="l2", shape=((2, "box", UNIT),), constant=(0, UNIT))
 
 
 @cache
@@ -58,7 +59,7 @@ def shifted(goal):
     made = rows(goal)
     x = made.x.copy()
     x[:, 1] = (0.8 * made.x[:, 0] + 0.08 * made.x[:, 1]).astype(np.int32)
-    return Rows(x, made.y, norm="l2")
+    return dataclasses.replace(made, x=x)
 
 
 @cache
@@ -172,7 +173,7 @@ def test_steps_read_released_numbers_only(monkeypatch):
     monkeypatch.setattr(descent.ClippedGradients, "lengths_total", lambda self, *_: 0)
     monkeypatch.setattr(staged.StagedSearch, "_passes", lambda self, model, rho: self.stages == 3)
     flipped = rows(goal)
-    flipped = Rows(flipped.x, -flipped.y, norm="l2")
+    flipped = dataclasses.replace(flipped, y=-flipped.y)
     first = run(goal, budget=1.0, shape=CENTRED)
     monkeypatch.setattr(sys.modules[__name__], "rows", lambda goal: flipped)
     assert run(other, budget=1.0, shape=CENTRED).hypothesis == first.hypothesis

@@ -12,10 +12,11 @@ from expost import AccuracyNotReached, ExcessRisk, TargetUnreachable, compose
 from expost.erm import Problem, SquaredLoss
 from expost.noise import SeededSource, discrete_laplace
 from expost.search import DoublingPlan, doubling_search, run_search
+from expost.search.gradual_release import TESTED_CLAIM
 from expost.search.methods import doubling
 from expost.search.methods.doubling import CALLER_CLAIM
 from expost.stopping import ErrorMeasure
-from tests.helpers import N, at_most_by_chance, features, regression_sums
+from tests.helpers import N, at_most_by_chance, features, regression_rows
 
 PAPER_DELTA = (0.005**-0.5 + 1) ** 2 / 100_000
 
@@ -124,18 +125,18 @@ class TestBlackBoxes:
     def test_the_callers_claim_is_recorded(self):
         measure = counting_measure()
         release = doubling_search(lambda epsilon: 5000.0, measure, counting_plan(measure), random_state=1)
-        assert release.claims == (CALLER_CLAIM,)
+        assert release.claims == (CALLER_CLAIM, TESTED_CLAIM)
         with pytest.raises(AccuracyNotReached) as refused:
             doubling_search(lambda epsilon: 0.0, measure, counting_plan(measure), random_state=1)
-        assert refused.value.release.claims == (CALLER_CLAIM,)
+        assert refused.value.release.claims == (CALLER_CLAIM, TESTED_CLAIM)
 
     def test_our_own_mechanism_is_no_claim(self):
         problem = Problem.of(SquaredLoss(), n=N, p=4, regularization=0.05)
         options = {"method": "doubling", "random_state": 0}
-        release = run_search(regression_sums(), problem, ExcessRisk(0.02), **options)
+        release = run_search(regression_rows(N), problem, ExcessRisk(0.02), **options)
         assert release.claims == ()
         with pytest.raises(AccuracyNotReached) as refused:
-            run_search(regression_sums(), problem, ExcessRisk(0.002), max_epsilon=3.0, **options)
+            run_search(regression_rows(N), problem, ExcessRisk(0.002), max_epsilon=3.0, **options)
         assert refused.value.release.claims == ()
 
     def test_a_refusal_costs_all_rounds(self):

@@ -289,7 +289,8 @@ class TestStandingInForRows:
             for given in (regression_rows(), regression_sums())
         )
         made = Covariance().on(regression_rows(), problem)
-        assert by_rows == by_sums == run_search(made, problem, goal, perturbation="output", random_state=3)
+        by_made = run_search(made, problem, goal, perturbation="output", random_state=3)
+        assert by_rows == dataclasses.replace(by_sums, claims=()) == dataclasses.replace(by_made, claims=())
         spherical = Output("spherical").on(regression_rows(), problem)
         release = run_search(spherical, problem, goal, perturbation="covariance", noise="laplace", random_state=3)
         assert (release.perturbation, release.noise) == ("output", "over the reals")
@@ -310,7 +311,7 @@ class TestStandingInForRows:
         for goal in goals:
             shared = run_search(made, problem_for(), goal, failure_probability=0.2, random_state=5)
             alone = run_search(regression_sums(), problem_for(), goal, failure_probability=0.2, random_state=5)
-            assert shared == alone
+            assert dataclasses.replace(shared, claims=()) == dataclasses.replace(alone, claims=())
 
 
 class TestReduced:

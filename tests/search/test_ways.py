@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 import expost
-from expost import R2, AccuracyFirstModel, ErrorRate
+from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss
 from expost.erm.geometry import Block, Geometry
 from expost.privacy.unit import Unit
 from expost.search import ways
+from expost.search.run import settle
 from expost.search.ways import predictions, staged_request
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 
@@ -84,8 +86,41 @@ def test_a_fit_says_why_before_it_has_looked(schema, goal):
 
 
 def test_pure_losses_on_an_account_at_delta_are_their_sum(monkeypatch):
-    monkeypatch.setattr(ways, "predictions", lambda *_: {"pure": 0.1, "descent": 0.2})
+    monkeypatch.setattr(ways, "_predicted", lambda plan: 0.1 if isinstance(plan, ways.ChainPlan) else 0.2)
     release = AccuracyFirstModel(LABELS, ErrorRate(0.25), delta=1e-6, random_state=1).fit(table()).release_
     assert "pure noise" in " ".join(release.parameters["reasons"])
     assert release.account_curve().most == release.epsilon
     assert release.epsilon == pytest.approx(release.epsilon_generation + release.epsilon_test)
+
+
+def test_log_loss_is_not_left_to_least_squares():
+    """They cost least here and estimate no probabilities: 9 of 9 such searches were refused with the budget spent."""
+    rng = np.random.default_rng(0)
+    x = rng.choice(["a", "b"], (10_000, 8))
+    odds = np.where(x == "a", 4.0, -4.0) @ [1, 1, 1, 0.5, 0.5, 0.25, 0, 0]
+    cells = {f"x{k}": x[:, k] for k in range(8)}
+    cells["y"] = np.where(rng.random(len(odds)) < 1 / (1 + np.exp(-odds)), "yes", "no")
+    columns = {f"x{k}": {"categories": ["a", "b"]} for k in range(8)}
+    schema = {"target": "y", "classes": ["no", "yes"], "columns": columns}
+    for seed in (1, 2, 3):
+        model = AccuracyFirstModel(schema, LogLoss(0.2), delta=DELTA, max_epsilon=2.0, random_state=seed).fit(cells)
+        assert model.release_.epsilon < 1.0
+        assert "second moments" not in model.release_.parameters["reasons"][0]
+    priced = expost.plan(schema, LogLoss(0.2), rows=10_000, delta=DELTA, max_epsilon=2.0, worlds=3).goals[0].methods
+    (taken,) = [way for way in priced if way.taken]
+    assert math.isfinite(taken.typical)
+
+
+def test_a_way_out_of_reach_is_not_taken_where_another_gets_there():
+    goal, made = R2(0.95), shape(1)
+    costs = predictions(goal, made, 2000, 0.1, 2.115, DELTA, pure=made)
+    assert costs["pure"] < costs["descent"] < 2.115  # it cannot be settled, whatever the rows are
+    request = staged_request(None, goal, made, 2000, 0.1, 2.115, DELTA, pure=made)
+    assert settle(request).predicted == costs["descent"]
+    assert "pure noise out of reach" in request.reason
+
+
+def test_what_is_only_predicted_to_cost_more_than_the_budget_is_not_taken_instead():
+    made = shape(4)
+    with pytest.raises(expost.TargetUnreachable, match="Nothing was spent"):
+        settle(staged_request(None, R2(0.8), made, 10_000, 0.1, 0.123, DELTA, pure=made))

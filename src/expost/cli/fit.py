@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost import validation
 from expost.cli.engine_options import add_engine, stated_engine, table_on_disk
 from expost.cli.ledger_options import add_ledger_options, stated_ledger, uncharged
 from expost.cli.options import (
@@ -113,7 +114,10 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         "--failure-probability", type=float, default=0.1, metavar="G", help="of the accuracy promise (default: 0.1)"
     )
     search.add_argument(
-        "--max-epsilon", type=float, metavar="E", help="no outcome may cost more (default: 10; inf lifts it)"
+        "--max-epsilon",
+        type=float,
+        metavar="E",
+        help=f"no outcome may cost more (default: {validation.MOST:g}; inf lifts it)",
     )
     search.add_argument(
         "--delta",
@@ -313,7 +317,7 @@ def _search_columns(
 
 def _if_stopped(options: argparse.Namespace) -> str:
     """Say what a search costs that is stopped: where it does may depend on the rows, so whatever it might have cost."""
-    most = 10.0 if options.max_epsilon is None else options.max_epsilon
+    most = validation.MOST if options.max_epsilon is None else options.max_epsilon
     return f" (if stopped, it counts by its worst case, ε = {most:g} or less)" if most < float("inf") else ""
 
 

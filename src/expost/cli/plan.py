@@ -47,7 +47,9 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
     for flag in FLAGS.values():
         goals.add_argument(flag.name, type=float, nargs="+", action="extend", metavar=flag.metavar, help=flag.help)
     fit = plan.add_argument_group("the fit that is planned")
-    fit.add_argument("--max-epsilon", type=float, metavar="E", help="no outcome may cost more (default: 10)")
+    fit.add_argument(
+        "--max-epsilon", type=float, metavar="E", help=f"no outcome may cost more (default: {validation.MOST:g})"
+    )
     fit.add_argument(
         "--failure-probability", type=float, default=0.1, metavar="G", help="of the accuracy promise (default: 0.1)"
     )

@@ -11,17 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from expost.data.rows import Norm, Rows
+from expost.data.rows import Norm, Rows, Shape, declared
 
 __all__ = ["Batch", "MemorySource", "RowSource", "Shape", "as_source", "by_column", "room_for"]
-
-#: Number of columns, norm and radius (in units of 2⁻²⁰) of each block that rows are made of.
-Shape = tuple[tuple[int, Literal["box", "l1"], int], ...]
 
 _SLICE = 1 << 16  # rows of a part of an array
 _CELLS = 1 << 21  # cells of it, if rows are long
@@ -110,6 +107,8 @@ class RowSource(ABC):
         What is known about rows beyond that, by how they are made; None if nothing is.
     longest
         No row has a larger Euclidean norm, by how they are made.
+    constant
+        A column that is the same in every row by how they are made, and its value in units of 2⁻²⁰.
     """
 
     n: int
@@ -117,6 +116,7 @@ class RowSource(ABC):
     norm: Norm
     shape: Shape | None = None
     longest: float = 1.0
+    constant: tuple[int, int] | None = None
     effort: float = 8.0  # of reading a cell, in units of adding up one that is in memory
     engine: Any = None  # who carries out passes; threads of this process if nobody else was stated
 
@@ -158,7 +158,8 @@ class MemorySource(RowSource):
     effort = 1.0
 
     def __init__(self, rows: Rows, counts: npt.NDArray[np.float64] | None = None, *, sparse: bool = False) -> None:
-        self.n, self.p, self.norm = rows.n if counts is None else int(counts.sum()), rows.p, rows.norm
+        self.n, self.p = rows.n if counts is None else int(counts.sum()), rows.p
+        vars(self).update(declared(rows))
         self._batches = [Batch(rows.x, rows.y)] if counts is None else list(digits(rows.x, rows.y, counts))
         if sparse:
             self._batches = [thinned(batch) for batch in self._batches]

@@ -68,6 +68,13 @@ class BlockPreparation(Preparation):
         return "l1" if self.shape == "l1" and not self.has_intercept else "l2"
 
     @property
+    def declares(self) -> dict[str, Any]:
+        """What holds of every row that it makes (:class:`~expost.data.rows.Rows`)."""
+        shape = tuple((size, norm, self.unit) for size, norm in self.blocks)
+        constant = (self.constant_column, self.unit) if self.has_intercept else None
+        return {"norm": self.norm, "shape": shape, "constant": constant}
+
+    @property
     def square(self) -> int:
         """B, the number of blocks that are each at most c long."""
         return (self.n_columns if self.shape == "box" else 1) + int(self.has_intercept)

@@ -119,6 +119,12 @@ class Encoding:
         """Which encoded column is the constant: the first."""
         return 0
 
+    @property
+    def declares(self) -> dict[str, Any]:
+        """What holds of every row that it makes (:class:`~expost.data.rows.Rows`)."""
+        shape = tuple((size, norm, self.unit) for size, norm in self.blocks)
+        return {"norm": "l2", "shape": shape, "constant": (self.constant_column, self.unit)}
+
     def __repr__(self) -> str:
         return f"Encoding({len(self.schema.columns)} columns become {len(self.names)})"
 
@@ -150,7 +156,7 @@ class Encoding:
             found = self.person_tally(raw)
             self.require_persons(*(0, 0) if found is None else (found.unreadable, found.undecoded))
         places = self._places(raw)
-        return Rows(x, y, norm="l2") if places is None else Rows(x[places], y[places], norm="l2")
+        return Rows(*((x, y) if places is None else (x[places], y[places])), **self.declares)
 
     def open(self, frame: Any) -> NamedColumns:
         """Find the columns of a table that a fit needs; none is looked at."""

@@ -128,6 +128,11 @@ class Preparation:
         return "l1"
 
     @property
+    def declares(self) -> dict[str, Any]:
+        """What holds of every row that it makes (:class:`~expost.data.rows.Rows`)."""
+        return {"norm": self.norm, "longest": self.longest}
+
+    @property
     def factor(self) -> float:
         """What columns, scaled to their bounds if there are any, are multiplied by for a prepared row."""
         return (1 - self.intercept_weight) / self.feature_bound
@@ -405,7 +410,7 @@ class Preparation:
         x, y, counts = self.prepared(raw, cells, classes, chunk_size)
         if on_invalid == "error":
             self.require_usable(counts, raw.n, raw.names)
-        return Rows(x, y, norm=self.norm)
+        return Rows(x, y, **self.declares)
 
     def _features(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
         if self._never_clipped and np.isfinite(values).all():

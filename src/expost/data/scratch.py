@@ -39,6 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.data.batches import Batch, RowSource
+from expost.data.rows import declared
 from expost.exceptions import UnreadableFile
 
 __all__ = ["STATED", "UNSTATED", "Scratch", "ScratchSource", "scratch_folder", "usual_folder"]
@@ -301,7 +302,8 @@ class ScratchSource(RowSource):
     """
 
     def __init__(self, scratch: Scratch, like: RowSource) -> None:
-        self.n, self.p, self.norm, self.shape, self.engine = like.n, like.p, like.norm, like.shape, like.engine
+        self.n, self.p, self.engine = like.n, like.p, like.engine
+        vars(self).update(declared(like))
         self._scratch = scratch
 
     def parts(self) -> Sequence[Sequence[Record]]:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.data.batches import Batch, RowSource
-from expost.data.block_rows import BlockPreparation
 from expost.data.columns import Column
 from expost.data.disk import Disk
 from expost.data.encode import Encoding
@@ -98,7 +97,7 @@ class EncodedSource(StreamedSource):
         schema = encoding.schema
         super().__init__(disk, [*schema.columns, schema.target], len(encoding.names), "l2", batch_rows)
         self.encoding = encoding
-        self.shape = tuple((size, norm, encoding.unit) for size, norm in encoding.blocks)
+        vars(self).update(encoding.declares)
         numbers = {name for name, kind in schema.columns.items() if isinstance(kind, Numeric)}
         self.numeric = frozenset(numbers | ({schema.target} if schema.classes is None else set()))
 
@@ -134,10 +133,7 @@ class PreparedSource(StreamedSource):
         super().__init__(
             disk, [*wanted.features, wanted.target], preparation.n_parameters, preparation.norm, batch_rows
         )
-        if isinstance(preparation, BlockPreparation):
-            self.shape = tuple((size, norm, preparation.unit) for size, norm in preparation.blocks)
-        else:
-            self.longest = preparation.longest
+        vars(self).update(preparation.declares)
         self.preparation, self.wanted = preparation, wanted
         self._labels = wanted.classes is not None and any(isinstance(c, str | bytes) for c in wanted.classes)
         self.numeric = frozenset(wanted.features if self._labels else self.names)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.data.batches import Batch, RowSource
-from expost.data.rows import Rows
+from expost.data.rows import Rows, declared
 from expost.data.scratch import STATED, UNSTATED, Scratch, ScratchSource, usual_folder
 from expost.data.streamed import StreamedSource
 from expost.engines.engine import Engine, Totals
@@ -129,7 +129,7 @@ def in_memory(source: RowSource) -> Rows:
     y = np.concatenate([batch.y for batch in batches])
     # row by row: what is worked on in floats is the same to the bit only if it stands in the same order
     x = np.concatenate([batch.x for batch in batches], out=np.empty((len(y), rows.p), dtype=np.int32))
-    return Rows(x, y, rows.norm)
+    return Rows(x, y, **declared(rows))
 
 
 def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, npt.NDArray[np.int64]] | None:
@@ -155,7 +155,7 @@ def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, n
         x[place : place + len(batch)] = batch.x
         place += len(batch)
         batches[k] = Batch(batch.x[:0], batch.y[:0])  # so that rows are not held twice
-    return Rows(x, y, source.norm), cells
+    return Rows(x, y, **declared(source)), cells
 
 
 def _in_order(source: StreamedSource, threads: int) -> Iterator[Batch]:

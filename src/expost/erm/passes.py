@@ -26,7 +26,7 @@ import numpy as np
 
 from expost.data.batches import Batch, MemorySource, RowSource, thinned
 from expost.data.fixed_point import FRACTION_BITS
-from expost.data.rows import Rows
+from expost.data.rows import Rows, declared
 from expost.engines import Engine, LocalEngine
 from expost.engines.engine import Totals
 from expost.engines.look import judged
@@ -210,7 +210,7 @@ class Passes(Private):
         if isinstance(rows, RowSource):
             return cls(loss, rows, rows.engine if engine is None else engine)
         x, y, counts = distinct(rows)
-        kinds = rows if counts is None else Rows(np.ascontiguousarray(x), y, rows.norm)
+        kinds = rows if counts is None else Rows(np.ascontiguousarray(x), y, **declared(rows))
         return cls(loss, MemorySource(kinds, counts, sparse=True), engine)
 
     def __repr__(self) -> str:

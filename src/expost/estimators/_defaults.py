@@ -13,7 +13,6 @@ from expost.privacy.release import Release
 from expost.privacy.unit import Unit
 
 __all__ = [
-    "MOST",
     "chained",
     "settled_budget",
     "settled_regularization",
@@ -23,11 +22,8 @@ __all__ = [
 ]
 
 AUTO = "auto"
-#: No outcome costs more unless the caller says so.
-MOST = 10.0
 #: A chain of releases needs an end; with the budget lifted this is it.
 LIFTED = 1000.0
-_LARGE = 2.0  # an ε worth a warning: odds may move by more than a factor of seven
 _LIKELY = 0.1  # δ times the number of persons: one chance in ten that it fails for anybody
 _USUAL = 0.01  # λ where it may be: the paper's scale
 # λF² is the weight of a coefficient's square in the units of columns in [−1, 1], whose mean square is about ⅓: beyond a
@@ -84,7 +80,7 @@ def settled_regularization(stated: Any, preparation: Preparation) -> float:
 def settled_budget(stated: Any, method: str) -> float | None:
     """Return ``max_epsilon``, None where it was lifted; a single shot at it is never a default."""
     if _is(stated, AUTO):
-        return None if method == "fixed" else MOST
+        return None if method == "fixed" else validation.MOST
     return None if stated == math.inf else validation.budget(stated)
 
 
@@ -104,7 +100,7 @@ def warn_if_shrunk(lam: float, preparation: Preparation) -> None:
 
 def warn_if_large(release: Release) -> None:
     """Warn about an ε that protects little, unless it was stated outright or is infinite, which warns by itself."""
-    if not _LARGE < release.epsilon < math.inf or release.method == "fixed":
+    if not validation.MOST < release.epsilon < math.inf or release.method == "fixed":
         return
     warn(
         f"epsilon = {release.epsilon:.3g} is large: odds about any {release.unit} may have moved by a factor of "

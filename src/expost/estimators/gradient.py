@@ -31,7 +31,7 @@ def gradient_path(
     schema: Any,
     *,
     delta: float = 1e-6,
-    max_epsilon: float = 10.0,
+    max_epsilon: float = validation.MOST,
     probabilities: bool = False,
     on_invalid: str = "error",
     random_state: Any = None,
@@ -48,7 +48,7 @@ def gradient_path(
         As in :class:`~expost.AccuracyFirstModel`.
     delta : float, default=1e-6
         δ.
-    max_epsilon : float, default=10.0
+    max_epsilon : float, default=2.0
         No release of the path costs more, at δ.
     probabilities : bool, default=False
         For classes, minimise the logistic loss itself, not one with its slope capped, which costs half as much.
@@ -96,12 +96,17 @@ def _path(
     geometry = block_geometry(encoding)
     unit = unit_of(encoding.schema, rows.n)
     pace = DescentPlan.pace_for(loss, None, geometry, rows.n, account.delta, unit)
-    account.shared = current(account.delta, unit)
     account.unit, account.worst_case = unit, unit.share(account.worst_case)
     walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), pace, unit)
     first = rho_at(pace.start * geometry.scale, DescentPlan.noise_of(loss, geometry), rows.n, unit)
     rho, spent, level = first, 0.0, 0
-    while account.fits(Curve.gaussian(rho)):
+    while True:
+        account.count_on(current(account.delta, unit))  # at every stage: it may be inside a budget that others are not
+        account.begin()
+        if not account.fits(Curve.gaussian(rho)):
+            if account.shared is not None:
+                account.shared.end(account)
+            return
         account.book("generation", Curve.gaussian(rho))
 
         def stage(spending: Spending, cost: float = rho) -> Any:

@@ -25,7 +25,7 @@ from expost.data.tallies import CLIPPED_LABELS, CLIPPED_TARGETS, Tally
 from expost.engines.choice import as_engine, stream_of
 from expost.engines.look import counted, look_at
 from expost.erm.losses import LogisticLoss, SquaredLoss
-from expost.estimators._defaults import MOST, warn_if_large, warn_if_likely
+from expost.estimators._defaults import warn_if_large, warn_if_likely
 from expost.estimators._features import reject_fit_parameters, score_of
 from expost.estimators._shapes import block_geometry, cheapest_geometry
 from expost.estimators._tables import as_schema, margins_and_targets, with_target
@@ -66,8 +66,8 @@ class AccuracyFirstModel(BaseEstimator):
         How good the model must be, on the rows it is fitted to; a mean squared error in squared units of the target.
     failure_probability : float, default=0.1
         γ: the chance, over the noise, that a model is released which misses the goal.
-    max_epsilon : float, default=10.0
-        No outcome of the search may cost more.
+    max_epsilon : float, default=2.0
+        No outcome of the search may cost more; a release above the default warns.
     delta : float, default=0.0
         0 is pure privacy. A δ such as 1e-6 (far below one over the number of rows) lets noise be Gaussian, which is
         cheaper, above all for several fits: for every row and whatever it may be replaced by, the chance that the
@@ -150,7 +150,7 @@ class AccuracyFirstModel(BaseEstimator):
         goal: Goal | None = None,
         *,
         failure_probability: float = 0.1,
-        max_epsilon: float = MOST,
+        max_epsilon: float = validation.MOST,
         delta: float = 0.0,
         perturbation: str | None = None,
         on_invalid: str = "error",
@@ -270,7 +270,7 @@ class AccuracyFirstModel(BaseEstimator):
 
     @property
     def _most(self) -> float:
-        return validation.budget(self.max_epsilon) or MOST
+        return validation.budget(self.max_epsilon) or validation.MOST
 
     def request_for(self, n: int, schema: Schema, encoding: Encoding, max_epsilon: float | None = None) -> Request:
         """Return what would be searched for in n rows: everything that is public about a fit.

@@ -90,7 +90,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     n_levels : int, default=None
         How many privacy levels to search: 1000 for the paper's calibrations, 32 for ``"tight"``.
     max_epsilon : float, None or "auto", default="auto"
-        No outcome of the search may cost more: 10 by default. ``None`` or infinity lifts it (goals in people's units
+        No outcome of the search may cost more: 2 by default. ``None`` or infinity lifts it (goals in people's units
         end at 1000). ``method="fixed"`` has no default.
     delta : float, default=0.0
         0 is pure privacy. A δ such as 1e-6 lets noise be Gaussian (:mod:`expost.privacy.renyi` says what it means): on

@@ -26,6 +26,7 @@ class RescaledCovariance(Covariance):
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> RescaledGenerator:
         """Return the generator for private rows, or for their exact sums."""
+        self.require_rows(rows, problem)
         return RescaledGenerator(self, rows if isinstance(rows, Sums) else sums_of(rows), problem)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,7 @@ class ErrorRate(TestedGoal):
     margin: float = 0.2
 
     name = "error rate"
+    largest: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         self.settle("at_most")

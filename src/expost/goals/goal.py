@@ -6,6 +6,7 @@ A new goal is one file here and an entry in ``goals/__init__.py`` with its flag,
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -110,6 +111,8 @@ class TestedGoal(Goal):
 
     at_most: float
     margin: float
+    #: What its number is at most, whatever the model.
+    largest: ClassVar[float] = math.inf
     #: Whether it has no measure for a gradual release, only a shortfall for a chain of releases.
     chained_only: ClassVar[bool] = False
     methods: ClassVar[tuple[str, ...]] = ("auto", "above_threshold")
@@ -155,6 +158,14 @@ class TestedGoal(Goal):
     @abstractmethod
     def shortfall_error(self, n: int, p: int, theta: Any) -> float:
         """Return a bound on the error of :meth:`shortfall`; public."""
+
+    def shown(self, bound: float) -> dict[str, float]:
+        """Return what a bound on the shortfall of some model shows about the goal's own number, as a release says it.
+
+        Nothing where the number is never larger. It is in scaled units, as ``promise.at_most`` is.
+        """
+        number = math.nextafter(self.at_most + bound, math.inf)
+        return {"shown": number} if number < self.largest else {}
 
     def hypothesis(self, generator: Any) -> Callable[[Any], Any]:
         """Return how revealed values become the hypotheses that are tested."""

@@ -53,6 +53,7 @@ class LogLoss(TestedGoal):
     at_most: float
 
     name = "log loss"
+    largest: ClassVar[float] = float(np.log1p(np.exp(LARGEST_ODDS)))
     chained_only = True
     methods: ClassVar[tuple[str, ...]] = ("auto",)
 

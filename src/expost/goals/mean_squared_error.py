@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class MeanSquaredError(TestedGoal):
     margin: float = 0.2
 
     name = "mean squared error"
+    largest: ClassVar[float] = 4.0
 
     def __post_init__(self) -> None:
         self.settle("at_most", math.inf)

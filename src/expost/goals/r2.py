@@ -89,6 +89,13 @@ class R2(TestedGoal):
         """Return the rounding of both means."""
         return 2.0 * clipped_mean_square_error(n, p, theta) + 2.0**-50
 
+    def shown(self, bound: float) -> dict[str, float]:
+        """Return nothing: MSE − (1 − r)·Var(y) ≤ b says R² ≥ r − b/Var(y), and b > 0 says nothing without Var(y).
+
+        That is private, and nobody has paid for a bound on it (theory D2).
+        """
+        return {}
+
     def in_caller_units(self, promise: Promise, square_unit: float) -> Promise:
         """Return the promise as it is: a share has no units."""
         return dataclasses.replace(promise)

@@ -122,6 +122,7 @@ class Covariance(Mechanism):
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> CovarianceGenerator:
         """Return the generator for private rows, or for their exact sums."""
+        self.require_rows(rows, problem)
         return CovarianceGenerator(self, rows if isinstance(rows, Sums) else sums_of(rows), problem)
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from expost.data.batches import RowSource
 from expost.data.fixed_point import ONE
-from expost.data.rows import Norm, Rows
+from expost.data.rows import Rows
 from expost.erm.clipped_gradient import SLOPE_ONE, ClippedGradients, SlopeTable
 from expost.erm.error_bounds import GeneralErrors
 from expost.erm.frame import Frame
@@ -116,9 +116,15 @@ class GradientDescent(Mechanism):
         if not math.isfinite(problem.loss.lipschitz(math.inf)):
             raise ValueError(f"gradient descent needs a loss of bounded slope, not the {problem.loss.name} loss")
 
-    def require_norm(self, norm: Norm) -> None:
-        """Take rows of either norm: their shape is checked by :meth:`on`."""
-        return
+    def require_declared(self, rows: Rows | RowSource | Sums) -> None:
+        """Raise unless rows declare the shape, and the constant that frames are moved by."""
+        constant = self.geometry.constant
+        fitting = require_shape(rows, self.geometry, self.name)
+        if constant is not None and fitting.constant != (constant, Frame.of(self.geometry).value):
+            raise ValueError(
+                f"rows do not declare the constant that {self.name} is made for; pass constant to Rows. "
+                f"Nothing was spent"
+            )
 
     def errors(self, problem: Problem) -> GeneralErrors:
         """Return the errors of risks that come from passes over the rows."""
@@ -142,8 +148,6 @@ class GradientDescent(Mechanism):
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
-        fitting = require_shape(rows, self.geometry, self.name)
-        constant, value = self.geometry.constant, Frame.of(self.geometry).value
-        if constant is not None and isinstance(fitting, Rows) and not (fitting.x[:, constant] == value).all():
-            raise ValueError(f"rows are not of the shape that {self.name} is made for: their constant is another")
-        return DescentGenerator(self, fitting, problem)
+        self.require_rows(rows, problem)
+        assert not isinstance(rows, Sums)
+        return DescentGenerator(self, rows, problem)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from expost.data.batches import MemorySource, RowSource
-from expost.data.rows import Norm, Rows
+from expost.data.rows import Rows
 from expost.erm._private import Private
 from expost.erm.error_bounds import RidgeErrors
 from expost.erm.geometry import Geometry
@@ -78,10 +78,12 @@ class GaussianMoments(Mechanism):
         """Refuse: the shape of the rows has to be known."""
         raise ValueError("Gaussian noise on moments is made from the shape of the rows: GaussianMoments(geometry)")
 
-    def require_norm(self, norm: Norm) -> None:
-        """Take rows of either norm for goals that are tested; gradients are bounded for rows of the ℓ₁ ball alone."""
+    def require_declared(self, rows: Rows | RowSource | Sums) -> None:
+        """Take rows of the shape for goals that are tested; gradients are bounded for rows of the ℓ₁ ball alone."""
         if self._for_risk:
-            super().require_norm(norm)
+            super().require_declared(rows)
+        if not isinstance(rows, Sums):
+            require_shape(rows, self.geometry, self.name)
 
     @property
     def _for_risk(self) -> bool:
@@ -114,8 +116,8 @@ class GaussianMoments(Mechanism):
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows, or for their exact sums where they are of the unit ball."""
-        found = rows if isinstance(rows, Sums) else require_shape(rows, self.geometry, self.name)
-        return MomentGenerator(self, found, problem)
+        self.require_rows(rows, problem)
+        return MomentGenerator(self, rows, problem)
 
 
 def moments_for(

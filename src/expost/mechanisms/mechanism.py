@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from expost import validation
 from expost.data.batches import RowSource
-from expost.data.rows import Norm, Rows
+from expost.data.rows import Rows
 from expost.erm.error_bounds import ErrorBounds
 from expost.erm.geometry import Geometry
 from expost.erm.measures import MeanSquare
@@ -106,9 +106,18 @@ class Mechanism(ABC):
         """Raise a helpful error unless the problem is one it can solve."""
         return
 
-    def require_norm(self, norm: Norm) -> None:
-        """Raise unless rows bounded in that norm may be used; said by what rows declare, never by what they hold."""
-        if norm != "l1":
+    def require_rows(self, rows: Rows | RowSource | Sums, problem: Problem) -> None:
+        """Raise unless noise and problem are made for such rows; said by what they declare, never by what they hold."""
+        if (rows.n, rows.p) != (problem.n, problem.p):
+            raise ValueError(
+                f"the problem is about n = {problem.n} rows of p = {problem.p} columns, and these are {rows.n} of "
+                f"{rows.p}; pass their numbers to Problem.of. Nothing was spent"
+            )
+        self.require_declared(rows)
+
+    def require_declared(self, rows: Rows | RowSource | Sums) -> None:
+        """Raise unless the noise is made for rows that declare what these do."""
+        if not isinstance(rows, Sums) and rows.norm != "l1":
             raise ValueError(f"perturbation={self.name!r} needs rows in the ℓ₁ ball; these are in the Euclidean one")
 
     def minimised(self, problem: Problem) -> str:
@@ -126,6 +135,10 @@ class Mechanism(ABC):
     @abstractmethod
     def theory_epsilon(self, problem: Problem, excess_risk: float) -> float:
         """Return the ε at which its utility theorem promises that expected excess risk (theory A7)."""
+
+    def shot_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return the ε at which that is promised of what is released, with all that is charged for computing it."""
+        return self.theory_epsilon(problem, excess_risk)
 
     @abstractmethod
     def gradient_epsilon(self, problem: Problem, excess_risk: float) -> float:
@@ -152,7 +165,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Generator:
-        """Return the generator for private rows."""
+        """Return the generator for private rows, after :meth:`require_rows`."""
 
     def single(self, generator: Generator, epsilon: float, source: WordSource) -> NDArray[np.float64]:
         """Run the single-shot mechanism at one ε: a path with one level."""

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from expost.data.batches import MemorySource, RowSource
 from expost.data.fixed_point import ONE
-from expost.data.rows import Norm, Rows
+from expost.data.rows import Rows
 from expost.erm.error_bounds import GeneralErrors
 from expost.erm.geometry import Geometry
 from expost.erm.losses import Loss
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from expost.search.request import Plan, Request
 
 CERTIFIED = 1.5e-4  # solver_part where a bound, not a test, says that the model is good enough
-_SLICE = 65_536  # rows looked at together
 
 
 @dataclass(frozen=True)
@@ -203,11 +202,9 @@ class ObjectivePerturbation(Mechanism):
         if not math.isfinite(problem.loss.lipschitz(math.inf)):
             raise ValueError(f"objective perturbation needs a loss of bounded slope, not the {problem.loss.name} loss")
 
-    def require_norm(self, norm: Norm) -> None:
-        """Raise unless rows declare what the shape needs: the unit ℓ₁ ball is more than the Euclidean one says."""
-        block, *others = self.geometry.blocks
-        if not others and block.norm == "l1" and block.radius <= 1.0:
-            super().require_norm(norm)
+    def require_declared(self, rows: Rows | RowSource | Sums) -> None:
+        """Raise unless rows declare what the shape needs."""
+        require_shape(rows, self.geometry)
 
     def errors(self, problem: Problem) -> GeneralErrors:
         """Return the errors of risks that come from passes over the rows."""
@@ -243,7 +240,9 @@ class ObjectivePerturbation(Mechanism):
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
-        return ObjectiveGenerator(self, require_shape(rows, self.geometry), problem)
+        self.require_rows(rows, problem)
+        assert not isinstance(rows, Sums)
+        return ObjectiveGenerator(self, rows, problem)
 
 
 def too_steep(problem: Problem) -> bool:
@@ -258,32 +257,19 @@ def require_shape(
     """Return the rows, or say that they are not what the noise is made for."""
     if isinstance(rows, Sums):
         raise ValueError(f"{name} needs the rows themselves, not their sums")
-    if not _of_shape(rows, geometry):
-        raise ValueError(f"rows are not of the shape that the noise is made for ({geometry.name})")
+    if not _made_for(rows, geometry):
+        raise ValueError(
+            f"rows do not declare the shape that the noise is made for ({geometry.name}); pass norm, shape or longest "
+            f"to Rows. Nothing was spent"
+        )
     return rows
 
 
-def _of_shape(rows: Rows | RowSource, geometry: Geometry) -> bool:
-    """Whether no row exceeds its geometry: rows made for it never do, and noise would not hide others."""
-    if geometry.columns != rows.p or geometry.radius < 1.0:
+def _made_for(source: Rows | RowSource, geometry: Geometry) -> bool:
+    """Whether no row exceeds the geometry by what rows declare: nothing is looked at."""
+    if geometry.columns != source.p or geometry.radius < 1.0:
         return False
-    if isinstance(rows, RowSource):
-        return _made_for(rows, geometry)
-    place = 0
-    for block in geometry.blocks:
-        most = block.radius * ONE * (1.0 + 1e-14)  # a radius is a rounded quotient; weights have room for that
-        for start in range(0, rows.n, _SLICE):
-            part = rows.x[start : start + _SLICE, place : place + block.size].astype(np.float64)
-            lengths = np.linalg.norm(part, ord={"box": np.inf, "l1": 1, "l2": 2}[block.norm], axis=1)
-            if not (lengths <= most).all():
-                return False
-        place += block.size
-    return True
-
-
-def _made_for(source: RowSource, geometry: Geometry) -> bool:
-    """Whether rows are of the shape by how they are made: nothing is looked at."""
-    slack = ONE * (1.0 + 1e-14)
+    slack = ONE * (1.0 + 1e-14)  # a radius is a rounded quotient; weights have room for that
     if len(geometry.blocks) == 1:
         (block,) = geometry.blocks
         if block.norm == "l2":

@@ -35,6 +35,7 @@ from expost.erm.problem import Problem
 from expost.erm.risk import GeneralRisk
 from expost.erm.sensitivity.grid import Grid, grid_sensitivity, public_grid
 from expost.erm.sums import Sums
+from expost.exceptions import TargetUnreachable
 from expost.mechanisms.mechanism import Mechanism, Noise, NoiseKind
 from expost.noise.laplace import Integers
 from expost.noise.path import NoisePath
@@ -90,6 +91,23 @@ class Output(Mechanism):
             return paper_logistic_epsilon(problem, excess_risk)
         return laplace_epsilon(problem, excess_risk)
 
+    def shot_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return ε for the sensitivity that is charged, in proportion to which all of these theorems have it.
+
+        The minimiser found and rounded is off by e at most, so ½(c + λ)e² of the excess risk is used up before noise is
+        added; discrete noise has no larger second moments than the continuous one (spherical noise is not rounded).
+        """
+        curvature = problem.loss.curvature + problem.regularization
+        off = self.errors(problem).distance_bound + 0.5 * self.grid(problem).unit * math.sqrt(problem.p)
+        left = excess_risk - 0.5 * curvature * off**2 * (1 + 1e-12)
+        if left <= 0:
+            raise TargetUnreachable(
+                f"an excess risk of {excess_risk:g} is finer than the minimiser is found; pass a larger one. "
+                f"Nothing was spent."
+            )
+        exact = problem.output_sensitivity if self.noise == "laplace" else problem.output_l2_sensitivity
+        return self.theory_epsilon(problem, left) * (self.charged_sensitivity(problem) / exact) * (1 + 1e-12)
+
     def gradient_epsilon(self, problem: Problem, excess_risk: float) -> float:
         """Return ε from the root mean square of ‖b‖₂ at ε = 1, times the largest curvature."""
         p = problem.p
@@ -144,6 +162,7 @@ class Output(Mechanism):
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> OutputGenerator:
         """Return the generator for private rows."""
+        self.require_rows(rows, problem)
         if isinstance(rows, Sums):
             raise ValueError("output perturbation needs the rows themselves, not their sums")
         if isinstance(rows, RowSource):

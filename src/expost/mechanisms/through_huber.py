@@ -26,7 +26,7 @@ from expost.erm.risk import RidgeRisk
 from expost.erm.sums import Sums
 from expost.mechanisms.covariance import Covariance, CovarianceGenerator
 from expost.mechanisms.mechanism import Mechanism
-from expost.mechanisms.objective import CERTIFIED, ObjectivePerturbation, Shot, require_shape, too_steep
+from expost.mechanisms.objective import CERTIFIED, ObjectivePerturbation, Shot, too_steep
 from expost.privacy.release import Release
 from expost.stopping.certificates.ridge import RidgeCertificate
 from expost.stopping.certificates.through_huber import through_huber
@@ -114,4 +114,6 @@ class ThroughHuber(ObjectivePerturbation):
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
-        return ThroughHuberGenerator(self, require_shape(rows, self.geometry), problem)
+        self.require_rows(rows, problem)
+        assert not isinstance(rows, Sums)
+        return ThroughHuberGenerator(self, rows, problem)

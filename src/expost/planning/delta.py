@@ -157,4 +157,4 @@ class DeltaPricer:
 def _repeated(rows: Rows, counts: np.ndarray) -> Rows:
     """Return rows as often as they are meant to be there."""
     times = np.asarray(counts, dtype=np.int64)
-    return Rows(np.repeat(rows.x, times, axis=0), np.repeat(rows.y, times), rows.norm)
+    return replace(rows, x=np.repeat(rows.x, times, axis=0), y=np.repeat(rows.y, times))

@@ -65,7 +65,7 @@ def plan(
     rows : int
         How many rows there will be; how many persons, where the schema names them.
     max_epsilon : float, default=None
-        The cap that a fit would be given, 10 if none is stated.
+        The cap that a fit would be given, 2 if none is stated.
     failure_probability : float, default=0.1
         γ of the promise.
     delta : float, default=0.0

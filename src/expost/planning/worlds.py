@@ -26,7 +26,7 @@ from expost.data.encode import Encoding
 from expost.data.fixed_point import ONE
 from expost.data.kinds import Categorical, Numeric
 from expost.data.preparation import Preparation
-from expost.data.rows import Norm, Rows
+from expost.data.rows import Rows, declared
 from expost.goals import R2, ErrorRate, Goal, LogLoss, MeanSquaredError
 
 Floats = NDArray[np.float64]
@@ -78,13 +78,13 @@ class Features:
         Encoded rows in fixed point.
     score
         A linear function of them, of mean 0 and variance 1: what can be known of the target.
-    norm
-        Which norm of a row is at most 1.
+    declares
+        What holds of every row (:class:`~expost.data.rows.Rows`).
     """
 
     x: NDArray[np.int32]
     score: Floats
-    norm: Norm
+    declares: dict[str, Any]
 
 
 def draw_features(encoding: Encoding, n: int, rng: np.random.Generator) -> Features:
@@ -109,7 +109,7 @@ def draw_features(encoding: Encoding, n: int, rng: np.random.Generator) -> Featu
     labels = schema.classes
     table[schema.target] = [labels[0] if labels is not None else (schema.target_bounds or (0.0,))[0]] * n
     rows = Encoding(schema).encode(table, on_invalid="clip")
-    return Features(np.array(rows.x), _score(rows.x, _owners(encoding), rng), "l2")
+    return Features(np.array(rows.x), _score(rows.x, _owners(encoding), rng), declared(rows))
 
 
 def _column(kind: Any, normal: Floats, rng: np.random.Generator) -> NDArray[Any]:
@@ -172,7 +172,7 @@ def draw_array(preparation: Preparation, n: int, rng: np.random.Generator) -> Fe
         rows = preparation.prepare_classification(x, none, (0.0, 1.0))
     else:
         rows = preparation.prepare_regression(x, none)
-    return Features(np.array(rows.x), _score(rows.x, np.arange(rows.p), rng), rows.norm)
+    return Features(np.array(rows.x), _score(rows.x, np.arange(rows.p), rng), declared(rows))
 
 
 def _score(x: NDArray[np.int32], owners: NDArray[np.intp], rng: np.random.Generator) -> Floats:
@@ -230,7 +230,7 @@ def with_target(
         counts = np.concatenate([far, many - far])
     kept = counts > 0
     x = np.concatenate([features.x, features.x])[kept]
-    return Rows(x, targets[kept].astype(np.int32), norm=features.norm), counts[kept].astype(np.float64)
+    return Rows(x, targets[kept].astype(np.int32), **features.declares), counts[kept].astype(np.float64)
 
 
 def _targets(

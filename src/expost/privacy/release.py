@@ -233,6 +233,16 @@ class Release:
         """The factor e^ε by which any observer's odds about one row (or person) can have moved."""
         return _exp(self.epsilon)
 
+    @property
+    def closest(self) -> str:
+        """How close a refusal came, in words; empty where nothing was shown.
+
+        What is stated is false in at most γ of all runs, refused or not, as ``promise`` says of a model that misses.
+        """
+        from expost.privacy.words import closest
+
+        return closest(self)
+
     def __str__(self) -> str:
         from expost.privacy.summary import summary
 

@@ -70,13 +70,28 @@ class RenyiAccount(Account):
     def __post_init__(self) -> None:
         self.curves: dict[Part, Curve] = dict.fromkeys(("probe", "test", "generation"), NOTHING)
         self._counted = NOTHING  # pure losses that the shared budget knows of
+        self._before = NOTHING  # curves that it has yet to count
 
     def book(self, part: Part, curve: Curve) -> None:
         """Add what a step costs, before it is taken."""
         self.begin()
         self.curves[part] = self.curves[part] + curve
         if self.shared is not None:
-            self.shared.spent = self.shared.spent + curve
+            self.shared.spent, self._before = self.shared.spent + self._before + curve, NOTHING
+
+    def count_on(self, shared: Budget | None) -> None:
+        """Count on a budget from the next step on, with all steps before it: what is released inside costs them too.
+
+        Once counted by a budget, an account is for good, wherever it goes on; another budget could not tell.
+        """
+        if shared is None or shared is self.shared:
+            return
+        if self.shared is not None:
+            raise ValueError(
+                "this run is counted by another budget, so it cannot go on inside this one; begin a new one here. "
+                "Nothing was spent"
+            )
+        self.shared, self._before = shared, sum(self.curves.values(), NOTHING)
 
     def begin(self) -> None:
         """Take the shared budget, before anything is drawn."""
@@ -134,7 +149,7 @@ class RenyiAccount(Account):
 
     def fits(self, step: Curve) -> bool:
         """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
-        together = self.shared is None or self.shared.fits(self._pure + step, self)
+        together = self.shared is None or self.shared.fits(self._before + self._pure + step, self)
         after = self.curve + step
         if self.one_curve and any(a > b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True)):
             return False
@@ -154,7 +169,7 @@ class RenyiAccount(Account):
             return own
         if not self.shared.fits(NOTHING, self):
             return 0.0
-        return min(own, room(self.shared.spent + self._pure, self.shared.epsilon, self.delta))
+        return min(own, room(self.shared.spent + self._before + self._pure, self.shared.epsilon, self.delta))
 
     def interrupted(self) -> Release:
         """Return what is charged if the search does not come to its end: the whole budget, at δ."""

@@ -12,6 +12,7 @@ several. Searches that book no curve refuse to begin inside a budget.
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
+from threading import Lock
 from types import TracebackType
 from typing import Self
 
@@ -42,6 +43,7 @@ class Budget:
         self.spent: Curve = NOTHING
         self.unit: Unit | None = None
         self._taken_by: object | None = None
+        self._lock = Lock()
         self._tokens: list[Token[Budget | None]] = []
 
     def __repr__(self) -> str:
@@ -87,8 +89,9 @@ class Budget:
 
     def begin(self, run: object, unit: Unit) -> None:
         """Take it for a run that is about to draw; until the run ends, all of it counts as spent."""
-        self.require_open(unit, run)
-        self._taken_by, self.unit = run, unit
+        with self._lock:
+            self.require_open(unit, run)
+            self._taken_by, self.unit = run, unit
 
     def end(self, run: object) -> None:
         """Give it back."""
@@ -108,7 +111,9 @@ def budget(epsilon: float, delta: float = 1e-6) -> Budget:
     ----------
     epsilon, delta
         Everything released inside is (ε, δ)-private together. The fits inside have to state the same ``delta``;
-        ``max_epsilon`` still bounds each by itself. Fits that run in other threads or processes are not inside.
+        ``max_epsilon`` still bounds each by itself. Fits that run in other threads or processes are not inside. A
+        :func:`~expost.gradient_path` is asked at every stage, wherever it began: one begun before brings all that it
+        cost so far, and one begun inside stays counted when it goes on outside.
 
     Examples
     --------

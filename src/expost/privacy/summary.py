@@ -83,6 +83,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
             rows += [("to compare", beside)] if beside else []
         else:
             rows.append((goal[0], f"{goal[1]} was asked for; no model is released"))
+            rows += [("", text) for text in (release.closest,) if text]
     rows += [
         ("privacy", _paid(release)),
         ("", spent),

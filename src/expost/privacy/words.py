@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SIMULATION",
     "asked",
+    "closest",
     "down",
     "exposed",
     "number_of_rows",
@@ -196,6 +197,25 @@ def asked(release: Release) -> tuple[str, str] | None:
         return goal.goal, f"at least {goal.at_least:g}"
     most = goal.at_most if goal.at_most_caller_units is None else goal.at_most_caller_units
     return None if goal.goal is None or most is None else (goal.goal, f"at most {most:g}")
+
+
+def closest(release: Release) -> str:
+    """Say how close a refusal came, where its looks show it; empty where they do not (theory D3).
+
+    Examples
+    --------
+    >>> from expost.privacy import Promise, Release
+    >>> goal = Promise("...", goal="error rate", at_most=0.15)
+    >>> closest(Release(status="refused", method="m", promise=goal, parameters={"shown": 0.18699}))
+    'closest: an error rate of at most 0.187 was shown, 0.15 was asked'
+    """
+    promise, shown = release.promise, release.parameters.get("shown")
+    if release.status != "refused" or not isinstance(shown, float) or promise.goal is None or not promise.at_most:
+        return ""
+    most = promise.at_most if promise.at_most_caller_units is None else promise.at_most_caller_units
+    article = "an" if promise.goal[0] in "aeiou" else "a"
+    number = up(shown * (most / promise.at_most))
+    return f"closest: {article} {promise.goal} of at most {number} was shown, {most:g} was asked"
 
 
 _OF_NUMBERS, _BOUNDED = ("R²", "mean squared error"), " within the target's bounds"

@@ -80,17 +80,21 @@ def _warnings(release: Release) -> str:
 
 
 def _promised(release: Release) -> list[str]:
-    goal = asked(release)
+    goal, chance = asked(release), release.promise.failure_probability
     if release.status == "refused":
         wanted = "" if goal is None else f" Asked for: {goal[0]} {goal[1]}."
-        return ["<p class=big>nothing</p>", f"<p>No model was released.{text(wanted)}</p>"]
+        said = ["<p class=big>nothing</p>", f"<p>No model was released.{text(wanted)}</p>"]
+        if release.closest:
+            said.append(f"<p>{text(_sentence(release.closest))}</p>")
+            if chance is not None:
+                said.append(f"<p>Of all runs like this one, refused or not, at most {chance:g} show what is false.</p>")
+        return said
     said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(goal[1])} {on_rows(goal[0])}</p>"]
     said.append(f"<p>{text(_sentence(release.promise.statement))}</p>")
     beside = None if goal is None else yardstick(goal[0])
     said += (
         [] if beside is None else [f"<p>To compare: {text(_sentence(beside)[0].lower() + _sentence(beside)[1:])}</p>"]
     )
-    chance = release.promise.failure_probability
     if chance is not None:
         said.append(
             f"<p>Of all runs like this one at most {chance:g} release a model that misses, refusals counted. "

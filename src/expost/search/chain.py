@@ -8,6 +8,7 @@ objective perturbation costs the same, and what was learned is not shrunk away a
 *Released*: models, and after each a noisy shortfall (how far the goal is missed), sometimes twice. *Neighbours*: one
 row replaced. *Theorem (privacy)*: adaptive composition; every cost is a function of what was released before. *Theorem
 (accuracy)*: the k-th test asked fails with probability at most γ_k = γ(1 − q)q^{k−1}; Σ γ_k ≤ γ however many are asked.
+So but for γ every noisy shortfall with its margin is a bound, and a refusal states the least for nothing (theory D3).
 Everything else, λ, the steps from level to level and when to give up among it, is choice: it reads released numbers
 only, and nothing has to be right about it for either theorem.
 
@@ -86,7 +87,7 @@ class ChainPlan:
     ) -> ChainPlan:
         """Settle it, or say that no data set of this size could meet the goal within the budget."""
         plan = cls(goal, goal.chain(), geometry, n, failure_probability, budget, unit)
-        plan._require_possible()
+        plan.require_possible()
         return plan
 
     @property
@@ -122,7 +123,7 @@ class ChainPlan:
             low, high = (middle, high) if self.shot(middle, center_norm).epsilon <= room else (low, middle)
         return max(low, _NOTHING)
 
-    def _require_possible(self) -> None:
+    def require_possible(self) -> None:
         """Refuse a goal that not even a perfect model could be shown to meet."""
         part = self.settings.test_part / (1 + self.settings.test_part)
         test = ValueTest.of(self.goal.shortfall_sensitivity(self.n), 0.0, self.budget * part)
@@ -176,6 +177,7 @@ class _Chain:
         self.judge = generator.rows.passes
         self.theta = np.zeros(generator.problem.p)
         self.asked, self.levels, self.moved = 0, 0, 0.0
+        self.shown = math.inf  # the least bound on a shortfall that tests have shown
         self.shortfalls: list[tuple[float, float]] = []  # of each level, with the scale of their noise
 
     def run(self) -> Release:
@@ -220,6 +222,7 @@ class _Chain:
         self.asked += 1
         noisy = test.ask(goal.shortfall(self.judge, theta), self.source)
         self.account.test = add_losses(self.account.test, epsilon)
+        self.shown = min(self.shown, noisy + margin)
         return noisy + margin <= 0, noisy
 
     def _ask_again(self, theta: NDArray[np.float64], noisy: float, most: float) -> bool:
@@ -271,4 +274,4 @@ class _Chain:
     def _refused(self, why: str) -> Release:
         self.account.reasons.append(self._reason())
         self.account.reasons.append(why)
-        return self.account.refused(noise="over the reals")
+        return self.account.refused(noise="over the reals", parameters=self.plan.goal.shown(self.shown))

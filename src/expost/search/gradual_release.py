@@ -26,6 +26,8 @@ from expost.stopping.above_threshold import ThresholdTest
 from expost.stopping.measure import Measure
 from expost.stopping.rule import StoppingRule
 
+TESTED_CLAIM = "one row replaced moves what is tested by no more than its stated sensitivity"
+
 
 @dataclass(frozen=True)
 class GradualPlan:
@@ -135,10 +137,17 @@ def search_path(
 
     current(0.0)  # a search of this kind books no curve, so a shared budget could not count it
 
+    claims: tuple[str, ...] = (
+        "the first values of the path are together as private as its levels state: one row replaced moves what is on "
+        "it by no more than its sensitivity",
+        TESTED_CLAIM,
+        *(() if postprocess is None else ("what is made of revealed values reads nothing else of the rows",)),
+    )
+
     def work(spending: Spending) -> Release:
         account = Account(rule.name, worst_case(path, rule), path.secure and rule.secure)
-        spending.begin(account.interrupted())
-        return released(spending.end(first_accepted(path, rule, postprocess, account)))
+        spending.begin(account.interrupted().with_details(claims=claims))
+        return released(spending.end(first_accepted(path, rule, postprocess, account, claims=claims)))
 
     return Spending(ledger).guard(work)
 

@@ -54,6 +54,11 @@ class MomentsPlan(StagedPlan):
     each = "second moments under Gaussian noise: {stages} stage(s), averaged"
 
     @classmethod
+    def serves(cls, loss: Loss) -> bool:
+        """Whether least squares will do: they tell classes apart, but estimate no probabilities."""
+        return loss.name != "logistic"
+
+    @classmethod
     def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
         """Return the pace for any goal: looks cost little beside moments."""
         return Pace(test_part=0.1)

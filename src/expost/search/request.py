@@ -240,6 +240,16 @@ class Request:
             return promise
         return dataclasses.replace(promise, radius=self.problem.radius, regularization=self.problem.regularization)
 
+    def _claims(self) -> tuple[str, ...]:
+        """Say what is taken as given of parts that are not the library's own."""
+        loss, mechanism, goal = self.problem.loss, self.mechanism, self.goal
+        claims = {
+            f"the loss {loss.name} is convex, and its slopes and curvature are what it states": loss,
+            f"the mechanism {mechanism.name} is as private at every level as it states": mechanism,
+            "one row replaced moves what the goal is tested on by no more than the goal states": goal,
+        }
+        return tuple(claim for claim, part in claims.items() if part is not None and validation.foreign(part))
+
     def details(self, release: Release) -> dict[str, Any]:
         """Return what a release says about itself beside its numbers: method, promise, what is exact or charged."""
         problem, mechanism = self.problem, self.mechanism.behind(release)
@@ -255,7 +265,7 @@ class Request:
                 *by_goal,
             ),
             "charged": (*mechanism.charged, *charged),
-            "claims": (),  # doubling records its black box as a claim; here it is our own, and proved
+            "claims": self._claims(),  # doubling records its black box as a claim; here it is our own, and proved
             "parameters": {
                 **release.parameters,
                 "loss": mechanism.minimised(problem),

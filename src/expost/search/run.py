@@ -154,13 +154,17 @@ def carry_out(
     ``spending`` holds what has to be charged from the moment noise is drawn; ``describe`` adds what the caller knows.
     """
     # thousands of small products: on a shared machine BLAS threads cost far more than they bring
-    if isinstance(rows, Rows | RowSource):
-        request.mechanism.require_norm(rows.norm)
+    if isinstance(rows, Rows | RowSource | Sums):
+        request.mechanism.require_rows(rows, request.problem)
     account = request.account(plan.worst_case, validation.secure(random_state))
     if isinstance(account, RenyiAccount):
         account.one_curve = ("gaussian" if getattr(plan, "gaussian", False) else "pure") if spending.holds else None
-    held = account.interrupted().with_details(noise=request.mechanism.noise_kind)
-    held = describe(held.with_details(**request.details(held)))
+
+    def detailed(outcome: Release) -> Release:
+        details = request.details(outcome)
+        return outcome.with_details(**{**details, "claims": (*details["claims"], *_given(rows))})
+
+    held = describe(detailed(account.interrupted().with_details(noise=request.mechanism.noise_kind)))
     unbounded = request.on_failure == "release_optimum"
     spending.reserve(held, worst_case=math.inf if unbounded else held.epsilon_worst_case)
     with one_thread():
@@ -173,10 +177,19 @@ def carry_out(
         account.begin()
         spending.release = held
         outcome = plan.search(generator, account, source)
-        release = outcome.with_details(**request.details(outcome))
+        release = detailed(outcome)
         if request.on_failure == "release_optimum":
             release = _or_optimum(release, generator)
         return spending.end(describe(release))
+
+
+def _given(rows: Rows | RowSource | Sums | Generator) -> tuple[str, ...]:
+    """Say what is taken as given of what came in the place of rows."""
+    if isinstance(rows, Sums):
+        return ("the sums given are exact, of as many rows as they say, each with ‖x‖₁ ≤ 1 and |y| ≤ 1",)
+    if isinstance(rows, RowSource):
+        return ("every row is what its source declares",) if validation.foreign(rows) else ()
+    return () if isinstance(rows, Rows) else ("the generator given is what its mechanism makes of rows within bounds",)
 
 
 def _or_optimum(release: Release, generator: Generator) -> Release:

@@ -125,8 +125,13 @@ class StagedPlan(ABC):
         """Settle it, or say that no data set of this size could meet the goal within the budget."""
         pace = cls.pace_for(loss, goal, geometry, n, delta, unit)
         plan = cls(goal, loss, geometry, n, failure_probability, budget, delta, pace, unit, reason)
-        plan._require_possible()
+        plan.require_possible()
         return plan
+
+    @classmethod
+    def serves(cls, loss: Loss) -> bool:
+        """Whether models are made for goals that a loss is minimised for; ways that are not are taken by name alone."""
+        return True
 
     @classmethod
     def pace_for(
@@ -220,7 +225,7 @@ class StagedPlan(ABC):
             return 0.0
         return 0.5 * (deviations(pace.first * self.gamma(1)) * self._precise) ** 2 / pace.test_part
 
-    def _require_possible(self) -> None:
+    def require_possible(self) -> None:
         """Refuse a goal that not even a perfect model could be shown to meet."""
         pace, unit = self.pace, self.unit
         needed = max(_HOPELESS**2 * self.least_stage, self._clear_stage * pace.clear**2)
@@ -341,4 +346,4 @@ class StagedSearch:
 
     def _refused(self, reason: str) -> Release:
         self.account.reasons += [*self._said(), reason]
-        return self.account.refused(noise=self.plan.noise)
+        return self.account.refused(noise=self.plan.noise, parameters=self.plan.goal.shown(self.looks.shown))

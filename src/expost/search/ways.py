@@ -2,19 +2,21 @@
 
 A way is a mechanism and its plan. Which one is taken is settled before a row is looked at: every candidate says what it
 would cost, at δ, to get as far as searches usually have to (`StagedPlan.predicted`), a number that follows from the
-rows' shape and number, the goal and δ. The release states the comparison. Nothing has to be right about it.
+rows' shape and number, the goal and δ. The release states the comparison. Nothing has to be right about it. Only ways
+compete that minimise what the goal is about (`StagedPlan.serves`). One that is out of reach, whatever the rows are, is
+not taken where another is predicted to get there within the budget.
 
 A new way is an entry in :data:`STAGED`, and in :data:`WAYS` if it may be chosen by name.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from expost import validation
 from expost.erm.geometry import Geometry
 from expost.erm.problem import Problem
+from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.mechanisms.descent import GradientDescent
 from expost.mechanisms.gaussian_moments import GaussianMoments
@@ -81,8 +83,8 @@ def staged_request(
     """
     reason = ""
     if perturbation is None:
-        costs = predictions(goal, geometry, n, failure_probability, budget, delta, unit, pure)
-        perturbation, reason = _cheapest(costs)
+        plans = _plans(goal, geometry, n, failure_probability, budget, delta, unit, pure)
+        perturbation, reason = _cheapest(plans, unit.worst_case(budget))
     else:
         validation.one_of("perturbation", perturbation, ["descent", "objective", "covariance"])
     mechanism: Mechanism
@@ -120,17 +122,46 @@ def predictions(
     unit: Unit = ROW,
     pure: Geometry | None = None,
 ) -> dict[str, float]:
-    """Return what each way is predicted to cost, at δ; from public numbers alone."""
-    loss, costs = goal.chain().loss, {}
+    """Return what each way that serves the goal is predicted to cost, at δ; from public numbers alone."""
+    plans = _plans(goal, geometry, n, failure_probability, budget, delta, unit, pure)
+    return {name: _predicted(plan) for name, plan in plans.items()}
+
+
+def _plans(
+    goal: TestedGoal,
+    geometry: Geometry,
+    n: int,
+    failure_probability: float,
+    budget: float,
+    delta: float,
+    unit: Unit,
+    pure: Geometry | None,
+) -> dict[str, StagedPlan | ChainPlan]:
+    """Return the ways that compete, whether or not they are within reach."""
+    loss, plans = goal.chain().loss, dict[str, StagedPlan | ChainPlan]()
     for name, mechanism in (("descent", "gradient descent"), ("objective", "objective"), ("covariance", "covariance")):
         kind = STAGED[mechanism]
-        pace = kind.pace_for(loss, goal, geometry, n, delta, unit)
-        costs[name] = kind(goal, loss, geometry, n, failure_probability, budget, delta, pace, unit).predicted
+        if kind.serves(loss):
+            pace = kind.pace_for(loss, goal, geometry, n, delta, unit)
+            plans[name] = kind(goal, loss, geometry, n, failure_probability, budget, delta, pace, unit)
     # several rows of a person, and budgets that several fits share, are where Gaussian costs add in squares
     if pure is not None and unit == ROW and current(delta, unit) is None:
-        level = USUALLY * GaussianChainPlan.usual_pace(loss, goal).start
-        costs[PURE] = _chained(ChainPlan(goal, goal.chain(), pure, n, failure_probability, math.inf), level)
-    return costs
+        plans[PURE] = ChainPlan(goal, goal.chain(), pure, n, failure_probability, budget)
+    return plans
+
+
+def _predicted(plan: StagedPlan | ChainPlan) -> float:
+    if isinstance(plan, StagedPlan):
+        return plan.predicted
+    return _chained(plan, USUALLY * GaussianChainPlan.usual_pace(plan.settings.loss, plan.goal).start)
+
+
+def _within_reach(plan: StagedPlan | ChainPlan) -> bool:
+    try:
+        plan.require_possible()
+    except TargetUnreachable:
+        return False
+    return True
 
 
 def _chained(chain: ChainPlan, level: float) -> float:
@@ -144,10 +175,18 @@ def _chained(chain: ChainPlan, level: float) -> float:
             return _DEARER[settings.loss.labels] * total
 
 
-def _cheapest(costs: dict[str, float]) -> tuple[str, str]:
-    """Return the way that is predicted to cost least, and why, for people."""
+def _cheapest(plans: dict[str, StagedPlan | ChainPlan], most: float) -> tuple[str, str]:
+    """Return the way that is predicted to cost least, the next within ε if it cannot get there, and why, for people."""
+    costs = {name: _predicted(plan) for name, plan in plans.items()}
     best = min(costs, key=lambda name: costs[name])
-    others = ", ".join(f"{_SAID[name]} {cost:.2g}" for name, cost in costs.items() if name != best)
+    reached = costs if _within_reach(plans[best]) else {name for name in costs if _within_reach(plans[name])}
+    if best not in reached:
+        best = min((name for name in reached if costs[name] <= most), key=lambda name: costs[name], default=best)
+    others = ", ".join(
+        f"{_SAID[name]} {f'{cost:.2g}' if name in reached else 'out of reach'}"
+        for name, cost in costs.items()
+        if name != best
+    )
     return best, (
         f"{_SAID[best]} was predicted to be cheapest by a formula of public numbers alone: epsilon about "
         f"{costs[best]:.2g} where searches usually end ({others}); where this one ends, its rows decide"

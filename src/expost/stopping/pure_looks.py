@@ -15,6 +15,8 @@ noise, s_k/s_{k+1} = q. If the value is above zero, some level says so with prob
 and k, A_k is in A_{k+1}, as c·s_k > c·s_{k+1}. It jumps with probability j, by a fresh Laplace variable of scale s_k.
 So P[A_k but not A_{k+1}] ≤ j·P[Z > −c·s_{k+1}, Z + W ≤ −c·s_k], Z and W independent of scales s_{k+1} and s_k; in
 units of s_k that is j·∫ over z > −c/q of (q/2)e^{−q|z|}·½e^{−c−z}, which is the bracket's second term. Add over k. ∎
+*What is shown.* That is about the noise alone, whatever the value is: but for that probability every noisy value looked
+at is a bound on the value with its margin, c·s_k (theory D3).
 On integers: a geometric variable is a rounded exponential one, so each Laplace variable above is within one unit of a
 discrete one and the path within K, and keeping probabilities differ by less than 10⁻⁹; both are in the margin.
 """
@@ -73,12 +75,15 @@ class PureLooks:
         How many a look may have.
     count
         How many were looked at.
+    shown
+        The least bound on a value that looks have shown.
     """
 
     account: RenyiAccount
     source: WordSource
     levels: int
     count: int = 0
+    shown: float = math.inf
 
     def pass_at(self, truth: float, sensitivity: float, error: float, epsilon: float, gamma: float) -> bool:
         """Whether a look shows that the value is at most zero; wrong with probability at most γ.
@@ -107,6 +112,7 @@ class PureLooks:
             self.account.book("test", step)
             self.count, paid = self.count + 1, value.epsilon
             noisy = int(value.values[0]) * unit
+            self.shown = min(self.shown, noisy + margin)
             if noisy + margin <= 0.0:
                 return True
             if noisy + _HOPE * margins[-1] > 0.0:

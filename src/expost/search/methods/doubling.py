@@ -31,6 +31,7 @@ from expost.privacy.composition import add_losses
 from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.privacy.shared import current
+from expost.search.gradual_release import TESTED_CLAIM
 from expost.search.levels import doubling_rounds
 from expost.search.request import Method, Request
 from expost.stopping.measure import Measure, charged_grid, check_sensitivity
@@ -182,7 +183,7 @@ def doubling_search(
 
     def work(spending: Spending) -> Release:
         account = Account("doubling", plan.worst_case, source.secure)
-        said: dict[str, Any] = {"claims": (CALLER_CLAIM,), "noise": noise}
+        said: dict[str, Any] = {"claims": (CALLER_CLAIM, TESTED_CLAIM), "noise": noise}
         spending.begin(account.interrupted().with_details(**said))
         return released(spending.end(doubled(mechanism, measure, plan, project, account, source, **said)))
 

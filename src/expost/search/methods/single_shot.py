@@ -70,11 +70,11 @@ class Theory(Method):
     def settle(self, request: Request, excess_risk: float) -> SingleShot:
         """Invert the mechanism's theorem, or say that it asks for more than the budget."""
         problem, budget = request.problem, request.max_epsilon
-        epsilon = request.mechanism.theory_epsilon(problem, excess_risk)
+        epsilon = request.mechanism.shot_epsilon(problem, excess_risk)
         if budget is not None and epsilon > budget:
             # ε shrinks as 1/n, or as 1/√n with the paper's sensitivity of the ridge minimiser: measure which
             larger = dataclasses.replace(problem, n=4 * problem.n)
-            shrink = epsilon / request.mechanism.theory_epsilon(larger, excess_risk)
+            shrink = epsilon / request.mechanism.shot_epsilon(larger, excess_risk)
             rows = math.ceil(problem.n * (epsilon / budget) ** (math.log(4) / math.log(shrink)) * (1 + 1e-9))
             raise TargetUnreachable(
                 f"the utility theorem needs epsilon = {epsilon:.4g} at n = {problem.n}, more than max_epsilon = "

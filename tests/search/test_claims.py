@@ -1,0 +1,117 @@
+"""What a caller states and nobody checks stands in the release, and what can be checked is."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from expost import AccuracyFirstLogisticRegression, AccuracyNotReached, ErrorRate, ExcessRisk
+from expost.data.batches import MemorySource
+from expost.erm import LogisticLoss, Problem, SquaredLoss
+from expost.erm.sums import Sums, sums_of
+from expost.mechanisms import Covariance, Output
+from expost.noise import NoisePath
+from expost.report import report
+from expost.search import run_search, search_path
+from expost.stopping import AboveThreshold, ErrorMeasure, calibrate
+from tests.helpers import logistic_rows, regression_rows
+
+N = 20_000
+
+
+class Louder(LogisticLoss):
+    """A loss of somebody's own."""
+
+    name = "louder"
+
+
+class OwnSource(MemorySource):
+    """A source of somebody's own."""
+
+
+class OwnGoal(ErrorRate):
+    """A goal of somebody's own."""
+
+
+class OwnMechanism(Covariance):
+    """A mechanism of somebody's own."""
+
+
+def problem(loss, n=N):
+    return Problem.of(loss, n=n, p=4, regularization=0.05)
+
+
+def search(rows, loss=None, goal=None, **options):
+    asked = ExcessRisk(0.05) if goal is None else goal
+    return run_search(rows, problem(loss or SquaredLoss()), asked, random_state=0, **options)
+
+
+def test_nothing_is_claimed_of_the_librarys_own():
+    rows = regression_rows(N)
+    assert search(rows).claims == search(MemorySource(rows)).claims == ()
+
+
+def test_what_is_handed_over_is_claimed():
+    rows = regression_rows(N)
+    by_hand = Sums(N, 4, np.eye(4, dtype=np.int64), np.zeros(4, dtype=np.int64), 2**40)
+    for given in (sums_of(rows), by_hand):
+        (claim,) = search(given).claims
+        assert "sums given" in claim
+    for generator in (Covariance().on(rows, problem(SquaredLoss())), OwnMechanism().on(rows, problem(SquaredLoss()))):
+        assert "generator given" in search(generator).claims[-1]
+    assert "OwnMechanism" not in str(search(rows).claims)
+    assert "mechanism covariance" in search(generator).claims[0]
+    (claim,) = search(OwnSource(rows)).claims
+    assert "source declares" in claim
+
+
+@pytest.mark.parametrize("options", [{"method": "above_threshold", "perturbation": "output"}, {}])
+def test_a_loss_of_ones_own(options):
+    """Its constants are what all sensitivities are made of."""
+    rows = logistic_rows(N, 4, 0)
+    assert "loss louder" in search(rows, Louder(), **options).claims[0]
+    X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2))
+    model = AccuracyFirstLogisticRegression(
+        loss=Louder(), excess_risk=0.1, regularization=0.1, bounds=1.0, classes=(False, True), random_state=0
+    )
+    release = model.fit(X, X[:, 0] > 0).release_
+    assert "loss louder" in release.claims[0]
+    assert release.claims[0] in str(release)
+    assert "loss louder" in report(release)
+
+
+def test_a_goal_of_ones_own():
+    rows = logistic_rows(N, 4, 0)
+    options = {"method": "above_threshold", "perturbation": "output"}
+    assert search(rows, LogisticLoss(), ErrorRate(0.4), **options).claims == ()
+    assert "goal states" in search(rows, LogisticLoss(), OwnGoal(0.4), **options).claims[0]
+
+
+@pytest.mark.parametrize("target", [40.0, 0.5])
+def test_paths_and_rules_of_ones_own(target):
+    counts = np.array([523, 1012, 77])
+    path = NoisePath(counts, 2, (0.01, 0.1, 0.2), random_state=0)
+    worst = ErrorMeasure(lambda noisy: float(np.abs(noisy - counts).max()), sensitivity=1.0)
+    given = {"failure_probability": 0.05, "n_tests": 3, "sensitivity": worst.effective_sensitivity}
+    rule = AboveThreshold(worst, calibrate("tight", target=target, **given), 3, random_state=1)
+    try:
+        release = search_path(path, rule, postprocess=lambda values: values)
+    except AccuracyNotReached as refusal:
+        release = refusal.release
+    assert [word in claim for word, claim in zip(("path", "tested", "revealed"), release.claims, strict=True)] == [
+        True
+    ] * 3
+
+
+@pytest.mark.parametrize("many", [{"n": 10 * N}, {"p": 5}])
+@pytest.mark.parametrize("perturbation", [None, "covariance", "output"])
+def test_a_problem_about_other_rows_is_refused(many, perturbation):
+    """Ten times the rows would make every sensitivity a tenth of what it is."""
+    rows, other = regression_rows(N), dataclasses.replace(problem(SquaredLoss()), **many)
+    for given in (rows, MemorySource(rows), *([sums_of(rows)] if perturbation != "output" else [])):
+        with pytest.raises(ValueError, match="Nothing was spent"):
+            run_search(given, other, ExcessRisk(0.05), perturbation=perturbation, random_state=0)
+    with pytest.raises(ValueError, match="the problem is about"):
+        Output().on(rows, other)
