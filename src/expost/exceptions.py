@@ -6,6 +6,8 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
+from expost.rounding import up
+
 if TYPE_CHECKING:
     from expost.privacy.release import Release
 
@@ -47,7 +49,7 @@ class AccuracyNotReached(Exception):
         reasons = "; ".join(release.parameters.get("reasons", ()))
         super().__init__(
             f"no hypothesis met the accuracy target, so none is returned; the refusal itself cost "
-            f"epsilon = {release.epsilon:.4g} (ex-post, one {release.unit} replaced). "
+            f"epsilon = {up(release.epsilon)} (ex-post, one {release.unit} replaced). "
             f"{reasons}{'. ' if reasons else ''}{advice(release)}"
         )
         self.release = release
@@ -61,7 +63,7 @@ class SearchInterrupted(Exception):
 
     def __init__(self, release: Release, by: str) -> None:
         super().__init__(
-            f"the search was interrupted ({by}) after it had begun; epsilon = {release.epsilon:.4g} has to be counted "
+            f"the search was interrupted ({by}) after it had begun; epsilon = {up(release.epsilon)} has to be counted "
             f"as spent (one {release.unit} replaced). Keep the release that this exception carries"
         )
         self.release, self.by = release, by

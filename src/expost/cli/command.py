@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from expost.cli.terminal import prepare_streams
 from expost.cli.words import REFUSED, WRONG, complain
+from expost.rounding import up
 
 __all__ = ["COMMANDS", "INTERRUPTED", "WRONG", "build_parser", "main"]
 
@@ -85,7 +86,7 @@ def _interrupted() -> int:
         return INTERRUPTED
     print(spending.release.to_json(), file=sys.stderr)
     complain(
-        f"interrupted after a search had begun: epsilon = {spending.release.epsilon:.4g} has to be counted as spent; "
+        f"interrupted after a search had begun: epsilon = {up(spending.release.epsilon)} has to be counted as spent; "
         "keep the release above, it was paid for"
     )
     return REFUSED

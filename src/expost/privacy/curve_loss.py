@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from expost.privacy.loss import KINDS, PrivacyLoss, Rounding
 from expost.privacy.renyi import NOTHING, ORDERS, Curve, check_delta, room
-from expost.privacy.words import down, up
+from expost.rounding import down, up
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release

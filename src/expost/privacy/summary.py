@@ -14,16 +14,15 @@ from expost.privacy.words import (
     exposed,
     on_rows,
     parts,
-    percent,
     state,
     subject,
     suspicion,
     unit_of,
-    up,
     usual,
     worst_case_line,
     yardstick,
 )
+from expost.rounding import percent, up
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from expost.privacy.words import (
     asked,
-    down,
     exposed,
     on_rows,
     parts,
-    percent,
     state,
     subject,
     suspicion,
     unit_of,
-    up,
     usual,
     yardstick,
 )
 from expost.report.budget import BudgetLine
 from expost.report.markup import bar, bullets, section, table, text
+from expost.rounding import down, percent, up
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
@@ -240,7 +238,7 @@ def _data_set(release: Release, budget: BudgetLine | None) -> list[str]:
     more = "" if budget.left is None else f" One more fit may cost up to {text(down(budget.left))}."
     over = ' <b class="no">The cap is exceeded.</b>' if budget.spent > budget.cap else ""
     return [
-        f"<p>{text(budget.dataset)}: ε = {text(up(budget.spent))} of {budget.cap:.4g}{at} spent, this release "
+        f"<p>{text(budget.dataset)}: ε = {text(up(budget.spent))} of {down(budget.cap)}{at} spent, this release "
         f"included.{held}{more}{entry}{over}</p>",
         bar([(min(budget.spent, budget.cap), "model")] if budget.spent else [], budget.cap, "spent of the cap"),
     ]

@@ -22,6 +22,7 @@ from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.objective import ObjectivePerturbation
 from expost.privacy.shared import current
 from expost.privacy.unit import ROW, Unit
+from expost.rounding import up
 from expost.search.chain import ChainPlan
 from expost.search.descent import DescentPlan
 from expost.search.gaussian_chain import GaussianChainPlan
@@ -147,8 +148,8 @@ def _chained(chain: ChainPlan, level: float) -> float:
 def _cheapest(costs: dict[str, float]) -> tuple[str, str]:
     """Return the way that is predicted to cost least, and why, for people."""
     best = min(costs, key=lambda name: costs[name])
-    others = ", ".join(f"{_SAID[name]} {cost:.2g}" for name, cost in costs.items() if name != best)
+    others = ", ".join(f"{_SAID[name]} {up(cost, 2)}" for name, cost in costs.items() if name != best)
     return best, (
         f"{_SAID[best]} was predicted to be cheapest by a formula of public numbers alone: epsilon about "
-        f"{costs[best]:.2g} where searches usually end ({others}); where this one ends, its rows decide"
+        f"{up(costs[best], 2)} where searches usually end ({others}); where this one ends, its rows decide"
     )

@@ -71,8 +71,8 @@ class Store:
             if _names(connection, name):
                 kept = _budget(connection, name)
                 raise ValueError(
-                    f"{self.path} has a data set {name!r} already, whose cap is {kept.cap.text()}; a budget is stated "
-                    f"once and cannot be stated anew"
+                    f"{self.path} has a data set {name!r} already, whose cap is "
+                    f"{kept.cap.text(rounding='down')}; a budget is stated once and cannot be stated anew"
                 )
             row = (name, unit, cap.to_json(), today(), user())
             connection.execute("INSERT INTO datasets (name, unit, cap, day, by) VALUES (?, ?, ?, ?, ?)", row)

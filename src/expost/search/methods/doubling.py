@@ -31,6 +31,7 @@ from expost.privacy.composition import add_losses
 from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.privacy.shared import current
+from expost.rounding import down, up
 from expost.search.levels import doubling_rounds
 from expost.search.request import Method, Request
 from expost.stopping.measure import Measure, charged_grid, check_sensitivity
@@ -94,8 +95,8 @@ class DoublingPlan:
             if max_epsilon is None or plan.epsilon_after(rounds) <= max_epsilon:
                 return plan
         raise TargetUnreachable(
-            f"a single round of doubling would already cost more than max_epsilon = {max_epsilon:.4g}; pass a larger "
-            f"excess_risk or max_epsilon, or more rows. Nothing was spent."
+            f"a single round of doubling would already cost more than max_epsilon = {down(max_epsilon or math.inf)}; "
+            f"pass a larger excess_risk or max_epsilon, or more rows. Nothing was spent."
         )
 
     @property
@@ -278,8 +279,8 @@ class Doubling(Method):
             least = settle(first, None).epsilon_after(1)
             if least > budget:  # the first level and the test both shrink as 1/n
                 raise TargetUnreachable(
-                    f"one round of doubling would cost epsilon = {least:.4g} at n = {problem.n}, more than "
-                    f"max_epsilon = {budget:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, a "
+                    f"one round of doubling would cost epsilon = {up(least)} at n = {problem.n}, more than "
+                    f"max_epsilon = {down(budget)}, whatever the data. Pass a larger excess_risk or max_epsilon, a "
                     f"smaller radius, or about {math.ceil(problem.n * least / budget * 1.1):,} rows. Nothing was "
                     f"spent."
                 )
