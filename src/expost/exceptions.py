@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from expost.rounding import up
@@ -12,7 +14,8 @@ if TYPE_CHECKING:
     from expost.privacy.release import Release
 
 
-_BETWEEN = ("expost", "sklearn", "joblib")  # packages that stand between a caller and what warns
+UNSPENT = "Nothing was spent"
+_BETWEEN = ("expost", "sklearn", "joblib", "contextlib")  # packages that stand between a caller and what warns
 
 
 def advice(release: Release, stated: bool | None = None) -> str:
@@ -72,6 +75,23 @@ class SearchInterrupted(Exception):
         return (type(self), (self.release, self.by))
 
 
+@contextmanager
+def unspent() -> Iterator[None]:
+    """Let whatever is raised at a door say that nothing was spent, by a note, unless it says or carries what was.
+
+    Every search is guarded (:class:`expost.privacy.account.Spending`): what comes out of it after a draw is one of the
+    two errors above. So any other came before.
+    """
+    try:
+        yield
+    except (AccuracyNotReached, SearchInterrupted):
+        raise
+    except Exception as error:
+        if UNSPENT.lower() not in " ".join([f"{error}", *getattr(error, "__notes__", ())]).lower():
+            error.add_note(UNSPENT)
+        raise
+
+
 class TargetUnreachable(ValueError):
     """No data set of this size could meet the target within the budget; nothing was spent."""
 
@@ -118,7 +138,7 @@ class LargeEpsilonWarning(UserWarning):
 
 
 class LargeDeltaWarning(UserWarning):
-    """A δ was stated that so many rows are too many for: somebody among them may well be told apart by more than ε."""
+    """A δ was stated that so many rows are too many for: the outcome may well speak for somebody's by more than ε."""
 
 
 class StrongRegularizationWarning(UserWarning):

@@ -27,7 +27,7 @@ import numpy as np
 from expost import validation
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
 from expost.erm.problem import Problem
-from expost.exceptions import TargetUnreachable, warn
+from expost.exceptions import TargetUnreachable, unspent, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.mechanisms import mechanism_of
 from expost.noise.kept import KeptLevels
@@ -131,6 +131,7 @@ class KeepPath:
             )
 
 
+@unspent()
 def refine(
     release: Release,
     path: str | os.PathLike[str],

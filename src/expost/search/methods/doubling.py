@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from expost import validation
 from expost.erm.ball import into_ball
-from expost.exceptions import TargetUnreachable
+from expost.exceptions import TargetUnreachable, unspent
 from expost.mechanisms.mechanism import Generator
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource, resolve_source
@@ -122,6 +122,7 @@ class DoublingPlan:
         return add_losses(self.generation_after(rounds), self.tests_after(rounds))
 
 
+@unspent()
 def doubling_search(
     mechanism: Callable[[float], Any],
     measure: Measure,
