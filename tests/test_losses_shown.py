@@ -1,4 +1,7 @@
-"""No text shows a loss smaller, or a cap larger, than it is: the source is read, and texts from every door are."""
+"""No text shows a loss smaller, or a cap larger, than it is: the source is read, and texts from every door are.
+
+Nor does one promise at a δ what holds for pure losses only.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import shutil
 import subprocess
 import warnings
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -16,6 +20,8 @@ import pytest
 import expost
 from expost import AccuracyFirstRidge, AccuracyNotReached, Ledger, Release, SearchInterrupted, budget
 from expost.exceptions import LargeEpsilonWarning
+from expost.privacy.renyi import Curve
+from expost.privacy.renyi_account import RenyiAccount
 from expost.report import BudgetLine, report
 from expost.rounding import down, up
 from tests.cli.helpers import REGRESSION, call, write
@@ -177,3 +183,43 @@ def test_the_page_rounds_alike():
         assert float(loss) == float(up(value, 2))
         assert value / 1.1 - 1e-15 <= float(cap) <= value
     assert float(down(0.99999)) < 1 < float(up(1.00001))
+
+
+def at_a_delta() -> Release:
+    account = RenyiAccount("m", worst_case=1.0, secure=True, delta=1e-6)
+    account.book("generation", Curve.gaussian(0.001))
+    return account.released([1.0], parameters={"n": 4000})
+
+
+def test_at_a_delta_one_direction_is_stated():
+    """A bound for each ordered pair is about one value against one other, one way; pure losses are about all."""
+    pure, said = " ".join(str(made()).split()), " ".join(str(at_a_delta()).split())
+    assert "a suspicion of 1 % about one row can become at most" in pure
+    assert "a suspicion of 1 % that one row is a certain one, and not a certain other, can become at most" in said
+    assert "n·δ = 0.004: by chance it may speak for so many by more than ε on average, each against one other" in said
+    pure, said = report(made(), None), report(at_a_delta(), None)
+    assert ", up or down, " in pure
+    assert "2δ" not in pure
+    assert "up or down" not in said
+    assert "is a certain one or a certain other, what this row adds to the release raises the odds by" in said
+    assert "that they move by more either way has a chance of at most 2δ" in said
+
+
+@pytest.mark.parametrize(
+    "path", [*SOURCE.rglob("*.py"), *(SOURCE.parents[1] / "docs").glob("*.md")], ids=lambda path: path.name
+)
+def test_nothing_is_told_apart_both_ways(path):
+    words = " ".join(path.read_text(encoding="utf-8").split())
+    assert not re.search(r"(tells?|told) (the two |them )?apart (better )?by more", words)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0])
+def test_both_directions_have_more_than_delta(epsilon):
+    """Gaussian noise whose loss exceeds ε with a chance of exactly δ: that it does so either way is likelier."""
+    delta, normal = 1e-3, NormalDist()
+    low, high = 1e-6, 10.0  # m, the shift in deviations of the noise: the loss is N(m²/2, m²) under D
+    for _ in range(200):
+        m = (low + high) / 2
+        low, high = (m, high) if normal.cdf((m * m / 2 - epsilon) / m) < delta else (low, m)
+    both = normal.cdf((m * m / 2 - epsilon) / m) + normal.cdf((-epsilon - m * m / 2) / m)
+    assert 1.01 * delta < both <= (1 + np.exp(-epsilon)) * delta * (1 + 1e-9) < 2 * delta

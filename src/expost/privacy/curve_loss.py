@@ -104,7 +104,7 @@ class CurveLoss(PrivacyLoss):
 
 @dataclass(frozen=True)
 class ApproximateCap(PrivacyLoss):
-    """(ε, δ): for every pair of neighbours, all of it tells them apart by more than e^ε with a chance of at most δ.
+    """(ε, δ): all of it speaks for one table, against a neighbour, by more than e^ε with a chance of at most δ.
 
     Examples
     --------

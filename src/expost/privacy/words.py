@@ -35,7 +35,8 @@ def suspicion(before: float, epsilon: float) -> float:
     Let somebody think a statement about one row true with probability p, the other rows given. What came out has, for
     any two values of that row, probabilities whose ratio is at most e^ε; so have the averages over the values that make
     the statement true and over those that make it false. By Bayes' rule the odds p/(1 − p) move by at most that ratio,
-    and p becomes at most p·e^ε/(1 − p + p·e^ε). What the other rows tell about this one is not counted.
+    and p becomes at most p·e^ε/(1 − p + p·e^ε). What the other rows tell about this one is not counted. At a δ that is
+    about one value against one other, but for a chance of δ: averages over values need not keep it.
 
     Examples
     --------
@@ -77,15 +78,15 @@ def exposed(release: Release) -> str | None:
     --------
     >>> from expost.privacy import Release
     >>> exposed(Release(status="refused", method="m", delta=0.01, parameters={"n": 4000}))
-    'over all 4,000 rows n·δ = 40: by chance so many may be told apart by more than ε, on average, each from one other'
+    'over all 4,000 rows n·δ = 40: by chance it may speak for so many by more than ε on average, each against one other'
     """
     persons = release.parameters.get("persons")
     n, noun = (number_of_rows(release), "row") if persons is None else (persons, "person")
     if not release.delta or n is None:
         return None
     return (
-        f"over all {n:,} {noun}s n·δ = {up(n * release.delta)}: by chance so many may be told apart by more than ε, on "
-        f"average, each from one other"
+        f"over all {n:,} {noun}s n·δ = {up(n * release.delta)}: by chance it may speak for so many by more than ε on "
+        f"average, each against one other"
     )
 
 
