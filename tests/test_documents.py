@@ -9,6 +9,7 @@ import ast
 import io
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -90,6 +91,25 @@ def test_long_lines_and_cells_are_noticed():
     assert too_long("a" * 101) == ["a" * 101]
     assert too_long(f"| short | {'b' * 201} |") == ["b" * 201]
     assert too_long(f"```\n{'c' * 300}\n```\n[d]({'e' * 300})\n| {'f' * 200} |") == []
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def unsaid(text: str, phrases: list[str]) -> list[str]:
+    """Return the phrases, computed numbers in them, that a document does not have."""
+    words = " ".join(text.split())
+    return [phrase for phrase in phrases if phrase not in words]
+
+
+def test_numbers_at_a_delta_are_what_the_script_computes():
+    stated = runpy.run_path(str(ROOT / "docs/at_delta.py"))["stated"]()
+    assert stated
+    for name, phrases in stated.items():
+        assert unsaid((ROOT / "docs" / name).read_text(encoding="utf-8"), phrases) == []
+    text = (ROOT / "docs/delta.md").read_text(encoding="utf-8")
+    changed = re.sub(r"([0-9.]+)(\s+to\s+)([0-9.]+)", r"\g<1>\g<2>9\g<3>", text)  # the upper end of every range
+    assert unsaid(changed, stated["delta.md"]) == stated["delta.md"]
 
 
 # --- references ------------------------------------------------------------------------------------------------------

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from expost.rounding import up
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
 
 
-_BETWEEN = ("expost", "sklearn", "joblib")  # packages that stand between a caller and what warns
+UNSPENT = "Nothing was spent"
+_BETWEEN = ("expost", "sklearn", "joblib", "contextlib")  # packages that stand between a caller and what warns
 
 
 def advice(release: Release, stated: bool | None = None) -> str:
@@ -48,7 +53,7 @@ class AccuracyNotReached(Exception):
         reasons = "; ".join(release.parameters.get("reasons", ()))
         super().__init__(
             f"no hypothesis met the accuracy target, so none is returned; the refusal itself cost "
-            f"epsilon = {release.epsilon:.4g} (ex-post, one {release.unit} replaced). "
+            f"epsilon = {up(release.epsilon)} (ex-post, one {release.unit} replaced). "
             f"{reasons}{'. ' if reasons else ''}{advice(release)}"
         )
         self.release = release
@@ -62,13 +67,30 @@ class SearchInterrupted(Exception):
 
     def __init__(self, release: Release, by: str) -> None:
         super().__init__(
-            f"the search was interrupted ({by}) after it had begun; epsilon = {release.epsilon:.4g} has to be counted "
+            f"the search was interrupted ({by}) after it had begun; epsilon = {up(release.epsilon)} has to be counted "
             f"as spent (one {release.unit} replaced). Keep the release that this exception carries"
         )
         self.release, self.by = release, by
 
     def __reduce__(self) -> tuple[type[SearchInterrupted], tuple[Release, str]]:
         return (type(self), (self.release, self.by))
+
+
+@contextmanager
+def unspent() -> Iterator[None]:
+    """Let whatever is raised at a door say that nothing was spent, by a note, unless it says or carries what was.
+
+    Every search is guarded (:class:`expost.privacy.account.Spending`): what comes out of it after a draw is one of the
+    two errors above. So any other came before.
+    """
+    try:
+        yield
+    except (AccuracyNotReached, SearchInterrupted):
+        raise
+    except Exception as error:
+        if UNSPENT.lower() not in " ".join([f"{error}", *getattr(error, "__notes__", ())]).lower():
+            error.add_note(UNSPENT)
+        raise
 
 
 class TargetUnreachable(ValueError):
@@ -117,7 +139,7 @@ class LargeEpsilonWarning(UserWarning):
 
 
 class LargeDeltaWarning(UserWarning):
-    """A δ was stated that so many rows are too many for: somebody among them may well be told apart by more than ε."""
+    """A δ was stated that so many rows are too many for: the outcome may well speak for somebody's by more than ε."""
 
 
 class StrongRegularizationWarning(UserWarning):

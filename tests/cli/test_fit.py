@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from expost import AccuracyFirstRidge, Release
 from expost.privacy.summary import WIDTH
-from expost.privacy.words import up
+from expost.rounding import up
 from tests.cli.helpers import BOUNDS, CLASSIFICATION, COLUMNS, QUICK, REGRESSION, call, table, write
 
 # the test is paid for and leaves almost nothing to the noise: the hypotheses are noise and are refused

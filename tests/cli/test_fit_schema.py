@@ -9,11 +9,13 @@ import pyarrow as pa
 import pytest
 
 from expost import AccuracyFirstModel, ErrorRate, Release
+from expost.rounding import up
 from tests.cli.helpers import call, write
 from tests.helpers import same_in_every_run
 
 COLUMNS = '[columns]\nhours = { bounds = [0, 80] }\nsector = { categories = ["public", "private"] }\n'
 LABELS = f'target = "income"\nclasses = ["low", "high"]\n{COLUMNS}'
+MOVED = "targets and predictions moved into the target's bounds"
 AMOUNT = f'target = "amount"\ntarget_bounds = [0, 100]\n{COLUMNS}'
 
 
@@ -42,13 +44,18 @@ def fit(capsys, folder, *options, schema="labels", data="data.csv", seed=("--see
     ("schema", "goal", "stated", "headline"),
     [
         ("labels", ["--error-rate", "0.25"], ("error rate", 0.25, None), "error rate at most 0.25 on these rows"),
-        ("labels", ["--log-loss", "0.55"], ("log loss", 0.55, None), "log loss at most 0.55 on these rows"),
-        ("amount", ["--r2", "0.4"], ("R²", None, 0.4), "R² at least 0.4 on these rows"),
+        (
+            "labels",
+            ["--log-loss", "0.55"],
+            ("log loss", 0.55, None),
+            "log loss at most 0.55 on these rows, log odds moved into bounds",
+        ),
+        ("amount", ["--r2", "0.4"], ("R²", None, 0.4), f"R² at least 0.4 on these rows, {MOVED}"),
         (
             "amount",
             ["--mean-squared-error", "300"],
             ("mean squared error", pytest.approx(300 / 2500), None),
-            "mean squared error at most 300 on these rows",
+            f"mean squared error at most 300 on these rows, {MOVED}",
         ),
     ],
 )
@@ -61,7 +68,8 @@ def test_released(folder, capsys, schema, goal, stated, headline):
     printed = " ".join(fit(capsys, folder, *goal, schema=schema).out.split())
     assert " ".join(release.promise.statement.split()) in printed
     assert headline in printed
-    assert f"{release.epsilon:.3g}"[:4] in printed
+    assert ("moved into" in release.promise.statement) == (release.promise.goal != "error rate")
+    assert f"ε = {up(release.epsilon)} paid" in printed
 
 
 def test_it_is_what_the_estimator_releases_from_any_file(folder, capsys):

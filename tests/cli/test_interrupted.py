@@ -11,6 +11,7 @@ import pytest
 
 from expost import Release
 from expost.noise.source import SecureSource, SeededSource
+from expost.rounding import up
 from tests.cli.helpers import QUICK, REGRESSION, call, write
 
 SEEDED = [*REGRESSION, *QUICK, "--method", "above_threshold", "--seed", "1"]
@@ -43,7 +44,7 @@ def test_the_cost_is_shown(tmp_path, capsys, monkeypatch, error):
     assert said.status == 3
     by = "" if isinstance(error, KeyboardInterrupt) else f" ({type(error).__name__})"
     assert said.err.startswith(f"expost: the search was stopped{by} after it had begun: ")
-    assert f"epsilon = {whole.epsilon_worst_case:.4g} has to be counted as spent" in said.err
+    assert f"epsilon = {up(whole.epsilon_worst_case)} has to be counted as spent" in said.err
     assert said.err.count("\n") == 1
     assert " paid " in said.out
     assert "the search did not come to its end" in said.out

@@ -139,7 +139,7 @@ def test_a_schema_that_is_not_text(folder, capsys):
 def test_files_without_permission(folder, capsys, monkeypatch):
     monkeypatch.setattr("expost.cli.paths.os.access", lambda *_: False)  # root, who may run this, can read everything
     for command, options in TABLE_COMMANDS.items():
-        assert complaint(call(capsys, command, "good.csv", *options)).endswith("cannot be read: permission denied")
+        assert "cannot be read: permission denied" in complaint(call(capsys, command, "good.csv", *options))
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_a_delta_that_is_no_small_chance(data, tmp_path, capsys):
     said = fit(capsys, data, "--delta", "0.01", "--report", "report.html")
     assert said.status == 0, said.err
     assert "expost: warning: --delta 0.01 is large for 2,000 rows" in said.err
-    leaves = "ver all 2,000 rows n·δ = 20: by chance so many may be told apart by more than ε, on average"
+    leaves = "ver all 2,000 rows n·δ = 20: by chance it may speak for so many by more than ε on average"
     assert leaves in " ".join(said.out.split())
     assert leaves in Path("report.html").read_text(encoding="utf-8")
     said = fit(capsys, data, "--delta", "0.01", "--seed", "1", *PERSON)

@@ -10,6 +10,7 @@ import pytest
 
 from expost import R2, plan
 from expost.exploring import page
+from expost.rounding import up
 
 from .helpers import NUMBERS, numbers_data, release, survey_data
 
@@ -138,7 +139,7 @@ def test_prices_are_those_of_a_plan(visit):
 def test_the_release_is_a_dot(visit):
     tab = visit(survey_data())
     assert tab.locator("#paid").count() == 1
-    assert f"{release().epsilon:.2g}" in tab.inner_text("#release-words")
+    assert up(release().epsilon, 2) in tab.inner_text("#release-words")
     assert visit(numbers_data()).locator("#paid").count() == 0
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expost.privacy.loss import KINDS, PrivacyLoss, PureLoss, loss_from_json
-from expost.privacy.words import down, up
+from expost.rounding import down, up
 
 EPSILONS = st.floats(0, 1e3)
 MANY = st.lists(EPSILONS, max_size=8)

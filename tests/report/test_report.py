@@ -17,8 +17,9 @@ from expost import Promise, Release
 from expost.data import Schema
 from expost.privacy.renyi import Curve
 from expost.privacy.renyi_account import RenyiAccount
-from expost.privacy.words import percent, suspicion
+from expost.privacy.words import suspicion
 from expost.report import BudgetLine, report
+from expost.rounding import percent
 from tests.privacy.model_helpers import AMOUNT, LABELS, released
 
 EVIL = "<script>alert('x')</script> & \"quotes\""

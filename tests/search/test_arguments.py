@@ -12,6 +12,7 @@ import pytest
 from expost import AccuracyNotReached, ExcessRisk, TargetUnreachable, cov_nr, output_nr, validation
 from expost.erm import LogisticLoss, Problem, SquaredLoss
 from expost.mechanisms import mechanism_of
+from expost.rounding import up
 from expost.search import DoublingPlan, run_search
 from expost.stopping import calibrate
 from tests.helpers import CountingSource, N, classification_rows, plan_of, regression_rows, regression_sums
@@ -231,7 +232,7 @@ class TestRefusal:
         error = self.refusal()
         release = error.release
         assert (release.status, release.hypothesis) == ("refused", None)
-        assert f"epsilon = {release.epsilon:.4g}" in str(error)
+        assert f"epsilon = {up(release.epsilon)} " in str(error)
         assert release.promise.excess_risk == 0.01
         assert release.perturbation == "output"
         assert release.exact

@@ -11,6 +11,7 @@ import expost
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss
 from expost.erm.geometry import Block, Geometry
 from expost.privacy.unit import Unit
+from expost.rounding import up
 from expost.search import ways
 from expost.search.run import settle
 from expost.search.ways import predictions, staged_request
@@ -47,8 +48,8 @@ def test_the_cheapest_is_taken_and_the_reason_is_stated():
         costs = predictions(ErrorRate(0.2), made, N, 0.1, 10.0, DELTA, pure=made)
         best = min(costs, key=lambda name: costs[name])
         assert request.mechanism.gaussian == (best != "pure")
-        assert f"about {costs[best]:.2g}" in request.reason
-        assert all(f"{cost:.2g}" in request.reason for cost in costs.values())
+        assert f"about {up(costs[best], 2)}" in request.reason
+        assert all(up(cost, 2) in request.reason for cost in costs.values())
 
 
 def test_labels_of_some_thirty_columns_cost_somewhat_less_by_descent():

@@ -18,7 +18,9 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from expost.cli.terminal import prepare_streams
-from expost.cli.words import REFUSED, WRONG, complain
+from expost.cli.words import REFUSED, WRONG, complain, paid, unspent
+from expost.exceptions import UNSPENT
+from expost.rounding import up
 
 __all__ = ["COMMANDS", "INTERRUPTED", "WRONG", "build_parser", "main"]
 
@@ -78,14 +80,13 @@ def _forget_searches() -> None:
 
 def _interrupted() -> int:
     """Say what an interruption cost that came out of no search: before one had begun, or after it had ended."""
-    account = sys.modules.get("expost.privacy.account")  # without which nothing was searched for
-    spending = None if account is None else account.Spending.latest
-    if spending is None or spending.release.epsilon == 0:
+    release = paid()
+    if release is None:
         complain("interrupted; nothing was spent")
         return INTERRUPTED
-    print(spending.release.to_json(), file=sys.stderr)
+    print(release.to_json(), file=sys.stderr)
     complain(
-        f"interrupted after a search had begun: epsilon = {spending.release.epsilon:.4g} has to be counted as spent; "
+        f"interrupted after a search had begun: epsilon = {up(release.epsilon)} has to be counted as spent; "
         "keep the release above, it was paid for"
     )
     return REFUSED
@@ -125,7 +126,8 @@ class _OneLineParser(argparse.ArgumentParser):
     """Mistakes get one line, not a page of usage."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(WRONG, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        text = f"{self.prog}: {message} (see {self.prog} --help)"
+        self.exit(WRONG, f"{unspent(text) if self.get_default('spends') else text}\n")
 
 
 def _parsed(given: Sequence[str]) -> argparse.Namespace:
@@ -177,7 +179,8 @@ def build_parser(called: str | None) -> tuple[argparse.ArgumentParser, argparse.
             command.description = home.DESCRIPTION
             command.epilog = _epilog(home)
             home.add_arguments(command)
-            command.set_defaults(run=home.run)
+            # what the help says of the status of a mistake, every mistake says
+            command.set_defaults(run=home.run, spends=UNSPENT.lower() in getattr(home, "EXITS", {}).get(WRONG, ""))
             chosen = command
     return parser, chosen
 

@@ -31,6 +31,7 @@ from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, SearchInter
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS
 from expost.mechanisms import NOISES, WITH_SCHEMA
+from expost.rounding import up
 from expost.search.methods import NAMES as METHODS
 from expost.validation import CALIBRATIONS
 
@@ -318,7 +319,7 @@ def _search_columns(
 def _if_stopped(options: argparse.Namespace) -> str:
     """Say what a search costs that is stopped: where it does may depend on the rows, so whatever it might have cost."""
     most = validation.MOST if options.max_epsilon is None else options.max_epsilon
-    return f" (if stopped, it counts by its worst case, ε = {most:g} or less)" if most < float("inf") else ""
+    return f" (if stopped, it counts by its worst case, ε = {up(most)} or less)" if most < float("inf") else ""
 
 
 def _number_or_auto(text: str) -> float | str:
@@ -334,7 +335,7 @@ def _outcome(model: Any, *data: Any) -> tuple[Release, str]:
         return refusal.release, "refused. " + (UNFIT if unfit else advice(refusal.release, stated)) + _notes(refusal)
     except SearchInterrupted as interruption:
         by = "" if interruption.by == KeyboardInterrupt.__name__ else f" ({interruption.by})"
-        spent = f"epsilon = {interruption.release.epsilon:.4g} has to be counted as spent, and the release says so"
+        spent = f"epsilon = {up(interruption.release.epsilon)} has to be counted as spent, and the release says so"
         return interruption.release, f"the search was stopped{by} after it had begun: {spent}{_notes(interruption)}"
 
 

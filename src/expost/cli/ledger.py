@@ -183,7 +183,7 @@ def _book(options: argparse.Namespace) -> str:
 def _left(ledger: Ledger) -> str:
     budget = ledger.budget
     over = "" if budget.total.within(budget.cap) else f"; the cap is exceeded, {budget.total.text()} is charged"
-    return f"{budget.remaining.text(rounding='down')} of {budget.cap.text()} left{over}"
+    return f"{budget.remaining.text(rounding='down')} of {budget.cap.text(rounding='down')} left{over}"
 
 
 def _chosen(options: argparse.Namespace) -> list[Ledger]:

@@ -74,5 +74,5 @@ def charged(ledger: Ledger, release: Release) -> str:
     except (ValueError, OSError) as error:
         return f"{error}"
     held = ", its worst case, until it is settled" if entry.held else ""
-    left = f"{budget.remaining.text(rounding='down')} of {budget.cap.text()} left"
+    left = f"{budget.remaining.text(rounding='down')} of {budget.cap.text(rounding='down')} left"
     return f"{ledger.dataset}: {entry.loss.text()} charged{held}; {left} (entry {entry.id})"

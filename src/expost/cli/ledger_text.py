@@ -29,7 +29,7 @@ def shown(budget: Budget) -> str:
     2026-03-03  a1f0        not settled, worst case held  0.75   0.75  ← settle
     remaining 1.25, and 0.75 held for searches not settled
     """
-    lines = [one_line(f"{budget.dataset} · {budget.unit} · cap {budget.cap.text()}")]
+    lines = [one_line(f"{budget.dataset} · {budget.unit} · cap {budget.cap.text(rounding='down')}")]
     entries, width = budget.entries, id_width(budget)
     rows = [("date", "id", "what", "status", "ε", "total", "")]
     losses, totals = budget.cap.texts(entry.loss for entry in entries), budget.cap.texts(budget.totals)
@@ -43,7 +43,7 @@ def shown(budget: Budget) -> str:
     if any(entry.held for entry in entries):
         left += f", and {budget.held.text()} held for searches not settled"
     if not budget.total.within(budget.cap):
-        left += f"; the cap is exceeded: {budget.total.text()} of {budget.cap.text()} is charged"
+        left += f"; the cap is exceeded: {budget.total.text()} of {budget.cap.text(rounding='down')} is charged"
     return "\n".join([*lines, left])
 
 
@@ -57,7 +57,7 @@ def squares(budget: Budget) -> str:
 def told(budget: Budget) -> str:
     """Return everything that was ever recorded about a data set, in order."""
     width = id_width(budget)
-    rows = [(budget.day, "created", "", f"cap {budget.cap.text()}", budget.by, budget.unit)]
+    rows = [(budget.day, "created", "", f"cap {budget.cap.text(rounding='down')}", budget.by, budget.unit)]
     for event in budget.events:
         rows.append((event.day, event.kind, event.entry[:width], event.loss.text(), event.by, _said(event)))
     return "\n".join([one_line(budget.dataset), *_table(rows)])

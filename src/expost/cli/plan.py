@@ -17,6 +17,7 @@ from expost.cli.table_options import add_person_options
 from expost.cli.terminal import print_text
 from expost.cli.words import complain
 from expost.goals import FLAGS
+from expost.rounding import down
 
 if TYPE_CHECKING:
     from expost.goals import Goal
@@ -177,7 +178,7 @@ def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
     parts: list[Any] = [
         f"expost fit DATA.csv --schema {shlex.quote(str(options.schema))} {price.flag}" for price in chosen
     ]
-    cap = "" if prices.max_epsilon is None else f" --max-epsilon {prices.max_epsilon:g}"
+    cap = "" if prices.max_epsilon is None else f" --max-epsilon {down(prices.max_epsilon)}"
     clip = " --on-invalid clip" if options.on_invalid == "clip" else ""
     person = ""
     if options.person is not None:

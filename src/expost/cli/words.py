@@ -6,8 +6,13 @@ import argparse
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from expost.exceptions import UNSPENT
 from expost.goals import FLAGS
+
+if TYPE_CHECKING:
+    from expost.privacy.release import Release
 
 WRONG = 2  # exit status of a mistake in the arguments or the data; nothing was spent
 REFUSED = 3  # of a search that refused or was stopped: not a mistake of the caller's, but no model either
@@ -65,8 +70,35 @@ def own_words(text: str, options: argparse.Namespace) -> str:
 def complain(error: BaseException | str, options: argparse.Namespace | None = None) -> int:
     """Say what is wrong in one line on standard error; returns the exit status of a mistake."""
     text = f"{error}" if isinstance(error, str) or not isinstance(error, OSError) else _of_system(error)
-    print(f"expost: {own_words(text, options or argparse.Namespace())}", file=sys.stderr)
+    said = own_words(text, options or argparse.Namespace())
+    for note in getattr(error, "__notes__", ()):
+        said = _then(said, note)
+    if isinstance(error, BaseException) and getattr(options, "spends", False) and paid() is None:
+        said = unspent(said)
+    print(f"expost: {said}", file=sys.stderr)
     return WRONG
+
+
+def unspent(text: str) -> str:
+    """Return what is wrong, and that nothing was spent if it does not say so.
+
+    Examples
+    --------
+    >>> unspent("there is no file data.csv"), unspent("too few rows. Nothing was spent.")
+    ('there is no file data.csv. Nothing was spent', 'too few rows. Nothing was spent.')
+    """
+    return text if UNSPENT.lower() in text.lower() else _then(text, UNSPENT)
+
+
+def _then(text: str, more: str) -> str:
+    return f"{text}{' ' if text.endswith(('.', '?')) else '. '}{more}"
+
+
+def paid() -> Release | None:
+    """Return the release of the search that this call has begun, if it cost anything."""
+    account = sys.modules.get("expost.privacy.account")  # without which nothing was searched for
+    latest = None if account is None else account.Spending.latest
+    return None if latest is None or latest.release.epsilon == 0 else latest.release
 
 
 def _of_system(error: OSError) -> str:

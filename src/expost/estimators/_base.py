@@ -39,7 +39,7 @@ from expost.estimators._defaults import (
 from expost.estimators._features import open_features, score_of
 from expost.estimators._shapes import block_geometry, cheapest_geometry
 from expost.estimators.surroundings import Surroundings, noted_surroundings
-from expost.exceptions import warn
+from expost.exceptions import unspent, warn
 from expost.goals import ExcessRisk, Goal, TestedGoal
 from expost.mechanisms import mechanism_for
 from expost.mechanisms.gaussian_moments import moments_for
@@ -240,6 +240,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         self.goal.require(self._estimator_loss)
         return self.goal.in_scaled_units(_square_unit(preparation))
 
+    @unspent()
     def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget an earlier fit, and make sure that whatever is raised after a draw carries a release."""
         self._forget()

@@ -11,6 +11,7 @@ from expost.exceptions import LargeDeltaWarning, LargeEpsilonWarning, StrongRegu
 from expost.goals.goal import Goal, TestedGoal
 from expost.privacy.release import Release
 from expost.privacy.unit import Unit
+from expost.rounding import up
 
 __all__ = [
     "chained",
@@ -103,8 +104,8 @@ def warn_if_large(release: Release) -> None:
     if not validation.MOST < release.epsilon < math.inf or release.method == "fixed":
         return
     warn(
-        f"epsilon = {release.epsilon:.3g} is large: odds about any {release.unit} may have moved by a factor of "
-        f"{release.risk_factor:.3g}. Ask for less accuracy, or pass a smaller max_epsilon",
+        f"epsilon = {up(release.epsilon)} is large: odds about any {release.unit} may have moved by a factor of "
+        f"{up(release.risk_factor)}. Ask for less accuracy, or pass a smaller max_epsilon",
         LargeEpsilonWarning,
     )
 
@@ -116,6 +117,6 @@ def warn_if_likely(delta: float, n: int, unit: Unit) -> None:
         return
     warn(
         f"delta={delta:g} is large for {many:,} {unit.noun}s: it should be far below 1/{many}. With it the guarantee "
-        f"may fail for as many as {delta * many:.3g} of them on average. Pass delta={_LIKELY / many:.0e} or less",
+        f"may fail for as many as {up(delta * many)} of them on average. Pass delta={_LIKELY / many:.0e} or less",
         LargeDeltaWarning,
     )

@@ -15,6 +15,7 @@ from expost.erm.losses import HuberLoss, LogisticLoss, Loss
 from expost.estimators._shapes import block_geometry
 from expost.estimators._tables import as_schema
 from expost.estimators.model import BAD_ROWS, unit_of
+from expost.exceptions import unspent
 from expost.noise.source import resolve_source
 from expost.privacy.account import Spending
 from expost.privacy.release import Release
@@ -26,6 +27,7 @@ from expost.search.staged import rho_at
 from expost.threads import one_thread
 
 
+@unspent()
 def gradient_path(
     table: Any,
     schema: Any,
@@ -90,8 +92,9 @@ def gradient_path(
 def _path(
     table: Any, encoding: Encoding, loss: Loss, account: RenyiAccount, on_invalid: Any, random_state: Any
 ) -> Iterator[Release]:
-    rows = encoding.encode(table, on_invalid=on_invalid)
-    source = resolve_source(random_state)
+    with unspent():
+        rows = encoding.encode(table, on_invalid=on_invalid)
+        source = resolve_source(random_state)
     account.secure = source.secure
     geometry = block_geometry(encoding)
     unit = unit_of(encoding.schema, rows.n)

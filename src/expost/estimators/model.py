@@ -30,6 +30,7 @@ from expost.estimators._features import reject_fit_parameters, score_of
 from expost.estimators._shapes import block_geometry, cheapest_geometry
 from expost.estimators._tables import as_schema, margins_and_targets, with_target
 from expost.estimators.surroundings import Surroundings, noted_surroundings
+from expost.exceptions import unspent
 from expost.goals.goal import Goal, TestedGoal
 from expost.goals.log_loss import LARGEST_ODDS, LogLoss
 from expost.mechanisms import WITH_SCHEMA
@@ -71,7 +72,8 @@ class AccuracyFirstModel(BaseEstimator):
     delta : float, default=0.0
         0 is pure privacy. A δ such as 1e-6 (far below one over the number of rows) lets noise be Gaussian, which is
         cheaper, above all for several fits: for every row and whatever it may be replaced by, the chance that the
-        outcome tells the two apart by more than e^ε is then at most δ (:mod:`expost.privacy.renyi`).
+        outcome speaks for that row, against the other, by more than e^ε is then at most δ
+        (:mod:`expost.privacy.renyi`).
     perturbation : {None, "objective", "descent", "covariance"}, default=None
         Where the noise goes: on the objective once a level, analysed over the reals; or with a δ, exactly, on every
         gradient of a descent, or on the second moments, from which a model by least squares is made in one pass. By
@@ -173,6 +175,7 @@ class AccuracyFirstModel(BaseEstimator):
         self.rows_per_person = rows_per_person
         self.ledger = ledger
 
+    @unspent()
     def fit(self, table: Any, y: Any = None, **unsupported: Any) -> Self:
         """Search for the most private model that meets the goal.
 

@@ -157,7 +157,7 @@ def _release(release: Release, schema: Schema) -> dict[str, Any]:
         "kind": kind.flag.name.removeprefix("--"),
         "value": _rounded(value),
         "epsilon": release.epsilon,
-        "worst": _finite(release.epsilon_worst_case),
+        "worst": release.epsilon_worst_case if math.isfinite(release.epsilon_worst_case) else None,
         "rows": int(release.parameters.get("persons", release.parameters["n"])),
         "status": release.status,
         "gamma": promise.failure_probability,

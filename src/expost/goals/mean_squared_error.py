@@ -29,7 +29,7 @@ _TYPICAL_COORDINATE = 2.0  # only settles how the margin is stated; any value is
 
 @dataclass(frozen=True)
 class MeanSquaredError(TestedGoal):
-    """The mean of (y − prediction)² is at most this.
+    """The mean of (y − prediction)² is at most this, predictions moved into the target's bounds.
 
     Parameters
     ----------
@@ -80,7 +80,8 @@ class MeanSquaredError(TestedGoal):
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the mean square."""
         statement = (
-            f"the mean squared error of the clipped, rounded rows is at most {self.at_most:g}, targets in [-1, 1]"
+            f"the mean squared error of the clipped, rounded rows is at most {self.at_most:g}, targets in [-1, 1] and "
+            f"predictions moved into the target's bounds"
         )
         return Promise(statement, goal=self.name, at_most=self.at_most)
 

@@ -25,7 +25,7 @@ _VARIANCE = 0.1  # a guess of Var(y) in units where targets lie in [−1, 1]; it
 
 @dataclass(frozen=True)
 class R2(TestedGoal):
-    """At least this share of the target's variance is explained.
+    """At least this share of the target's variance is explained, by predictions moved into the target's bounds.
 
     Parameters
     ----------

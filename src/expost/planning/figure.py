@@ -8,6 +8,7 @@ from typing import Any
 
 from expost.planning.result import MethodPrice, PricePlan
 from expost.planning.text import words
+from expost.rounding import down
 
 SUFFIXES = (".png", ".svg", ".pdf")
 _BAND, _DOT, _CAP = "#9ecae1", "#08519c", "#a63603"
@@ -42,7 +43,12 @@ def picture(plan: PricePlan, suffix: str) -> bytes:
         axes.axvline(plan.max_epsilon, color=_CAP, linestyle="--", linewidth=1.2)
         at = (plan.max_epsilon, 1.0)
         axes.annotate(
-            f" cap {plan.max_epsilon:g}", at, xycoords=("data", "axes fraction"), color=_CAP, va="bottom", ha="center"
+            f" cap {down(plan.max_epsilon)}",
+            at,
+            xycoords=("data", "axes fraction"),
+            color=_CAP,
+            va="bottom",
+            ha="center",
         )
     what = f"a model of {plan.columns} columns" if plan.schema is None else f"to predict {plan.schema.target}"
     axes.set_title(f"What it would cost: {what}, {plan.rows:,} rows", loc="left", pad=18)

@@ -13,6 +13,7 @@ from expost.goals import Goal, TestedGoal
 from expost.planning.result import GoalPrice, MethodPrice, Saving
 from expost.planning.savings import savings
 from expost.planning.simulation import Outcome, TableWorlds, no_cap
+from expost.rounding import down
 from expost.search.chain import ChainPlan
 from expost.search.readable import CheckedPlan
 from expost.search.request import Plan, Request
@@ -90,7 +91,7 @@ class TablePricer:
         part = chain.start / chain.usual_start
         if part >= 1.0:
             return ""
-        cap, times = f"{request.unit.charge(request.budget):.4g}", f"{1 / part:.2g} times"
+        cap, times = down(request.unit.charge(request.budget)), f"{1 / part:.2g} times"
         return (
             f"for an ε of {cap} the first model is {times} as noisy as it should be, and shrunk {times} as strongly: "
             f"expect little more than its constant"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from expost.goals import Goal, TestedGoal
 from expost.planning.result import LIKELY, PURE, GoalPrice, MethodPrice, PricePlan, Saving, number_of
 from expost.privacy.words import yardstick
+from expost.rounding import down, up
 
 WIDTH = 100
 _SHOWN = 5  # savings
@@ -62,14 +63,14 @@ def words(goal: Goal) -> str:
 
 
 def amount(value: float) -> str:
-    """Return an ε with two digits.
+    """Return an ε with two digits, rounded up: what is never exceeded is not to look smaller than it is.
 
     Examples
     --------
     >>> amount(0.0834), amount(12.34), amount(float("inf"))
-    ('0.083', '12', 'out of reach')
+    ('0.084', '13', 'out of reach')
     """
-    return f"{float(f'{value:.2g}'):g}" if math.isfinite(value) else "out of reach"
+    return up(value, 2) if math.isfinite(value) else "out of reach"
 
 
 def _head(plan: PricePlan) -> str:
@@ -97,7 +98,7 @@ def _per_person(plan: PricePlan) -> str:
 def _goal_table(plan: PricePlan, prices: Sequence[GoalPrice]) -> list[str]:
     stated = plan.max_epsilon is not None
     heads = ["goal", "ε likely", "typical", "close call", "never above"]
-    heads += [f"within {plan.wished:g}?"] if stated else [f"{plan.noun} for ε ≤ {plan.wished:g}"]
+    heads += [f"within {down(plan.wished)}?"] if stated else [f"{plan.noun} for ε ≤ {down(plan.wished)}"]
     rows = []
     for price in prices:
         way = price.cheapest
@@ -116,7 +117,7 @@ def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
             "what fit takes": way.taken,
             "known beforehand": way.known,
             "promises the mean only": way.method == "theory",
-            f"refused within {amount(plan.wished if plan.max_epsilon is not None else way.worst_case)}, "
+            f"refused within {down(plan.wished if plan.max_epsilon is not None else way.worst_case)}, "
             "nothing spent": not way.affordable,
         }
         remark = ", ".join(text for text, said in remarks.items() if said)
@@ -126,13 +127,13 @@ def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
         noise, typical = _NOISE.get(way.perturbation, way.perturbation), "" if way.known else amount(way.typical)
         rows.append([name, noise, likely, typical, amount(way.worst_case), remark])
     said = _within(price, plan) if plan.max_epsilon is not None else None
-    tail = f"within {plan.wished:g}: {said}" if said else _enough(price, plan)
+    tail = f"within {down(plan.wished)}: {said}" if said else _enough(price, plan)
     return [*_aligned(rows), tail]
 
 
 def _enough(price: GoalPrice, plan: PricePlan) -> str:
     """Say how many rows, or persons, let nine in ten worlds pay what is wished for."""
-    return f"{plan.noun} for ε ≤ {plan.wished:g}: {_rows(price, plan.wished)}"
+    return f"{plan.noun} for ε ≤ {down(plan.wished)}: {_rows(price, plan.wished)}"
 
 
 def _likely_range(way: MethodPrice) -> str:
@@ -193,7 +194,7 @@ def _likely(plan: PricePlan) -> str:
     text += "" if known else ", from easy ones to close calls, in which the best model hardly reaches the goal. "
     text += "" if known else "Your rows decide. "
     if not known and plan.max_epsilon is None:
-        text += f"{plan.noun.capitalize()} for ε ≤ {plan.wished:g}: enough for nine in ten of those tables. "
+        text += f"{plan.noun.capitalize()} for ε ≤ {down(plan.wished)}: enough for nine in ten of those tables. "
     return text + "Never above is a promise, whatever the rows."
 
 

@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from expost.privacy.clock import tail_mean
 from expost.privacy.loss import KINDS, PrivacyLoss, Rounding
 from expost.privacy.renyi import NOTHING, ORDERS, Curve, check_delta, epsilons, room
-from expost.privacy.words import down, up
+from expost.rounding import down, up
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
@@ -129,7 +129,7 @@ class CurveLoss(PrivacyLoss):
 
 @dataclass(frozen=True)
 class ApproximateCap(PrivacyLoss):
-    """(ε, δ): for every pair of neighbours, all of it tells them apart by more than e^ε with a chance of at most δ.
+    """(ε, δ): all of it speaks for one table, against a neighbour, by more than e^ε with a chance of at most δ.
 
     Examples
     --------

@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from expost.privacy.composition import add_losses
-from expost.privacy.words import down, up
+from expost.rounding import down, up
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release

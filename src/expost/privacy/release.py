@@ -76,8 +76,9 @@ class Release:
     epsilon_generation, epsilon_test, epsilon_probe
         The parts of ``epsilon``: revealing hypotheses, testing them, measuring the data beforehand.
     delta, epsilon_conversion, curve
-        Zero and empty for pure privacy. Otherwise δ, settled beforehand: for every pair of neighbours, the chance that
-        the outcome tells them apart by more than e^ε is at most δ (:mod:`expost.privacy.renyi`). The parts are then
+        Zero and empty for pure privacy. Otherwise δ, settled beforehand: for every ordered pair of neighbours, the
+        chance that the outcome speaks for the rows, against the others, by more than e^ε is at most δ
+        (:mod:`expost.privacy.renyi`), and that it speaks for either by more at most 2δ. The parts are then
         those of the Rényi order that counts most, and the last is what stating them at δ adds. ``epsilon_usual`` is the
         loss in the usual sense of (ε, δ). The curve has ``orders``, ``losses`` and ``most``, and where the search kept
         to a clock (:mod:`expost.privacy.clock`) its ``times``, ``rho`` and ``pure``; an interruption has one only if a
@@ -230,7 +231,7 @@ class Release:
 
     @property
     def risk_factor(self) -> float:
-        """The factor e^ε by which any observer's odds about one row (or person) can have moved."""
+        """The factor e^ε by which any observer's odds about one row (or person) can have moved; at a δ, but for it."""
         return _exp(self.epsilon)
 
     @property

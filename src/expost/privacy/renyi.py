@@ -14,9 +14,11 @@ increasing in ε, so ℓ > ε(o) says that M > 1/δ, which has probability at mo
 Keeping one term of the sum gives C3's ε(o) ≤ min_r R(r) + ln(1/(w_rδ))/(r − 1). The weights are the price of choosing
 r by the outcome: without them, stopping at a good moment breaks the statement (`tests/privacy/test_renyi.py`).
 
-*What it says.* For each pair of neighbours: whoever's row it is, whatever it might be replaced by, the chance that the
-outcome tells the two apart by more than e^{ε(o)} is at most δ. It is not about the worst neighbour of each outcome: in
-many dimensions some row would nearly always have moved it more.
+*What it says.* For each ordered pair of neighbours: whoever's row it is, whatever it might be replaced by, the chance
+that the outcome speaks for that row, against the other, by more than e^{ε(o)} is at most δ. That it speaks for the
+other so strongly has under D at most e^{−ε(o)} times the probability that it has under D′. So both directions together
+have at most 2δ, and (1 + e^{−ε})δ where ε(o) ≥ ε always. It is about two tables and not about mixtures of several, nor
+about the worst neighbour of each outcome: in many dimensions some row would nearly always have moved it more.
 
 *Theorem (the usual sense, ex post).* With the same weights let ε*(o) be the largest ℓ + ln(1 − δM(ℓ)) over ℓ, M(ℓ) =
 Σ_r w_r e^{(r−1)(ℓ − R(r))} < 1/δ. Then for every ordered pair of neighbours and every set S of outcomes P[o ∈ S] ≤

@@ -18,6 +18,7 @@ from typing import Self
 
 from expost.privacy.renyi import NOTHING, Curve, check_delta, room
 from expost.privacy.unit import ROW, Unit
+from expost.rounding import down, up
 
 _CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
@@ -47,7 +48,7 @@ class Budget:
         self._tokens: list[Token[Budget | None]] = []
 
     def __repr__(self) -> str:
-        return f"Budget(epsilon={self.epsilon:g}, delta={self.delta:g}, spent={self.epsilon_spent:.4g})"
+        return f"Budget(epsilon={down(self.epsilon)}, delta={self.delta:g}, spent={up(self.epsilon_spent)})"
 
     def __enter__(self) -> Self:
         if _CURRENT.get() is not None:

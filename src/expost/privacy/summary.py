@@ -14,16 +14,15 @@ from expost.privacy.words import (
     exposed,
     on_rows,
     parts,
-    percent,
     state,
     subject,
     suspicion,
     unit_of,
-    up,
     usual,
     worst_case_line,
     yardstick,
 )
+from expost.rounding import percent, up
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
@@ -129,10 +128,13 @@ def _in_words(release: Release) -> str:
         return "nothing: the noise came from a seed, which whoever knows it can take off"
     if math.isinf(release.epsilon):
         return f"nothing is promised: somebody may learn everything about a {unit_of(release)}"
-    before = 0.01
-    chance = f", but for a chance of {release.delta:g} that it becomes more" if release.delta else ""
+    before, unit = 0.01, unit_of(release)
+    about, chance = f"about one {unit}", ""
+    if release.delta:  # which is about one value against one other, and one direction
+        about = f"that one {unit} is a certain one, and not a certain other,"
+        chance = f", but for a chance of {release.delta:g} that it becomes more"
     return (
-        f"a suspicion of {percent(before)} about one {unit_of(release)} can become at most "
+        f"a suspicion of {percent(before)} {about} can become at most "
         f"{percent(suspicion(before, release.epsilon))} (odds ×{up(release.risk_factor)}){chance}"
     )
 

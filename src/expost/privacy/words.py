@@ -1,14 +1,12 @@
-"""What a release says, in words and rounded numbers; the summary and the report share them.
-
-Numbers that bound a loss are rounded up: what is shown is never better than what holds.
-"""
+"""What a release says, in words and rounded numbers; the summary and the report share them."""
 
 from __future__ import annotations
 
-import decimal
 import math
 import re
 from typing import TYPE_CHECKING
+
+from expost.rounding import up
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
@@ -17,16 +15,13 @@ __all__ = [
     "SIMULATION",
     "asked",
     "closest",
-    "down",
     "exposed",
     "number_of_rows",
     "parts",
-    "percent",
     "state",
     "subject",
     "suspicion",
     "unit_of",
-    "up",
     "usual",
     "worst_case_line",
     "yardstick",
@@ -35,61 +30,14 @@ __all__ = [
 SIMULATION = "SEEDED SIMULATION: protects nobody"
 
 
-def up(value: float) -> str:
-    """Write a number with four digits, rounded up: a privacy loss is not to look smaller than it is.
-
-    Examples
-    --------
-    >>> up(0.123412), up(0.1), up(1234567.0), up(float("inf"))
-    ('0.1235', '0.1', '1.235e+06', 'inf')
-    """
-    return _four_digits(value, decimal.ROUND_CEILING)
-
-
-def down(value: float) -> str:
-    """Write a number with four digits, rounded down: what is left is not to look larger than it is.
-
-    Examples
-    --------
-    >>> down(0.12349), down(0.1)
-    ('0.1234', '0.1')
-    """
-    return _four_digits(value, decimal.ROUND_FLOOR)
-
-
-def _four_digits(value: float, rounding: str) -> str:
-    if not math.isfinite(value):
-        return f"{value:g}"
-    exact = decimal.Context(prec=4, rounding=rounding).create_decimal(repr(float(value)))
-    return f"{float(exact):.4g}"
-
-
-def percent(share: float) -> str:
-    """Write a share of at most 1 in per cent, rounded up: three digits, more of them near 100, none above it.
-
-    Examples
-    --------
-    >>> percent(0.01), percent(0.01489), percent(0.5512), percent(0.99991), percent(1.0)
-    ('1 %', '1.49 %', '55.2 %', '99.991 %', '100 %')
-    """
-    value = 100 * decimal.Decimal(repr(share))
-    if value >= 100 or value <= 0:
-        return f"{max(0, min(100, value)):.0f} %"
-    places = 2 - value.adjusted()
-    if value > 99:
-        places = max(1, 1 - (100 - value).adjusted())
-    rounded = value.quantize(decimal.Decimal(1).scaleb(-places), rounding=decimal.ROUND_CEILING)
-    text = f"{min(rounded, decimal.Decimal(100)):f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
-
-
 def suspicion(before: float, epsilon: float) -> float:
     """Return what a suspicion can become at most.
 
     Let somebody think a statement about one row true with probability p, the other rows given. What came out has, for
     any two values of that row, probabilities whose ratio is at most e^ε; so have the averages over the values that make
     the statement true and over those that make it false. By Bayes' rule the odds p/(1 − p) move by at most that ratio,
-    and p becomes at most p·e^ε/(1 − p + p·e^ε). What the other rows tell about this one is not counted.
+    and p becomes at most p·e^ε/(1 − p + p·e^ε). What the other rows tell about this one is not counted. At a δ that is
+    about one value against one other, but for a chance of δ: averages over values need not keep it.
 
     Examples
     --------
@@ -131,15 +79,15 @@ def exposed(release: Release) -> str | None:
     --------
     >>> from expost.privacy import Release
     >>> exposed(Release(status="refused", method="m", delta=0.01, parameters={"n": 4000}))
-    'over all 4,000 rows n·δ = 40: by chance so many may be told apart by more than ε, on average, each from one other'
+    'over all 4,000 rows n·δ = 40: by chance it may speak for so many by more than ε on average, each against one other'
     """
     persons = release.parameters.get("persons")
     n, noun = (number_of_rows(release), "row") if persons is None else (persons, "person")
     if not release.delta or n is None:
         return None
     return (
-        f"over all {n:,} {noun}s n·δ = {up(n * release.delta)}: by chance so many may be told apart by more than ε, on "
-        f"average, each from one other"
+        f"over all {n:,} {noun}s n·δ = {up(n * release.delta)}: by chance it may speak for so many by more than ε on "
+        f"average, each against one other"
     )
 
 
@@ -218,7 +166,8 @@ def closest(release: Release) -> str:
     return f"closest: {article} {promise.goal} of at most {number} was shown, {most:g} was asked"
 
 
-_OF_NUMBERS, _BOUNDED = ("R²", "mean squared error"), " within the target's bounds"
+_BOUNDED = "targets and predictions moved into the target's bounds"
+_JUDGED = {"R²": _BOUNDED, "mean squared error": _BOUNDED, "log loss": "log odds moved into bounds"}
 _YARDSTICKS = {
     "error rate": "always giving the commoner label is wrong as often as the other one occurs",
     "log loss": "always stating the share of a label has at most 0.693, less where one is rare",
@@ -228,14 +177,14 @@ _YARDSTICKS = {
 
 
 def on_rows(goal: str) -> str:
-    """Say what a goal is promised on.
+    """Say what a goal is promised on, and how predictions are judged there.
 
     Examples
     --------
     >>> on_rows("error rate"), on_rows("R²")
-    ('on these rows', "on these rows within the target's bounds")
+    ('on these rows', "on these rows, targets and predictions moved into the target's bounds")
     """
-    return f"on these rows{_BOUNDED if goal in _OF_NUMBERS else ''}"
+    return ", ".join(["on these rows", *([_JUDGED[goal]] if goal in _JUDGED else [])])
 
 
 def yardstick(goal: str | None) -> str | None:

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from expost.privacy.words import (
     asked,
-    down,
     exposed,
     on_rows,
     parts,
-    percent,
     state,
     subject,
     suspicion,
     unit_of,
-    up,
     usual,
     yardstick,
 )
 from expost.report.budget import BudgetLine
 from expost.report.markup import bar, bullets, section, table, text
+from expost.rounding import down, percent, up
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
@@ -145,11 +143,13 @@ def _in_words(release: Release) -> list[str]:
     if release.epsilon == 0:
         return [f"<p>Nobody can learn anything about a {unit} from this.</p>"]
     rows = [(percent(before), percent(suspicion(before, release.epsilon))) for before in _SUSPICIONS]
+    whose, way = f"Whatever somebody suspected about one {unit}", ", up or down"
+    if release.delta:  # which is about one value against one other, and one direction
+        whose, way = f"Where somebody weighs whether one {unit} is a certain one or a certain other", ""
     return [
-        f"<p>Whatever somebody suspected about one {unit}, what this {unit} adds to the release changes the odds by a "
-        f"factor of at most "
-        f"<b>{up(release.risk_factor)}</b>, up or down, whatever else they know and whatever is done with it "
-        f"later.{_chance(release)}</p>",
+        f"<p>{whose}, what this {unit} adds to the release {'raises' if release.delta else 'changes'} the odds by a "
+        f"factor of at most <b>{up(release.risk_factor)}</b>{way}, whatever else they know and whatever is done with "
+        f"it later.{_chance(release)}</p>",
         table(["a suspicion of", "can become at most"], rows, numbers=(0, 1)),
         "<p class=small>A suspicion p becomes at most p·e<sup>ε</sup>/(1 − p + p·e<sup>ε</sup>), rounded up here. "
         f"Compared: the rows as they are, and the same rows with one {unit} replaced by any other.</p>",
@@ -157,13 +157,14 @@ def _in_words(release: Release) -> list[str]:
 
 
 def _chance(release: Release) -> str:
-    """Say what a δ leaves out: the bound is for each pair of neighbours, and fails with a small chance."""
+    """Say what a δ leaves out: the bound is for each ordered pair of neighbours, and fails with a small chance."""
     if not release.delta:
         return ""
     unit = text(unit_of(release))
     return (
         f" That holds but for a chance of δ = {release.delta:g}, over the noise, for each {unit} and each other it "
-        f"may be compared with; δ was settled before the run.{_leaves(release)}"
+        f"may be compared with, the odds of one of the two; that they move by more either way has a chance of at most "
+        f"2δ. δ was settled before the run.{_leaves(release)}"
     )
 
 
@@ -244,7 +245,7 @@ def _data_set(release: Release, budget: BudgetLine | None) -> list[str]:
     more = "" if budget.left is None else f" One more fit may cost up to {text(down(budget.left))}."
     over = ' <b class="no">The cap is exceeded.</b>' if budget.spent > budget.cap else ""
     return [
-        f"<p>{text(budget.dataset)}: ε = {text(up(budget.spent))} of {budget.cap:.4g}{at} spent, this release "
+        f"<p>{text(budget.dataset)}: ε = {text(up(budget.spent))} of {down(budget.cap)}{at} spent, this release "
         f"included.{held}{more}{entry}{over}</p>",
         bar([(min(budget.spent, budget.cap), "model")] if budget.spent else [], budget.cap, "spent of the cap"),
     ]

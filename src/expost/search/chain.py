@@ -40,6 +40,7 @@ from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
 from expost.privacy.unit import ROW, Unit, tried
+from expost.rounding import down
 from expost.search.methods import METHODS
 from expost.search.request import Request
 from expost.stopping.noisy_value import ValueTest
@@ -137,9 +138,9 @@ class ChainPlan:
             enough = math.ceil(self.n / unit.rows * max(needed / self.settings.steer, wanted / self.budget) * 1.1)
             raise TargetUnreachable(
                 f"at {unit.count(self.n)} no model could be shown to meet the goal for max_epsilon = "
-                f"{unit.charge(self.budget):.4g}, whatever the data: the noise that hides one {unit.noun} would drown "
-                f"it. Pass a larger max_epsilon, or fewer columns or categories. {tried(enough, unit)}. Nothing was "
-                f"spent."
+                f"{down(unit.charge(self.budget))}, whatever the data: the noise that hides one {unit.noun} would "
+                f"drown it. Pass a larger max_epsilon, or fewer columns or categories. {tried(enough, unit)}. Nothing "
+                f"was spent."
             )
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:

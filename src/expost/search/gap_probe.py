@@ -30,6 +30,7 @@ from expost.exceptions import TargetUnreachable
 from expost.goals.relative import Baseline
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
+from expost.rounding import down, up
 from expost.search.levels import geometric_levels
 
 PROBE_SHARE = 0.1  # of the failure probability
@@ -82,8 +83,8 @@ class GapPlan:
             rows = math.ceil(problem.n * first / last * 1.1)
             raise TargetUnreachable(
                 f"at n = {problem.n} measuring what {against} leaves on the table would cost at least epsilon = "
-                f"{first:.4g}, and {last:.4g} may be spent on it. Pass a larger max_epsilon, a larger regularization, "
-                f"about {rows:,} rows, or an excess_risk instead. Nothing was spent."
+                f"{up(first)}, and {down(last)} may be spent on it. Pass a larger max_epsilon, a larger "
+                f"regularization, about {rows:,} rows, or an excess_risk instead. Nothing was spent."
             )
         return cls(scale, grid, geometric_levels(first, last, _LEVELS), failure, error, baseline)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from expost.exceptions import unspent
 from expost.mechanisms.mechanism import Generator
 from expost.noise.path import LevelValue
 from expost.noise.source import WordSource
@@ -85,6 +86,7 @@ class PrefixPrivate(Protocol):
         ...
 
 
+@unspent()
 def search_path(
     path: PrefixPrivate,
     rule: StoppingRule,

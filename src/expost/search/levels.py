@@ -9,6 +9,7 @@ from itertools import pairwise
 from expost.exceptions import TargetUnreachable
 from expost.noise.path import check_levels
 from expost.privacy.composition import add_losses
+from expost.rounding import down, up
 
 _DEFAULT_COUNT = {"theorem": 1000, "published": 1000, "tight": 32}
 
@@ -67,8 +68,8 @@ def left_after(n: int, epsilon_test: float, max_epsilon: float | None, remedy: s
     if epsilon_test >= max_epsilon:
         rows = math.ceil(n * epsilon_test / max_epsilon * 1.1)
         raise TargetUnreachable(
-            f"testing alone would cost epsilon = {epsilon_test:.4g} at n = {n}, more than max_epsilon = "
-            f"{max_epsilon:.4g}, whatever the data. Pass {remedy}, or about {rows:,} rows. Nothing was spent."
+            f"testing alone would cost epsilon = {up(epsilon_test)} at n = {n}, more than max_epsilon = "
+            f"{down(max_epsilon)}, whatever the data. Pass {remedy}, or about {rows:,} rows. Nothing was spent."
         )
     return max_epsilon - epsilon_test
 
@@ -90,8 +91,8 @@ def levels_within(
         chosen = tuple(level for level in check_levels(levels) if level <= budget)
         if not chosen:
             raise TargetUnreachable(
-                f"every level exceeds what max_epsilon = {max_epsilon:.4g} leaves after a test of "
-                f"{epsilon_test:.4g}. Nothing was spent."
+                f"every level exceeds what max_epsilon = {down(max_epsilon or math.inf)} leaves after a test of "
+                f"{up(epsilon_test)}. Nothing was spent."
             )
     while add_losses(chosen[-1], epsilon_test) > (max_epsilon or math.inf):  # the last bit of rounding
         chosen = (*chosen[:-1], math.nextafter(chosen[-1], 0))

@@ -47,6 +47,7 @@ from expost.privacy.release import Release
 from expost.privacy.renyi import NOTHING, Curve, room
 from expost.privacy.renyi_account import RenyiAccount
 from expost.privacy.unit import ROW
+from expost.rounding import down, up
 from expost.search.request import Request
 from expost.stopping.certificates.covariance import best_certified, curvature
 from expost.stopping.gaussian_value import GaussianValue
@@ -192,7 +193,7 @@ class MomentRiskPlan:
             enough = math.ceil(n * math.sqrt(self.rhos[0] / max(most, 1e-300)) * 1.1)
             raise TargetUnreachable(
                 f"at n = {n} nothing could be shown about an excess risk of {self.excess_risk:g} for max_epsilon = "
-                f"{self.budget:.4g} at delta = {self.delta:g}, whatever the data. Pass a larger excess_risk or "
+                f"{down(self.budget)} at delta = {self.delta:g}, whatever the data. Pass a larger excess_risk or "
                 f"max_epsilon, or about {enough:,} rows. Nothing was spent."
             )
         if len(kept) < len(self.rhos) and most > 1.05 * kept[-1]:
@@ -249,7 +250,7 @@ class _RiskSearch:
         bound = plan.bound(self.averaged.rho)
         theta, certificate = best_certified(second, first, lam, 1.0, bound.lever, bound.matrix)
         if certificate <= plan.excess_risk:
-            self._say(f"certificate {certificate:.3g} at rho = {rho:.3g}")
+            self._say(f"certificate {certificate:.3g} at rho = {up(rho)}")
             return theta
         if not plan.tested:
             return None
@@ -259,7 +260,7 @@ class _RiskSearch:
         )
         convexity = curvature(second, float(np.linalg.eigvalsh(second)[0]), lam, bound.matrix)
         if self._stationary(theta, math.sqrt(2.0 * convexity * plan.excess_risk) * (1.0 - 1e-12), rho):
-            self._say(f"gradient tested at rho = {rho:.3g}")
+            self._say(f"gradient tested at rho = {up(rho)}")
             return theta
         return None
 

@@ -21,6 +21,7 @@ from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
 from expost.privacy.unit import ROW, Unit
+from expost.rounding import down, up
 from expost.search.request import Plan
 
 _EACH = 40.0  # ε of a count, times n
@@ -47,7 +48,7 @@ class CheckedPlan:
             cost, budget = self.unit.charge(self.cost), self.unit.charge(self.budget)
             raise TargetUnreachable(
                 f"at {self.unit.count(self.n)} looking whether the table fits its schema would cost epsilon = "
-                f"{cost:.4g}, more than max_epsilon = {budget:.4g}. Nothing was spent."
+                f"{up(cost)}, more than max_epsilon = {down(budget)}. Nothing was spent."
             )
 
     def __repr__(self) -> str:
@@ -89,5 +90,5 @@ class CheckedPlan:
                 "misspelt? expost check tells the curator"
             )
             return account.refused(parameters={"unfit": True})
-        account.reasons.append(f"the table fits its schema, counted for epsilon = {self.unit.charge(self.cost):.2g}")
+        account.reasons.append(f"the table fits its schema, counted for epsilon = {up(self.unit.charge(self.cost))}")
         return self.plan.search(generator, account, source)

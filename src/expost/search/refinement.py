@@ -27,7 +27,7 @@ import numpy as np
 from expost import validation
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
 from expost.erm.problem import Problem
-from expost.exceptions import TargetUnreachable, warn
+from expost.exceptions import TargetUnreachable, unspent, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.mechanisms import mechanism_of
 from expost.noise.kept import KeptLevels
@@ -37,6 +37,7 @@ from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.privacy.sealed import read_key, seal, unseal
 from expost.privacy.shared import current
+from expost.rounding import down, up
 from expost.search.described import with_model
 from expost.search.methods import METHODS
 from expost.search.request import Request
@@ -130,6 +131,7 @@ class KeepPath:
             )
 
 
+@unspent()
 def refine(
     release: Release,
     path: str | os.PathLike[str],
@@ -300,15 +302,15 @@ class _Kept:
         level = max(enough[0], self.release.level or 0)  # there is one: what is asked for is not below the last
         if add_losses(beside, said["charges"][level]) > budget:
             raise TargetUnreachable(
-                f"it would take epsilon = {add_losses(beside, said['charges'][level]):.4g} altogether, more than "
-                f"max_epsilon = {budget:.4g}. Nothing was spent."
+                f"it would take epsilon = {up(add_losses(beside, said['charges'][level]))} altogether, more than "
+                f"max_epsilon = {down(budget)}. Nothing was spent."
             )
         return level
 
     def _minimiser(self, level: int, account: Account) -> Release:
         said = self.header
         account.generation = said["charges"][level]
-        account.reasons.append(f"epsilon = {said['levels'][level]:.3g} provably suffices")
+        account.reasons.append(f"epsilon = {up(said['levels'][level])} provably suffices")
         values = self.levels[level].astype(np.float64)
         theta = values if said["unit"] is None else values * said["unit"]
         return account.released(theta, level=level, n_levels=len(said["levels"]))
@@ -332,8 +334,8 @@ def _budget(release: Release, max_epsilon: float | None) -> float:
     stated = validation.budget(max_epsilon)
     if stated is not None and stated < release.epsilon:
         raise TargetUnreachable(
-            f"max_epsilon = {stated:.4g} is about everything on the path, of which epsilon = {release.epsilon:.4g} is "
-            f"spent. Nothing was spent beside it."
+            f"max_epsilon = {down(stated)} is about everything on the path, of which epsilon = {up(release.epsilon)} "
+            f"is spent. Nothing was spent beside it."
         )
     return math.inf if stated is None else stated
 

@@ -19,6 +19,7 @@ from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Promise, Release
+from expost.rounding import up
 from expost.search.gap_probe import PROBE_SHARE, GapPlan, probe_gap
 
 if TYPE_CHECKING:
@@ -67,13 +68,13 @@ class RelativePlan:
         account.probe = add_losses(account.probe, found.epsilon)
         if found.lower is None:
             account.reasons.append(
-                f"gap of {self.goal.against} probed for epsilon = {found.epsilon:.3g}: about {found.noisy:.3g}, not to "
+                f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: about {found.noisy:.3g}, not to "
                 f"be told from nothing at that epsilon with {problem.n:,} rows"
                 + (", half of max_epsilon; a larger one may do" if budget is not None and found.epsilon < 1.0 else "")
                 + f". Or {self.goal.none_better}; no fraction is promised"
             )
             return account.refused()
-        reason = f"gap of {self.goal.against} probed for epsilon = {found.epsilon:.3g}: at least {found.lower:.3g}"
+        reason = f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: at least {found.lower:.3g}"
         request = self.reduced(found.lower, found.epsilon)
         assert isinstance(request.goal, ExcessRisk)
         alpha = request.goal.at_most

@@ -12,6 +12,7 @@ import math
 from expost.exceptions import TargetUnreachable
 from expost.privacy.renyi import Curve
 from expost.privacy.shared import current
+from expost.rounding import up
 from expost.search.moment_risk import MomentRiskPlan
 from expost.search.request import Request
 
@@ -27,9 +28,9 @@ def cheaper_at_delta(gaussian: Request | None, pure: Request | None) -> Request:
     at_delta, alone = _expected(gaussian), _expected(pure)
     if not alone < at_delta:
         return gaussian
-    said = "out of reach" if math.isinf(at_delta) else f"{at_delta:.2g}"
+    said = "out of reach" if math.isinf(at_delta) else up(at_delta, 2)
     reason = (
-        f"pure noise was predicted to be cheapest from public numbers alone: epsilon about {alone:.2g} "
+        f"pure noise was predicted to be cheapest from public numbers alone: epsilon about {up(alone, 2)} "
         f"({_GAUSSIAN} {said})"
     )
     return dataclasses.replace(pure, reason=reason)

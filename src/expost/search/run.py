@@ -18,7 +18,7 @@ from expost.erm.geometry import ball, l2_ball
 from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
 from expost.erm.problem import Problem
 from expost.erm.sums import Sums
-from expost.exceptions import NotPrivateWarning, warn
+from expost.exceptions import NotPrivateWarning, unspent, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal
 from expost.mechanisms import Generator, Mechanism, mechanism_for
@@ -36,6 +36,7 @@ from expost.threads import one_thread
 OPTIMUM_NOT_COVERED = "the non-private optimum was returned because nothing else qualified; it has no privacy"
 
 
+@unspent()
 def run_search(
     rows: Rows | RowSource | Sums | Generator,
     problem: Problem,

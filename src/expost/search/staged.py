@@ -41,6 +41,7 @@ from expost.privacy.release import Release
 from expost.privacy.renyi import NOTHING, Curve, room
 from expost.privacy.renyi_account import RenyiAccount
 from expost.privacy.unit import ROW, Unit, tried
+from expost.rounding import down
 from expost.search.pace import Pace
 from expost.stopping import pure_looks
 from expost.stopping.gaussian_value import GaussianValue
@@ -235,7 +236,7 @@ class StagedPlan(ABC):
             enough = math.ceil(self.n / unit.rows * math.sqrt(needed / affordable) * 1.1)
             raise TargetUnreachable(
                 f"at {unit.count(self.n)} no model could be shown to meet the goal for max_epsilon = "
-                f"{unit.charge(self.budget):.4g} at delta = {self.delta:g}, whatever the data: the noise that hides "
+                f"{down(unit.charge(self.budget))} at delta = {self.delta:g}, whatever the data: the noise that hides "
                 f"one {unit.noun} would drown it. Pass a larger max_epsilon, or fewer columns or categories. "
                 f"{tried(enough, unit)}. Nothing was spent."
             )

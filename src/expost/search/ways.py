@@ -24,6 +24,7 @@ from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.objective import ObjectivePerturbation
 from expost.privacy.shared import current
 from expost.privacy.unit import ROW, Unit
+from expost.rounding import up
 from expost.search.chain import ChainPlan
 from expost.search.descent import DescentPlan
 from expost.search.gaussian_chain import GaussianChainPlan
@@ -183,11 +184,11 @@ def _cheapest(plans: dict[str, StagedPlan | ChainPlan], most: float) -> tuple[st
     if best not in reached:
         best = min((name for name in reached if costs[name] <= most), key=lambda name: costs[name], default=best)
     others = ", ".join(
-        f"{_SAID[name]} {f'{cost:.2g}' if name in reached else 'out of reach'}"
+        f"{_SAID[name]} {up(cost, 2) if name in reached else 'out of reach'}"
         for name, cost in costs.items()
         if name != best
     )
     return best, (
         f"{_SAID[best]} was predicted to be cheapest by a formula of public numbers alone: epsilon about "
-        f"{costs[best]:.2g} where searches usually end ({others}); where this one ends, its rows decide"
+        f"{up(costs[best], 2)} where searches usually end ({others}); where this one ends, its rows decide"
     )

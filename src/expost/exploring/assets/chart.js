@@ -75,7 +75,7 @@ const Chart = (() => {
     Draw.add(svg, "path", { class: "typical", d: Draw.path(line("typical")) });
     const cap = scale.y(state.budget);
     Draw.add(svg, "line", { class: "cap", x1: left, x2: right, y1: cap, y2: cap });
-    Draw.add(svg, "text", { class: "cap-text", x: left + 8, y: cap - 6 }, `budget ${Words.number(state.budget)}`);
+    Draw.add(svg, "text", { class: "cap-text", x: left + 8, y: cap - 6 }, `budget ${Words.cap(state.budget)}`);
     Draw.add(svg, "line", { class: "here", x1: x(state.goal), x2: x(state.goal), y1: top, y2: bottom });
     const now = Model.price(state.goal, state.rows, state.gamma);
     for (const name of ["low", "high"]) {
@@ -104,7 +104,7 @@ const Chart = (() => {
       const cells = [Words.range(p.low, p.high), Words.number(p.typical), Words.number(p.close), `${Math.round(100 * share)} %`];
       return [Words.goal(goal), ...cells];
     });
-    const heads = ["goal", "ε likely", "typical", "close call", `within ${Words.number(state.budget)}`];
+    const heads = ["goal", "ε likely", "typical", "close call", `within ${Words.cap(state.budget)}`];
     const node = document.getElementById("table");
     node.replaceChildren();
     [heads, ...rows].forEach((cells, i) => {

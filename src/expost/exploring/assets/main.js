@@ -53,7 +53,7 @@
     const rows = Model.rowsFor(state.goal, state.gamma, state.budget);
     const more = Number.isFinite(rows) && rows > state.rows ? ` About ${Words.count(Number(rows.toPrecision(2)))} ${DATA.noun} would do.` : "";
     const fits = share >= 90 ? "nearly all made-up tables stay within it" : `${share} % of made-up tables stay within it`;
-    node.append(`. Never above ${Words.number(state.budget)}, the budget: ${fits}.${share >= 90 ? "" : more}`);
+    node.append(`. Never above ${Words.cap(state.budget)}, the budget: ${fits}.${share >= 90 ? "" : more}`);
   }
 
   function command() {
@@ -67,7 +67,7 @@
     set("goal", Words.goal(state.goal));
     by("goal-value").textContent = `${DATA.goal.atLeast ? "≥" : "≤"} ${state.goal}`;
     set("rows", Words.count(state.rows));
-    set("budget", Words.number(state.budget));
+    set("budget", Words.cap(state.budget));
     set("gamma", Words.number(state.gamma));
     Chart.draw(state);
     answer();

@@ -72,12 +72,17 @@ const Model = (() => {
 })();
 
 const Words = (() => {
-  const number = (value) => {
+  // Two digits, never better than what holds: losses and chances are rounded up, caps down (as expost/rounding.py does).
+  const rounded = (value, way) => {
     if (!Number.isFinite(value)) return "out of reach";
-    return String(Number(value.toPrecision(2)));
+    const near = Number(value.toPrecision(2));
+    if (way * near >= way * value) return String(near);
+    return String(Number((near + way * 10 ** (Math.floor(Math.log10(value)) - 1)).toPrecision(2)));
   };
+  const number = (value) => rounded(value, 1);
+  const cap = (value) => rounded(value, -1);
   const count = (value) => Math.round(value).toLocaleString("en-US");
   const goal = (value) => `${DATA.goal.name} ${DATA.goal.atLeast ? "≥" : "≤"} ${Number(value.toPrecision(3))}`;
   const range = (low, high) => (number(low) === number(high) ? number(low) : `${number(low)} to ${number(high)}`);
-  return { number, count, goal, range };
+  return { number, cap, count, goal, range };
 })();

@@ -10,7 +10,7 @@ from expost.exceptions import BudgetExceeded, LedgerRefused
 from expost.privacy.ledger.budget import Budget
 from expost.privacy.loss import PrivacyLoss
 from expost.privacy.release import NEIGHBOURS, Release
-from expost.privacy.words import down
+from expost.rounding import down
 
 _NOTHING = "Nothing was spent"
 
@@ -65,7 +65,7 @@ def exceeded(budget: Budget, loss: PrivacyLoss | None, delta: float = 0.0, *, by
     """Return the refusal of a worst case that is more than what is left."""
     left = budget.ceiling(delta, by_hand=by_hand)
     held = f" ({budget.held.text()} held for searches not settled)" if any(e.held for e in budget.entries) else ""
-    has = f"data set {budget.dataset!r} has {down(left)} of {budget.cap.text()} left{held}"
+    has = f"data set {budget.dataset!r} has {down(left)} of {budget.cap.text(rounding='down')} left{held}"
     asks = "" if loss is None else f", and this search may cost up to {loss.text()}"
     advice = ""
     if left > 0:

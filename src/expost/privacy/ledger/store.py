@@ -172,8 +172,8 @@ class Store:
             if name in content.datasets:
                 kept = content.budget(name)
                 raise ValueError(
-                    f"{self.path} has a data set {name!r} already, whose cap is {kept.cap.text()}; a budget is stated "
-                    f"once and cannot be stated anew"
+                    f"{self.path} has a data set {name!r} already, whose cap is "
+                    f"{kept.cap.text(rounding='down')}; a budget is stated once and cannot be stated anew"
                 )
             row = (name, unit, cap.to_json(), today(), user())
             connection.execute("INSERT INTO datasets (name, unit, cap, day, by) VALUES (?, ?, ?, ?, ?)", row)

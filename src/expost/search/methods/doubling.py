@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from expost import validation
 from expost.erm.ball import into_ball
-from expost.exceptions import TargetUnreachable
+from expost.exceptions import TargetUnreachable, unspent
 from expost.mechanisms.mechanism import Generator
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource, resolve_source
@@ -31,6 +31,7 @@ from expost.privacy.composition import add_losses
 from expost.privacy.ledger import Ledger
 from expost.privacy.release import Release
 from expost.privacy.shared import current
+from expost.rounding import down, up
 from expost.search.gradual_release import TESTED_CLAIM
 from expost.search.levels import doubling_rounds
 from expost.search.request import Method, Request
@@ -95,8 +96,8 @@ class DoublingPlan:
             if max_epsilon is None or plan.epsilon_after(rounds) <= max_epsilon:
                 return plan
         raise TargetUnreachable(
-            f"a single round of doubling would already cost more than max_epsilon = {max_epsilon:.4g}; pass a larger "
-            f"excess_risk or max_epsilon, or more rows. Nothing was spent."
+            f"a single round of doubling would already cost more than max_epsilon = {down(max_epsilon or math.inf)}; "
+            f"pass a larger excess_risk or max_epsilon, or more rows. Nothing was spent."
         )
 
     @property
@@ -122,6 +123,7 @@ class DoublingPlan:
         return add_losses(self.generation_after(rounds), self.tests_after(rounds))
 
 
+@unspent()
 def doubling_search(
     mechanism: Callable[[float], Any],
     measure: Measure,
@@ -279,8 +281,8 @@ class Doubling(Method):
             least = settle(first, None).epsilon_after(1)
             if least > budget:  # the first level and the test both shrink as 1/n
                 raise TargetUnreachable(
-                    f"one round of doubling would cost epsilon = {least:.4g} at n = {problem.n}, more than "
-                    f"max_epsilon = {budget:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, a "
+                    f"one round of doubling would cost epsilon = {up(least)} at n = {problem.n}, more than "
+                    f"max_epsilon = {down(budget)}, whatever the data. Pass a larger excess_risk or max_epsilon, a "
                     f"smaller radius, or about {math.ceil(problem.n * least / budget * 1.1):,} rows. Nothing was "
                     f"spent."
                 )

@@ -14,6 +14,7 @@ from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Promise, Release
+from expost.rounding import down, up
 from expost.search.request import Method, Request
 
 
@@ -77,8 +78,8 @@ class Theory(Method):
             shrink = epsilon / request.mechanism.shot_epsilon(larger, excess_risk)
             rows = math.ceil(problem.n * (epsilon / budget) ** (math.log(4) / math.log(shrink)) * (1 + 1e-9))
             raise TargetUnreachable(
-                f"the utility theorem needs epsilon = {epsilon:.4g} at n = {problem.n}, more than max_epsilon = "
-                f"{budget:.4g}; pass a larger excess_risk or max_epsilon, about {rows:,} rows, or another method. "
+                f"the utility theorem needs epsilon = {up(epsilon)} at n = {problem.n}, more than max_epsilon = "
+                f"{down(budget)}; pass a larger excess_risk or max_epsilon, about {rows:,} rows, or another method. "
                 f"Nothing was spent."
             )
         # the theorem is about θ* + b; rescaling moves it closer to θ*, which need not lower its risk

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from expost.erm.sensitivity.gradient import gradient_sensitivity
 from expost.goals.goal import TestedGoal
+from expost.rounding import up
 from expost.search.gradual_release import GradualPlan
 from expost.search.levels import geometric_levels, left_after, level_count, levels_within
 from expost.search.moment_risk import risk_at_delta
@@ -131,5 +132,5 @@ def settle_goal(request: Request, goal: TestedGoal) -> GradualPlan:
         goal.measure,
         goal.hypothesis,
         {"calibration": "tight"},
-        (f"{goal.name}: tested as it stands for epsilon = {test.epsilon:.3g}; no certificate is about it",),
+        (f"{goal.name}: tested as it stands for epsilon = {up(test.epsilon)}; no certificate is about it",),
     )

@@ -47,6 +47,7 @@ from expost.noise.path import LevelValue, NoisePath
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
+from expost.rounding import up
 from expost.stopping.gradient import gradient_target
 from expost.tails.operator_norm import discreteness, noise_norm, shrink, simulated
 from expost.tails.ray import Released, affordable, best_on_ray
@@ -220,7 +221,7 @@ def certified_covariance(
         theta, certificate = seen.best(problem.regularization)
         account.public = {"statistics": seen.said} if plan.keep_statistics else {}
         if certificate <= plan.excess_risk:
-            account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {level:.3g}")
+            account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {up(level)}")
             return theta
         if plan.ray:
             scale = 2 / (problem.n * level)  # each part moves by at most 2
@@ -230,7 +231,7 @@ def certified_covariance(
             )
             along = best_on_ray(released, problem.regularization, target, plan.ray_probability, source)
             if along is not None:
-                account.reasons.append(f"covariance certificate along the first moments at epsilon = {level:.3g}")
+                account.reasons.append(f"covariance certificate along the first moments at epsilon = {up(level)}")
                 return along
     account.reasons.append("covariance certificate: no level sufficed")
     return None

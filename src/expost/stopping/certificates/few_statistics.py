@@ -43,6 +43,7 @@ from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
+from expost.rounding import up
 from expost.stopping.gradient import GradientLength, gradient_target
 from expost.stopping.noisy_value import noisy_values
 from expost.stopping.one_test import OneTest, best_share
@@ -154,7 +155,7 @@ def few_statistics(
         account.test = add_losses(account.test, epsilon)
         if accepted:
             account.reasons.append(
-                f"few statistics: {basis.shape[1]} direction(s) at epsilon = {step.epsilon:.3g} passed the test"
+                f"few statistics: {basis.shape[1]} direction(s) at epsilon = {up(step.epsilon)} passed the test"
             )
             return theta
     account.reasons.append("few statistics: no attempt passed the gradient test")

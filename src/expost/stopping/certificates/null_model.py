@@ -19,6 +19,7 @@ from expost.exceptions import TargetUnreachable
 from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
+from expost.rounding import down, up
 from expost.stopping.gradient import GradientLength, gradient_target
 from expost.stopping.one_test import OneTest
 
@@ -69,8 +70,8 @@ class NullQuestion:
             rows = math.ceil(n * self.cost / budget * 1.01)
             raise TargetUnreachable(
                 f"at n = {n} the first question alone (is the null model good enough?) costs epsilon = "
-                f"{self.cost:.4g}, more than max_epsilon = {budget:.4g}. Pass a larger excess_risk or max_epsilon, or "
-                f"at least {rows:,} rows. Nothing was spent."
+                f"{up(self.cost)}, more than max_epsilon = {down(budget)}. Pass a larger excess_risk or max_epsilon, "
+                f"or at least {rows:,} rows. Nothing was spent."
             )
 
     def ask(self, risk: Risk, account: Account, source: WordSource) -> bool:
@@ -82,7 +83,7 @@ class NullQuestion:
         accepted, epsilon = self.test.ask(measure, np.zeros(self.problem.p), source)
         account.test = add_losses(account.test, epsilon)
         account.reasons.append(
-            f"null model tested for epsilon = {epsilon:.3g}: "
+            f"null model tested for epsilon = {up(epsilon)}: "
             + ("good enough" if accepted else "not shown to be good enough")
         )
         return accepted

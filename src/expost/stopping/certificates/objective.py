@@ -25,6 +25,7 @@ from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
+from expost.rounding import down, up
 from expost.stopping.gradient import gradient_target
 from expost.tails.laplace_norm import laplace_norm
 
@@ -75,8 +76,8 @@ class ObjectiveCertificate:
         if shot.epsilon > budget and excess_risk < problem.loss.null_value:
             rows = math.ceil(problem.n * shot.epsilon / budget * 1.05)
             raise TargetUnreachable(
-                f"at n = {problem.n} this excess risk costs epsilon = {shot.epsilon:.4g}, more than max_epsilon = "
-                f"{budget:.4g}, whatever the data. Pass a larger excess_risk or max_epsilon, or about {rows:,} rows. "
+                f"at n = {problem.n} this excess risk costs epsilon = {up(shot.epsilon)}, more than max_epsilon = "
+                f"{down(budget)}, whatever the data. Pass a larger excess_risk or max_epsilon, or about {rows:,} rows. "
                 f"Nothing was spent."
             )
         return cls(problem, excess_risk, failure_probability, shot, budget)
@@ -99,8 +100,8 @@ class ObjectiveCertificate:
         theta = self.shot.draw(generator.rows.perturbed, np.zeros(self.problem.p), source)
         account.generation = add_losses(account.generation, self.shot.epsilon)
         account.reasons.append(
-            f"objective perturbation: epsilon = {self.shot.epsilon:.3g} provably suffices, whatever the rows; "
-            f"{self.shot.jacobian:.2g} of it is the Jacobian's"
+            f"objective perturbation: epsilon = {up(self.shot.epsilon)} provably suffices, whatever the rows; "
+            f"{up(self.shot.jacobian)} of it is the Jacobian's"
         )
         return account.released(theta, level=0, n_levels=1, noise="over the reals")
 

@@ -28,6 +28,7 @@ from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
+from expost.rounding import up
 from expost.stopping.certificates.null_model import NullQuestion
 from expost.tails.laplace_energy import laplace_energy
 from expost.tails.spherical_energy import spherical_energy
@@ -147,12 +148,12 @@ class OutputCertificate:
         trace = self.probe_trace(generator.trace_units, account, source)
         epsilon = self.epsilon_at(trace)
         if add_losses(account.total, epsilon) > self.budget:
-            account.reasons.append(f"the trace is at most {trace:.3g}: would need another epsilon = {epsilon:.3g}")
+            account.reasons.append(f"the trace is at most {trace:.3g}: would need another epsilon = {up(epsilon)}")
             return account.refused(**kind)
         account.generation = add_losses(account.generation, epsilon)
         account.reasons.append(
-            f"the trace, measured for epsilon = {self.epsilon_probe:.3g}, is at most {trace:.3g}: epsilon = "
-            f"{epsilon:.3g} provably suffices"
+            f"the trace, measured for epsilon = {up(self.epsilon_probe)}, is at most {trace:.3g}: epsilon = "
+            f"{up(epsilon)} provably suffices"
         )
         (step,) = generator.path((epsilon,), source)
         return account.released(generator.unrescaled(step.values), **kind)

@@ -25,6 +25,7 @@ from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
+from expost.rounding import up
 from expost.stopping.certificates.covariance import CovariancePlan, Seen, split_path
 from expost.stopping.certificates.null_model import NullQuestion
 from expost.stopping.certificates.output import OutputCertificate
@@ -97,7 +98,7 @@ def certify_from(
         theta, certificate = seen.best(lam)
         account.public = {"statistics": seen.said} if plan.keep_statistics else {}
         if certificate <= plan.excess_risk:
-            account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {plan.levels[t]:.3g}")
+            account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {up(plan.levels[t])}")
             return account.released(theta, level=t, n_levels=len(plan.levels))
     else:
         account.reasons.append("covariance certificate: no level sufficed")
@@ -165,12 +166,12 @@ class RefinableOutput:
         kept = self._draw(generator, trace, source)
         epsilon = self.levels[0]
         if add_losses(account.total, epsilon) > first.budget:
-            account.reasons.append(f"the trace is at most {trace:.3g}: would need another epsilon = {epsilon:.3g}")
+            account.reasons.append(f"the trace is at most {trace:.3g}: would need another epsilon = {up(epsilon)}")
             return account.refused(**kind)
         account.generation = add_losses(account.generation, epsilon)
         account.reasons.append(
-            f"the trace, measured for epsilon = {first.epsilon_probe:.3g}, is at most {trace:.3g}: epsilon = "
-            f"{epsilon:.3g} provably suffices"
+            f"the trace, measured for epsilon = {up(first.epsilon_probe)}, is at most {trace:.3g}: epsilon = "
+            f"{up(epsilon)} provably suffices"
         )
         return account.released(generator.unrescaled(kept[0]), level=0, n_levels=len(self.levels), **kind)
 

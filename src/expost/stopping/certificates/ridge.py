@@ -25,6 +25,7 @@ from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
+from expost.rounding import up
 from expost.stopping.certificates.covariance import CovariancePlan, certified_covariance
 from expost.stopping.certificates.few_statistics import FewPlan, few_statistics
 from expost.stopping.certificates.null_model import NullQuestion
@@ -104,7 +105,7 @@ class RidgeCertificate:
             return account.released(np.zeros(self.full.problem.p))
         if self.few is not None:
             account.reasons.append(
-                f"few statistics first: expected epsilon = {self.few.expected:.3g} against {self.full.expected():.3g}"
+                f"few statistics first: expected epsilon = {up(self.few.expected)} against {up(self.full.expected())}"
             )
             theta = few_statistics(generator.sums, generator.risk, self.few, account, self.budget, source)
             if theta is not None:

@@ -40,6 +40,7 @@ from expost.noise.source import WordSource
 from expost.privacy.account import Account
 from expost.privacy.composition import add_losses
 from expost.privacy.release import Release
+from expost.rounding import up
 from expost.stopping.certificates.objective import noise_quantile, sufficient
 from expost.stopping.certificates.ridge import RidgeCertificate
 from expost.stopping.gradient import gradient_target
@@ -120,14 +121,14 @@ class HuberTry:
         error = mean_left_out_error(self.shot.n, self.shot.geometry.columns, largest, length, self.limit)
         epsilon = self.test_cost(sensitivity)
         if epsilon > self.dearest_test:
-            account.reasons.append(f"a test at C = {self.limit:g} would cost epsilon = {epsilon:.3g}: not asked")
+            account.reasons.append(f"a test at C = {self.limit:g} would cost epsilon = {up(epsilon)}: not asked")
             return False
         test = ValueTest.of(sensitivity, error, epsilon)
         account.test = add_losses(account.test, epsilon)
         noisy = test.ask(rows.left_out(theta, self.loss, largest), source)
         passed = self.certified + noisy + test.margin(self.test_probability, error) <= self.excess_risk
         account.reasons.append(
-            f"residuals beyond C = {self.limit:g} tested for epsilon = {epsilon:.3g}: "
+            f"residuals beyond C = {self.limit:g} tested for epsilon = {up(epsilon)}: "
             + ("they leave the promise standing" if passed else "not shown to be few enough")
         )
         return passed
@@ -169,7 +170,7 @@ class HuberCertificate:
         for index, each in enumerate(self.tries):
             theta = each.shot.draw(generator.perturbed(each.loss), np.zeros(self.problem.p), source)
             account.generation = add_losses(account.generation, each.shot.epsilon)
-            account.reasons.append(f"objective perturbation with slope C = {each.limit:g}: {each.shot.epsilon:.3g}")
+            account.reasons.append(f"objective perturbation with slope C = {each.limit:g}: {up(each.shot.epsilon)}")
             if each.passes(generator, theta, account, source):
                 return account.released(theta, level=index, n_levels=len(self.tries), noise="over the reals")
         if self.otherwise is None:
