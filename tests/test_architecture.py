@@ -21,7 +21,7 @@ ORDER = ["data", "engines", "erm", "noise", "privacy", "report", "tails", "stopp
 ORDER += ["estimators", "planning", "exploring", "experiments", "cli"]
 # Packages outside the rooms: whose place they share, or that all may import them (and they import no room).
 SHARES = {"datasets": "data"}
-FOR_ALL = {"exceptions", "lazy", "threads", "validation"}
+FOR_ALL = {"exceptions", "lazy", "threads", "validation", "visible"}
 
 
 def room_of(module: str) -> str:

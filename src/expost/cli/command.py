@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
-from expost.cli.terminal import prepare_streams
+from expost.cli.terminal import prepared_streams
 from expost.cli.words import REFUSED, WRONG, complain
+from expost.visible import one_line
 
 __all__ = ["COMMANDS", "INTERRUPTED", "WRONG", "build_parser", "main"]
 
@@ -46,9 +47,9 @@ _ALL = f"; there are {', '.join(COMMANDS)}"
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf")
 
 
+@prepared_streams()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     # argparse takes -1e3 for an option unless something stands before the dash
     given = [f" {text}" if _NEGATIVE_NUMBER.fullmatch(text) else text for text in given]
@@ -125,7 +126,7 @@ class _OneLineParser(argparse.ArgumentParser):
     """Mistakes get one line, not a page of usage."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(WRONG, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(WRONG, one_line(f"{self.prog}: {message} (see {self.prog} --help)") + "\n")
 
 
 def _parsed(given: Sequence[str]) -> argparse.Namespace:

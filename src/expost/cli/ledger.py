@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expost.cli.output import add_output, check_output, write_whole
+from expost.cli.predict import read_release
 from expost.cli.terminal import print_text
 from expost.cli.words import complain
 
 if TYPE_CHECKING:
     from expost.privacy.ledger import Ledger
-    from expost.privacy.release import Release
 
 Action = Callable[[argparse.Namespace], str]
 
@@ -135,14 +135,14 @@ def _export(options: argparse.Namespace) -> str:
 
 
 def _settle(options: argparse.Namespace) -> str:
-    loss = _read_release(options.release) if options.release is not None else options.epsilon
+    loss = read_release(options.release) if options.release is not None else options.epsilon
     ledger = _one(options)
     entry = ledger.decide(options.entry, loss, reason=options.reason)
     return f"entry {entry.id}: {entry.loss.text()} is charged; {_left(ledger)}"
 
 
 def _book(options: argparse.Namespace) -> str:
-    release, ledger = _read_release(options.release), _one(options)
+    release, ledger = read_release(options.release), _one(options)
     known = any(release.id == entry.release_id for entry in ledger.budget.entries)
     entry = ledger.book(release, reason=options.reason)
     done = "was booked before, and is not charged again" if known else f"{entry.loss.text()} is charged"
@@ -170,12 +170,3 @@ def _one(options: argparse.Namespace) -> Ledger:
         names = ", ".join(ledger.dataset for ledger in found)
         raise ValueError(f"{options.ledger} has several data sets: {names}; name one with --dataset")
     return found[0]
-
-
-def _read_release(path: Path) -> Release:
-    from expost.privacy.release import Release
-
-    try:
-        return Release.from_json(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None

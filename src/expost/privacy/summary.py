@@ -24,6 +24,7 @@ from expost.privacy.words import (
     worst_case_line,
     yardstick,
 )
+from expost.visible import visible
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
@@ -55,14 +56,14 @@ def summary(release: Release, more: Lines = ()) -> str:
     title, outcome = subject(release), state(release)
     gap = WIDTH - len(title) - len(outcome)
     first = f"{title}{' ' * gap}{outcome}" if gap >= 2 else f"{title}\n  {outcome}"
-    return f"{first}\n{_aligned([*_lines(release), *more])}"
+    return visible(f"{first}\n{_aligned([*_lines(release), *more])}")
 
 
 def summary_html(release: Release) -> str:
     """Return the same lines as a table for notebooks."""
     rows = "".join(
         f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(label)}</th>"
-        f"<td style='text-align:left;white-space:pre-wrap'>{html.escape(text)}</td></tr>"
+        f"<td style='text-align:left;white-space:pre-wrap'>{html.escape(visible(text))}</td></tr>"
         for label, text in _lines(release)
     )
     caption = f"{html.escape(subject(release))} <b>{html.escape(state(release))}</b>"
