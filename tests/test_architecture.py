@@ -226,7 +226,7 @@ def test_the_command_line_starts_light(arguments, said):
     assert "expost.cli.command" in modules
     assert below(modules, "numpy", "scipy", "sklearn", "pyarrow", "expost.experiments") == []
     rooms = {name.split(".")[1] for name in below(modules, "expost") if "." in name}
-    assert rooms <= {"cli", "exceptions", "goals", "lazy", "validation"}
+    assert rooms <= {"cli", "exceptions", "goals", "lazy", "validation", "visible"}
 
 
 def test_fit_needs_no_experiments():

@@ -218,9 +218,7 @@ def test_an_edited_release_is_refused_before_anything_is_spent(folder, capsys):
     book = ["--ledger", folder / "ledger.db", "--dataset", "survey"]
     assert call(capsys, "ledger", "create", folder / "ledger.db", "--dataset", "survey", "--cap", "100").status == 0
     unseeded = [word for word in TASK if word not in ("--seed", "0")] + GOAL
-    said = call(
-        capsys, "fit", folder / "data.csv", *unseeded, *keep(folder), *book, "--output", folder / "first.json"
-    )
+    said = call(capsys, "fit", folder / "data.csv", *unseeded, *keep(folder), *book, "--output", folder / "first.json")
     assert said.status == 0, said.err
     opened = ["--path", folder / "kept", "--key", folder / "curator.key", "--excess-risk", "0.004", *book]
     text = (folder / "first.json").read_text(encoding="utf-8")

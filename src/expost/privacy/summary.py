@@ -24,7 +24,7 @@ from expost.privacy.words import (
     worst_case_line,
     yardstick,
 )
-from expost.visible import visible
+from expost.visible import one_line, visible
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
@@ -63,7 +63,7 @@ def summary_html(release: Release) -> str:
     """Return the same lines as a table for notebooks."""
     rows = "".join(
         f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(label)}</th>"
-        f"<td style='text-align:left;white-space:pre-wrap'>{html.escape(visible(text))}</td></tr>"
+        f"<td style='text-align:left;white-space:pre-wrap'>{html.escape(one_line(text))}</td></tr>"
         for label, text in _lines(release)
     )
     caption = f"{html.escape(subject(release))} <b>{html.escape(state(release))}</b>"

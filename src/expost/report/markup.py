@@ -7,7 +7,7 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 
-from expost.visible import visible
+from expost.visible import one_line
 
 __all__ = ["bar", "bullets", "number", "section", "table", "text"]
 
@@ -22,7 +22,7 @@ def text(value: object) -> str:
     >>> text("<script>")
     '&lt;script&gt;'
     """
-    return html.escape(visible(str(value)), quote=True)
+    return html.escape(one_line(value), quote=True)
 
 
 def number(value: float, digits: int = 4) -> str:
