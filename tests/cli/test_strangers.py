@@ -16,10 +16,11 @@ import pyarrow.parquet
 import pytest
 
 from expost import Ledger, Release
+from expost.cli import main
 from expost.data import Schema
 from expost.privacy.stored import DEEPEST, LONGEST
 from expost.report import report
-from tests.cli.helpers import call
+from tests.cli.helpers import call, write
 from tests.privacy.model_helpers import LABELS, released
 
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -55,6 +56,7 @@ WRONG = {
     "an increment that is text": ("parameters.continues", "a1f", "parameters.epsilon_increment", "x"),
     "a parameter that is text": ("hypothesis", ["1.0"] * 24),
     "too few parameters": ("hypothesis", [1.0, 2.0]),
+    "one number": ("hypothesis", 1.0),
     "a matrix": ("hypothesis", [[1.0, 2.0]]),
     "a parameter beyond numbers": ("hypothesis", [1e200] * 24),
     "a schema without columns": ("preparation.schema.columns", {}),
@@ -121,6 +123,17 @@ def test_texts_that_are_no_releases(text):
         Release.from_json(text)
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"age": [0, 1' + "0" * 400 + "]}", '{"age": 3}', "\x00"])
+def test_bounds_from_a_file(text, tmp_path, capsys):
+    (tmp_path / "bounds.json").write_text(text)
+    task = ["--target", "spend", "--task", "regression", "--target-bounds", "0", "1000", "--columns", "age"]
+    said = call(
+        capsys, "fit", write(tmp_path), *task, "--bounds-file", tmp_path / "bounds.json", "--excess-risk", "0.4"
+    )
+    assert (said.status, said.out) == (2, "")
+    assert "must hold" in said.err
+
+
 def test_every_kind_of_release_is_read_back():
     """Also one of a table of the same columns whose names and labels are odd."""
     odd = Schema.from_dict({"target": EVIL, "classes": ["=cmd()", "\x07"], "columns": {"a\nb": {"boolean": True}}})
@@ -162,6 +175,14 @@ def test_names_and_labels_do_not_reach_a_terminal(tmp_path, capsys):
     page = (tmp_path / "\x9bout.html").read_text(encoding="utf-8")
     assert not CONTROL.search(page)
     assert "\\u202e" in page
+
+
+def test_a_name_with_a_brace_is_not_json(tmp_path, monkeypatch):
+    """On a terminal that does not know every letter."""
+    Ledger.create(tmp_path / "book.db", "{d}", cap=1.0)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    assert main(["ledger", "show", str(tmp_path / "book.db")]) == 0
+    assert sys.stdout.buffer.getvalue().startswith(b"{d} * one row replaced")
 
 
 def test_print_in_python_is_as_careful():

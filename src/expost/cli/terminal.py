@@ -12,7 +12,7 @@ import json
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
 
 from expost.visible import one_line, visible
@@ -136,7 +136,8 @@ def _spell_letters() -> None:
 def print_text(text: str) -> None:
     """Print a text; JSON stays JSON, with letters that the terminal does not know escaped."""
     if text.startswith("{") and not _knows(sys.stdout.encoding, text):
-        text = json.dumps(json.loads(text), indent=2)
+        with suppress(ValueError):  # a name may begin with a brace, too
+            text = json.dumps(json.loads(text), indent=2)
     print(text)
 
 

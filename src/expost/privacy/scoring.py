@@ -237,7 +237,9 @@ def check_model(release: Release) -> None:
         agree &= width in (p, None) and len(names) <= p and len(made["statistics"]["second"]) == p * (p + 1) // 2
         agree &= "n" in made and release.promise.failure_probability is not None
     if width is not None and theta is not None:
-        agree &= len(theta) == width and not any(isinstance(value, tuple) for value in theta)
+        agree &= (
+            isinstance(theta, tuple) and len(theta) == width and not any(isinstance(value, tuple) for value in theta)
+        )
     if not agree:
         raise ValueError("not a release: its model, columns, labels and statistics do not belong together")
 

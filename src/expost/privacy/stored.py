@@ -232,7 +232,7 @@ _PARAMETERS = _object_of(
     {
         "n": _whole(1),
         "p": _whole(1),
-        "loss": _NAME,
+        "loss": _TEXT,
         "columns": _TEXTS,
         "coef": _list_of(_number(infinite=True)),
         "intercept": _number(infinite=True),
