@@ -58,6 +58,11 @@ def test_from_a_key_to_a_finer_model(folder, capsys):
     other = read(folder / "third-refit.json")
     assert other.epsilon_increment == 0
     assert other.parameters["coef"][1] == 0
+    for lam in ("1e300", "1e-300", "-1", "inf"):
+        for command in (["refit", out], ["refine", folder / "first.json", *opened, "--excess-risk", "0.002"]):
+            answer = call(capsys, *command, "--json", "--regularization", lam)
+            assert (answer.status, answer.out) == (2, "")
+            assert "regularization must" in answer.err
     printed = call(capsys, "refit", out, "--json")
     assert Release.from_json(printed.out) == Release.from_json(call(capsys, "refit", out, "--json").out)
 

@@ -202,7 +202,7 @@ def refine(
     kept = _Kept.opened(release, path, key)
     goal = ExcessRisk(validation.number("excess_risk", excess_risk))
     lam = kept.header["regularization"] if regularization is None else regularization
-    request = kept.request(goal, validation.number("regularization", lam))
+    request = kept.request(goal, validation.regularization(lam))
     kept.require(goal.at_most, request)
     kept.rehearse(request)
     budget = _budget(release, max_epsilon)
