@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --no-input
 
-.PHONY: demo test test-browser lint audit bench clean diffprivlib docs
+.PHONY: demo test test-browser lint audit fuzz bench clean diffprivlib docs
 
 demo: $(INSTALLED)
 	@$(BIN)/expost demo
@@ -28,6 +28,10 @@ lint: $(READY)
 
 audit: $(READY)
 	@$(BIN)/python -m pytest -n 2 -m slow --override-ini "addopts=-q --strict-markers --strict-config" --override-ini faulthandler_timeout=0 tests
+
+# Mutated releases, ledgers, schemas, tables and arguments: 20,000 seeded cases, a line for each kind and each finding.
+fuzz: $(READY)
+	@$(BIN)/python tools/fuzz.py
 
 bench: $(READY)
 	@$(PIP) -q -e ".[bench]"

@@ -21,7 +21,7 @@ ORDER = ["data", "engines", "erm", "noise", "privacy", "report", "tails", "stopp
 ORDER += ["estimators", "planning", "exploring", "experiments", "cli"]
 # Packages outside the rooms: whose place they share, or that all may import them (and they import no room).
 SHARES = {"datasets": "data"}
-FOR_ALL = {"exceptions", "lazy", "rounding", "threads", "validation"}
+FOR_ALL = {"exceptions", "lazy", "rounding", "threads", "validation", "visible"}
 
 
 def room_of(module: str) -> str:
@@ -226,7 +226,7 @@ def test_the_command_line_starts_light(arguments, said):
     assert "expost.cli.command" in modules
     assert below(modules, "numpy", "scipy", "sklearn", "pyarrow", "expost.experiments") == []
     rooms = {name.split(".")[1] for name in below(modules, "expost") if "." in name}
-    assert rooms <= {"cli", "exceptions", "goals", "lazy", "rounding", "validation"}
+    assert rooms <= {"cli", "exceptions", "goals", "lazy", "rounding", "validation", "visible"}
 
 
 def test_fit_needs_no_experiments():

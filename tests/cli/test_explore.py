@@ -77,7 +77,7 @@ def test_what_is_no_release(schema, tmp_path, capsys):
     (tmp_path / "r.json").write_text("{}")
     said = call(capsys, "explore", schema, "--release", tmp_path / "r.json", "--output", tmp_path / "x.html")
     assert said.status == 2
-    assert "is no release" in said.err
+    assert "not a release" in said.err
 
 
 def test_serves(schema, capsys, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 
 import numpy as np
@@ -57,6 +58,11 @@ def test_from_a_key_to_a_finer_model(folder, capsys):
     other = read(folder / "third-refit.json")
     assert other.epsilon_increment == 0
     assert other.parameters["coef"][1] == 0
+    for lam in ("1e300", "1e-300", "-1", "inf"):
+        for command in (["refit", out], ["refine", folder / "first.json", *opened, "--excess-risk", "0.002"]):
+            answer = call(capsys, *command, "--json", "--regularization", lam)
+            assert (answer.status, answer.out) == (2, "")
+            assert "regularization must" in answer.err
     printed = call(capsys, "refit", out, "--json")
     assert Release.from_json(printed.out) == Release.from_json(call(capsys, "refit", out, "--json").out)
 
@@ -177,3 +183,59 @@ def test_with_a_schema_nothing_is_kept(folder, capsys):
     )
     assert answer.status == 2
     assert "--keep-statistics goes without a schema only" in answer.err
+
+
+def _without_last(raw, *keys):
+    for key in keys[:-1]:
+        raw = raw[key]
+    raw[keys[-1]] = raw[keys[-1]][:-1]
+
+
+EDITS = {
+    "a coefficient less": lambda raw: _without_last(raw, "parameters", "coef"),
+    "a column less": lambda raw: _without_last(raw, "parameters", "columns"),
+    "a name less": lambda raw: _without_last(raw, "columns"),
+    "a parameter less": lambda raw: _without_last(raw, "hypothesis"),
+    "a bound less": lambda raw: _without_last(raw, "preparation", "bounds", "upper"),
+    "another width": lambda raw: raw["preparation"].update(
+        n_columns=2, bounds={"lower": [-1, -1], "upper": [1, 1]}, regularization_per_column=[1, 1]
+    ),
+    "no columns, another width": lambda raw: (
+        raw["preparation"].update(n_columns=2, bounds={"lower": [-1, -1], "upper": [1, 1]}),
+        raw["parameters"].update(columns=["a", "b"], coef=[1.0, 2.0]),
+        raw.update(columns=["a", "b"], hypothesis=raw["hypothesis"][1:]),
+    ),
+    "text for a bound": lambda raw: raw["preparation"].update(target=["low", "high"]),
+    "text for a number": lambda raw: raw["promise"].update(regularization="0.1"),
+    "a column that is a list": lambda raw: raw["parameters"].update(columns=[["a"], "b", "c"]),
+    "spent more at a delta": lambda raw: raw.update(
+        delta=1e-6,
+        epsilon_conversion=0.5,
+        epsilon=raw["epsilon"] + 0.5,
+        epsilon_usual=raw["epsilon"] + 0.5,
+        risk_factor=np.exp(raw["epsilon"] + 0.5),
+        curve={},
+    ),
+}
+
+
+def test_an_edited_release_is_refused_before_anything_is_spent(folder, capsys):
+    book = ["--ledger", folder / "ledger.db", "--dataset", "survey"]
+    assert call(capsys, "ledger", "create", folder / "ledger.db", "--dataset", "survey", "--cap", "100").status == 0
+    unseeded = [word for word in TASK if word not in ("--seed", "0")] + GOAL
+    said = call(capsys, "fit", folder / "data.csv", *unseeded, *keep(folder), *book, "--output", folder / "first.json")
+    assert said.status == 0, said.err
+    opened = ["--path", folder / "kept", "--key", folder / "curator.key", "--excess-risk", "0.004", *book]
+    text = (folder / "first.json").read_text(encoding="utf-8")
+    before = Ledger(folder / "ledger.db", "survey").budget.events
+    for what, change in EDITS.items():
+        raw = json.loads(text)
+        change(raw)
+        (folder / "edited.json").write_text(json.dumps(raw), encoding="utf-8")
+        for command in (["refine", folder / "edited.json", *opened], ["refit", folder / "edited.json"]):
+            answer = call(capsys, *command)
+            assert (answer.status, answer.out) == (2, ""), (what, answer)
+            assert answer.err.count("\n") == 1
+        assert Ledger(folder / "ledger.db", "survey").budget.events == before, what
+        assert not (folder / "edited-0.004.json").exists()
+    assert call(capsys, "refine", folder / "first.json", *opened).status == 0  # and nothing had been used up

@@ -20,7 +20,7 @@ from expost.search.methods import METHODS, NAMES
 from tests.cli.helpers import call, write
 
 HEAVY = {"numpy", "scipy", "sklearn", "pyarrow", "pandas", "matplotlib", "cryptography", "threadpoolctl"}
-LIGHT_ROOMS = {"cli", "exceptions", "goals", "lazy", "mechanisms", "rounding", "search", "validation"}
+LIGHT_ROOMS = {"cli", "exceptions", "goals", "lazy", "mechanisms", "rounding", "search", "validation", "visible"}
 LOADED = """
 import contextlib, io, json, sys
 from expost.cli.command import main

@@ -37,8 +37,8 @@ def full_release(**changes):
         "perturbation": "output",
         "calibration": "tight",
         "secure": False,
-        "preparation": {"bounds": {"lower": [0.0, -math.inf], "upper": (1, 2)}, "names": ["a", "b"]},
-        "parameters": {"coef": np.array([1.0, 2.0]), "nested": [[1, [2, 3]], "x"], "float": {"float": 1.0}},
+        "preparation": {"bounds": {"lower": [0.0, -1.0], "upper": (1, 2)}, "names": ["a", -math.inf]},
+        "parameters": {"weights": np.array([1.0, 2.0]), "nested": [[1, [2, 3]], "x"], "float": {"float": 1.0}},
         "exact": ["noise"],
         "claims": ("a claim",),
         **changes,
@@ -185,7 +185,7 @@ class TestJson:
         )
     )
     def test_whatever_is_in_the_details(self, value):
-        release = full_release(parameters={"value": value}, hypothesis=[value])
+        release = full_release(parameters={"value": value}, preparation={"value": [value]})
         assert Release.from_json(release.to_json()) == release
 
     @pytest.mark.parametrize(
@@ -289,8 +289,9 @@ class TestFormat1:
         assert (promise.at_least, promise.at_most) == (0.85, None)
 
     def test_what_the_schema_said_is_kept(self):
-        schema = {"target": "y", "columns": {"a": {"boolean": True}}}
-        release = Release.from_json(self.old(preparation={"schema": schema, "fingerprint": "f00"}))
+        schema = {"target": "y", "target_bounds": [0, 1], "columns": {"a": {"boolean": True}}}
+        said = {"schema": schema, "fingerprint": "f00"}
+        release = Release.from_json(self.old(preparation=said, hypothesis=[0.5, 0.25]))
         assert (release.target, release.columns, release.schema_fingerprint) == ("y", ("a",), "f00")
 
 

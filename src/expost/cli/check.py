@@ -10,6 +10,7 @@ from expost.cli.paths import check_schema, check_tables
 from expost.cli.table_options import DATA, add_file_options, add_person_options, file_options, stated_schema
 from expost.cli.terminal import print_text
 from expost.cli.words import complain, own_words
+from expost.visible import one_line
 
 if TYPE_CHECKING:
     from expost.data.persons import PersonTally
@@ -65,9 +66,10 @@ def run(options: argparse.Namespace) -> int:
     lines = [CURATOR, "", *_table([*tallies, target]), ""]
     if target.classes is not None and schema.classes is not None:
         named = zip(schema.classes, target.classes, strict=True)
-        lines += [f"classes of {target.name}: {', '.join(f'{label} {count:,}' for label, count in named)}"]
+        labels = ", ".join(f"{label} {count:,}" for label, count in named)
+        lines += [one_line(f"classes of {target.name}: {labels}")]
     lines += [f"{found.rows:,} rows; {len(schema.columns)} columns become {len(encoding.names)}"]
-    lines += [] if persons is None else _persons(persons, str(schema.person), schema.rows_per_person or 1)
+    lines += [] if persons is None else _persons(persons, one_line(schema.person), schema.rows_per_person or 1)
     uneven, many = uneven_lines(found.uneven, found.rows)
     lines += [f"Check: {uneven}"] if found.uneven else []
     lines += [f"Refused by expost fit without --on-invalid clip: {reason}" for reason in refused]
@@ -94,7 +96,7 @@ def _table(tallies: list[Tally]) -> list[str]:
     rows = [_HEADINGS]
     for tally in tallies:
         counts = (tally.readable, tally.missing, tally.unreadable, tally.outside, tally.other)
-        rows.append((tally.name, tally.kind, *(f"{count:,}" for count in counts)))  # type: ignore[arg-type]
+        rows.append((one_line(tally.name), tally.kind, *(f"{count:,}" for count in counts)))  # type: ignore[arg-type]
     widths = [max(len(row[j]) for row in rows) for j in range(len(_HEADINGS))]
     return [
         "  ".join(text.ljust(width) if j < 2 else text.rjust(width) for j, (text, width) in enumerate(pairs)).rstrip()

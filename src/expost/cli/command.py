@@ -17,10 +17,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
-from expost.cli.terminal import prepare_streams
+from expost.cli.terminal import prepared_streams
 from expost.cli.words import REFUSED, WRONG, complain, paid, unspent
 from expost.exceptions import UNSPENT
 from expost.rounding import up
+from expost.visible import one_line
 
 __all__ = ["COMMANDS", "INTERRUPTED", "WRONG", "build_parser", "main"]
 
@@ -48,9 +49,9 @@ _ALL = f"; there are {', '.join(COMMANDS)}"
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf")
 
 
+@prepared_streams()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     # argparse takes -1e3 for an option unless something stands before the dash
     given = [f" {text}" if _NEGATIVE_NUMBER.fullmatch(text) else text for text in given]
@@ -126,7 +127,7 @@ class _OneLineParser(argparse.ArgumentParser):
     """Mistakes get one line, not a page of usage."""
 
     def error(self, message: str) -> NoReturn:
-        text = f"{self.prog}: {message} (see {self.prog} --help)"
+        text = one_line(f"{self.prog}: {message} (see {self.prog} --help)")
         self.exit(WRONG, f"{unspent(text) if self.get_default('spends') else text}\n")
 
 

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from expost.cli.output import check_output, write_whole
+from expost.cli.terminal import print_line
 
 DESCRIPTION = (
     "Write a generated table and its schema to the current folder. The rows are nobody's and the same every time, so "
@@ -39,6 +40,6 @@ def run(options: argparse.Namespace) -> int:
 
     write_whole(schema, survey_toml(), force=options.force)
     write_whole(table, survey_csv(options.rows), force=options.force)
-    print(f"{table} has {options.rows:,} generated rows, {schema} says what is publicly known about them. Next:")
+    print_line(f"{table} has {options.rows:,} generated rows, {schema} says what is publicly known about them. Next:")
     print(f"  expost fit {table} --schema {schema} --error-rate 0.20")
     return 0

@@ -11,7 +11,7 @@ from typing import Any
 from expost import validation
 from expost.cli.command import INTERRUPTED
 from expost.cli.paths import check_folder
-from expost.cli.terminal import print_text
+from expost.cli.terminal import behind, print_text
 from expost.cli.words import complain
 from expost.exceptions import SearchInterrupted
 
@@ -89,7 +89,7 @@ def _experiment(options: argparse.Namespace, load: Any, command: str, folder: Pa
             plan, alphas=tuple(sorted(options.alphas or plan.alphas)), trials=options.trials or plan.trials
         )
         facts = Facts.of(task, plan)
-    bar = Bar()
+    bar = Bar(behind(sys.stderr))
     try:
         rows = run_experiment(task, plan, folder, processes=options.processes, progress=bar)
     finally:

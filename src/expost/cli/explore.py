@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.paths import check_release, check_schema
-from expost.cli.plan import whole
+from expost.cli.plan import check_counts, whole
+from expost.cli.predict import read_release
 from expost.cli.progress import Progress
-from expost.cli.terminal import print_text
+from expost.cli.terminal import print_line, print_text
 from expost.cli.words import complain
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compute the page and write or serve it; returns the exit status."""
     try:
+        check_counts(options)
         if options.schema is not None:
             check_schema(options.schema)
         if options.release is not None:
@@ -81,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         write_whole(place, text, force=options.force)
     except (ValueError, TypeError, OSError) as error:
         return complain(error, options)
-    print_text(f"{place} is written: one page, for any browser, that needs no network")
+    print_line(f"{place} is written: one page, for any browser, that needs no network")
     if not options.no_open:
         import webbrowser
 
@@ -92,14 +94,10 @@ def run(options: argparse.Namespace) -> int:
 def _read(options: argparse.Namespace) -> tuple[Release | None, Schema]:
     from expost.data.schema import Schema
     from expost.datasets.survey import SURVEY_SCHEMA
-    from expost.privacy.release import Release
 
     release = None
     if options.release is not None:
-        try:
-            release = Release.from_json(options.release.read_text(encoding="utf-8"))
-        except (ValueError, KeyError, TypeError):
-            raise ValueError(f"{options.release} is no release: expost fit --output writes one") from None
+        release = read_release(options.release)
     if options.schema is not None:
         return release, Schema.from_toml(options.schema)
     if release is None:

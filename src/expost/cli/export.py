@@ -9,6 +9,7 @@ from pathlib import Path
 from expost.cli.output import check_output, write_whole
 from expost.cli.paths import check_release
 from expost.cli.predict import read_release
+from expost.cli.terminal import print_line
 from expost.cli.words import complain
 
 DESCRIPTION = (
@@ -39,5 +40,5 @@ def run(options: argparse.Namespace) -> int:
         write_whole(options.output, stream.getvalue(), force=options.force)
     except (ValueError, TypeError, OSError, ImportError) as error:
         return complain(error, options)
-    print(f"{options.output} holds the model; load it with joblib.load, from people you trust only")
+    print_line(f"{options.output} holds the model; load it with joblib.load, from people you trust only")
     return 0

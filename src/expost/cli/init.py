@@ -9,6 +9,7 @@ from pathlib import Path
 from expost.cli.output import check_output, write_whole
 from expost.cli.paths import check_tables
 from expost.cli.table_options import DATA, add_file_options, file_options
+from expost.cli.terminal import print_line
 
 DESCRIPTION = (
     "Draft a schema for a file, from the names of its columns and their declared types. No row is looked at: bounds "
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from expost.data.draft import draft
 
     write_whole(options.output, draft(options.data, **file_options(options)), force=options.force)
-    print(f"{options.output} is a draft. Fill in its blanks, then see how the table fits:")
+    print_line(f"{options.output} is a draft. Fill in its blanks, then see how the table fits:")
     data, schema = shlex.quote(str(options.data)), shlex.quote(str(options.output))
     print(f"  expost check {data} --schema {schema}{_how_written(options)}")
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from expost.cli.terminal import print_line
 from expost.cli.words import complain
 
 DESCRIPTION = (
@@ -30,5 +31,5 @@ def run(options: argparse.Namespace) -> int:
         return complain(f"{options.file} is there already; name another file")
     except OSError as error:
         return complain(f"{options.file} could not be written ({error.strerror})")
-    print(f"{options.file} is a new key. Whoever has it can open the paths that are sealed with it.")
+    print_line(f"{options.file} is a new key. Whoever has it can open the paths that are sealed with it.")
     return 0

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expost.cli.output import add_output, check_output, write_whole
+from expost.cli.predict import read_release
 from expost.cli.terminal import print_text
 from expost.cli.words import complain
+from expost.visible import one_line
 
 if TYPE_CHECKING:
     from expost.privacy.ledger import Ledger
-    from expost.privacy.release import Release
 
 Action = Callable[[argparse.Namespace], str]
 
@@ -144,9 +145,7 @@ def _export(options: argparse.Namespace) -> str:
 
 
 def _settle(options: argparse.Namespace) -> str:
-    from expost.cli.ledger_text import one_line
-
-    loss = _read_release(options.release) if options.release is not None else options.epsilon
+    loss = read_release(options.release) if options.release is not None else options.epsilon
     ledger = _one(options)
     entry = ledger.decide(options.entry, loss, reason=options.reason)
     return f"entry {one_line(entry.id)}: {entry.loss.text()} is charged; {_left(ledger)}"
@@ -171,9 +170,7 @@ def _repair(options: argparse.Namespace) -> str:
 
 
 def _book(options: argparse.Namespace) -> str:
-    from expost.cli.ledger_text import one_line
-
-    release, ledger = _read_release(options.release), _one(options)
+    release, ledger = read_release(options.release), _one(options)
     known = any(release.id == entry.release_id for entry in ledger.budget.entries)
     entry = ledger.book(release, reason=options.reason)
     done = "was booked before, and is not charged again" if known else f"{entry.loss.text()} is charged"
@@ -201,12 +198,3 @@ def _one(options: argparse.Namespace) -> Ledger:
         names = ", ".join(repr(ledger.dataset) for ledger in found)
         raise ValueError(f"{options.ledger} has several data sets: {names}; name one with --dataset")
     return found[0]
-
-
-def _read_release(path: Path) -> Release:
-    from expost.privacy.release import Release
-
-    try:
-        return Release.from_json(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None

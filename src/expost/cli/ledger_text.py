@@ -10,6 +10,7 @@ from typing import Any
 from expost.privacy.curve_loss import ApproximateCap
 from expost.privacy.ledger import Budget, Entry, Event
 from expost.privacy.loss import PrivacyLoss
+from expost.visible import one_line
 
 FORMAT = 1
 _SHORTEST = 4  # digits of an id
@@ -111,13 +112,6 @@ def status(entry: Entry) -> str:
     interrupted = _mapping(release.get("parameters")).get("interrupted", False)
     outcome = "interrupted, worst case" if interrupted else str(release.get("status"))
     return ", ".join(part for part in (outcome if entry.release_id else None, by_hand) if part)
-
-
-def one_line(text: str) -> str:
-    """Return a text from the file with everything escaped that would end a line or tell a terminal to do something."""
-    if text.isprintable():
-        return text
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 @lru_cache(maxsize=1)  # an entry is asked for what was wanted of it and for what became of it

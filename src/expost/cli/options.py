@@ -59,7 +59,7 @@ def stated_bounds(options: argparse.Namespace, table: Table | TableOnDisk) -> An
             # one file may serve several choices of columns
             wanted = {name: pair for name, pair in read.items() if options.columns is None or name in options.columns}
             stated.update({name: (float(low), float(high)) for name, (low, high) in wanted.items()})
-        except (AttributeError, TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(f'{options.bounds_file} must hold {{"column": [lower, upper], …}}: {error}') from None
     for name, low, high in options.column_bounds:
         try:

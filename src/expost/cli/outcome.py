@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from expost.cli.ledger_options import with_charge
 from expost.cli.options import print_text
 from expost.cli.output import default_stem, write_new, write_whole
+from expost.visible import one_line
 
 if TYPE_CHECKING:
     from expost.privacy.ledger import Ledger
@@ -79,9 +80,9 @@ def _shown(
     shown = with_charge(release, ledger)
     if saved is None:
         return "\n".join([shown, "", release.to_json()])
-    lines = [shown, f"saved to {saved}"]
+    lines = [shown, f"saved to {one_line(saved)}"]
     if options.report is not None and not failures:
-        lines.append(f"report in {options.report}")
+        lines.append(f"report in {one_line(options.report)}")
     return "\n".join([*lines, *_next(release, saved, options)])
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from expost.cli.output import add_output, check_output, whole_file
 from expost.cli.paths import check_release, check_tables
 from expost.cli.table_options import DATA, add_file_options, file_options
+from expost.cli.terminal import behind, print_line
 from expost.cli.words import complain
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
                 for text, rows in pieces:
                     stream.write(text.encode())
                     many += rows
-            print(f"wrote {many:,} prediction{'' if many == 1 else 's'} to {options.output}")
+            print_line(f"wrote {many:,} prediction{'' if many == 1 else 's'} to {options.output}")
         else:
             _print([text for text, _ in pieces])  # all of it, or none if a row cannot be read
     except (ValueError, TypeError, OSError) as error:
@@ -73,8 +74,9 @@ def _print(pieces: list[str]) -> None:
         # labels are data: they are not to be spelled out in other letters, as messages are
         for text in pieces:
             text.encode(sys.stdout.encoding or "utf-8")
-        sys.stdout.writelines(pieces)
-        sys.stdout.flush()
+        stream = sys.stdout if sys.stdout.isatty() else behind(sys.stdout)  # a file gets labels exactly
+        stream.writelines(pieces)
+        stream.flush()
     except UnicodeEncodeError:
         raise ValueError(
             "standard output cannot hold every letter of the labels; write to a file with --output"
@@ -87,9 +89,11 @@ def _print(pieces: list[str]) -> None:
 def read_release(path: Path) -> Release:
     """Read a release from its file, or say what is wrong with that."""
     from expost.privacy.release import Release
+    from expost.privacy.stored import LARGEST
 
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}")
+    check_release(path)
+    if path.stat().st_size > LARGEST:
+        raise ValueError(f"{path} is not a release: it has more than {LARGEST:,} bytes")
     try:
         return Release.from_json(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:

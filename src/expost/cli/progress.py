@@ -13,6 +13,9 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TextIO
 
+from expost.cli.terminal import behind
+from expost.visible import one_line
+
 _PATIENCE = 1.0
 
 
@@ -29,7 +32,7 @@ class Progress:
     """
 
     def __init__(self, stream: TextIO | None = None, *, passes: bool = False) -> None:
-        self._stream = sys.stderr if stream is None else stream
+        self._stream = behind(sys.stderr if stream is None else stream)
         self._stage, self._shown = "", ""
         self._started = time.monotonic()
         self._finished = threading.Event()
@@ -66,6 +69,7 @@ class Progress:
     def note(self, text: str) -> None:
         """Say where rows are between passes."""
         if self._asked or self._live:
+            text = one_line(text)
             self._stream.write(f"{chr(13)}\033[K{text}\n" if self._live else f"{text}\n")
             self._stream.flush()
 

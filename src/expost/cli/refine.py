@@ -102,7 +102,7 @@ def output_of(options: argparse.Namespace, called: str) -> Path | None:
 
 def deliver(release: Release, output: Path | None, options: argparse.Namespace, ledger: Ledger | None = None) -> bool:
     """Write and show the release; it was paid for, so one of the two must succeed. Returns whether both did."""
-    from expost.cli.options import print_text
+    from expost.cli.terminal import print_line, print_text
 
     failure = None
     try:
@@ -113,7 +113,7 @@ def deliver(release: Release, output: Path | None, options: argparse.Namespace, 
     try:
         print_text(release.to_json() if options.json or failure else with_charge(release, ledger))
         if output is not None and not failure and not options.json:
-            print_text(f"saved to {output}")
+            print_line(f"saved to {output}")
         sys.stdout.flush()
     except OSError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well

@@ -9,6 +9,7 @@ from expost.cli.ledger_options import named_ledger
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.paths import check_release
 from expost.cli.predict import read_release
+from expost.cli.terminal import print_line
 from expost.cli.words import complain
 
 DESCRIPTION = (
@@ -52,5 +53,5 @@ def run(options: argparse.Namespace) -> int:
         write_whole(output, report(release, budget), force=options.force)
     except (ValueError, TypeError, OSError) as error:
         return complain(error, options)
-    print(f"report in {output}; open it in a browser, and print it from there")
+    print_line(f"report in {output}; open it in a browser, and print it from there")
     return 0

@@ -1,7 +1,8 @@
-"""What is printed where a terminal does not know every letter: ε becomes epsilon, ≤ becomes <=, and nothing fails.
+"""What is printed, whatever is in it: control characters never reach a terminal, and letters that it does not know do.
 
-A release that was paid for must reach its reader, and so must an error. :func:`prepare_streams` gives standard output
-and standard error an error handler that spells letters out; a terminal that knows them never asks it.
+A release that was paid for must reach its reader, and so must an error. :func:`prepared_streams` gives standard output
+and standard error an error handler that spells letters out (ε becomes epsilon, ≤ becomes <=; a terminal that knows them
+never asks it), and puts before both what spells control characters out (`expost.visible`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,11 @@ import codecs
 import json
 import sys
 import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO, cast
+
+from expost.visible import one_line, visible
 
 HANDLER = "expost-plain"
 _PLAIN = {
@@ -79,8 +85,45 @@ def _spell_out(error: UnicodeError) -> tuple[str, int]:
     return "".join(map(spelled, error.object[error.start : error.end])), error.end
 
 
-def prepare_streams() -> None:
-    """Let standard output and standard error spell out what they cannot encode."""
+class _Visible:
+    """A stream that spells control characters out; what does not is ``behind`` it."""
+
+    def __init__(self, behind: TextIO) -> None:
+        self.behind = behind
+
+    def write(self, text: str) -> int:
+        self.behind.write(visible(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        self.behind.writelines(map(visible, lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.behind, name)
+
+
+def behind(stream: TextIO) -> TextIO:
+    """Return the stream itself, for who moves the cursor on purpose, or writes data to a file or a pipe."""
+    return cast(TextIO, getattr(stream, "behind", stream))
+
+
+@contextmanager
+def prepared_streams() -> Iterator[None]:
+    """Let standard output and standard error spell out control characters, and what they cannot encode."""
+    _spell_letters()
+    before = sys.stdout, sys.stderr
+    shown = cast(TextIO, _Visible(sys.stdout)), cast(TextIO, _Visible(sys.stderr))
+    sys.stdout, sys.stderr = shown
+    try:
+        yield
+    finally:
+        if sys.stdout is shown[0]:  # and not what took its place when it failed
+            sys.stdout = before[0]
+        if sys.stderr is shown[1]:
+            sys.stderr = before[1]
+
+
+def _spell_letters() -> None:
     codecs.register_error(HANDLER, _spell_out)
     for stream in (sys.stdout, sys.stderr):
         if not hasattr(stream, "reconfigure"):
@@ -93,8 +136,14 @@ def prepare_streams() -> None:
 def print_text(text: str) -> None:
     """Print a text; JSON stays JSON, with letters that the terminal does not know escaped."""
     if text.startswith("{") and not _knows(sys.stdout.encoding, text):
-        text = json.dumps(json.loads(text), indent=2)
+        with suppress(ValueError):  # a name may begin with a brace, too
+            text = json.dumps(json.loads(text), indent=2)
     print(text)
+
+
+def print_line(text: str) -> None:
+    """Print what is one line, whatever the names of files in it are."""
+    print(one_line(text))
 
 
 def _knows(encoding: str | None, text: str) -> bool:

@@ -10,6 +10,7 @@ from expost.goals import Goal, TestedGoal
 from expost.planning.result import LIKELY, PURE, GoalPrice, MethodPrice, PricePlan, Saving, number_of
 from expost.privacy.words import yardstick
 from expost.rounding import down, up
+from expost.visible import one_line
 
 WIDTH = 100
 _SHOWN = 5  # savings
@@ -83,7 +84,7 @@ def _head(plan: PricePlan) -> str:
         what = f"{schema.target} ({kind}) from {many} column{'s' if many > 1 else ''} (encoded {plan.columns})"
     chance = f"{1 - plan.failure_probability:g}"
     at = f"; ε at δ = {plan.delta:g}" if plan.delta else ""
-    return (
+    return one_line(
         f"{what}, {plan.rows:,} {plan.noun}{_per_person(plan)}; promised with probability {chance}{at}; "
         f"no data were read"
     )
@@ -199,5 +200,6 @@ def _likely(plan: PricePlan) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    rows = [[one_line(text) for text in row] for row in rows]
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
     return ["   ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from expost.privacy.frozen import FrozenMapping
+from expost.privacy.frozen import FrozenMapping, plain
 
 __all__ = ["completed", "is_day", "new_id", "today", "versions"]
 
@@ -56,11 +56,12 @@ def completed(raw: dict[str, Any]) -> dict[str, Any]:
     """Add what releases of format 1 did not say; the id is made of the text, so that reading twice gives it twice."""
     if _SINCE_2 & set(raw):
         raise ValueError(f"not a release: format 1 has no fields {sorted(_SINCE_2 & set(raw))}")
-    text = json.dumps(raw, sort_keys=True, separators=(",", ":"))
-    added = dict.fromkeys(_SINCE_2) | {"columns": [], "id": hashlib.sha256(text.encode()).hexdigest()[:16]}
+    text = json.dumps(plain(raw), sort_keys=True, separators=(",", ":"))
+    added = dict.fromkeys(_SINCE_2) | {"columns": (), "id": hashlib.sha256(text.encode()).hexdigest()[:16]}
     known = raw.get("preparation")
     if isinstance(known, dict) and isinstance(known.get("schema"), dict):
         added["target"] = known["schema"].get("target")
-        added["columns"] = list(known["schema"].get("columns", ()))
+        columns = known["schema"].get("columns")
+        added["columns"] = tuple(columns) if isinstance(columns, dict) else ()
         added["schema_fingerprint"] = known.get("fingerprint")
     return {**raw, **added}

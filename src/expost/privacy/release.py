@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from expost.privacy.clock import Clock
 from expost.privacy.composition import _exp, add_losses
-from expost.privacy.frozen import FrozenMapping, freeze, plain, restored
+from expost.privacy.frozen import FrozenMapping, freeze, plain
 from expost.privacy.origin import completed, is_day, new_id, today, versions
 from expost.privacy.renyi import Curve, check_delta
+from expost.privacy.stored import check_fields, read_fields
+from expost.visible import one_line
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -52,10 +54,8 @@ class Promise:
     at_least: float | None = None
 
     @classmethod
-    def read(cls, fields: Any) -> Promise:
+    def read(cls, fields: dict[str, Any]) -> Promise:
         """Return a promise as a file has it; older ones state a least R² by its distance from 1."""
-        if not isinstance(fields, dict):
-            raise TypeError("the promise is not an object")
         if fields.get("goal") == "R²" and "at_least" not in fields and fields.get("at_most") is not None:
             fields = {**fields, "at_most": None, "at_least": round(1.0 - fields["at_most"], 12)}
         return cls(**fields)
@@ -357,30 +357,27 @@ class Release:
 
     @classmethod
     def from_json(cls, text: str) -> Release:
-        """Read what :meth:`to_json` wrote; an inconsistent or foreign text is a ``ValueError``."""
-        try:
-            raw = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"not a release: {error}") from None
-        if not isinstance(raw, dict) or raw.get("format") not in (1, FORMAT):
+        """Read what :meth:`to_json` wrote; an inconsistent or foreign text is a ``ValueError``.
+
+        Every field is checked (:mod:`expost.privacy.stored`), so that whatever is done with the release afterwards is
+        done with values of the types, sizes and lengths that it has to have.
+        """
+        raw = read_fields(text)
+        if raw.get("format") not in (1, FORMAT) or isinstance(raw["format"], bool):
             raise ValueError(f"not a release of format {FORMAT}; was it written by another version?")
         if raw["format"] == 1:
             raw = completed(raw)
-        stated = restored(raw.pop("epsilon", None))
-        factor = restored(raw.pop("risk_factor", None))
-        usual = restored(raw.pop("epsilon_usual", None))
-        raw.pop("format")
+        beside = ("format", "epsilon", "risk_factor", "epsilon_usual")
+        _, stated, factor, usual = (raw.pop(name, None) for name in beside)
         known = {item.name for item in dataclasses.fields(cls)}
         if "delta" not in raw:
             known -= set(_APPROXIMATE)
         if set(raw) != known:
-            raise ValueError(f"not a release: fields {sorted(set(raw) ^ known)} are missing or unknown")
-        fields = {name: restored(value) for name, value in raw.items()}
-        try:
-            fields["promise"] = Promise.read(fields["promise"])
-            release = cls(**fields)
-        except TypeError as error:
-            raise ValueError(f"not a release: {error}") from None
+            unlike = ", ".join(sorted(one_line(name[:40]) for name in set(raw) ^ known)[:10])
+            raise ValueError(f"not a release: fields {unlike} are missing or unknown")
+        check_fields(raw)
+        raw["promise"] = Promise.read(raw["promise"])
+        release = cls(**raw)
         if stated != release.epsilon:
             raise ValueError("not a release: the stated epsilon is not the sum of its parts")
         if release.curve and release.epsilon < release._least_epsilon() * (1 - 1e-9):
@@ -389,6 +386,9 @@ class Release:
             raise ValueError("not a release: the stated epsilon_usual is not what its curve comes to at its delta")
         if not _same(factor, release.risk_factor):
             raise ValueError("not a release: the stated risk factor is not e to the epsilon")
+        from expost.privacy.scoring import check_model
+
+        check_model(release)
         return release
 
 

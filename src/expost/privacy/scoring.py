@@ -30,7 +30,7 @@ from expost.exceptions import InvalidRows
 if TYPE_CHECKING:
     from expost.privacy.release import Release
 
-__all__ = ["BoundsScorer", "SchemaScorer", "Scorer", "scorer_of"]
+__all__ = ["BoundsScorer", "SchemaScorer", "Scorer", "check_model", "scorer_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -131,8 +131,8 @@ class SchemaScorer(Scorer):
 
     def __init__(self, release: Release) -> None:
         super().__init__(release)
-        self.encoding = Encoding(Schema.from_dict(_thawed(release.preparation["schema"])))
-        self.target = self.encoding.schema.target_bounds
+        schema = Schema.from_dict(_thawed(release.preparation["schema"]))
+        self.encoding, self.classes, self.target = Encoding(schema), schema.classes, schema.target_bounds
 
     def design(self, rows: Any, on_invalid: OnInvalid) -> Floats:
         """Return encoded rows."""
@@ -208,6 +208,40 @@ def scorer_of(release: Release) -> Scorer:
     if "feature_bound" in release.preparation:
         return BoundsScorer(release)
     raise ValueError("this release does not say how rows were prepared; fit a model with a schema or an estimator")
+
+
+def check_model(release: Release) -> None:
+    """Complain about a release from a file whose schema, bounds, names, labels and parameters are not of one size."""
+    said, made, theta = release.preparation, release.parameters, release.hypothesis
+    names = made.get("columns", ())
+    agree = "coef" not in made or ("intercept" in made and len(made["coef"]) == len(names))
+    width = None
+    try:
+        if "schema" in said:
+            encoding = Encoding(Schema.from_dict(_thawed(said["schema"])))
+            schema, width = encoding.schema, len(encoding.names)
+            agree &= (release.target, release.columns) == (schema.target, tuple(schema.columns))
+            agree &= made.get("classes", schema.classes) == schema.classes
+            agree &= names in ((), encoding.names[1:])
+        elif "feature_bound" in said:
+            recipe = _preparation_of(said)
+            width = recipe.n_parameters
+            agree &= len(release.columns) in (0, recipe.n_columns) and len(names) in (0, recipe.n_columns)
+            agree &= theta is None or "coef" in made
+    except KeyError as error:
+        raise ValueError(f"not a release: its preparation has no {error}") from None
+    except ValueError as error:
+        raise ValueError(f"not a release: in its preparation {error}") from None
+    if "statistics" in made:
+        p = len(made["statistics"]["first"])
+        agree &= width in (p, None) and len(names) <= p and len(made["statistics"]["second"]) == p * (p + 1) // 2
+        agree &= "n" in made and release.promise.failure_probability is not None
+    if width is not None and theta is not None:
+        agree &= (
+            isinstance(theta, tuple) and len(theta) == width and not any(isinstance(value, tuple) for value in theta)
+        )
+    if not agree:
+        raise ValueError("not a release: its model, columns, labels and statistics do not belong together")
 
 
 def _by_name(rows: Any, names: tuple[str, ...]) -> Any:

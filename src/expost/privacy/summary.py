@@ -23,6 +23,7 @@ from expost.privacy.words import (
     yardstick,
 )
 from expost.rounding import percent, up
+from expost.visible import one_line, visible
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
@@ -54,14 +55,14 @@ def summary(release: Release, more: Lines = ()) -> str:
     title, outcome = subject(release), state(release)
     gap = WIDTH - len(title) - len(outcome)
     first = f"{title}{' ' * gap}{outcome}" if gap >= 2 else f"{title}\n  {outcome}"
-    return f"{first}\n{_aligned([*_lines(release), *more])}"
+    return visible(f"{first}\n{_aligned([*_lines(release), *more])}")
 
 
 def summary_html(release: Release) -> str:
     """Return the same lines as a table for notebooks."""
     rows = "".join(
         f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(label)}</th>"
-        f"<td style='text-align:left;white-space:pre-wrap'>{html.escape(text)}</td></tr>"
+        f"<td style='text-align:left;white-space:pre-wrap'>{html.escape(one_line(text))}</td></tr>"
         for label, text in _lines(release)
     )
     caption = f"{html.escape(subject(release))} <b>{html.escape(state(release))}</b>"

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from expost.rounding import up
+from expost.visible import one_line
 
 if TYPE_CHECKING:
     from expost.privacy.release import Release
@@ -102,9 +103,9 @@ def subject(release: Release) -> str:
     """
     schema = release.preparation.get("schema", {})
     classes = release.parameters.get("classes", schema.get("classes"))
-    what = release.target or "a target"
+    what = one_line(release.target or "a target")
     if classes is not None:
-        what += f" ({'/'.join(map(str, classes))})"
+        what += f" ({'/'.join(map(one_line, classes))})"
     many = len(release.columns) or release.preparation.get("n_columns")
     of = "" if not many else f" from {many:,} column{'s' if many != 1 else ''}"
     persons = release.parameters.get("persons")  # where they are the unit, how many rows they have is not public

@@ -7,20 +7,22 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 
+from expost.visible import one_line
+
 __all__ = ["bar", "bullets", "number", "section", "table", "text"]
 
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def text(value: object) -> str:
-    """Return a text with everything escaped that HTML could take for markup.
+    """Return a text with everything escaped that HTML could take for markup, or a browser for a direction of reading.
 
     Examples
     --------
     >>> text("<script>")
     '&lt;script&gt;'
     """
-    return html.escape(str(value), quote=True)
+    return html.escape(one_line(value), quote=True)
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -204,8 +204,9 @@ def refine(
     kept = _Kept.opened(release, path, key)
     goal = ExcessRisk(validation.number("excess_risk", excess_risk))
     lam = kept.header["regularization"] if regularization is None else regularization
-    request = kept.request(goal, validation.number("regularization", lam))
+    request = kept.request(goal, validation.regularization(lam))
     kept.require(goal.at_most, request)
+    kept.rehearse(request)
     budget = _budget(release, max_epsilon)
     return Spending(ledger).guard(lambda spending: released(kept.go_on(request, budget, spending)))
 
@@ -235,8 +236,8 @@ class _Kept:
             raise ValueError(f"{file}: it belongs to another release")
         level = release.level
         spent = 0.0 if level is None else header["charges"][level] if level < len(header["charges"]) else math.nan
-        stated = (release.epsilon_test, release.epsilon_probe, release.epsilon_generation)
-        if stated != (header["epsilon_test"], header["epsilon_probe"], spent):
+        stated = (release.epsilon_test, release.epsilon_probe, release.epsilon_generation, release.epsilon_conversion)
+        if stated != (header["epsilon_test"], header["epsilon_probe"], spent, 0.0):
             raise ValueError(f"release {release.id} does not say what its path says it cost; was it changed?")
         return cls(release, header, KeptLevels.from_bytes(values, header["first"], header["size"], header["values"]))
 
@@ -263,14 +264,26 @@ class _Kept:
         if self.release.status == "released" and not changed and promised is not None and excess_risk >= promised:
             raise ValueError(f"release {self.release.id} promises an excess risk of {promised:g} already")
 
+    def rehearse(self, request: Request) -> None:
+        """Say of a made-up model what will be said of the outcome: what does not fit is noticed before it costs."""
+        account = self._account(math.inf)
+        made_up = self._described(account.released(np.zeros(self.header["p"])), request)
+        Release.from_json(made_up.to_json())
+
+    def _account(self, worst: float) -> Account:
+        """Return an account on which everything that was revealed on the path is booked."""
+        release = self.release
+        account = Account("certified", max(worst, release.epsilon), self.header["secure"])
+        account.probe, account.test = release.epsilon_probe, release.epsilon_test
+        account.generation = release.epsilon_generation
+        return account
+
     def go_on(self, request: Request, budget: float, spending: Spending) -> Release:
         """Reveal what the request takes."""
         release, charges = self.release, self.header["charges"]
         beside = add_losses(release.epsilon_probe, release.epsilon_test)
         worst = min(budget, add_losses(release.epsilon_probe, release.epsilon_test, charges[-1]))
-        account = Account("certified", max(worst, release.epsilon), self.header["secure"])
-        account.probe, account.test = release.epsilon_probe, release.epsilon_test
-        account.generation = release.epsilon_generation
+        account = self._account(worst)
         with one_thread():
             level = None if self.header["kind"] == "covariance" else self._level(request, beside, budget)
             spending.begin(self._described(account.interrupted(), request))
