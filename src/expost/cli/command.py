@@ -17,10 +17,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
+from expost import validation
 from expost.cli.terminal import prepare_streams
 from expost.cli.words import REFUSED, WRONG, complain
 
-__all__ = ["COMMANDS", "INTERRUPTED", "WRONG", "build_parser", "main"]
+__all__ = ["COMMANDS", "INTERRUPTED", "UNEXPECTED", "WRONG", "build_parser", "main"]
 
 # Each module has DESCRIPTION, EXAMPLES, EXITS (what each exit status means), add_arguments(parser) and run(options).
 COMMANDS = {
@@ -42,6 +43,8 @@ COMMANDS = {
     "compare": ("expost.cli.compare", "run the same experiments on your own data (a simulation)"),
 }
 INTERRUPTED = 130
+UNEXPECTED = 4  # neither the caller's mistake nor an answer; nothing was spent
+_REPORT = "an unexpected {}, which is a mistake of expost's: please report it (EXPOST_TRACEBACK=1 shows where)"
 _ALL = f"; there are {', '.join(COMMANDS)}"
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf")
 
@@ -54,18 +57,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = [f" {text}" if _NEGATIVE_NUMBER.fullmatch(text) else text for text in given]
     options = argparse.Namespace()
     _forget_searches()
+    status: int = 0
     try:
         options = _parsed(given)
+        for name in validation.COUNTS.keys() & vars(options):
+            if isinstance(getattr(options, name), int):  # not left out, and no names of columns
+                validation.count(f"--{name.replace('_', '-')}", getattr(options, name))
         with _stopped_alike():
-            status: int = options.run(options)
+            status = options.run(options)
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        return _interrupted()
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit does not fail as well
-        return 0
+        return status
     except (ValueError, OSError) as error:
         return complain(error, options)
+    except (Exception, KeyboardInterrupt) as error:
+        if "EXPOST_TRACEBACK" in os.environ:  # which may quote rows
+            raise
+        return _ended_by(error)
     return status
 
 
@@ -76,16 +85,22 @@ def _forget_searches() -> None:
         account.Spending.latest = None
 
 
-def _interrupted() -> int:
-    """Say what an interruption cost that came out of no search: before one had begun, or after it had ended."""
+def _ended_by(error: BaseException) -> int:
+    """Say what an interruption or an error that nobody expected cost: before a search had begun, or after it had ended.
+
+    An error is named by its type alone: its text might quote a row.
+    """
+    kind = type(error)
+    said = {KeyboardInterrupt: "interrupted", MemoryError: "there is too little memory for this"}
+    what = said.get(kind, _REPORT.format(kind.__name__))
     account = sys.modules.get("expost.privacy.account")  # without which nothing was searched for
     spending = None if account is None else account.Spending.latest
     if spending is None or spending.release.epsilon == 0:
-        complain("interrupted; nothing was spent")
-        return INTERRUPTED
+        complain(f"{what}; nothing was spent")
+        return INTERRUPTED if kind is KeyboardInterrupt else UNEXPECTED
     print(spending.release.to_json(), file=sys.stderr)
     complain(
-        f"interrupted after a search had begun: epsilon = {spending.release.epsilon:.4g} has to be counted as spent; "
+        f"{what}, after a search had begun: epsilon = {spending.release.epsilon:.4g} has to be counted as spent; "
         "keep the release above, it was paid for"
     )
     return REFUSED
@@ -185,8 +200,8 @@ def build_parser(called: str | None) -> tuple[argparse.ArgumentParser, argparse.
 def _epilog(home: Any) -> str | None:
     lines = [f"  {example}" for example in getattr(home, "EXAMPLES", ())]
     parts = ["\n".join(["examples:", *lines])] if lines else []
-    exits = getattr(home, "EXITS", {})
-    if exits:
+    exits = {**getattr(home, "EXITS", {}), UNEXPECTED: "too little memory, or a mistake of expost's; nothing was spent"}
+    if len(exits) > 1:
         parts.append("\n".join(["exit status:", *(f"  {status}  {what}" for status, what in exits.items())]))
     return "\n\n".join(parts) or None
 

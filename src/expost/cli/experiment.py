@@ -61,10 +61,6 @@ def run_experiment_command(options: argparse.Namespace, load: Any, command: str,
 
 def check_grid(options: argparse.Namespace) -> None:
     """Complain about numbers out of their range before anything is read."""
-    for name, least in (("trials", 1), ("processes", 1), ("seed", 0), ("rows", 1), ("n_levels", 1)):
-        value = getattr(options, name, None)
-        if value is not None and value < least:
-            raise ValueError(f"--{name.replace('_', '-')} must be at least {least}, got {value}")
     for alpha in options.alphas or ():
         validation.positive("--alphas", alpha)
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from expost import validation
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.paths import check_release, check_schema
 from expost.cli.plan import whole
@@ -53,6 +54,7 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compute the page and write or serve it; returns the exit status."""
     try:
+        validation.budget(options.max_epsilon)
         if options.schema is not None:
             check_schema(options.schema)
         if options.release is not None:

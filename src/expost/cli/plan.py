@@ -135,9 +135,6 @@ def _check(options: argparse.Namespace) -> None:
     for flag in FLAGS.values():
         for value in getattr(options, flag.attribute) or ():
             flag.check(value)
-    for name, value in (("--rows", options.rows), ("--worlds", options.worlds)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
     validation.failure_probability(options.failure_probability)
     validation.budget(options.max_epsilon)
     validation.delta(options.delta)

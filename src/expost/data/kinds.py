@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from expost import validation
 from expost.data.lookup import Lookup
 
 __all__ = [
@@ -212,6 +213,7 @@ def pair_of_numbers(stated: Any, name: str) -> tuple[float, float]:
         raise ValueError(f"{name} must have the lower one first; write {name} = [{high:g}, {low:g}]")
     if not high / 2 - low / 2 > 0:
         raise ValueError(f"{name} must not be equal: a column of one value says nothing; leave it out")
+    validation.pair(name, low, high)
     return low, high
 
 
@@ -222,7 +224,9 @@ def labels(stated: Any, name: str) -> tuple[Value, ...]:
     plain = (value.item() if isinstance(value, np.generic) else value for value in stated)
     listed = tuple(value.strip() if isinstance(value, str) else _plain_number(value) for value in plain)
     for value in listed:
-        if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+        if not isinstance(value, str | int | float) or (
+            not isinstance(value, str) and not math.isfinite(validation.as_float(value))
+        ):
             raise ValueError(f"{name} must hold text, finite numbers, true or false only")
         if isinstance(value, str) and not _is_unicode(value):
             raise ValueError(f"{name} must hold text that can be written to a file")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from expost import validation
 from expost.data.batches import room_for
 from expost.data.bounds import Bounds
 from expost.data.cells import resolve_classes
@@ -61,7 +62,7 @@ def resolve_feature_bound(feature_bound: float | None, bounds: Bounds | None, n_
         if bounds is None:
             raise ValueError("pass feature_bound (the largest ℓ₁ norm a row may have) or bounds")
         return float(n_columns)
-    return _positive(feature_bound)
+    return validation.positive("feature_bound", feature_bound)
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Preparation:
             raise ValueError(f"n_columns must lie between 1 and {MAX_COLUMNS}, a constant column included")
         if self.bounds is not None and self.bounds.n_columns != self.n_columns:
             raise ValueError(f"bounds are for {self.bounds.n_columns} columns, not n_columns={self.n_columns}")
-        object.__setattr__(self, "feature_bound", _positive(self.feature_bound))
+        object.__setattr__(self, "feature_bound", validation.positive("feature_bound", self.feature_bound))
         c = float(self.intercept_weight)
         if c != 0 and not 1 / ONE <= c <= 1 - 1 / ONE:
             raise ValueError("intercept_weight must be 0 (no intercept) or lie between 2**-20 and 1 - 2**-20")
@@ -439,14 +440,6 @@ class Preparation:
         """Whether no row within its bounds can be too long: every entry is at most ``factor``."""
         plain = type(self) is Preparation and self.bounds is not None
         return plain and self.n_columns * math.floor(self.factor * ONE) <= self.feature_limit
-
-
-def _positive(feature_bound: float) -> float:
-    value = float(feature_bound)
-    # 1/value must be finite too: rows are multiplied by it.
-    if not (math.isfinite(value) and value > 0 and value * _HUGE > 1):
-        raise ValueError("feature_bound must be finite and positive (the largest ℓ₁ norm a row may have)")
-    return value
 
 
 def _single(y: Any, on_invalid: OnInvalid, name: str) -> Column:

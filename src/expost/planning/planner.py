@@ -101,7 +101,7 @@ def plan(
     >>> price.worst_case, price.low < price.high < 1.0, price.share_within(1.0) > 0.5
     (1.0, True, True)
     """
-    count, worlds = _count("rows", rows), _count("worlds", worlds)
+    count, worlds = validation.count("rows", rows), validation.count("worlds", worlds)
     at = validation.delta(delta)
     gamma, budget = validation.failure_probability(failure_probability), validation.budget(max_epsilon)
     validation.one_of("on_invalid", on_invalid, ("error", "clip"))
@@ -143,7 +143,7 @@ def _described(
         if person is not None or rows_per_person is not None:
             raise ValueError("person and rows_per_person go with a schema: arrays are of single rows")
         validation.one_of("task", task, ("classification", "regression"))
-        return None, task, _count("columns", columns)
+        return None, task, validation.count("columns", columns)
     if task is not None or columns is not None:
         raise ValueError("task and columns are for plain arrays; a schema says both")
     encoding = Encoding(as_schema(schema).with_person(person, rows_per_person))
@@ -159,9 +159,3 @@ def _asked(goals: Goal | Sequence[Goal], task: Task | None) -> tuple[Goal, ...]:
         if not isinstance(goal, Goal):
             raise ValueError(f"goals must be ErrorRate(...) or others, got {goal!r}")
     return asked or USUAL[str(task)]
-
-
-def _count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be a positive whole number, got {value!r}")
-    return value
