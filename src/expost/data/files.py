@@ -7,6 +7,7 @@ file, and are then not covered by any privacy guarantee; with ``text_as_missing`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,7 +147,7 @@ def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
 
 def chosen_columns(available: list[str], target: str, columns: Sequence[str] | None, path: Path) -> list[str]:
     """Return the feature columns, after complaining about those that are not there."""
-    repeated = sorted({name for name in available if available.count(name) > 1})
+    repeated = sorted(name for name, many in Counter(available).items() if many > 1)
     if repeated:
         raise ValueError(f"column name(s) {', '.join(repeated)} appear more than once in {path}; rename them")
     listed = f"its columns are {', '.join(available)}"

@@ -69,9 +69,7 @@ def refit(release: Release, *, regularization: float | None = None, columns: Seq
             f"release {release.id} has no statistics to fit to: pass keep_statistics=True to the first fit, one "
             f"without a schema and for an excess risk. Where the null model was good enough none are revealed"
         )
-    lam = validation.number(
-        "regularization", release.promise.regularization if regularization is None else regularization
-    )
+    lam = validation.regularization(release.promise.regularization if regularization is None else regularization)
     seen = Seen.read(said)
     places = _places(release.parameters, len(seen.first), columns)
     theta = np.zeros(len(seen.first))
