@@ -160,3 +160,17 @@ class TestWhatNobodyExpected:
         assert json.loads("\n".join(release))["epsilon_generation"] == 0.5
         assert "0.5 has to be counted as spent" in last
         assert "a private value" not in said.err
+
+
+@pytest.mark.parametrize("kind", ["categories", "columns"])
+@pytest.mark.parametrize("command", ["check", "fit", "plan"])
+def test_more_columns_than_a_model_has(folder, capsys, command, kind):
+    if kind == "categories":
+        columns = f"a = {{ categories = {json.dumps([f'v{i}' for i in range(10_001)])} }}\n"
+    else:
+        columns = "".join(f"a{i} = {{ boolean = true }}\n" for i in range(10_001))
+    (folder / "t.toml").write_text(f'target = "y"\ntarget_bounds = [-3, 3]\n[columns]\n{columns}')
+    given = {"check": ("t.csv", "--schema", "t.toml"), "fit": (*TABLE[1:], "--r2", "0.2"), "plan": PLAN[1:]}[command]
+    said = call(capsys, command, *given)
+    assert (said.status, said.out) == (2, "")
+    assert "are too many: a model has 10,000 at most" in said.err

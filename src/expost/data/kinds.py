@@ -223,6 +223,7 @@ def labels(stated: Any, name: str) -> tuple[Value, ...]:
         raise ValueError(f'{name} must be a list; write {name} = ["one value", "another"]')
     plain = (value.item() if isinstance(value, np.generic) else value for value in stated)
     listed = tuple(value.strip() if isinstance(value, str) else _plain_number(value) for value in plain)
+    validation.columns(len(listed), f" of {name}")
     for value in listed:
         if not isinstance(value, str | int | float) or (
             not isinstance(value, str) and not math.isfinite(validation.as_float(value))

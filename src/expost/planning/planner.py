@@ -25,6 +25,7 @@ Task = Literal["classification", "regression"]
 WORLDS = 30
 _ARRAY_WORLDS = 8
 _WIDE_ARRAY = 60  # columns from which on fewer worlds are drawn
+_WIDEST = 9_000  # columns of all worlds together: fewer worlds of wider tables, three at least
 #: Priced if no goal is stated: what people ask for, from loose to strict.
 USUAL: dict[str, tuple[Goal, ...]] = {
     "classification": tuple(ErrorRate(rate) for rate in (0.3, 0.25, 0.2, 0.15, 0.1)),
@@ -106,6 +107,7 @@ def plan(
     gamma, budget = validation.failure_probability(failure_probability), validation.budget(max_epsilon)
     validation.one_of("on_invalid", on_invalid, ("error", "clip"))
     encoding, task, p = _described(schema, person, rows_per_person, task, columns)
+    worlds = min(worlds, max(3, _WIDEST // p))
     asked = _asked(goals, None if encoding is None else task)
     tables = [goal for goal in asked if encoding is not None and isinstance(goal, TestedGoal)]
     priced: dict[Goal, GoalPrice] = {}
