@@ -21,6 +21,7 @@ import pyarrow.parquet
 
 from expost.data.columns import Column
 from expost.data.frames import arrow_column
+from expost.data.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
 from expost.data.lines import CsvLines
 
 __all__ = ["Table", "chosen_columns", "loose", "read_table"]
@@ -186,7 +187,7 @@ def _from_arrow(
     if text and not by_cell:
         raise ValueError(
             f"feature column(s) {', '.join(text)} are not numeric; drop or encode them, "
-            f"or pass columns= with the columns to use"
+            f"or pass columns= with the columns to use; {TEXT_COLUMNS}. {PLAIN_NUMBERS.capitalize()}"
         )
     X = np.empty((data.num_rows, len(names)), dtype=np.float64)
     for j, name in enumerate(names):

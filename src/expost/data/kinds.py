@@ -21,6 +21,8 @@ from expost.data.lookup import Lookup
 __all__ = [
     "BOOLEAN_WORDS",
     "NO_DATES",
+    "PLAIN_NUMBERS",
+    "TEXT_COLUMNS",
     "TRANSFORMS",
     "Boolean",
     "Categorical",
@@ -39,6 +41,13 @@ BOOLEAN_WORDS = (("false", "f", "no", "n", 0), ("true", "t", "yes", "y", 1))
 
 #: What to do about a column of dates.
 NO_DATES = "a date cannot be a column; turn it into a number, such as days since a public day, or leave it out"
+#: What numbers look like, where cells of a column of numbers are none.
+PLAIN_NUMBERS = (
+    "write numbers plainly: 1234.5 and not 1,234.5, 12 and not 12 %, and a date as a number, such as days since a "
+    "public day"
+)
+#: What to do about columns that are no numbers, where no schema is stated.
+TEXT_COLUMNS = "a schema describes text and categories, and expost init drafts one"
 _DATE = re.compile(r"\s*(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4})")
 
 Value = str | int | float | bool

@@ -22,6 +22,7 @@ from expost.data.cells import resolve_classes
 from expost.data.columns import Column
 from expost.data.entrance import OnInvalid, open_column, open_rows
 from expost.data.fixed_point import FRACTION_BITS, MAX_COLUMNS, ONE, clip_l1, clip_unit, to_fixed_point
+from expost.data.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
 from expost.data.plain_numbers import PlainNumbers
 from expost.data.rows import Norm, Rows
 from expost.data.tables import RawRows
@@ -466,7 +467,7 @@ def _complaint(
     if strange.any():
         reasons.append(
             f"cells that are not numbers in column(s) {_counted(strange, names)} (drop or encode such columns: what "
-            f"goes in as an argument must be a string or a number)"
+            f"goes in as an argument must be a string or a number; {PLAIN_NUMBERS}; {TEXT_COLUMNS})"
         )
     clipped = ["move such values into their bounds"] if bad_in_column.any() else []
     if bad_targets:
