@@ -18,7 +18,7 @@ from expost.exceptions import SearchInterrupted
 FAILED = 1
 EXITS = {
     0: "done; tables and figures are in the folder",
-    1: "a process was lost; finished trials are kept, the same command goes on from there",
+    1: "a process was lost or a trial failed; finished trials are kept, the same command goes on from there",
     2: "a mistake in the arguments or the data",
     130: "interrupted; finished trials are kept",
 }
@@ -48,7 +48,8 @@ def run_experiment_command(options: argparse.Namespace, load: Any, command: str,
         print_text(_experiment(options, load, command, folder))
     except (KeyboardInterrupt, SearchInterrupted) as error:
         if isinstance(error, SearchInterrupted) and error.by != KeyboardInterrupt.__name__:
-            raise  # a trial failed: nobody's doing, and not to be passed over
+            complain(f"a trial failed ({error.by}): please report it; finished trials are kept in {folder}")
+            return FAILED
         complain(f"interrupted; finished trials are kept in {folder}, the same command goes on from there")
         return INTERRUPTED
     except (ValueError, TypeError, OSError, ImportError) as error:
