@@ -64,7 +64,7 @@ class TestShares:
             validation.share("at_most", 8, end=8)
 
     def test_without_an_end(self):
-        assert validation.share("at_most", 1e300, end=math.inf) == 1e300
+        assert validation.share("at_most", 1e50, end=math.inf) == 1e50
         with pytest.raises(ValueError, match=r"^at_most must be a positive finite number, got inf$"):
             validation.share("at_most", math.inf, end=math.inf)
 
@@ -122,7 +122,7 @@ class TestOptions:
 
     @pytest.mark.parametrize("value", [0, -3, 2.5, 2.0, "2", True, math.nan], ids=repr)
     def test_numbers_of_levels_that_make_no_sense(self, value):
-        with pytest.raises(ValueError, match=r"^n_levels must be a positive integer, got "):
+        with pytest.raises(ValueError, match=r"^n_levels must be a whole number, at least 1, got "):
             validation.level_count(value)
 
     @pytest.mark.parametrize("value", validation.CALIBRATIONS)

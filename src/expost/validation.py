@@ -15,6 +15,20 @@ PAPER_CALIBRATIONS = ("theorem", "published")  # these go with the paper's radiu
 #: Beyond these, constants such as 1/(nλ) leave what floating point can hold, and tails drown in its rounding.
 REGULARIZATIONS, LEAST_PROBABILITY = (1e-15, 1e15), 1e-9
 LEAST_DELTA, LARGEST_DELTA = 1e-300, 0.01
+#: Whatever has a size, bounds, goals and budgets, lies between these: fourth powers stay within floating point.
+SIZES = (1e-50, 1e50)
+#: The least and the most of what is counted: more would take days or all memory, and bring nothing.
+COUNTS = {
+    "rows": (1, 10**15),
+    "columns": (1, 10_000),
+    "rows_per_person": (1, 10_000),
+    "n_levels": (1, 100_000),
+    "worlds": (1, 10_000),
+    "trials": (1, 1_000_000),
+    "processes": (1, 1_000),
+    "seed": (0, 2**128),
+    "port": (0, 65_535),
+}
 #: No outcome costs more unless the caller says so, and a release that does warns: odds moved by a factor above seven.
 MOST = 2.0
 
@@ -41,12 +55,12 @@ def number(name: str, value: Any) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
-    if math.isnan(_float(value)):
+    if math.isnan(as_float(value)):
         raise ValueError(f"{name} must be a number, got NaN")
-    return _float(value)
+    return as_float(value)
 
 
-def _float(value: Any) -> float:
+def as_float(value: Any) -> float:
     """Return a real number as a float; one that is too large for it is infinite."""
     try:
         return float(value)
@@ -54,15 +68,12 @@ def _float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def positive(name: str, value: Any) -> float:
-    """Return a positive finite number as a float."""
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if not (real and 0 < _float(value) < math.inf):
-        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
-    return float(value)
+def positive(name: str, value: Any, *, sizes: tuple[float, float] = SIZES) -> float:
+    """Return a positive finite number as a float; see :data:`SIZES`."""
+    return share(name, value, end=math.inf, sizes=sizes)
 
 
-def share(name: str, value: Any, *, end: float = 1.0) -> float:
+def share(name: str, value: Any, *, end: float = 1.0, sizes: tuple[float, float] = SIZES) -> float:
     """Return a number strictly between 0 and ``end`` as a float.
 
     Examples
@@ -71,10 +82,62 @@ def share(name: str, value: Any, *, end: float = 1.0) -> float:
     0.25
     """
     real = isinstance(value, Real) and not isinstance(value, bool)
-    if not real or not 0 < _float(value) < end:
+    if not real or not 0 < as_float(value) < end:
         what = "a positive finite number" if math.isinf(end) else f"a number strictly between 0 and {end:g}"
         raise ValueError(f"{name} must be {what}, got {value!r}")
-    return float(value)
+    return sized(name, float(value), sizes)
+
+
+def sized(name: str, value: float, sizes: tuple[float, float] = SIZES) -> float:
+    """Return a number of a size that can be computed with.
+
+    Examples
+    --------
+    >>> sized("target_bound", 1e300)
+    Traceback (most recent call last):
+    ...
+    ValueError: target_bound must lie between 1e-50 and 1e+50, got 1e+300; state other units
+    """
+    least, most = sizes
+    if not least <= value <= most:
+        raise ValueError(f"{name} must lie between {least:g} and {most:g}, got {value:g}; state other units")
+    return value
+
+
+def pair(name: str, low: float, high: float) -> None:
+    """Raise unless a pair of finite bounds and the width between them have a size; see :data:`SIZES`."""
+    most = SIZES[1]
+    if not max(abs(low), abs(high)) <= most:
+        raise ValueError(f"{name} must lie between {-most:g} and {most:g}, got {low:g} and {high:g}; state other units")
+    sized(f"half the width of {name}", high / 2 - low / 2)
+
+
+def count(name: str, value: Any) -> int:
+    """Return a whole number of something in :data:`COUNTS`, by the name of its argument or option.
+
+    Examples
+    --------
+    >>> count("--rows-per-person", 0)
+    Traceback (most recent call last):
+    ...
+    ValueError: --rows-per-person must be a whole number, at least 1, got 0
+    """
+    least, most = COUNTS[name.removeprefix("--").replace("-", "_")]
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        limit = f"at most {most:,}" if whole and value > most else f"at least {least}"
+        raise ValueError(f"{name} must be a whole number, {limit}, got {value!r}")
+    return int(value)
+
+
+def columns(many: int, why: str = "") -> None:
+    """Raise if a model would have too many columns; ``why`` says where they come from."""
+    most = COUNTS["columns"][1]
+    if many > most:
+        raise ValueError(
+            f"{many:,} columns{why} are too many: a model has {most:,} at most; leave columns out, or join rare "
+            f"categories under other = true"
+        )
 
 
 def failure_probability(value: Any) -> float:
@@ -89,11 +152,7 @@ def failure_probability(value: Any) -> float:
 
 def regularization(value: Any) -> float:
     """Return λ as a float."""
-    lam = positive("regularization", value)
-    least, most = REGULARIZATIONS
-    if not least <= lam <= most:
-        raise ValueError(f"regularization must lie between {least:g} and {most:g}, got {value}")
-    return lam
+    return positive("regularization", value, sizes=REGULARIZATIONS)
 
 
 def budget(value: Any) -> float | None:
@@ -125,11 +184,7 @@ def delta(value: Any) -> float:
 
 def level_count(value: Any) -> int | None:
     """Return ``n_levels`` as an integer, or None for the default."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"n_levels must be a positive integer, got {value!r}")
-    return int(value)
+    return None if value is None else count("n_levels", value)
 
 
 def calibration(value: Any) -> str:

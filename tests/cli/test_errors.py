@@ -70,7 +70,7 @@ WRONG = {
         "--max-epsilon = 0.1.*Nothing was spent",
     ),
     "fixed without a budget": ([*REGRESSION, "--method", "fixed"], "pass it"),
-    "negative seed": ([*REGRESSION, *QUICK, "--seed", "-1"], "--seed must be a non-negative"),
+    "negative seed": ([*REGRESSION, *QUICK, "--seed", "-1"], "--seed must be a whole number, at least 0"),
 }
 
 

@@ -61,7 +61,7 @@ def test_another_folder_and_mistakes(folder, capsys):
     assert call(capsys, "example", "survey", "--rows", 3, "--output", "there").status == 0
     assert sorted(file.name for file in (folder / "there").iterdir()) == ["survey.csv", "survey.toml"]
     for arguments, why in [
-        (["survey", "--rows", "0"], "--rows must be at least 1, got 0"),
+        (["survey", "--rows", "0"], "--rows must be a whole number, at least 1, got 0"),
         (["survey", "--output", "nowhere"], "the folder of nowhere/survey.csv does not exist"),
         (["census"], "invalid choice: 'census'"),
         ([], "required: name"),

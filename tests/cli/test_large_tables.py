@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
+import subprocess
+import sys
 
 import pytest
 
@@ -111,3 +115,46 @@ def test_how_one_line_is_written_changes_no_other(tmp_path, capsys, last):
         found.append(fitted(capsys, path, *options))
     assert found[0] == found[1]
     assert found[0]["parameters"]["coef"] != [0.0]
+
+
+ONE = 'target = "y"\nclasses = ["no", "yes"]\n[columns]\nx = { bounds = [0, 1] }\n'
+MEASURED = (
+    "import resource, sys; from expost.cli import main; status = main(sys.argv[1:]); "
+    "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr); sys.exit(status)"
+)
+
+
+def in_megabytes(*arguments):
+    """Run a command; returns what it said and how much memory it took at most."""
+    command = [sys.executable, "-c", MEASURED, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    *said, most = done.stderr.splitlines()
+    return done.returncode, done.stdout, "\n".join(said), int(most)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_a_cell_without_end_is_one_unreadable_row(tmp_path, name):
+    """A third of a gigabyte in one cell: the row is counted, the others are read, and memory does not notice."""
+    path, opened = tmp_path / name, gzip.open if name.endswith("gz") else open
+    with opened(path, "wb") as stream:
+        stream.write(b"x,y\n0.5,yes\n")
+        for _ in range(320):
+            stream.write(bytes(1 << 20))
+        stream.write(b",no\n0.25,no\n")
+    (tmp_path / "t.toml").write_text(ONE, encoding="utf-8")
+    status, out, err, most = in_megabytes("check", path, "--schema", tmp_path / "t.toml")
+    assert (status, err) == (3, "")
+    assert re.search(r"^x +number +2 +0 +1 ", out, re.MULTILINE), out
+    assert "3 rows" in out
+    assert most < 350, most
+
+
+def test_a_first_line_without_end(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    with gzip.open(path, "wb") as stream:
+        for _ in range(320):
+            stream.write(b"x" * (1 << 20))
+    status, out, err, most = in_megabytes("init", path, "--output", tmp_path / "t.toml")
+    assert (status, out) == (2, "")
+    assert "the first line has more than 4,194,304 bytes" in err
+    assert most < 350, most

@@ -80,7 +80,7 @@ def test_draws(schema, tmp_path, capsys, kind):
     ("arguments", "message"),
     [
         (["--rows", "many"], "'many' is not a whole number"),
-        (["--rows", "0"], "--rows must be at least 1"),
+        (["--rows", "0"], "--rows must be a whole number, at least 1"),
         ([], "--rows"),
         (["--rows", "9", "--error-rate", "1.5"], "--error-rate must be"),
         (["--rows", "9", "--r2", "0.5"], "--r2 is for regression"),

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 
 import joblib
 import numpy as np
@@ -222,3 +225,45 @@ def test_columns_kept_beside_the_predictions(model, tmp_path, capsys):
     wrong(
         call(capsys, "predict", model, data, "--decimal", ",", "--keep", "y"), "that is the column of the predictions"
     )
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="elsewhere a file that is being written has a name")
+def test_a_run_that_is_killed_leaves_nothing(model, data, tmp_path):
+    killed = (
+        "import os, sys; from expost.cli import main; os.fsync = lambda _: os.kill(os.getpid(), 9); main(sys.argv[1:])"
+    )
+    arguments = ["predict", str(model), str(data), "--decimal", ",", "--output", str(tmp_path / "answers.csv")]
+    before = set(tmp_path.iterdir())
+    done = subprocess.run([sys.executable, "-c", killed, *arguments], capture_output=True, timeout=120, check=False)
+    assert done.returncode == -9, done.stderr
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_reader_that_has_seen_enough(model, data):
+    done = unread(["predict", str(model), str(data), "--decimal", ","])
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_release_that_is_saved_is_not_printed_again(tmp_path, saved):
+    output = ["--output", str(tmp_path / "release.json")] if saved else []
+    done = unread(["fit", str(write(tmp_path)), *REGRESSION, *QUICK, "--seed", "1", "--json", *output])
+    *above, last = done.stderr.decode().splitlines()  # above may be how long it took
+    if saved:
+        assert done.returncode == 0
+        assert last == f"expost: standard output failed; the release is in {output[1]}"
+        assert "{" not in "".join(above)
+    else:
+        assert done.returncode == 1
+        assert Release.from_json("\n".join(above[above.index("{") :])).status == "released"
+
+
+def unread(arguments):
+    """Run a command whose output nobody reads any more, as with ``| head`` once that has ended."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "expost.cli", *arguments]
+    try:
+        return subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=120, check=False)
+    finally:
+        os.close(writing)

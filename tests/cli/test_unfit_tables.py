@@ -145,3 +145,23 @@ def test_decimal_commas_without_a_schema(tmp_path, capsys):
     assert (said.status, said.out) == (2, "")
     assert said.err.index("pass --decimal ,") < said.err.index("--on-invalid clip")
     assert call(capsys, "predict", f"{ord('.')}", rows, "--decimal", ",").status == 0
+
+
+WRITTEN = {"a date": "2020-01-31", "a per cent": "12 %", "thousands": '"1,234.5"'}
+
+
+@pytest.mark.parametrize("cell", WRITTEN.values(), ids=WRITTEN)
+def test_numbers_that_are_not_written_as_such_get_a_hint(tmp_path, capsys, cell):
+    """The same words whatever the cell is, which is quoted nowhere."""
+    path, schema = tmp_path / "t.csv", tmp_path / "t.toml"
+    path.write_text("x,y\n" + f"{cell},1\n0.5,0\n" * 30, encoding="utf-8")
+    schema.write_text('target = "y"\nclasses = [0, 1]\n[columns]\nx = { bounds = [0, 1] }\n', encoding="utf-8")
+    array = ("--target", "y", "--task", "classification", "--classes", 0, 1, "--bounds", 0, 1, "--excess-risk", 0.5)
+    checked = call(capsys, "check", path, "--schema", schema)
+    fitted = call(capsys, "fit", path, "--schema", schema, "--error-rate", 0.3)
+    plain = call(capsys, "fit", path, *array)
+    assert (checked.status, fitted.status, plain.status) == (3, 2, 2)
+    for said in (checked.out, fitted.err, plain.err):
+        assert "1234.5 and not 1,234.5, 12 and not 12 %, and a date as a number, such as days since" in said
+        assert cell.strip('"') not in said.replace("1,234.5, 12 and not 12 %", "")
+    assert "expost init drafts one" in plain.err

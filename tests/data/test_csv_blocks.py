@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 
-from expost.data import csv_blocks
+from expost.data import csv_blocks, lines
 from expost.data.csv_blocks import CsvFile
 from expost.data.lookup import Lookup
 from expost.data.named import read_columns
@@ -61,6 +61,27 @@ def test_every_cut_gives_the_same_cells(tmp_path, content):
     for size in (1, 7, 10_000):
         assert read(CsvFile(packed, part_bytes=size)) == whole
         assert CsvFile(packed, part_bytes=size).count() == len(whole[2])
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_every_cut_finds_the_same_lines_too_long(tmp_path, monkeypatch, end):
+    """Each is a row of cells that cannot be read, and changes no other, wherever the file is cut."""
+    for module in (csv_blocks, lines):
+        monkeypatch.setattr(module, "LONGEST_LINE", 12)
+        monkeypatch.setattr(module, "_USUAL", 3, raising=False)
+    rows = [b"1,Bern", b"%s,Oslo" % (b"7" * 7), b"%s,Oslo" % (b"7" * 8), b"2,Oslo", b"x" * 100, b"3,Bern", b"9" * 50]
+    path, packed = tmp_path / "t.csv", tmp_path / "t.csv.gz"
+    for content in (end.join([b"age,city", *rows]), end.join([b"age,city", *rows, b"4,Bern", b""])):
+        path.write_bytes(content)
+        packed.write_bytes(gzip.compress(content))
+        whole = expected(path)
+        assert np.frombuffer(whole[0])[:6].tolist() == pytest.approx([1, 7777777, np.nan, 2, np.nan, 3], nan_ok=True)
+        assert not np.frombuffer(whole[1], dtype=np.bool_)[[2, 4]].any()  # not missing: they cannot be read
+        for size in (1, 2, 3, 5, 8, 13, 21, 34, 100, 10_000):
+            for each in (path, packed):
+                file = CsvFile(each, part_bytes=size)
+                assert read(file) == whole
+                assert file.count() == len(whole[2])
 
 
 def test_plain_blocks_are_read_by_arrow_and_others_are_not(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ def recipes(draw, target=None, bounded=None):
     if draw(st.booleans()) if bounded is None else bounded:
         lower = [draw(moderate) for _ in range(p)]
         bounds = Bounds(lower, [low + draw(st.floats(1e-3, 1e6)) for low in lower])
-    bound = draw(st.one_of(st.none(), st.floats(1e-300, 1e300))) if bounds else draw(st.floats(1e-300, 1e300))
+    bound = draw(st.one_of(st.none(), st.floats(1e-50, 1e50))) if bounds else draw(st.floats(1e-50, 1e50))
     return Preparation(bounds, resolve_feature_bound(bound, bounds, p), target, draw(weights), p)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge, ErrorRate
 from expost.data.disk import open_disk
 from expost.data.encode import Encoding
 from expost.data.schema import Schema
@@ -20,8 +20,9 @@ from expost.data.streamed import EncodedSource
 from expost.engines import LocalEngine, dask
 from expost.engines.dask import DaskEngine
 from expost.erm.sums import ProductSums
-from expost.exceptions import UnreadableFile
+from expost.exceptions import SearchInterrupted, UnreadableFile
 from tests.engines.helpers import LABELS, fitted, table, told, write
+from tests.helpers import CountingSource
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Dask's own
@@ -157,3 +158,29 @@ def test_a_worker_that_is_killed_changes_nothing(cluster, files, tmp_path, monke
     assert mark.exists()
     assert same(found, expected)
     assert found[0] == table().num_rows
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_cluster_without_workers_ends_the_search_and_is_charged(files, monkeypatch, begun):
+    monkeypatch.setattr(dask, "_ALONE", 1.0)
+    monkeypatch.setattr(dask, "_LOOK", 0.2)
+    words = CountingSource()
+    with (
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as made,
+        distributed.Client(made) as client,
+    ):
+        given = client.map
+
+        def lost(*arguments, **options):
+            if not begun or words.drawn:
+                client.retire_workers(list(client.nthreads()))
+            return given(*arguments, **options)
+
+        monkeypatch.setattr(client, "map", lost)
+        model = AccuracyFirstModel(
+            LABELS, ErrorRate(0.3), engine=DaskEngine(client), random_state=words, max_epsilon=9.0
+        )
+        with pytest.raises(SearchInterrupted if begun else UnreadableFile, match="no workers for 1 seconds") as raised:
+            model.fit(files["csv"])
+    assert (words.drawn > 0) is begun
+    assert not begun or 0 < raised.value.release.epsilon <= 9.0

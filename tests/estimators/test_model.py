@@ -115,6 +115,8 @@ def test_other_goals(goal):
         ({"goal": 0.1}, "goal must be ErrorRate"),
         ({"on_invalid": "drop"}, "on_invalid"),
         ({"failure_probability": 1.5}, "failure_probability"),
+        ({"failure_probability": 0, "delta": 1e-6}, "failure_probability must lie strictly between 0 and 1"),
+        ({"rows_per_person": 10**7, "person": "p"}, "rows_per_person must be a whole number, at most 10,000"),
         ({"max_epsilon": -1.0}, "max_epsilon"),
         ({"max_epsilon": 1e-12}, "Nothing was spent"),
     ],

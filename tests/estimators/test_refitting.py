@@ -132,6 +132,7 @@ def test_too_much_noise_promises_nothing():
         ({"columns": "x0"}, "at least one"),
         ({"columns": ["x0", "x0"]}, "twice"),
         ({"regularization": -1.0}, "regularization"),
+        ({"regularization": 1e300}, "regularization must lie between 1e-15 and 1e[+]15"),
     ],
 )
 def test_mistakes(options, said):

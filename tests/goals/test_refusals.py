@@ -60,7 +60,7 @@ class TestRefusals:
 
 
 class TestArguments:
-    @pytest.mark.parametrize("at_most", [1.0, 1e300])
+    @pytest.mark.parametrize("at_most", [1.0, 1e50])
     def test_a_mean_square_that_any_rows_have(self, at_most):
         generator, problem, _ = regression()
         with pytest.raises(ValueError, match="costs nothing"):

@@ -239,7 +239,7 @@ def test_a_plan_is_a_function_of_what_is_stated():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rows": 0}, "rows must be a positive whole number"),
+        ({"rows": 0}, "rows must be a whole number"),
         ({"rows": 2.5}, "rows must be"),
         ({"rows": 9, "goals": [0.2]}, "goals must be ErrorRate"),
         ({"rows": 9, "goals": R2(0.5)}, "R2 is for regression"),

@@ -41,7 +41,7 @@ GOOD = {"excess_risk": 0.02, "regularization": 0.05, "calibration": "tight"}
         ({"radius": 0.0}, "radius must be a positive finite number"),
         ({"radius": -1.0}, "radius"),
         ({"radius": math.nan}, "radius"),
-        ({"n_levels": 0}, "n_levels must be a positive integer"),
+        ({"n_levels": 0}, "n_levels must be a whole number"),
         ({"n_levels": -3}, "n_levels"),
         ({"n_levels": 2.5}, "n_levels"),
         ({"calibration": "loose"}, "calibration must be one of"),

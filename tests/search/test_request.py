@@ -84,7 +84,7 @@ class TestArguments:
             ({"failure_probability": 0.0}, "failure_probability must lie strictly"),
             ({"failure_probability": "0.1"}, "failure_probability must be a number"),
             ({"calibration": "loose"}, "calibration must be one of"),
-            ({"n_levels": 0}, "n_levels must be a positive integer"),
+            ({"n_levels": 0}, "n_levels must be a whole number"),
             ({"max_epsilon": 0.0}, "max_epsilon must be a positive finite number"),
             ({"on_failure": "shrug"}, "on_failure must be one of"),
         ],

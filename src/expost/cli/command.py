@@ -17,13 +17,14 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
+from expost import validation
 from expost.cli.terminal import prepared_streams
 from expost.cli.words import REFUSED, WRONG, complain, paid, unspent
 from expost.exceptions import UNSPENT
 from expost.rounding import up
 from expost.visible import one_line
 
-__all__ = ["COMMANDS", "INTERRUPTED", "WRONG", "build_parser", "main"]
+__all__ = ["COMMANDS", "INTERRUPTED", "UNEXPECTED", "WRONG", "build_parser", "main"]
 
 # Each module has DESCRIPTION, EXAMPLES, EXITS (what each exit status means), add_arguments(parser) and run(options).
 COMMANDS = {
@@ -45,6 +46,8 @@ COMMANDS = {
     "compare": ("expost.cli.compare", "run the same experiments on your own data (a simulation)"),
 }
 INTERRUPTED = 130
+UNEXPECTED = 4  # neither the caller's mistake nor an answer; nothing was spent
+_REPORT = "an unexpected {}, which is a mistake of expost's: please report it (EXPOST_TRACEBACK=1 shows where)"
 _ALL = f"; there are {', '.join(COMMANDS)}"
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf")
 
@@ -57,18 +60,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = [f" {text}" if _NEGATIVE_NUMBER.fullmatch(text) else text for text in given]
     options = argparse.Namespace()
     _forget_searches()
+    status: int = 0
     try:
         options = _parsed(given)
+        for name in validation.COUNTS.keys() & vars(options):
+            if isinstance(getattr(options, name), int):  # not left out, and no names of columns
+                validation.count(f"--{name.replace('_', '-')}", getattr(options, name))
         with _stopped_alike():
-            status: int = options.run(options)
+            status = options.run(options)
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        return _interrupted()
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit does not fail as well
-        return 0
+        return status
     except (ValueError, OSError) as error:
         return complain(error, options)
+    except (Exception, KeyboardInterrupt) as error:
+        if "EXPOST_TRACEBACK" in os.environ:  # which may quote rows
+            raise
+        return _ended_by(error)
     return status
 
 
@@ -79,15 +88,21 @@ def _forget_searches() -> None:
         account.Spending.latest = None
 
 
-def _interrupted() -> int:
-    """Say what an interruption cost that came out of no search: before one had begun, or after it had ended."""
+def _ended_by(error: BaseException) -> int:
+    """Say what an interruption or an error that nobody expected cost: before a search had begun, or after it had ended.
+
+    An error is named by its type alone: its text might quote a row.
+    """
+    kind = type(error)
+    said = {KeyboardInterrupt: "interrupted", MemoryError: "there is too little memory for this"}
+    what = said.get(kind, _REPORT.format(kind.__name__))
     release = paid()
     if release is None:
-        complain("interrupted; nothing was spent")
-        return INTERRUPTED
+        complain(f"{what}; nothing was spent")
+        return INTERRUPTED if kind is KeyboardInterrupt else UNEXPECTED
     print(release.to_json(), file=sys.stderr)
     complain(
-        f"interrupted after a search had begun: epsilon = {up(release.epsilon)} has to be counted as spent; "
+        f"{what}, after a search had begun: epsilon = {up(release.epsilon)} has to be counted as spent; "
         "keep the release above, it was paid for"
     )
     return REFUSED
@@ -189,8 +204,10 @@ def build_parser(called: str | None) -> tuple[argparse.ArgumentParser, argparse.
 def _epilog(home: Any) -> str | None:
     lines = [f"  {example}" for example in getattr(home, "EXAMPLES", ())]
     parts = ["\n".join(["examples:", *lines])] if lines else []
-    exits = getattr(home, "EXITS", {})
-    if exits:
+    exits = dict(getattr(home, "EXITS", {}))
+    spends = UNSPENT.lower() in exits.get(WRONG, "")
+    exits[UNEXPECTED] = f"too little memory, or a mistake of expost's{'; nothing was spent' if spends else ''}"
+    if len(exits) > 1:
         parts.append("\n".join(["exit status:", *(f"  {status}  {what}" for status, what in exits.items())]))
     return "\n\n".join(parts) or None
 

@@ -31,8 +31,6 @@ def add_arguments(example: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write both files; returns the exit status."""
-    if options.rows < 1:
-        raise ValueError(f"--rows must be at least 1, got {options.rows}")
     table, schema = (options.output / f"{options.name}{ending}" for ending in (".csv", ".toml"))
     for path in (table, schema):
         check_output(path, force=options.force)

@@ -18,7 +18,7 @@ from expost.exceptions import SearchInterrupted
 FAILED = 1
 EXITS = {
     0: "done; tables and figures are in the folder",
-    1: "a process was lost; finished trials are kept, the same command goes on from there",
+    1: "a process was lost or a trial failed; finished trials are kept, the same command goes on from there",
     2: "a mistake in the arguments or the data",
     130: "interrupted; finished trials are kept",
 }
@@ -48,7 +48,8 @@ def run_experiment_command(options: argparse.Namespace, load: Any, command: str,
         print_text(_experiment(options, load, command, folder))
     except (KeyboardInterrupt, SearchInterrupted) as error:
         if isinstance(error, SearchInterrupted) and error.by != KeyboardInterrupt.__name__:
-            raise  # a trial failed: nobody's doing, and not to be passed over
+            complain(f"a trial failed ({error.by}): please report it; finished trials are kept in {folder}")
+            return FAILED
         complain(f"interrupted; finished trials are kept in {folder}, the same command goes on from there")
         return INTERRUPTED
     except (ValueError, TypeError, OSError, ImportError) as error:
@@ -61,10 +62,6 @@ def run_experiment_command(options: argparse.Namespace, load: Any, command: str,
 
 def check_grid(options: argparse.Namespace) -> None:
     """Complain about numbers out of their range before anything is read."""
-    for name, least in (("trials", 1), ("processes", 1), ("seed", 0), ("rows", 1), ("n_levels", 1)):
-        value = getattr(options, name, None)
-        if value is not None and value < least:
-            raise ValueError(f"--{name.replace('_', '-')} must be at least {least}, got {value}")
     for alpha in options.alphas or ():
         validation.positive("--alphas", alpha)
 

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from expost import validation
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.paths import check_release, check_schema
-from expost.cli.plan import check_counts, whole
+from expost.cli.plan import whole
 from expost.cli.predict import read_release
 from expost.cli.progress import Progress
 from expost.cli.terminal import print_line, print_text
@@ -54,7 +55,7 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compute the page and write or serve it; returns the exit status."""
     try:
-        check_counts(options)
+        validation.budget(options.max_epsilon)
         if options.schema is not None:
             check_schema(options.schema)
         if options.release is not None:

@@ -115,8 +115,6 @@ def check_numbers(options: argparse.Namespace) -> None:
     if options.max_epsilon != math.inf:  # which lifts the budget
         validation.budget(options.max_epsilon)
     validation.delta(getattr(options, "delta", 0.0))
-    if options.seed is not None and options.seed < 0:
-        raise ValueError(f"--seed must be a non-negative integer, got {options.seed}")
 
 
 def stated_goal(options: argparse.Namespace) -> Goal | None:

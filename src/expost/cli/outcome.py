@@ -29,19 +29,21 @@ def deliver(release: Release, options: argparse.Namespace, ledger: Ledger | None
     failures: Failures = []
     saved = _save(release, options, failures)
     _save_report(release, options, ledger, failures)
+    keep = "keep the release above, it was paid for" if saved is None else f"the release is in {saved}"
+    shown = True
     try:
         print_text(release.to_json() if options.json else _shown(release, saved, options, failures, ledger))
         sys.stdout.flush()
     except (OSError, KeyboardInterrupt) as error:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
-        print(release.to_json(), file=sys.stderr)
+        if saved is None:
+            print(release.to_json(), file=sys.stderr)
         failed = "standard output failed" if isinstance(error, OSError) else "interrupted while the release was shown"
-        print(f"expost: {failed}; keep the release above, it was paid for", file=sys.stderr)
-        return False
-    keep = "keep the release above, it was paid for" if saved is None else f"the release is in {saved}"
+        print(f"expost: {failed}; {keep}", file=sys.stderr)
+        shown = isinstance(error, BrokenPipeError) and saved is not None  # whoever reads has seen enough
     for what, failure in failures:
         print(f"expost: {what} could not be written ({failure}); {keep}", file=sys.stderr)
-    return not failures
+    return shown and not failures
 
 
 def _save(release: Release, options: argparse.Namespace, failures: Failures) -> Path | None:

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -48,25 +48,38 @@ def write_whole(path: Path, content: str | bytes, *, force: bool = False) -> Non
 
 @contextlib.contextmanager
 def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
-    """Give a stream to write a file to, which gets its name at the end, and none if something went wrong before."""
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
+    """Give a stream to write a file to, which gets its name at the end, and none if something went wrong before.
+
+    Where the system can it is made without a name (``O_TMPFILE``), so that nothing is left of it if the process is
+    killed; elsewhere under a hidden one.
+    """
+    folder = path.absolute().parent
+    spare = folder / f".{path.name}.{secrets.token_hex(4)}"
     try:
+        handle, named = _made(folder, spare)
         with os.fdopen(handle, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)  # a temporary file is its owner's alone; a release is for others to read
+            if not named:
+                os.link(f"/proc/self/fd/{handle}", spare, src_dir_fd=handle)  # the argument lets it follow the link
         if force:
-            os.replace(name, path)
+            os.replace(spare, path)
         else:
-            _put_if_new(name, path)
+            _put_if_new(spare, path)
     finally:
-        Path(name).unlink(missing_ok=True)
+        spare.unlink(missing_ok=True)
 
 
-def _put_if_new(name: str, path: Path) -> None:
+def _made(folder: Path, spare: Path) -> tuple[int, bool]:
+    """Return a new file to write to, without a name if that is possible, and whether it has the spare one."""
+    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # a file system that cannot
+            return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666), False
+    return os.open(spare, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666), True
+
+
+def _put_if_new(name: Path, path: Path) -> None:
     """Give a finished file its name, unless that has been taken meanwhile."""
     linked = False
     with contextlib.suppress(OSError):
@@ -84,6 +97,7 @@ def write_new(stem: Path, suffix: str, content: str) -> Path:
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     [write_new(Path(folder, "survey"), ".json", "{}").name for _ in range(3)]
     ['survey.json', 'survey-2.json', 'survey-3.json']

@@ -138,19 +138,11 @@ def _check(options: argparse.Namespace) -> None:
     for flag in FLAGS.values():
         for value in getattr(options, flag.attribute) or ():
             flag.check(value)
-    check_counts(options)
     validation.failure_probability(options.failure_probability)
     validation.budget(options.max_epsilon)
     validation.delta(options.delta)
     if options.schema is not None:
         check_schema(options.schema)
-
-
-def check_counts(options: argparse.Namespace) -> None:
-    """Complain about a simulation of no rows, or in no world."""
-    for name, value in (("--rows", options.rows), ("--worlds", options.worlds)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
 
 
 def _check_plot(path: Path | None, force: bool) -> None:

@@ -81,6 +81,8 @@ def _print(pieces: list[str]) -> None:
         raise ValueError(
             "standard output cannot hold every letter of the labels; write to a file with --output"
         ) from None
+    except BrokenPipeError:  # whoever reads has seen enough
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
     except OSError as error:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
         raise ValueError(f"standard output failed ({error}); write to a file with --output") from None

@@ -115,8 +115,11 @@ def deliver(release: Release, output: Path | None, options: argparse.Namespace, 
         if output is not None and not failure and not options.json:
             print_line(f"saved to {output}")
         sys.stdout.flush()
-    except OSError:
+    except OSError as error:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
+        if output is not None and not failure:
+            print(f"expost: standard output failed; the release is in {output}", file=sys.stderr)
+            return isinstance(error, BrokenPipeError)  # whoever reads has seen enough
         print(release.to_json(), file=sys.stderr)
         failure = "expost: standard output failed; keep the release above, it was paid for"
     if failure:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from expost import validation
+
 __all__ = ["Bounds", "resolve_bounds", "resolve_target_bounds", "stated_width"]
 
 FloatArray = npt.NDArray[np.float64]
@@ -67,6 +69,9 @@ class Bounds:
                 f"it is not in column(s) {_listed(empty)}. The form is (lower, upper): first all lower "
                 f"bounds, then all upper bounds"
             )
+        farthest = np.maximum(abs(low), abs(high))
+        for j in (np.argmax(farthest), np.argmin(self.half_range)) if farthest.size else ():
+            validation.pair("bounds", self.lower[j], self.upper[j])
 
     @property
     def n_columns(self) -> int:
@@ -227,10 +232,11 @@ def resolve_target_bounds(target_bound: float | None, target_bounds: tuple[float
         reach = _numbers(target_bound, "target_bound")
         if reach.ndim != 0 or not (np.isfinite(reach) and reach > 0):
             raise ValueError("target_bound must be one finite positive number")
-        return -float(reach), float(reach)
+        return -validation.sized("target_bound", float(reach)), float(reach)
     low, high = _low_high(target_bounds, "target_bounds")
     if not (np.isfinite(low) and np.isfinite(high) and high / 2 - low / 2 > 0):
         raise ValueError("target_bounds must be a pair (low, high) of finite numbers with low < high")
+    validation.pair("target_bounds", low, high)
     return low, high
 
 
@@ -286,7 +292,7 @@ def _low_high(pair: Any, name: str) -> tuple[float, float]:
 def _numbers(values: Any, name: str) -> FloatArray:
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be made of numbers; {_PASS_PAIR}") from None
 
 

@@ -211,6 +211,8 @@ def _equal_numbers(values: npt.NDArray[Any], stated: Label) -> Booleans:
         if not stated.is_integer():
             return np.zeros(values.shape, dtype=np.bool_)
         stated = int(stated)
+    if values.dtype.kind == "b":
+        values = values.view(np.uint8)  # beside truth values NumPy takes no integer that is too large for it
     return np.asarray(values == stated, dtype=np.bool_)
 
 

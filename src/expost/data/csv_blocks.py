@@ -24,7 +24,7 @@ import pyarrow.csv
 
 from expost.data.columns import Column
 from expost.data.held import Held
-from expost.data.lines import CsvHeader, check_options, read_as_it_stands
+from expost.data.lines import LONGEST_LINE, CsvHeader, check_options, read_as_it_stands, whole_lines
 from expost.data.named import NamedColumns, places_of
 from expost.data.text_columns import CommaColumn, DictionaryColumn, ParsedColumn
 from expost.exceptions import UnreadableFile
@@ -32,7 +32,7 @@ from expost.exceptions import UnreadableFile
 __all__ = ["CsvFile"]
 
 _PART = 1 << 23  # bytes
-_LONGEST = 1 << 16  # bytes read at a time to find the end of a line
+_USUAL = 1 << 16  # bytes read beyond a part, which as a rule end its last line
 _SAMPLE = 1 << 16  # bytes that lines are guessed by
 _BLOCK = 1 << 20  # bytes that the reader takes apart at a time
 _FEED, _RETURN, _QUOTE = 10, 13, 34  # as bytes
@@ -115,17 +115,17 @@ class CsvFile:
         if self._packed:
             try:
                 with gzip.open(self.path, "rb") as stream:
-                    return bytes(stream.readline())
+                    return bytes(stream.readline(LONGEST_LINE + 2))
             except (EOFError, zlib.error, gzip.BadGzipFile):
                 pass
             raise OSError("the file cannot be unpacked")
         file, found = self._held.opened(), b""
-        while b"\n" not in found:
-            more = file.read_at(_LONGEST, len(found))
+        while b"\n" not in found and len(found) <= LONGEST_LINE + 1:
+            more = file.read_at(_USUAL, len(found))
             if not more:
                 return found
             found += more
-        return found[: found.index(b"\n") + 1]
+        return found[: found.index(b"\n") + 1] if b"\n" in found else found
 
     def _guess(self) -> int:
         if self._packed:
@@ -135,20 +135,18 @@ class CsvFile:
         return int((self._end - self._start) / max(1.0, length))
 
     def _lines(self, start: int, stop: int) -> Iterator[bytes]:
-        """Yield the lines that begin from ``start`` on and before ``stop``, as they stand."""
+        """Yield the lines that begin from ``start`` on and before ``stop``; as they stand, but for a last too long."""
         file = self._held.opened()
         # a byte before, which says whether a line begins at start, and as a rule the end of the last line
-        data, at = self._at(file, stop - start + 1 + _LONGEST, start - 1), start - 1
-        while b"\n" not in data[stop - 1 - at :]:
-            more = self._at(file, _LONGEST, at + len(data))
-            if not more:
-                break
-            data += more
-        first = data.find(b"\n")
-        last = data.find(b"\n", stop - 1 - at)
-        block = data[first + 1 : last + 1 if last >= 0 else len(data)] if first >= 0 else b""
-        if first >= 0 and at + first + 1 < stop:
-            yield block
+        data, within = self._at(file, stop - start + 1 + _USUAL, start - 1), stop - start
+        first = data.find(b"\n", 0, within)
+        if first < 0:
+            return
+        last = data.find(b"\n", within)
+        if last < 0:  # enough to end a line that is not too long, or to show that it is
+            data += self._at(file, LONGEST_LINE + 2, start - 1 + len(data))
+            last = data.find(b"\n", within)
+        yield data[first + 1 : last + 1 if last >= 0 else len(data)]
 
     def _at(self, file: Any, size: int, place: int) -> bytes:
         try:
@@ -159,20 +157,12 @@ class CsvFile:
 
     def _unpacked(self) -> Iterator[bytes]:
         self._held.opened()  # complains if it has changed
-        rest, first = b"", True
+        first = True
         try:
             with gzip.open(self.path, "rb") as stream:
-                while chunk := stream.read(self._part_bytes):
-                    rest += chunk
-                    if first:
-                        if b"\n" not in rest:
-                            continue
-                        rest, first = rest[rest.index(b"\n") + 1 :], False
-                    cut = rest.rfind(b"\n") + 1
-                    yield rest[:cut]
-                    rest = rest[cut:]
-            if not first:
-                yield rest
+                for block in whole_lines(stream, self._part_bytes):
+                    yield block.partition(b"\n")[2] if first else block
+                    first = False
             return
         except (OSError, EOFError, zlib.error):
             pass
@@ -201,8 +191,11 @@ def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: 
     quoted = b'"' in block
     if quoted and not _around_cells(raw, feeds, ord(reader.separator)):
         return None
-    if feeds.size and (feeds[0] == 0 or (np.diff(feeds) == 1).any()):
+    lengths = np.diff(feeds, prepend=-1, append=raw.size)
+    if (lengths[:-1] == 1).any():
         return None  # an empty line has one empty cell and lacks the others
+    if lengths.max() > LONGEST_LINE:
+        return None
     if b"\r" in block and (block.startswith(b"\r\n") or b"\n\r\n" in block):
         return None
     names = [str(j) for j in range(len(file.names))]

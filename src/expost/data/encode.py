@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from expost import validation
 from expost.data.batches import room_for
 from expost.data.bounds import Bounds
 from expost.data.cells import number as number_of
@@ -100,9 +101,10 @@ class Encoding:
         others = [part for part in parts if not part.boxed]
         self._parts = [*boxed, *others]
         self.names = (CONSTANT, *(name for part in self._parts for name in part.names))
-        twice = [name for name in self.names if self.names.count(name) > 1]
-        if twice:
-            raise ValueError(f"two encoded columns would be called {twice[0]!r}; rename a column or a category")
+        validation.columns(len(self.names), f" that {len(schema.columns):,} columns of the schema become")
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for i, name in enumerate(self.names) if name in self.names[:i])
+            raise ValueError(f"two encoded columns would be called {twice!r}; rename a column or a category")
         box: tuple[int, Literal["box", "l1"]] = (1 + len(boxed), "box")
         self.blocks = (box, *((len(part.names), "l1") for part in others))
         self.square = 1 + len(parts)

@@ -7,6 +7,7 @@ file, and are then not covered by any privacy guarantee; with ``text_as_missing`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ import pyarrow.parquet
 
 from expost.data.columns import Column
 from expost.data.frames import arrow_column
+from expost.data.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
 from expost.data.lines import CsvLines
 
 __all__ = ["Table", "chosen_columns", "loose", "read_table"]
@@ -146,7 +148,7 @@ def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
 
 def chosen_columns(available: list[str], target: str, columns: Sequence[str] | None, path: Path) -> list[str]:
     """Return the feature columns, after complaining about those that are not there."""
-    repeated = sorted({name for name in available if available.count(name) > 1})
+    repeated = sorted(name for name, many in Counter(available).items() if many > 1)
     if repeated:
         raise ValueError(f"column name(s) {', '.join(repeated)} appear more than once in {path}; rename them")
     listed = f"its columns are {', '.join(available)}"
@@ -185,7 +187,7 @@ def _from_arrow(
     if text and not by_cell:
         raise ValueError(
             f"feature column(s) {', '.join(text)} are not numeric; drop or encode them, "
-            f"or pass columns= with the columns to use"
+            f"or pass columns= with the columns to use; {TEXT_COLUMNS}. {PLAIN_NUMBERS.capitalize()}"
         )
     X = np.empty((data.num_rows, len(names)), dtype=np.float64)
     for j, name in enumerate(names):

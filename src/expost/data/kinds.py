@@ -15,11 +15,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from expost import validation
 from expost.data.lookup import Lookup
 
 __all__ = [
     "BOOLEAN_WORDS",
     "NO_DATES",
+    "PLAIN_NUMBERS",
+    "TEXT_COLUMNS",
     "TRANSFORMS",
     "Boolean",
     "Categorical",
@@ -38,6 +41,13 @@ BOOLEAN_WORDS = (("false", "f", "no", "n", 0), ("true", "t", "yes", "y", 1))
 
 #: What to do about a column of dates.
 NO_DATES = "a date cannot be a column; turn it into a number, such as days since a public day, or leave it out"
+#: What numbers look like, where cells of a column of numbers are none.
+PLAIN_NUMBERS = (
+    "write numbers plainly: 1234.5 and not 1,234.5, 12 and not 12 %, and a date as a number, such as days since a "
+    "public day"
+)
+#: What to do about columns that are no numbers, where no schema is stated.
+TEXT_COLUMNS = "a schema describes text and categories, and expost init drafts one"
 _DATE = re.compile(r"\s*(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4})")
 
 Value = str | int | float | bool
@@ -212,6 +222,7 @@ def pair_of_numbers(stated: Any, name: str) -> tuple[float, float]:
         raise ValueError(f"{name} must have the lower one first; write {name} = [{high:g}, {low:g}]")
     if not high / 2 - low / 2 > 0:
         raise ValueError(f"{name} must not be equal: a column of one value says nothing; leave it out")
+    validation.pair(name, low, high)
     return low, high
 
 
@@ -221,8 +232,11 @@ def labels(stated: Any, name: str) -> tuple[Value, ...]:
         raise ValueError(f'{name} must be a list; write {name} = ["one value", "another"]')
     plain = (value.item() if isinstance(value, np.generic) else value for value in stated)
     listed = tuple(value.strip() if isinstance(value, str) else _plain_number(value) for value in plain)
+    validation.columns(len(listed), f" of {name}")
     for value in listed:
-        if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+        if not isinstance(value, str | int | float) or (
+            not isinstance(value, str) and not math.isfinite(validation.as_float(value))
+        ):
             raise ValueError(f"{name} must hold text, finite numbers, true or false only")
         if isinstance(value, str) and not _is_unicode(value):
             raise ValueError(f"{name} must hold text that can be written to a file")

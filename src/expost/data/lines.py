@@ -3,7 +3,9 @@
 An ordinary reader lets one row speak for others: a quote that is not closed swallows the lines after it, a row with a
 cell too few or a byte that is no UTF-8 makes the whole file unreadable, an empty line disappears, and the type of a
 column is guessed from all of its cells. Here the header is public and each line after it is one row, taken apart by
-itself into text. So a value cannot contain a line break.
+itself into text. So a value cannot contain a line break. A line of more than 4 MB (2²² bytes) is a row whose cells
+cannot be read, whatever stands in it, and no more of it is held in memory than shows that; as first line it is an
+error.
 """
 
 from __future__ import annotations
@@ -13,10 +15,23 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-__all__ = ["CsvHeader", "CsvLines", "LineCells", "check_options", "read_as_it_stands"]
+__all__ = [
+    "LONGEST_LINE",
+    "CsvHeader",
+    "CsvLines",
+    "LineCells",
+    "check_options",
+    "read_as_it_stands",
+    "whole_lines",
+]
+
+LONGEST_LINE = 1 << 22  # bytes, its end not counted
+_TOO_LONG = "(a line that is too long)"  # what stands for each of its cells
+_CHUNK = 1 << 23
 
 _SEPARATORS = (",", ";", "\t")
 _ASCII = bytes(range(128))
@@ -39,7 +54,7 @@ class LineCells:
         """Return the cells of some columns, row by row.
 
         A line that is too short lacks its last cells (None), further cells of a longer one are left out, and bytes
-        that are not in the encoding become U+FFFD.
+        that are not in the encoding become U+FFFD. Cells of one that is too long for any are text that says so.
         """
         return self.apart(lines, columns, 0)[0]
 
@@ -47,8 +62,13 @@ class LineCells:
         self, lines: Iterable[bytes], columns: Sequence[int], many: int
     ) -> tuple[list[list[str | None]], list[int]]:
         """Return the cells of some columns, and which lines have another number of cells than ``many``, from 0."""
-        rows, uneven = [], []
+        rows: list[list[str | None]] = []
+        uneven = []
         for i, line in enumerate(lines):
+            if len(line) > LONGEST_LINE:
+                rows.append([_TOO_LONG] * len(columns))
+                uneven.append(i)
+                continue
             cells = self.split(line)
             rows.append([cells[j] if j < len(cells) else None for j in columns])
             if len(cells) != many:
@@ -89,6 +109,10 @@ class CsvHeader:
 
     def __init__(self, line: bytes, *, separator: str, encoding: str, strip: bool) -> None:
         header = line.removesuffix(b"\n").removesuffix(b"\r")
+        if len(header) > LONGEST_LINE:
+            raise ValueError(
+                f"the first line has more than {LONGEST_LINE:,} bytes; it must hold the names of the columns"
+            )
         if not header or b"\r" in header:
             # Old files end lines in carriage returns alone: all of it would be taken for the header.
             raise ValueError("the first line must hold the names of the columns and end in a line feed")
@@ -180,11 +204,30 @@ def _bytes_of(path: Path, *, header_only: bool) -> bytes:
     opened = gzip.open if path.name.lower().endswith(".gz") else open
     try:
         with opened(path, "rb") as stream:
-            data: bytes = stream.readline() if header_only else stream.read()
-            return data
+            return stream.readline(LONGEST_LINE + 2) if header_only else b"".join(whole_lines(stream, _CHUNK))
     except (EOFError, zlib.error, gzip.BadGzipFile):
         pass
     raise OSError("the file cannot be unpacked")
+
+
+def whole_lines(stream: Any, size: int) -> Iterator[bytes]:
+    """Yield the bytes of a stream, read so many at a time, in whole lines; of one that is too long only a part.
+
+    Examples
+    --------
+    >>> import io
+    >>> list(whole_lines(io.BytesIO(b"one\\ntwo\\nthree"), 6))
+    [b'one\\n', b'two\\n', b'three']
+    """
+    rest = b""
+    while chunk := stream.read(size):
+        rest += chunk
+        cut = rest.rfind(b"\n") + 1
+        if cut:
+            yield rest[:cut]
+        rest = rest[cut : cut + LONGEST_LINE + 2]  # which shows, a carriage return aside, that it is too long
+    if rest:
+        yield rest
 
 
 def check_options(separator: str, encoding: str) -> None:

@@ -6,6 +6,7 @@ Which columns there are is public, so it may be complained about; what is in the
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -164,13 +165,12 @@ def places_of(there: Sequence[Any], wanted: Sequence[str], file: Path | None = N
     A file is named where a table has several.
     """
     plain = [str(name).strip() for name in there]
+    places, many = {name: j for j, name in enumerate(plain)}, Counter(plain)
     for name in wanted:
-        if plain.count(name) != 1:
-            if name in plain:
-                raise ValueError(
-                    f"there are {plain.count(name)} columns {name!r} in {file or 'the table'}; rename them"
-                )
+        if many[name] != 1:
+            if name in many:
+                raise ValueError(f"there are {many[name]} columns {name!r} in {file or 'the table'}; rename them")
             if file is not None:
                 raise ValueError(f"{file} has no column {name!r}; {suggestion(name, plain)}")
             raise ValueError(f"there is no column {name!r} in the table; {suggestion(name, plain)}")
-    return {name: plain.index(name) for name in wanted}
+    return {name: places[name] for name in wanted}

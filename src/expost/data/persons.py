@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -81,8 +82,10 @@ def slots(cells: Iterable[Any], rows_per_person: int, marks: Iterable[Any] = ())
     """
     none = {None, *map(person_of, marks)}
     own = [rows[:rows_per_person] for rows in _grouped(map(person_of, cells), none)]
-    filled = [rows[j % len(rows)] for rows in own for j in range(rows_per_person)]
-    return np.array(filled, dtype=np.intp), len(own)
+    many = np.array([len(rows) for rows in own], dtype=np.intp)[:, None]
+    first = np.cumsum(many, axis=0) - many
+    listed = np.fromiter(chain.from_iterable(own), dtype=np.intp)
+    return listed[first + np.arange(rows_per_person) % many].ravel(), len(own)
 
 
 @dataclass(frozen=True)

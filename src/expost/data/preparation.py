@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from expost import validation
 from expost.data.batches import room_for
 from expost.data.bounds import Bounds
 from expost.data.cells import resolve_classes
 from expost.data.columns import Column
 from expost.data.entrance import OnInvalid, open_column, open_rows
 from expost.data.fixed_point import FRACTION_BITS, MAX_COLUMNS, ONE, clip_l1, clip_unit, to_fixed_point
+from expost.data.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
 from expost.data.plain_numbers import PlainNumbers
 from expost.data.rows import Norm, Rows
 from expost.data.tables import RawRows
@@ -61,7 +63,7 @@ def resolve_feature_bound(feature_bound: float | None, bounds: Bounds | None, n_
         if bounds is None:
             raise ValueError("pass feature_bound (the largest ℓ₁ norm a row may have) or bounds")
         return float(n_columns)
-    return _positive(feature_bound)
+    return validation.positive("feature_bound", feature_bound)
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Preparation:
             raise ValueError(f"n_columns must lie between 1 and {MAX_COLUMNS}, a constant column included")
         if self.bounds is not None and self.bounds.n_columns != self.n_columns:
             raise ValueError(f"bounds are for {self.bounds.n_columns} columns, not n_columns={self.n_columns}")
-        object.__setattr__(self, "feature_bound", _positive(self.feature_bound))
+        object.__setattr__(self, "feature_bound", validation.positive("feature_bound", self.feature_bound))
         c = float(self.intercept_weight)
         if c != 0 and not 1 / ONE <= c <= 1 - 1 / ONE:
             raise ValueError("intercept_weight must be 0 (no intercept) or lie between 2**-20 and 1 - 2**-20")
@@ -446,14 +448,6 @@ class Preparation:
         return plain and self.n_columns * math.floor(self.factor * ONE) <= self.feature_limit
 
 
-def _positive(feature_bound: float) -> float:
-    value = float(feature_bound)
-    # 1/value must be finite too: rows are multiplied by it.
-    if not (math.isfinite(value) and value > 0 and value * _HUGE > 1):
-        raise ValueError("feature_bound must be finite and positive (the largest ℓ₁ norm a row may have)")
-    return value
-
-
 def _single(y: Any, on_invalid: OnInvalid, name: str) -> Column:
     if isinstance(y, Column):
         return y
@@ -478,7 +472,7 @@ def _complaint(
     if strange.any():
         reasons.append(
             f"cells that are not numbers in column(s) {_counted(strange, names)} (drop or encode such columns: what "
-            f"goes in as an argument must be a string or a number)"
+            f"goes in as an argument must be a string or a number; {PLAIN_NUMBERS}; {TEXT_COLUMNS})"
         )
     clipped = ["move such values into their bounds"] if bad_in_column.any() else []
     if bad_targets:

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from expost import validation
 from expost.data.kinds import BOOLEAN_WORDS, Boolean, Kind, Value, kind_from_dict, labels, pair_of_numbers, suggestion
 from expost.data.lookup import Lookup
 
@@ -252,8 +253,7 @@ class Schema:
         k = self.rows_per_person
         if k is None:
             raise ValueError("rows_per_person is missing: how many rows of one person count? The first ones are kept")
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ValueError(f"rows_per_person must be a whole number of at least 1, got {k!r}")
+        validation.count("rows_per_person", k)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and self._canonical() == other._canonical()

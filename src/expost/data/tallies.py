@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from expost.data.kinds import PLAIN_NUMBERS
+
 __all__ = [
     "CLIPPED_LABELS",
     "CLIPPED_TARGETS",
@@ -125,7 +127,7 @@ def remedies(tallies: Sequence[Tally], target: Tally | None) -> str:
     if any(tally.undecoded for tally in _all(tallies, target)):
         said.append(STATE_ENCODING)
     if any(tally.wrong and tally.kind == "number" for tally in _all(tallies, target)):
-        said.append("pass decimal=',' if numbers have a decimal comma")
+        said.append(f"pass decimal=',' if numbers have a decimal comma; {PLAIN_NUMBERS}")
     if target is not None and (target.wrong or target.missing):
         merge = "remove these rows, or merge labels until two are left and state those as classes"
         rows = "remove the rows whose target is missing or no number"

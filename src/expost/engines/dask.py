@@ -20,11 +20,13 @@ from expost.data.streamed import StreamedSource
 from expost.engines.engine import Totals, Work, joined, part_totals
 from expost.engines.local import LocalEngine
 from expost.engines.watch import watched_pass
+from expost.exceptions import UnreadableFile
 from expost.threads import one_thread
 
 __all__ = ["DaskEngine", "DaskFrame", "is_dask_frame"]
 
 _PATIENCE = 10  # seconds for a scheduler to answer
+_ALONE, _LOOK = 60.0, 2.0  # seconds for workers to come back once there are none, and between looks
 _BRANCHES = 8  # results that are added up in one place
 # a scheduler without an address for its dashboard takes port 8787 all the same, and warns if others have it: any free
 # port for this machine alone, and no dashboard on it
@@ -91,12 +93,28 @@ class DaskEngine:
             while len(futures) > 1:
                 groups = [futures[k : k + _BRANCHES] for k in range(0, len(futures), _BRANCHES)]
                 futures = [client.submit(joined, group, pure=False, retries=2) for group in groups]
-            found: Totals | None = futures[0].result() if futures else None
+            found: Totals | None = _result(client, futures[0]) if futures else None
             if told is not None:
                 told(source.n)
         if found is None:
             raise ValueError("there are no rows; pass at least one")
         return found
+
+
+def _result(client: Any, future: Any) -> Totals | None:
+    """Wait for a result as long as there are workers, and without any for a while: others may come."""
+    alone = 0.0
+    while not future.done():
+        try:
+            future.result(timeout=_LOOK)
+        except TimeoutError:  # or the work's own, which is raised below
+            alone = 0.0 if client.nthreads() else alone + _LOOK
+            if alone >= _ALONE:
+                raise UnreadableFile(
+                    f"the Dask cluster has had no workers for {_ALONE:g} seconds, so nobody reads the rows"
+                ) from None
+    found: Totals | None = future.result()
+    return found
 
 
 def _of_part(part: Any, source: StreamedSource, work: Work) -> Totals | None:

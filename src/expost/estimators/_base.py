@@ -135,6 +135,7 @@ class AccuracyFirstEstimator(BaseEstimator):
                 delattr(self, name)
 
     def _preparation(self, n_columns: int, in_blocks: bool = False) -> Preparation:
+        validation.columns(n_columns)
         validation.one_of("fit_intercept", self.fit_intercept, (True, False))
         weight = validation.number("intercept_weight", self.intercept_weight) if self.fit_intercept else 0.0
         if self.fit_intercept and weight == 0:

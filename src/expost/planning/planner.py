@@ -25,6 +25,7 @@ Task = Literal["classification", "regression"]
 WORLDS = 30
 _ARRAY_WORLDS = 8
 _WIDE_ARRAY = 60  # columns from which on fewer worlds are drawn
+_WIDEST = 9_000  # columns of all worlds together: fewer worlds of wider tables, three at least
 #: Priced if no goal is stated: what people ask for, from loose to strict.
 USUAL: dict[str, tuple[Goal, ...]] = {
     "classification": tuple(ErrorRate(rate) for rate in (0.3, 0.25, 0.2, 0.15, 0.1)),
@@ -101,11 +102,12 @@ def plan(
     >>> price.worst_case, price.low < price.high < 1.0, price.share_within(1.0) > 0.5
     (1.0, True, True)
     """
-    count, worlds = _count("rows", rows), _count("worlds", worlds)
+    count, worlds = validation.count("rows", rows), validation.count("worlds", worlds)
     at = validation.delta(delta)
     gamma, budget = validation.failure_probability(failure_probability), validation.budget(max_epsilon)
     validation.one_of("on_invalid", on_invalid, ("error", "clip"))
     encoding, task, p = _described(schema, person, rows_per_person, task, columns)
+    worlds = min(worlds, max(3, _WIDEST // p))
     asked = _asked(goals, None if encoding is None else task)
     tables = [goal for goal in asked if encoding is not None and isinstance(goal, TestedGoal)]
     priced: dict[Goal, GoalPrice] = {}
@@ -143,7 +145,7 @@ def _described(
         if person is not None or rows_per_person is not None:
             raise ValueError("person and rows_per_person go with a schema: arrays are of single rows")
         validation.one_of("task", task, ("classification", "regression"))
-        return None, task, _count("columns", columns)
+        return None, task, validation.count("columns", columns)
     if task is not None or columns is not None:
         raise ValueError("task and columns are for plain arrays; a schema says both")
     encoding = Encoding(as_schema(schema).with_person(person, rows_per_person))
@@ -159,9 +161,3 @@ def _asked(goals: Goal | Sequence[Goal], task: Task | None) -> tuple[Goal, ...]:
         if not isinstance(goal, Goal):
             raise ValueError(f"goals must be ErrorRate(...) or others, got {goal!r}")
     return asked or USUAL[str(task)]
-
-
-def _count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be a positive whole number, got {value!r}")
-    return value

@@ -83,6 +83,7 @@ def staged_request(
     'gradient descent'
     """
     reason = ""
+    validation.failure_probability(failure_probability)  # which is computed with before the request is made
     if perturbation is None:
         plans = _plans(goal, geometry, n, failure_probability, budget, delta, unit, pure)
         perturbation, reason = _cheapest(plans, unit.worst_case(budget))
