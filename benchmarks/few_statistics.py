@@ -17,13 +17,16 @@ from pathlib import Path
 import numpy as np
 
 from expost import __version__
-from expost.data import Preparation, Rows
+from expost.account.account import Account
 from expost.datasets import load_kddcup99, load_twitter_buzz
-from expost.erm import Problem, SquaredLoss, sums_of
 from expost.mechanisms import Covariance, CovarianceGenerator
+from expost.mechanisms.moments.ridge import RidgeCertificate
 from expost.noise import SeededSource
-from expost.privacy.account import Account
-from expost.stopping.certificates.ridge import RidgeCertificate
+from expost.passes.sums import sums_of
+from expost.solve.losses import SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.preparation import Preparation
+from expost.table.rows import Rows
 
 RESULT = Path(__file__).parent / "results" / "few_statistics.md"
 N, GAMMA = 100_000, 0.1

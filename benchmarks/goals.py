@@ -14,13 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from expost import AccuracyNotReached, ErrorRate, MeanSquaredError, RelativeExcessRisk, __version__
+from expost import ErrorRate, MeanSquaredError, RelativeExcessRisk, __version__
 from expost.datasets import load_kddcup99, load_twitter_buzz
-from expost.erm import LogisticLoss, Problem, SquaredLoss
+from expost.exceptions import AccuracyNotReached
 from expost.goals import Goal
 from expost.mechanisms import mechanism_of
 from expost.noise import SeededSource
 from expost.search import run_search
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.solve.problem import Problem
 
 RESULT = Path(__file__).parent / "results" / "goals.md"
 N, GAMMA, ONE = 100_000, 0.1, 2.0**20

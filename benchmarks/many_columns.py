@@ -22,14 +22,16 @@ from pathlib import Path
 import numpy as np
 
 from expost import ExcessRisk, __version__
-from expost.data import Preparation
+from expost.account.account import Account
 from expost.datasets import load_kddcup99, load_twitter_buzz
-from expost.erm import Problem, SquaredLoss, Sums, sums_of
 from expost.mechanisms import Covariance
+from expost.mechanisms.moments.certificate import CovariancePlan, certified_covariance
 from expost.noise import SeededSource
-from expost.privacy.account import Account
+from expost.passes.sums import Sums, sums_of
 from expost.search import run_search
-from expost.stopping.certificates.covariance import CovariancePlan, certified_covariance
+from expost.solve.losses import SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.preparation import Preparation
 
 RESULT = Path(__file__).parent / "results" / "many_columns.md"
 LAMBDA, GAMMA = 0.005, 0.1

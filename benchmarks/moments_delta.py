@@ -21,8 +21,8 @@ from tables_delta import DELTA, GAMMA, tasks
 from threadpoolctl import threadpool_limits
 
 from expost import R2, AccuracyFirstModel, ErrorRate, __version__
+from expost.account.account import Spending
 from expost.noise import SeededSource
-from expost.privacy.account import Spending
 from expost.search.run import carry_out, settle
 
 RESULT = Path(__file__).parent / "results" / "moments_delta.md"

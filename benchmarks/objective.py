@@ -16,14 +16,15 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from expost import AccuracyNotReached, ExcessRisk, __version__
-from expost.data.rows import Rows
+from expost import ExcessRisk, __version__
 from expost.datasets import load_kddcup99, load_twitter_buzz
-from expost.erm import LogisticLoss, Problem, SquaredLoss
-from expost.erm.geometry import l1_ball
-from expost.erm.losses import Loss
+from expost.exceptions import AccuracyNotReached
 from expost.mechanisms import Covariance, Mechanism, Output, mechanism_for
 from expost.search import run_search
+from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.rows import Rows
+from expost.table.shape import l1_ball
 
 RESULT = Path(__file__).parent / "results" / "objective.md"
 N, LAMBDA, GAMMA = 100_000, 0.005, 0.1

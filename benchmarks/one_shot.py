@@ -67,7 +67,7 @@ class Peers:
     """
 
     def __init__(self, task: str, x: Floats, y: Floats, blocks: Sequence[tuple[int, str]], scale: float) -> None:
-        from expost.erm import HuberLoss, LogisticLoss
+        from expost.solve.losses import HuberLoss, LogisticLoss
 
         self.task, self.x, self.y, self.n, self.p = task, x, y, *x.shape
         self.loss = LogisticLoss() if task == "classification" else HuberLoss(0.25)

@@ -20,12 +20,13 @@ from scipy.special import expit
 from tables_delta import DELTA, deviations
 from threadpoolctl import threadpool_limits
 
-from expost import AccuracyNotReached, ExcessRisk, __version__
-from expost.data.fixed_point import ONE
-from expost.erm import Problem
-from expost.erm.geometry import l1_ball
+from expost import ExcessRisk, __version__
+from expost.exceptions import AccuracyNotReached
 from expost.mechanisms import mechanism_for
 from expost.search import run_search
+from expost.solve.problem import Problem
+from expost.table.rows import ONE
+from expost.table.shape import l1_ball
 
 RESULT = Path(__file__).parent / "results" / "paper_delta.md"
 PACES = [(steps, size) for steps in (16, 48, 128) for size in (0.5, 2.0)]

@@ -16,8 +16,8 @@ import numpy as np
 from tables import Task, adult, diamonds, generated
 
 from expost import R2, AccuracyFirstModel, ErrorRate, __version__, plan
+from expost.account.account import Spending
 from expost.noise import SeededSource
-from expost.privacy.account import Spending
 from expost.search.run import carry_out, settle
 
 RESULT = Path(__file__).parent / "results" / "plan.md"

@@ -14,12 +14,15 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from expost import AccuracyNotReached, ExcessRisk, __version__
+from expost import ExcessRisk, __version__
 from expost.datasets import load_kddcup99, load_twitter_buzz
-from expost.erm import LogisticLoss, Problem, SquaredLoss, sums_of
+from expost.exceptions import AccuracyNotReached
 from expost.mechanisms import mechanism_of
 from expost.noise import SeededSource
+from expost.passes.sums import sums_of
 from expost.search import run_search
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.solve.problem import Problem
 
 RESULT = Path(__file__).parent / "results" / "privacy_bought.md"
 N, LAMBDA, GAMMA = 100_000, 0.005, 0.1

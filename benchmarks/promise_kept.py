@@ -16,12 +16,14 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from expost import AccuracyNotReached, ExcessRisk, TargetUnreachable, __version__
-from expost.data import Rows
-from expost.erm import LogisticLoss, Loss, Problem, SquaredLoss
+from expost import ExcessRisk, __version__
+from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.mechanisms import Covariance, Mechanism, Output
 from expost.noise import SeededSource
 from expost.search import run_search
+from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.rows import Rows
 
 RESULT = Path(__file__).parent / "results" / "promise_kept.md"
 LAMBDA, GAMMA, ONE = 0.05, 0.1, 1 << 20

@@ -37,10 +37,9 @@ from scale_tools import (
 )
 
 from expost import AccuracyFirstModel, ErrorRate
-from expost.engines import LocalEngine
-from expost.engines.look import look_at
-from expost.engines.watch import watching
-from expost.erm.sums import sums_over
+from expost.passes.engine import LocalEngine, watching
+from expost.passes.first_pass import look_at
+from expost.passes.sums import sums_over
 
 
 class Counter:
@@ -114,7 +113,7 @@ def parquet(settings: Settings) -> dict[str, Any]:
     files = [*smaller, file]
     sources = {str(size): ridge_source(each, p) for size, each in zip(sizes, files, strict=True)}
     grown = measured({size: partial(sums_over, each) for size, each in sources.items()}, repeat)
-    work = "from expost.erm.sums import sums_over; f = Path({!r}); sums_over(ridge_source(f, 50)); " + (
+    work = "from expost.passes.sums import sums_over; f = Path({!r}); sums_over(ridge_source(f, 50)); " + (
         "label_passes(label_source(f, 50)).slopes(np.zeros(51), curvature=True)"
     )
     memory = {str(size): peak(work.format(str(each))) for size, each in zip(sizes, files, strict=True)}

@@ -24,13 +24,13 @@ from scale_tools import (
     write,
 )
 
-from expost.data import Rows
-from expost.engines import LocalEngine
-from expost.erm import LogisticLoss
-from expost.erm.passes import Passes, SlopeSums
-from expost.erm.perturbed import PerturbedErrors, PerturbedObjective
-from expost.erm.prediction_grid import exact_parts
-from expost.erm.sums import sums_of, sums_over
+from expost.passes.blocks import exact_parts
+from expost.passes.engine import LocalEngine
+from expost.passes.sums import sums_of, sums_over
+from expost.solve.losses import LogisticLoss
+from expost.solve.perturbed import PerturbedErrors, PerturbedObjective
+from expost.solve.row_sums import Passes, SlopeSums
+from expost.table.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def dask(settings: Settings) -> dict[str, Any]:
     """Compare a pass by one and by two worker processes."""
     from distributed import Client, LocalCluster
 
-    from expost.engines.dask import DaskEngine
+    from expost.passes.dask import DaskEngine
 
     file = write(settings.folder / "dask.parquet", settings.rows, 50, 131_072)
     source = label_source(file, 50)
@@ -160,13 +160,13 @@ def dask(settings: Settings) -> dict[str, Any]:
 
 
 _RIDGE = (
-    "from expost import AccuracyFirstRidge; from expost.data.on_disk import TableOnDisk; "
+    "from expost import AccuracyFirstRidge; from expost.table.streamed import TableOnDisk; "
     "t = TableOnDisk({file!r}, 'y', columns=names({p})); "
     "AccuracyFirstRidge(excess_risk=0.2, bounds=1, target_bounds=(-3, 3), max_epsilon=1e6, random_state=0)"
     ".fit(t.X, t.y)"
 )
 _LABELS = (
-    "from expost import AccuracyFirstLogisticRegression; from expost.data.on_disk import TableOnDisk; "
+    "from expost import AccuracyFirstLogisticRegression; from expost.table.streamed import TableOnDisk; "
     "t = TableOnDisk({file!r}, 'label', columns=names({p})); "
     "AccuracyFirstLogisticRegression(excess_risk=0.1, regularization=0.01, bounds=1, classes=('no', 'yes'), "
     "max_epsilon=1e6, random_state=0).fit(t.X, t.y)"

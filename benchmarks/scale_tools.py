@@ -16,12 +16,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from expost.data import Bounds, Encoding, Preparation, Schema
-from expost.data.disk import open_disk
-from expost.data.streamed import EncodedSource, PreparedSource, Wanted
-from expost.engines import LocalEngine
-from expost.erm.capped_logistic import CappedLogisticLoss
-from expost.erm.passes import Passes
+from expost.passes.engine import LocalEngine
+from expost.solve.losses import CappedLogisticLoss
+from expost.solve.row_sums import Passes
+from expost.table.bounds import Bounds
+from expost.table.disk import open_disk
+from expost.table.encoding import Encoding
+from expost.table.preparation import Preparation
+from expost.table.schema import Schema
+from expost.table.streamed import EncodedSource, PreparedSource, Wanted
 from expost.threads import one_thread
 
 HERE = Path(__file__).parent

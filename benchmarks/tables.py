@@ -28,13 +28,12 @@ from one_shot import GRID, PASS, RATIO, Peers, quality
 from sklearn.linear_model import LogisticRegression
 
 from expost import R2, AccuracyFirstModel, ErrorRate, __version__
-from expost.data.encode import Encoding
-from expost.data.fixed_point import ONE
-from expost.data.rows import Rows
-from expost.data.schema import Schema
+from expost.account.account import Spending
 from expost.noise import SeededSource
-from expost.privacy.account import Spending
 from expost.search.run import carry_out, settle
+from expost.table.encoding import Encoding
+from expost.table.rows import ONE, Rows
+from expost.table.schema import Schema
 
 HERE = Path(__file__).parent
 KEPT, RESULT = HERE / "results" / "tables.json", HERE / "results" / "tables.md"

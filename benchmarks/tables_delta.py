@@ -27,9 +27,9 @@ from tables import Task, adult, diamonds, environment, summary
 from threadpoolctl import threadpool_limits
 
 from expost import R2, AccuracyFirstModel, ErrorRate, __version__
+from expost.account.account import Spending
+from expost.account.renyi import Curve
 from expost.noise import SeededSource
-from expost.privacy.account import Spending
-from expost.privacy.renyi import Curve
 from expost.search.run import carry_out, settle
 
 HERE = Path(__file__).parent

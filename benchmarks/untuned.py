@@ -24,8 +24,8 @@ import pandas as pd
 from tables import Task, environment, summary
 
 from expost import R2, AccuracyFirstModel, ErrorRate, Schema, __version__
+from expost.account.account import Spending
 from expost.noise import SeededSource
-from expost.privacy.account import Spending
 from expost.search.run import carry_out, settle
 
 RESULT = Path(__file__).parent / "results" / "untuned.md"

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from statistics import NormalDist
 
 from expost import Release, compose
-from expost.privacy.clock import Clock
-from expost.privacy.renyi import NOTHING, Curve
-from expost.privacy.renyi_account import RenyiAccount
+from expost.account.account import RenyiAccount
+from expost.account.clock import Clock
+from expost.account.renyi import NOTHING, Curve
 
 DELTA = 1e-6
 TESTS = (1 / 6, 1 / 2)  # the part of a fit's ε that its tests are, from the least to the most

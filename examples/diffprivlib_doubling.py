@@ -20,9 +20,10 @@ import numpy as np
 from diffprivlib.models import LogisticRegression
 from numpy.typing import NDArray
 
-from expost import AccuracyNotReached, Release
+from expost import Release
+from expost.exceptions import AccuracyNotReached
+from expost.goals.measure import ErrorMeasure
 from expost.search import DoublingPlan, doubling_search
-from expost.stopping import ErrorMeasure
 
 
 def bounded(X: NDArray[Any], lower: NDArray[Any], upper: NDArray[Any]) -> NDArray[np.float64]:
@@ -44,7 +45,7 @@ def private_classifier(
     """Release a model that misclassifies at most this share of the rows, with probability 1 − ``failure_probability``.
 
     Rows must lie in the unit ball (see :func:`bounded`) and labels be 0 and 1. Raises
-    :class:`expost.AccuracyNotReached` if no round up to ε = ``last`` passes.
+    :class:`expost.exceptions.AccuracyNotReached` if no round up to ε = ``last`` passes.
     """
 
     seeds = itertools.repeat(None) if random_state is None else itertools.count(2 * random_state * 1000, 2)

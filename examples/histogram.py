@@ -15,10 +15,13 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from expost import AccuracyNotReached, Release
+from expost import Release
+from expost.account import geometric_levels
+from expost.exceptions import AccuracyNotReached
+from expost.goals.measure import ErrorMeasure
 from expost.noise import NoisePath
-from expost.search import geometric_levels, search_path
-from expost.stopping import AboveThreshold, ErrorMeasure, calibrate
+from expost.search import search_path
+from expost.search.above_threshold import AboveThreshold, calibrate
 
 # Replacing one row takes it out of one bin and puts it into another: two counts move by one each.
 COUNTS_SENSITIVITY = 2
@@ -39,7 +42,7 @@ def private_histogram(
 ) -> Release:
     """Release counts none of which is off by more than ``max_error`` (with probability 1 − ``failure_probability``).
 
-    Raises :class:`expost.AccuracyNotReached` if no level of noise within ``max_epsilon`` is small enough.
+    Raises :class:`expost.exceptions.AccuracyNotReached` if no level of noise within ``max_epsilon`` is small enough.
     """
 
     def worst_deviation(noisy: NDArray[np.int64]) -> float:

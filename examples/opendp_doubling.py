@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 
-from expost import AccuracyNotReached, Release
+from expost import Release
+from expost.exceptions import AccuracyNotReached
+from expost.goals.measure import ErrorMeasure
 from expost.search import DoublingPlan, doubling_search
-from expost.stopping import ErrorMeasure
 
 dp.enable_features("contrib")
 
@@ -52,8 +53,8 @@ def private_counts(
 ) -> Release:
     """Release counts none of which is off by more than ``max_error``, with probability 1 − ``failure_probability``.
 
-    Raises :class:`expost.AccuracyNotReached` if no round up to ε = ``last`` passes. ``random_state`` seeds the tests;
-    OpenDP's own noise cannot be seeded.
+    Raises :class:`expost.exceptions.AccuracyNotReached` if no round up to ε = ``last`` passes. ``random_state`` seeds
+    the tests; OpenDP's own noise cannot be seeded.
     """
     data = list(rows)
     true = np.array([data.count(category) for category in categories])

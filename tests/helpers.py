@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from expost import AccuracyNotReached
-from expost.data import Preparation, Rows
-from expost.data.fixed_point import ONE
-from expost.erm import HuberLoss, LogisticLoss, Loss, Problem, SmoothedHingeLoss, SquaredLoss, Sums, sums_of
+from expost.exceptions import AccuracyNotReached
 from expost.goals import Goal
+from expost.goals.measure import Measure
 from expost.mechanisms import Mechanism, mechanism_of
 from expost.noise import SeededSource
-from expost.privacy import Release
+from expost.passes.sums import Sums, sums_of
+from expost.release.release import Release
 from expost.search import METHODS, Request
-from expost.stopping import Measure
+from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.preparation import Preparation
+from expost.table.rows import ONE, Rows
 
 # Every statistical test may fail with at most this probability although nothing is wrong.
 RARE = 1e-6

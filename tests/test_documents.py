@@ -271,7 +271,7 @@ def test_pictures_are_small_and_have_their_scripts():
 
 # --- what is shown about contributing --------------------------------------------------------------------------------
 
-ADDITIONS = {"A loss": 2, "A mechanism": 2, "A stopping rule": 2, "A goal with its flag": 3}
+ADDITIONS = {"A loss": 2, "A mechanism": 2, "A stopping rule": 2, "A goal with its flag": 2}
 TRY = "# try it\n"
 
 
@@ -304,10 +304,11 @@ def additions(text: str) -> tuple[dict[str, str], dict[str, str], list[tuple[str
         first, _, rest = code.partition("\n")
         if code.startswith(TRY):
             tried.append((language, rest))
-        elif language == "python":
-            new[first.removeprefix("# ")] = rest
         elif language == "diff":
             changed[first.removeprefix("--- ")] = rest
+    for example in re.findall(r"`(examples/additions/\w+\.py)`", text):
+        (table,) = changed  # the new file goes beside the table that it is entered in
+        new[str(Path(table).with_name(Path(example).name))] = (ROOT / example).read_text(encoding="utf-8")
     return new, changed, tried
 
 

@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 import expost
-from expost import AccuracyFirstRidge, AccuracyNotReached, Ledger, Release, SearchInterrupted, budget
-from expost.exceptions import LargeEpsilonWarning
-from expost.privacy.renyi import Curve
-from expost.privacy.renyi_account import RenyiAccount
-from expost.report import BudgetLine, report
-from expost.rounding import down, up
+from expost import AccuracyFirstRidge, Ledger, Release, budget
+from expost.account.account import RenyiAccount
+from expost.account.renyi import Curve
+from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning, SearchInterrupted
+from expost.release.page import BudgetLine, report
+from expost.shown import down, up
 from tests.cli.helpers import REGRESSION, call, write
 from tests.cli.test_interrupted import interrupt
 
@@ -166,7 +166,9 @@ def _stop(*_):
 def test_budgets_and_ledgers(tmp_path):
     assert repr(budget(1.00009, 1e-6)).startswith("Budget(epsilon=1, ")
     ledger = Ledger.create(tmp_path / "budget.db", "d", cap=1.00009)
-    with pytest.raises(expost.BudgetExceeded, match=r"has 1 of 1 left, and this search may cost up to 3\.493"):
+    with pytest.raises(
+        expost.exceptions.BudgetExceeded, match=r"has 1 of 1 left, and this search may cost up to 3\.493"
+    ):
         ledger.reserve(PAID)
 
 

@@ -181,7 +181,7 @@ def mutated_tree(rng: random.Random, raw: Any) -> Any:
 def consistent(raw: Any) -> Any:
     """Let the sums agree again, so that what comes after them is reached."""
     with contextlib.suppress(Exception):
-        from expost.privacy.composition import add_losses
+        from expost.account.composition import add_losses
 
         parts = [raw.get(f"epsilon_{name}", 0.0) for name in ("generation", "test", "probe", "conversion")]
         raw["epsilon"] = add_losses(*parts)

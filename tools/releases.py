@@ -27,7 +27,9 @@ from expost import (
     MeanSquaredError,
     RelativeExcessRisk,
 )
-from expost.erm import HuberLoss, Loss, SmoothedHingeLoss
+from expost.exceptions import AccuracyNotReached
+from expost.search import output_nr
+from expost.solve.losses import HuberLoss, Loss, SmoothedHingeLoss
 
 # stated, so that releases stay what they are whatever estimators take where nothing is stated
 STATED: dict[str, Any] = {"fit_intercept": False, "max_epsilon": None}
@@ -77,8 +79,8 @@ def other_loss(loss: Loss, seed: int = 1, **options: Any) -> Any:
     )
     settings: dict[str, Any] = {"excess_risk": 0.02, "regularization": 0.05, "random_state": seed, **options}
     try:
-        return expost.output_nr(rows, loss=loss, **settings)
-    except expost.AccuracyNotReached as refusal:
+        return output_nr(rows, loss=loss, **settings)
+    except AccuracyNotReached as refusal:
         return refusal.release
 
 
@@ -103,7 +105,7 @@ def _outcome(model: Any, X: np.ndarray, y: np.ndarray) -> Any:
         warnings.simplefilter("ignore")
         try:
             return model.fit(X, y).release_
-        except expost.AccuracyNotReached as refusal:
+        except AccuracyNotReached as refusal:
             return refusal.release
 
 
@@ -192,7 +194,9 @@ def releases(*names: str) -> dict[str, Any]:
             continue
         try:
             plain = make().to_dict()
-        except expost.TargetUnreachable as error:  # settled before a row is looked at: the message is the outcome
+        except (
+            expost.exceptions.TargetUnreachable
+        ) as error:  # settled before a row is looked at: the message is the outcome
             plain = {"unreachable": str(error)}
         made[name] = {key: value for key, value in plain.items() if key not in UNSTABLE}
     return made

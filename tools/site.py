@@ -20,16 +20,16 @@ from run_notebook import as_markdown, read  # noqa: E402  # found by the line ab
 BESIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 RESULTS = ("benchmarks/results", "experiments/results")
 # rooms whose public names are pieces that stand alone, after those that `expost` itself offers
-PIECES = ("noise", "stopping", "search", "mechanisms", "goals", "erm", "data", "privacy", "planning", "datasets")
+PIECES = ("exceptions", "noise", "search", "mechanisms", "goals", "solve", "table", "passes", "account", "release")
+PIECES += ("planning", "datasets")
 GROUPS = {
     "Models": ("estimators",),
     "Goals": ("goals",),
-    "Tables and bounds": ("data", "data.files", "data.on_disk"),
-    "Engines": ("engines.local", "engines.dask"),
+    "Tables and bounds": ("table",),
+    "Engines": ("passes",),
     "Plans": ("planning",),
-    "Releases": ("privacy",),
+    "Releases and budgets": ("release", "account"),
     "Searches": ("search",),
-    "Errors and warnings": ("exceptions",),
 }
 
 
@@ -103,9 +103,10 @@ def api_page() -> str:
     import expost
 
     parts = ["# The library", "What most people need: `from expost import …`. The rest is on [pieces.md](pieces.md)."]
-    others = set(expost._HOMES.values()) - {room for rooms in GROUPS.values() for room in rooms}
+    homes = {name: getattr(expost, name).__module__.split(".")[1] for name in expost.__all__ if name != "__version__"}
+    others = set(homes.values()) - {room for rooms in GROUPS.values() for room in rooms}
     for title, rooms in {**GROUPS, "Others": tuple(others)}.items():
-        names = sorted(name for name, home in expost._HOMES.items() if home in rooms)
+        names = sorted(name for name, home in homes.items() if home in rooms)
         parts += [f"## {title}"] * bool(names) + [_entry(getattr(expost, name), name) for name in names]
     return "\n\n".join(parts) + "\n"
 
@@ -119,9 +120,9 @@ def pieces_page() -> str:
     for room in PIECES:
         module = importlib.import_module(f"expost.{room}")
         entries = []
-        for name in sorted(set(module.__all__) - seen):
+        for name in sorted(set(getattr(module, "__all__", dir(module))) - seen):
             value = getattr(module, name)
-            if getattr(value, "__doc__", None) and getattr(value, "__module__", "").startswith("expost."):
+            if getattr(value, "__doc__", None) and str(getattr(value, "__module__", "")).startswith("expost."):
                 entries.append(_entry(value, name))
                 seen.add(name)
         if entries:

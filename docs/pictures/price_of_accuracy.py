@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from expost import AccuracyFirstModel, AccuracyNotReached, ErrorRate
+from expost import AccuracyFirstModel, ErrorRate
 from expost.datasets import SURVEY_SCHEMA, make_survey
+from expost.exceptions import AccuracyNotReached
 
 RATES = (0.30, 0.27, 0.24, 0.22, 0.20, 0.19, 0.18, 0.175)
 

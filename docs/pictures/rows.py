@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from expost import AccuracyFirstModel, AccuracyNotReached, ErrorRate
+from expost import AccuracyFirstModel, ErrorRate
 from expost.datasets import SURVEY_SCHEMA, make_survey
+from expost.exceptions import AccuracyNotReached
 
 SIZES = (2_000, 4_000, 8_000, 16_000, 32_000, 64_000)
 

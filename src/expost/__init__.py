@@ -1,161 +1,51 @@
 """Accuracy-first differential privacy.
 
-You state how accurate a model must be; expost finds the most private ridge or logistic regression that meets it and
-reports the ex-post privacy loss actually paid.
+You state how accurate a model must be; expost finds the most private model that meets it and reports the ex-post
+privacy loss actually paid.
 
-What most people need is here. The pieces, each usable alone, are in `expost.noise` (exact noise, gradual release),
-`expost.stopping` (measures, tests), `expost.search` (searches over any gradual release), `expost.mechanisms` and
-`expost.erm` (losses, sums, sensitivities).
+What most people need is here; exceptions and warnings are in `expost.exceptions`. The pieces, each usable alone, are in
+`expost.noise` (exact noise, gradual release), `expost.search` (noisy tests, searches over any gradual release),
+`expost.mechanisms` and `expost.solve` (losses, minimisers, sensitivities).
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from expost.lazy import public_names
 
 if TYPE_CHECKING:
-    from expost.data import Bounds, Preparation, Schema
-    from expost.data.files import read_table
-    from expost.data.on_disk import TableOnDisk
-    from expost.engines.dask import DaskEngine
-    from expost.engines.local import LocalEngine
-    from expost.estimators import (
-        AccuracyFirstLogisticRegression,
-        AccuracyFirstModel,
-        AccuracyFirstRidge,
-        PublicBoundsScaler,
-        curator_view,
-        gradient_path,
-    )
-    from expost.exceptions import (
-        AccuracyNotReached,
-        BudgetExceeded,
-        InferredClassesWarning,
-        InvalidRows,
-        LargeDeltaWarning,
-        LargeEpsilonWarning,
-        LedgerRefused,
-        LedgerUnavailable,
-        LedgerWarning,
-        NotPrivateWarning,
-        SearchInterrupted,
-        StrongRegularizationWarning,
-        TargetUnreachable,
-    )
-    from expost.goals import R2, ErrorRate, ExcessRisk, LogLoss, MeanSquaredError, RelativeExcessRisk
-    from expost.planning import PricePlan, plan
-    from expost.privacy import Composition, Ledger, Promise, Release, budget, compose
-    from expost.search import KeepPath, cov_nr, output_nr, refine, refit
-
-# Where each public name lives. Imported when asked for: the command line starts without NumPy and scikit-learn.
-_HOMES = {
-    "R2": "goals",
-    "AccuracyFirstLogisticRegression": "estimators",
-    "AccuracyFirstModel": "estimators",
-    "AccuracyFirstRidge": "estimators",
-    "AccuracyNotReached": "exceptions",
-    "Bounds": "data",
-    "BudgetExceeded": "exceptions",
-    "Composition": "privacy",
-    "DaskEngine": "engines.dask",
-    "ErrorRate": "goals",
-    "ExcessRisk": "goals",
-    "InferredClassesWarning": "exceptions",
-    "InvalidRows": "exceptions",
-    "KeepPath": "search",
-    "LargeDeltaWarning": "exceptions",
-    "LargeEpsilonWarning": "exceptions",
-    "Ledger": "privacy",
-    "LedgerRefused": "exceptions",
-    "LedgerUnavailable": "exceptions",
-    "LedgerWarning": "exceptions",
-    "LocalEngine": "engines.local",
-    "LogLoss": "goals",
-    "MeanSquaredError": "goals",
-    "NotPrivateWarning": "exceptions",
-    "Preparation": "data",
-    "PricePlan": "planning",
-    "Promise": "privacy",
-    "PublicBoundsScaler": "estimators",
-    "RelativeExcessRisk": "goals",
-    "Release": "privacy",
-    "Schema": "data",
-    "SearchInterrupted": "exceptions",
-    "StrongRegularizationWarning": "exceptions",
-    "TableOnDisk": "data.on_disk",
-    "TargetUnreachable": "exceptions",
-    "budget": "privacy",
-    "compose": "privacy",
-    "cov_nr": "search",
-    "curator_view": "estimators",
-    "gradient_path": "estimators",
-    "output_nr": "search",
-    "plan": "planning",
-    "read_table": "data.files",
-    "refine": "search",
-    "refit": "search",
-}
-
-__all__ = [
-    "R2",
-    "AccuracyFirstLogisticRegression",
-    "AccuracyFirstModel",
-    "AccuracyFirstRidge",
-    "AccuracyNotReached",
-    "Bounds",
-    "BudgetExceeded",
-    "Composition",
-    "DaskEngine",
-    "ErrorRate",
-    "ExcessRisk",
-    "InferredClassesWarning",
-    "InvalidRows",
-    "KeepPath",
-    "LargeDeltaWarning",
-    "LargeEpsilonWarning",
-    "Ledger",
-    "LedgerRefused",
-    "LedgerUnavailable",
-    "LedgerWarning",
-    "LocalEngine",
-    "LogLoss",
-    "MeanSquaredError",
-    "NotPrivateWarning",
-    "Preparation",
-    "PricePlan",
-    "Promise",
-    "PublicBoundsScaler",
-    "RelativeExcessRisk",
-    "Release",
-    "Schema",
-    "SearchInterrupted",
-    "StrongRegularizationWarning",
-    "TableOnDisk",
-    "TargetUnreachable",
-    "budget",
-    "compose",
-    "cov_nr",
-    "curator_view",
-    "gradient_path",
-    "output_nr",
-    "plan",
-    "read_table",
-    "refine",
-    "refit",
-]
+    from expost.account.composition import Composition as Composition, compose as compose
+    from expost.account.ledger import Ledger as Ledger
+    from expost.account.shared import budget as budget
+    from expost.estimators.curator import curator_view as curator_view
+    from expost.estimators.gradient import gradient_path as gradient_path
+    from expost.estimators.logistic import AccuracyFirstLogisticRegression as AccuracyFirstLogisticRegression
+    from expost.estimators.model import AccuracyFirstModel as AccuracyFirstModel
+    from expost.estimators.pipeline_check import PublicBoundsScaler as PublicBoundsScaler
+    from expost.estimators.ridge import AccuracyFirstRidge as AccuracyFirstRidge
+    from expost.goals.error_rate import ErrorRate as ErrorRate
+    from expost.goals.excess_risk import ExcessRisk as ExcessRisk
+    from expost.goals.log_loss import LogLoss as LogLoss
+    from expost.goals.mean_squared_error import R2 as R2, MeanSquaredError as MeanSquaredError
+    from expost.goals.relative import RelativeExcessRisk as RelativeExcessRisk
+    from expost.passes.dask import DaskEngine as DaskEngine
+    from expost.passes.engine import LocalEngine as LocalEngine
+    from expost.planning.planner import plan as plan
+    from expost.planning.result import PricePlan as PricePlan
+    from expost.release.release import Promise as Promise, Release as Release
+    from expost.search.refinement import KeepPath as KeepPath, refine as refine, refit as refit
+    from expost.table.bounds import Bounds as Bounds
+    from expost.table.files import read_table as read_table
+    from expost.table.preparation import Preparation as Preparation
+    from expost.table.schema import Schema as Schema
+    from expost.table.streamed import TableOnDisk as TableOnDisk
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib import metadata
+def _version() -> str:
+    from importlib import metadata
 
-        return metadata.version("expost")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'expost' has no attribute {name!r}")
-    value = getattr(import_module(f"expost.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    return metadata.version("expost")
 
 
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+__getattr__, __all__ = public_names(__name__, {"__version__": _version})

@@ -1,4 +1,7 @@
-"""Errors and warnings with names a caller can catch."""
+"""Errors and warnings with names a caller can catch.
+
+The one way a minimiser can fail to be found.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from expost.rounding import up
+from expost.shown import up
 
 if TYPE_CHECKING:
-    from expost.privacy.release import Release
+    from expost.release.release import Release
 
 
 UNSPENT = "Nothing was spent"
@@ -80,7 +83,7 @@ class SearchInterrupted(Exception):
 def unspent() -> Iterator[None]:
     """Let whatever is raised at a door say that nothing was spent, by a note, unless it says or carries what was.
 
-    Every search is guarded (:class:`expost.privacy.account.Spending`): what comes out of it after a draw is one of the
+    Every search is guarded (:class:`expost.account.account.Spending`): what comes out of it after a draw is one of the
     two errors above. So any other came before.
     """
     try:
@@ -152,3 +155,12 @@ class NotPrivateWarning(UserWarning):
 
 class UnreadableFile(OSError):
     """A file of a table disappeared, changed or turned out to be damaged while it was read; names it."""
+
+
+class ConvergenceError(RuntimeError):
+    """A minimiser could not be certified to the public tolerance: the loss is not what it says it is.
+
+    The charge for an inexact minimiser is computed from the tolerance, so an uncertified one must not
+    be used. For a convex loss with the constants it states, no rows can cause this error
+    (``expost.solve.minimisation``); for the losses of the library it does not occur.
+    """

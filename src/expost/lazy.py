@@ -1,40 +1,59 @@
-"""Packages whose names are imported when they are asked for, so that the command line starts without NumPy."""
+"""Packages whose names are imported when they are asked for, so that the command line starts without NumPy.
+
+A package lists its public names once, as the imports that a type checker reads::
+
+    if TYPE_CHECKING:
+        from expost.goals.error_rate import ErrorRate as ErrorRate
+
+    __getattr__, __all__ = public_names(__name__)
+"""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 
-def importer(package: str, homes: Mapping[str, str], made: Mapping[str, Callable[[], Any]] | None = None) -> Any:
-    """Return a package's ``__getattr__``: it imports a name from its module, once, when it is first asked for.
+def public_names(
+    package: str, made: Mapping[str, Callable[[], Any]] | None = None
+) -> tuple[Callable[[str], Any], list[str]]:
+    """Return a package's ``__getattr__``, which imports a name once it is asked for, and its ``__all__``.
 
     Parameters
     ----------
     package : str
         Its dotted name.
-    homes : mapping of str to str
-        The module of each name, below the package.
     made : mapping of str to callable, optional
         Names that stand in no module, and what makes them.
 
     Examples
     --------
-    >>> ask = importer("expost.goals", {"ErrorRate": "error_rate"})
-    >>> ask("ErrorRate")(0.1)
+    >>> import expost.goals
+    >>> find, names = public_names("expost.goals")
+    >>> find("ErrorRate")(0.1)
     ErrorRate(at_most=0.1, margin=0.2)
     """
+    home = sys.modules[package]
+    made = made or {}
+    homes: dict[str, str] = {}
+    for block in ast.parse(inspect.getsource(home)).body:
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+            for line in block.body:
+                if isinstance(line, ast.ImportFrom) and line.module is not None:
+                    homes |= {alias.asname: line.module for alias in line.names if alias.asname is not None}
 
     def find(name: str) -> Any:
-        if made is not None and name in made:
+        if name in made:
             value = made[name]()
         elif name in homes:
-            value = getattr(import_module(f"{package}.{homes[name]}"), name)
+            value = getattr(import_module(homes[name]), name)
         else:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        setattr(sys.modules[package], name, value)
+        setattr(home, name, value)
         return value
 
-    return find
+    return find, sorted({*homes, *made})

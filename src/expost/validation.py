@@ -38,7 +38,7 @@ def foreign(thing: Any) -> bool:
 
     Examples
     --------
-    >>> from expost.erm import LogisticLoss
+    >>> from expost.solve import LogisticLoss
     >>> foreign(LogisticLoss()), foreign(object())
     (False, True)
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.data.hostile import SECRET
+from tests.table.hostile import SECRET
 
 from .helpers import call, write
 

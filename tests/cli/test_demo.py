@@ -15,11 +15,12 @@ import pytest
 
 import expost.cli.demo
 import expost.cli.progress
-from expost import AccuracyFirstModel, AccuracyFirstRidge, AccuracyNotReached, Release, Schema
+from expost import AccuracyFirstModel, AccuracyFirstRidge, Release, Schema
 from expost.cli.progress import Progress
-from expost.data.encode import Encoding
 from expost.datasets import SURVEY_SCHEMA, make_survey
-from expost.datasets.household import HOUSEHOLD_BOUNDS, TARGET_BOUNDS, make_household_energy
+from expost.datasets.survey import HOUSEHOLD_BOUNDS, TARGET_BOUNDS, make_household_energy
+from expost.exceptions import AccuracyNotReached
+from expost.table.encoding import Encoding
 from tests.cli.helpers import QUICK, REGRESSION, call, write
 
 

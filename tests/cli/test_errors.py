@@ -152,7 +152,7 @@ def test_an_output_that_cannot_be_written_is_found_out_before_anything_is_spent(
 @pytest.mark.usefixtures("no_noise")
 def test_a_folder_without_permission(tmp_path, capsys, monkeypatch):
     # root, who may run this, can write anywhere
-    monkeypatch.setattr("expost.cli.paths.os.access", lambda _, mode: not mode & os.W_OK)
+    monkeypatch.setattr("expost.cli.options.os.access", lambda _, mode: not mode & os.W_OK)
     wrong(
         call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK, "--output", tmp_path / "x.json"), "cannot be written"
     )
@@ -177,7 +177,7 @@ def test_an_interrupted_run_says_so(tmp_path, capsys, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("expost.data.files.read_table", interrupt)
+    monkeypatch.setattr("expost.table.files.read_table", interrupt)
     said = call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK)
     assert said.status == 130
     assert said.err == "expost: interrupted; nothing was spent\n"

@@ -10,7 +10,7 @@ import pytest
 
 from expost import ErrorRate, Schema
 from expost.datasets import SURVEY_SCHEMA
-from expost.exploring import data
+from expost.planning import explorer as data
 
 from .helpers import call
 

@@ -12,12 +12,11 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from expost import AccuracyFirstRidge, Release
-from expost.privacy.summary import WIDTH
-from expost.rounding import up
+from expost.release.words import WIDTH
+from expost.shown import up
 from tests.cli.helpers import BOUNDS, CLASSIFICATION, COLUMNS, QUICK, REGRESSION, call, table, write
 
 # the test is paid for and leaves almost nothing to the noise: the hypotheses are noise and are refused

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from expost import AccuracyFirstModel, ErrorRate, Release
-from expost.rounding import up
+from expost.shown import up
 from tests.cli.helpers import call, write
 from tests.helpers import same_in_every_run
 

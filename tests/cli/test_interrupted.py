@@ -11,7 +11,7 @@ import pytest
 
 from expost import Release
 from expost.noise.source import SecureSource, SeededSource
-from expost.rounding import up
+from expost.shown import up
 from tests.cli.helpers import QUICK, REGRESSION, call, write
 
 SEEDED = [*REGRESSION, *QUICK, "--method", "above_threshold", "--seed", "1"]

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from expost.cli import engine_options, main, progress
-from tests.engines.helpers import write
+from expost.cli import main, progress, table_options as engine_options
+from tests.passes.helpers import write
 
 SCHEMA = """
 target = "label"

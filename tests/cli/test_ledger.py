@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 
 from expost import Ledger, Release
+from expost.account.account import RenyiAccount
+from expost.account.events import Event
+from expost.account.loss import PureLoss
+from expost.account.renyi import Curve
+from expost.account.store import Store
 from expost.noise.source import SecureSource
-from expost.privacy.ledger import Event
-from expost.privacy.ledger.store import Store
-from expost.privacy.loss import PureLoss
-from expost.privacy.release import Promise
-from expost.privacy.renyi import Curve
-from expost.privacy.renyi_account import RenyiAccount
+from expost.release.release import Promise
+from tests.account.ledger_helpers import released
 from tests.cli.helpers import REGRESSION, call, write
-from tests.privacy.ledger.helpers import released
 
 UNIT = "one row replaced by any other row; the number of rows is public"
 FIXED = [*REGRESSION, "--method", "fixed", "--max-epsilon"]
@@ -181,7 +181,7 @@ def test_a_release_that_was_saved_settles_its_search(tmp_path, capsys, book, mon
         def crash(*_):
             raise OSError("the disk is full")
 
-        patch.setattr("expost.privacy.ledger.Reservation.settle", crash)
+        patch.setattr("expost.account.ledger.Reservation.settle", crash)
         options = [*REGRESSION, "--excess-risk", "0.45", "--regularization", "1", "--max-epsilon", "2"]
         said = call(capsys, "fit", write(tmp_path), *options, *on(book), "--output", output)
     assert said.status == 0

@@ -74,7 +74,6 @@ TABLE_COMMANDS = {
     "check": ["--schema", "schema.toml"],
     "fit": ["--schema", "schema.toml", "--r2", "0.1"],
     "init": ["--output", "new.toml"],
-    "compare": ["--target", "y", "--task", "regression", "--bounds", "0", "6", "--target-bounds", "0", "2", "--quick"],
 }
 
 
@@ -137,7 +136,7 @@ def test_a_schema_that_is_not_text(folder, capsys):
 
 
 def test_files_without_permission(folder, capsys, monkeypatch):
-    monkeypatch.setattr("expost.cli.paths.os.access", lambda *_: False)  # root, who may run this, can read everything
+    monkeypatch.setattr("expost.cli.options.os.access", lambda *_: False)  # root, who may run this, can read everything
     for command, options in TABLE_COMMANDS.items():
         assert "cannot be read: permission denied" in complaint(call(capsys, command, "good.csv", *options))
 
@@ -148,9 +147,6 @@ def test_files_without_permission(folder, capsys, monkeypatch):
         (["fit", "good.csv", *TABLE_COMMANDS["fit"], "--output", "."], ". is a folder; --output must name a file"),
         (["init", "good.csv", "--output", "there"], "there is a folder; --output must name a file"),
         (["init", "good.csv", "--output", "nowhere/schema.toml"], "the folder of nowhere/schema.toml does not exist"),
-        (["compare", "good.csv", *TABLE_COMMANDS["compare"], "--output", "good.csv"], "good.csv is a file; --output"),
-        (["reproduce", "kdd99", "--data", "nowhere"], "nowhere is neither a file nor a folder"),
-        (["reproduce", "kdd99", "--data", "good.csv", "--output", "good.csv/x"], "good.csv is a file; --output"),
         (["fit", "good.csv", *TABLE_COMMANDS["fit"], "--encoding", "klingon"], "klingon"),
         (["fit", "good.csv", *TABLE_COMMANDS["fit"], "--separator", "ab"], "separator must be one letter"),
     ],

@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
+from expost.account.account import Account, Spending
 from expost.cli.command import UNEXPECTED
 from expost.noise.source import SecureSource
-from expost.privacy.account import Account, Spending
 from tests.cli.helpers import call
 
 HOSTILE = ("0", "-1", "5e-324", "1e-300", "1e300", "inf", "-inf", "nan", "1e19", "9" * 30, "")

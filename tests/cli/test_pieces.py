@@ -10,11 +10,10 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from expost import InvalidRows
-from expost.data.csv_blocks import CsvFile
-from expost.data.disk import open_disk
+from expost.exceptions import InvalidRows
+from expost.table.disk import CsvFile, open_disk
 from tests.cli.helpers import call
-from tests.privacy.model_helpers import AMOUNT, LABELS, released
+from tests.release.model_helpers import AMOUNT, LABELS, released
 
 HEADER = "id,age,income,area,sector,town,heating,code,level,member,owner,y"
 GOOD = ["30.5,1000,20,public,Bern,gas,1,2,yes,no,no", "90,5,?,private,Rome,coal,7,3+,0,1,yes"]

@@ -16,7 +16,7 @@ import pytest
 
 from expost import Release
 from tests.cli.helpers import QUICK, REGRESSION, call, write
-from tests.privacy.model_helpers import AMOUNT, LABELS, released
+from tests.release.model_helpers import AMOUNT, LABELS, released
 
 TEXT = "age;income;area;sector;town;heating;code;level;member;owner\n"
 GOOD = "30,5;1000;20;public;Bern;gas;1;2;yes;no\n90;5;?;private;Rome;coal;7;3+;0;1\n"
@@ -180,7 +180,7 @@ def test_a_report_that_fails_does_not_lose_the_release(tmp_path, capsys, monkeyp
     def broken(*_):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("expost.report.report", broken)
+    monkeypatch.setattr("expost.release.page", broken)
     said = call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK, "--seed", 1, "--report", tmp_path / "r.html")
     assert said.status == 1
     assert "a bug" in said.err

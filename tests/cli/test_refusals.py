@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from expost import AccuracyFirstModel, AccuracyNotReached, ErrorRate, LargeDeltaWarning, Ledger, LedgerRefused, Release
+from expost import AccuracyFirstModel, ErrorRate, Ledger, Release
+from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, LedgerRefused
 from expost.noise.source import SecureSource
 from tests.cli.helpers import QUICK, REGRESSION, call, write
 

@@ -16,11 +16,11 @@ import pytest
 from expost.cli.command import COMMANDS
 from expost.goals import FLAGS, GOALS
 from expost.mechanisms import MECHANISMS, NOISES, Noise
-from expost.search.methods import METHODS, NAMES
+from expost.search import METHOD_NAMES as NAMES, METHODS
 from tests.cli.helpers import call, write
 
 HEAVY = {"numpy", "scipy", "sklearn", "pyarrow", "pandas", "matplotlib", "cryptography", "threadpoolctl"}
-LIGHT_ROOMS = {"cli", "exceptions", "goals", "lazy", "mechanisms", "rounding", "search", "validation", "visible"}
+LIGHT_ROOMS = {"cli", "exceptions", "goals", "lazy", "mechanisms", "search", "shown", "validation"}
 LOADED = """
 import contextlib, io, json, sys
 from expost.cli.command import main
@@ -86,11 +86,6 @@ MISTAKES = [
     (["export", "none.json", "--output", "model.joblib"], "there is no release none.json"),
     (["report", "none.json"], "there is no release none.json"),
     (["example", "survey", "--rows", "0"], "--rows must be a whole number, at least 1"),
-    (["reproduce", "kdd99", "--rows", "0"], "--rows must be a whole number, at least 1"),
-    (["reproduce", "kdd99", "--alphas", "0.1", "-1"], "--alphas must be a positive"),
-    (["compare", "data.csv", "--target", "y", "--task", "regression"], "--target-bounds must be given"),
-    (["compare", "none.csv", "--target", "y", "--task", "regression", "--target-bound", "1"], "there is no file none"),
-    (["compare", "data.csv", "--target", "y", "--task", "classification"], "--classes must be given"),
     (["guess"], "there is no command 'guess'; there are example, init"),
     (["fti", "data.csv"], "there is no command 'fti'; did you mean fit?"),
 ]

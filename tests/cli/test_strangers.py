@@ -17,11 +17,11 @@ import pytest
 
 from expost import Ledger, Release
 from expost.cli import main
-from expost.data import Schema
-from expost.privacy.stored import DEEPEST, LONGEST
-from expost.report import report
+from expost.release.page import report
+from expost.release.stored import DEEPEST, LONGEST
+from expost.table.schema import Schema
 from tests.cli.helpers import call, write
-from tests.privacy.model_helpers import LABELS, released
+from tests.release.model_helpers import LABELS, released
 
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 EVIL = "y\x1b[2Jz\u202e\x9b1m\nforged: 0.001"

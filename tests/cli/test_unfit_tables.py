@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from expost import AccuracyFirstModel, ErrorRate, InvalidRows, Release
+from expost import AccuracyFirstModel, ErrorRate, Release
+from expost.exceptions import InvalidRows
 from expost.noise.source import SecureSource
 from tests.cli.helpers import call
 

@@ -12,18 +12,18 @@ from expost import (
     AccuracyFirstLogisticRegression,
     AccuracyFirstModel,
     AccuracyFirstRidge,
-    AccuracyNotReached,
     ErrorRate,
     ExcessRisk,
     Ledger,
     MeanSquaredError,
-    SearchInterrupted,
     gradient_path,
     refine,
 )
 from expost.cli.command import COMMANDS
-from expost.erm import Problem, SquaredLoss
+from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.search import run_search
+from expost.solve.losses import SquaredLoss
+from expost.solve.problem import Problem
 from tests.cli.helpers import CLASSIFICATION, QUICK, REGRESSION, call, write
 from tests.cli.test_interrupted import interrupt
 

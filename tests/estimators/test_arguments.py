@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from expost import InferredClassesWarning, TargetUnreachable
+from expost.exceptions import InferredClassesWarning, TargetUnreachable
 from tests.estimators.helpers import CountingSource, classification_data, loose_logistic, loose_ridge, regression_data
 
 X, Y = regression_data(200)

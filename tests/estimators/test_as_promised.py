@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.metrics import log_loss, mean_squared_error, r2_score
 
 from expost import (
@@ -16,15 +15,15 @@ from expost import (
     AccuracyFirstLogisticRegression,
     AccuracyFirstRidge,
     ErrorRate,
-    InvalidRows,
     LogLoss,
     MeanSquaredError,
     RelativeExcessRisk,
     Release,
     gradient_path,
 )
-from expost.erm import HuberLoss, SmoothedHingeLoss
-from expost.privacy.scoring import scorer_of
+from expost.exceptions import InvalidRows
+from expost.release.scoring import scorer_of
+from expost.solve.losses import HuberLoss, SmoothedHingeLoss
 from tests.cli.helpers import call
 
 RNG = np.random.default_rng(0)

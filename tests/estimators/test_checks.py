@@ -47,7 +47,7 @@ def expected(estimator):
     return {"check_supervised_y_no_nan": "no target can raise with on_invalid='clip'"} if clips else {}
 
 
-@pytest.mark.filterwarnings("ignore::expost.InferredClassesWarning")  # the checks choose their labels
+@pytest.mark.filterwarnings("ignore::expost.exceptions.InferredClassesWarning")  # the checks choose their labels
 @parametrize_with_checks(INSTANCES, expected_failed_checks=expected)
 def test_passes_scikit_learns_checks(estimator, check):
     check(estimator)

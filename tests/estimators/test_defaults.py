@@ -18,17 +18,19 @@ from expost import (
     AccuracyFirstLogisticRegression,
     AccuracyFirstModel,
     AccuracyFirstRidge,
-    AccuracyNotReached,
     ErrorRate,
-    LargeEpsilonWarning,
     LogLoss,
     MeanSquaredError,
     RelativeExcessRisk,
     Release,
+    curator_view,
+)
+from expost.exceptions import (
+    AccuracyNotReached,
+    LargeEpsilonWarning,
     SearchInterrupted,
     StrongRegularizationWarning,
     TargetUnreachable,
-    curator_view,
 )
 from tests.estimators.helpers import CountingSource
 from tests.helpers import at_most_by_chance
@@ -176,12 +178,12 @@ class TestWarnings:
             model.fit(X[:1000], y[:1000])
         assert caught[0].filename == __file__
 
-    @pytest.mark.filterwarnings("error::expost.LargeEpsilonWarning")
+    @pytest.mark.filterwarnings("error::expost.exceptions.LargeEpsilonWarning")
     def test_no_warning_for_what_was_asked_outright_or_is_small(self):
         ridge(method="fixed", max_epsilon=5.0).fit(X, Y)
         ridge(goal=R2(0.5)).fit(X, Y)
 
-    @pytest.mark.filterwarnings("error::expost.LargeEpsilonWarning")
+    @pytest.mark.filterwarnings("error::expost.exceptions.LargeEpsilonWarning")
     def test_where_warnings_are_errors_the_release_that_was_paid_for_is_kept(self):
         with pytest.raises(SearchInterrupted, match="LargeEpsilonWarning") as caught:
             ridge(excess_risk=0.002, regularization=0.01, method="above_threshold", max_epsilon=None).fit(
@@ -207,7 +209,7 @@ class TestWarnings:
         fine = curator_view(ridge(method="fixed", max_epsilon=1.0, regularization=0.0035).fit(X, Y), X, Y)
         assert np.abs(shrunk.optimum[:-1]).max() < 0.1 * np.abs(fine.optimum[:-1]).max()
 
-    @pytest.mark.filterwarnings("error::expost.StrongRegularizationWarning")
+    @pytest.mark.filterwarnings("error::expost.exceptions.StrongRegularizationWarning")
     def test_no_default_is_warned_of(self):
         """Whatever the number of columns, and the paper's setting is not either."""
         shot = {"method": "fixed", "max_epsilon": 1.0}

@@ -11,8 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from expost import AccuracyFirstRidge, InferredClassesWarning, InvalidRows
-from expost.estimators._base import COUNTED_WIDTH
+from expost import AccuracyFirstRidge
+from expost.estimators.base import COUNTED_WIDTH
+from expost.exceptions import InferredClassesWarning, InvalidRows
 from tests.estimators.helpers import classification_data, loose_logistic, loose_ridge, regression_data
 
 N = 2000

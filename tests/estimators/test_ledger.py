@@ -16,24 +16,27 @@ from expost import (
     AccuracyFirstLogisticRegression,
     AccuracyFirstModel,
     AccuracyFirstRidge,
-    AccuracyNotReached,
-    BudgetExceeded,
     ErrorRate,
     ExcessRisk,
     Ledger,
-    LedgerRefused,
-    LedgerWarning,
     Preparation,
     RelativeExcessRisk,
     Release,
+)
+from expost.account.account import Account
+from expost.account.unit import Unit
+from expost.exceptions import (
+    AccuracyNotReached,
+    BudgetExceeded,
+    LedgerRefused,
+    LedgerWarning,
     SearchInterrupted,
     TargetUnreachable,
 )
-from expost.erm import Problem, SquaredLoss
 from expost.noise.source import SecureSource
-from expost.privacy.account import Account
-from expost.privacy.unit import Unit
 from expost.search import run_search
+from expost.solve.losses import SquaredLoss
+from expost.solve.problem import Problem
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(2_000, 2))
@@ -88,7 +91,7 @@ def every_estimator(ledger):
     yield AccuracyFirstModel(SCHEMA, ErrorRate(0.4), max_epsilon=50.0, ledger=ledger), (TABLE,)
 
 
-@pytest.mark.filterwarnings("ignore::expost.LargeEpsilonWarning")
+@pytest.mark.filterwarnings("ignore::expost.exceptions.LargeEpsilonWarning")
 class TestOneFit:
     def test_every_estimator_settles_what_it_cost(self, ledger):
         for number, (model, data) in enumerate(every_estimator(ledger), start=1):
@@ -147,7 +150,7 @@ class TestOneFit:
         def fail(*_):
             raise MemoryError("a private value")
 
-        monkeypatch.setattr("expost.mechanisms.covariance.Covariance.on", fail)
+        monkeypatch.setattr("expost.mechanisms.moments.covariance.Covariance.on", fail)
         with pytest.raises(MemoryError):
             searching(ledger=ledger).fit(X, Y)
         entry = only_entry(ledger)
@@ -172,7 +175,7 @@ class TestOneFit:
             settled.append(release)
             raise OSError("the disk is full")
 
-        monkeypatch.setattr("expost.privacy.ledger.Reservation.settle", fail)
+        monkeypatch.setattr("expost.account.ledger.Reservation.settle", fail)
         if outcome == "refused":
             with pytest.raises(AccuracyNotReached) as refusal:
                 hopeless(ledger).fit(COINS)

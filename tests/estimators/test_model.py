@@ -14,24 +14,15 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, cross_val_score
 
-from expost import (
-    AccuracyFirstModel,
-    AccuracyNotReached,
-    ErrorRate,
-    ExcessRisk,
-    InvalidRows,
-    MeanSquaredError,
-    SearchInterrupted,
-    TargetUnreachable,
-)
-from expost.data import Schema
-from expost.erm.perturbed import PerturbedObjective
-from expost.exceptions import LargeEpsilonWarning
+from expost import AccuracyFirstModel, ErrorRate, ExcessRisk, MeanSquaredError
+from expost.exceptions import AccuracyNotReached, InvalidRows, LargeEpsilonWarning, SearchInterrupted, TargetUnreachable
 from expost.goals import LogLoss
-from expost.goals.r2 import R2
-from tests.data.hostile import HOSTILE, MAKERS, silence
+from expost.goals.mean_squared_error import R2
+from expost.solve.perturbed import PerturbedObjective
+from expost.table.schema import Schema
 from tests.estimators.model_helpers import AMOUNT, LABELS, N, model, table, written
 from tests.helpers import CountingSource, same_in_every_run
+from tests.table.hostile import HOSTILE, MAKERS, silence
 
 KINDS = ["mapping", "pandas", "categorical pandas", "polars", "arrow", "csv", "parquet"]
 REGRESSION = {"schema": AMOUNT, "goal": R2(0.5)}

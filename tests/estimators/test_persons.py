@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import expost.data.encode as encode_module
 import expost.estimators.model as model_module
-from expost import AccuracyFirstModel, AccuracyNotReached, ErrorRate, InvalidRows, SearchInterrupted, TargetUnreachable
-from expost.data.fixed_point import ONE
-from expost.exceptions import LargeEpsilonWarning
-from expost.privacy.unit import Unit
-from expost.search import readable
-from expost.search.chain import ChainPlan
-from tests.data.hostile import HOSTILE, silence
+import expost.table.encoding as encode_module
+from expost import AccuracyFirstModel, ErrorRate
+from expost.account.unit import Unit
+from expost.exceptions import AccuracyNotReached, InvalidRows, LargeEpsilonWarning, SearchInterrupted, TargetUnreachable
+from expost.mechanisms.objective.chain import ChainPlan
+from expost.search import request as readable
+from expost.table.rows import ONE
 from tests.estimators.model_helpers import LABELS, model
 from tests.helpers import CountingSource
+from tests.table.hostile import HOSTILE, silence
 
 K, M = 4, 600
 LAST = 10**6  # a noise that no count comes near

@@ -14,22 +14,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import (
-    AccuracyFirstLogisticRegression,
-    AccuracyFirstRidge,
-    AccuracyNotReached,
-    KeepPath,
-    Release,
-    SearchInterrupted,
-    TargetUnreachable,
-    compose,
-    refine,
-)
-from expost.noise.kept import KeptLevels
-from expost.privacy import sealed
-from expost.privacy.sealed import write_key
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, KeepPath, Release, compose, refine
+from expost.exceptions import AccuracyNotReached, SearchInterrupted, TargetUnreachable
+from expost.mechanisms.moments.certificate import Seen, split_path
+from expost.noise.path import KeptLevels
+from expost.release import sealed
+from expost.release.sealed import write_key
 from expost.search import compare_with_optimum, refinement
-from expost.stopping.certificates.covariance import Seen, split_path
 from tests.helpers import RARE, CountingSource
 
 N, P = 20_000, 4

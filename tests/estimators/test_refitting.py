@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, KeepPath, Release, compose, refine, refit
-from expost.privacy.sealed import write_key
-from expost.stopping.certificates.covariance import Seen
+from expost.mechanisms.moments.certificate import Seen
+from expost.release.sealed import write_key
 from tests.helpers import CountingSource
 
 N, P = 20_000, 5

@@ -9,22 +9,15 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from expost import (
-    AccuracyFirstLogisticRegression,
-    AccuracyFirstRidge,
-    AccuracyNotReached,
-    InferredClassesWarning,
-    NotPrivateWarning,
-    Preparation,
-    Release,
-    compose,
-)
-from expost.data import resolve_bounds
-from expost.erm import Problem, SquaredLoss
-from expost.estimators._base import BAD_ROWS_NOT_COVERED, PROMISE_SCOPE
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, Preparation, Release, compose
+from expost.estimators.base import BAD_ROWS_NOT_COVERED, PROMISE_SCOPE
 from expost.estimators.logistic import CLASSES_NOT_COVERED
+from expost.exceptions import AccuracyNotReached, InferredClassesWarning, NotPrivateWarning
 from expost.mechanisms import Covariance
 from expost.search import compare_with_optimum
+from expost.solve.losses import SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.bounds import resolve_bounds
 from tests.estimators.helpers import classification_data, loose_logistic, loose_ridge, regression_data
 
 X, Y = regression_data(2000)

@@ -29,11 +29,9 @@ from expost import (
     Schema,
     gradient_path,
 )
-from expost.erm import SmoothedHingeLoss
+from expost.solve.losses import SmoothedHingeLoss
 from tests.estimators.helpers import CountingSource, classification_data, loose_logistic, loose_ridge, regression_data
-from tests.estimators.model_helpers import AMOUNT, table
-from tests.estimators.model_helpers import LABELS as CLASSES
-from tests.estimators.model_helpers import model as of_table
+from tests.estimators.model_helpers import AMOUNT, LABELS as CLASSES, model as of_table, table
 
 X, Y = regression_data()
 LABELS = Y > 0

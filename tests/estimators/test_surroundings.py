@@ -26,12 +26,12 @@ from expost import (
     AccuracyFirstModel,
     AccuracyFirstRidge,
     ErrorRate,
-    NotPrivateWarning,
     PublicBoundsScaler,
     Release,
 )
 from expost.datasets import SURVEY_SCHEMA, make_survey
-from expost.estimators.surroundings import learned_in
+from expost.estimators.pipeline_check import learned_in
+from expost.exceptions import NotPrivateWarning
 from expost.noise.source import SecureSource, SeededSource
 
 rng = np.random.default_rng(0)

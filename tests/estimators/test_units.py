@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.special import expit
 
-from expost import Preparation, cov_nr, output_nr
-from expost.data import resolve_bounds
-from expost.erm import SquaredLoss
-from expost.search import compare_with_optimum
+from expost import Preparation
+from expost.search import compare_with_optimum, cov_nr, output_nr
+from expost.solve.losses import SquaredLoss
+from expost.table.bounds import resolve_bounds
 from tests.estimators.helpers import LOOSE, classification_data, loose_logistic, loose_ridge, regression_data
 
 FEW = settings(max_examples=25, deadline=None, derandomize=True)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from experiments import Plan, Task, methods_for
 from expost.datasets.paper import Dataset
-from expost.experiments import Plan, Task, methods_for
 
 
 def small_task(kind="regression", n=3000, p=4, seed=0):

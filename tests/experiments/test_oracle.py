@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from expost.experiments import run_experiment
-from expost.experiments.curves import compared, ratio_curve
-from expost.experiments.oracle import DRAWS, kth_smallest, smallest
-from expost.experiments.trial import Bench
+from experiments import run_experiment
+from experiments.curves import compared, ratio_curve
+from experiments.oracle import DRAWS, kth_smallest, smallest
+from experiments.trial import Bench
 from expost.noise import SeededSource
 from expost.search import run_search
 from tests.experiments.helpers import small_plan, small_task

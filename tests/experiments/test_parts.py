@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from expost.experiments.bar import Bar
-from expost.experiments.curves import Facts, curve
-from expost.experiments.methods import LOGISTIC, RIDGE
-from expost.experiments.plan import PAPER_ALPHAS, Job, Plan, paper_plan
-from expost.experiments.published import RISK_FACTORS
-from expost.experiments.table import Row
+from experiments.curves import Facts, curve
+from experiments.methods import LOGISTIC, RIDGE
+from experiments.plan import PAPER_ALPHAS, Job, Plan, paper_plan
+from experiments.runner import Bar
+from experiments.summary import RISK_FACTORS
+from experiments.table import Row
 from tests.experiments.helpers import small_plan, small_task
 
 

@@ -7,16 +7,16 @@ import struct
 import numpy as np
 import pytest
 
+from experiments import SIMULATION, Plan, Task, run_experiment
+from experiments.__main__ import main
+from experiments.methods import RIDGE, RescaledCovariance
+from experiments.table import COLUMNS, FINAL, read_rows
 from expost import ExcessRisk
-from expost.cli import main
 from expost.datasets.paper import Dataset
-from expost.erm import Problem, SquaredLoss
-from expost.experiments import SIMULATION, Plan, Task, run_experiment
-from expost.experiments.methods import RIDGE
-from expost.experiments.rescaled import RescaledCovariance
-from expost.experiments.table import COLUMNS, FINAL, read_rows
 from expost.noise import SeededSource
 from expost.search import run_search
+from expost.solve.losses import SquaredLoss
+from expost.solve.problem import Problem
 from tests.experiments.helpers import contents, small_plan, small_task
 
 FILES = {f"{name}.{kind}" for name in ("privacy", "accuracy", "split", "norm", "comparison") for kind in ("png", "svg")}
@@ -196,7 +196,7 @@ def test_an_interrupt_says_that_nothing_is_lost(tmp_path, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("expost.experiments.runner.run_experiment", interrupted)
+    monkeypatch.setattr("experiments.runner.run_experiment", interrupted)
     assert compare(tmp_path, "regression", "stopped") == 130
     assert "the same command goes on from there" in capsys.readouterr().err
 

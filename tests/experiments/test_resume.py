@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from expost.experiments import run_experiment
-from expost.experiments.table import FINAL, HEADER, PARTIAL, Journal, Row, read_rows
-from expost.experiments.workers import stream
+from experiments import run_experiment
+from experiments.runner import stream
+from experiments.table import FINAL, HEADER, PARTIAL, Journal, Row, read_rows
 from tests.experiments.helpers import contents, small_plan, small_task
 
 GRID = {"alphas": (0.05, 0.1, 0.15, 0.2), "trials": 6, "n_levels": 60}

@@ -3,9 +3,10 @@
 import numpy as np
 from scipy import stats
 
-from expost.data import Preparation, Rows
-from expost.erm import LogisticLoss, SquaredLoss
 from expost.mechanisms import mechanism_of
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.table.preparation import Preparation
+from expost.table.rows import Rows
 from tests.helpers import problem_of
 
 GAMMA = 0.1

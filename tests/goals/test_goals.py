@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from expost import ErrorRate, MeanSquaredError, RelativeExcessRisk, Release
-from expost.erm import HuberLoss, SmoothedHingeLoss, SquaredLoss
-from expost.erm.measures import MeanSquareByRows, MeanSquareBySums, errors, to_grid
-from expost.erm.objective import Objective
 from expost.goals.error_rate import ErrorShare
 from expost.goals.mean_squared_error import SquaredErrorMean
+from expost.goals.measure import MeanSquareByRows, MeanSquareBySums, errors
 from expost.noise import SeededSource
-from expost.search import run_search
-from expost.stopping import above_threshold
-from expost.stopping.above_threshold import ThresholdTest
+from expost.passes.blocks import to_grid
+from expost.search import above_threshold, run_search
+from expost.search.above_threshold import ThresholdTest
+from expost.solve.losses import HuberLoss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.objective import Objective
 from tests.goals.helpers import GAMMA, RUNS, classification, regression, too_many
 from tests.helpers import outcome
 

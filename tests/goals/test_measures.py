@@ -5,14 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from expost.erm import LogisticLoss, sums_of
-from expost.erm.measures import MeanSquareBySums, to_grid
-from expost.erm.objective import Objective
-from expost.erm.sensitivity.grid import UNITS
 from expost.goals.error_rate import ErrorShare
 from expost.goals.mean_squared_error import SquaredErrorMean
+from expost.goals.measure import MeanSquareBySums
 from expost.noise import SeededSource
-from expost.stopping import OneTest
+from expost.noise.grid import UNITS
+from expost.passes.blocks import to_grid
+from expost.passes.sums import sums_of
+from expost.search.noisy_test import OneTest
+from expost.solve.losses import LogisticLoss
+from expost.solve.objective import Objective
 from tests.goals.helpers import classification, neighbours, regression, too_many
 from tests.helpers import smallest_limit
 

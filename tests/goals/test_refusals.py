@@ -6,18 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from expost import (
-    AccuracyNotReached,
-    ErrorRate,
-    ExcessRisk,
-    MeanSquaredError,
-    RelativeExcessRisk,
-    Release,
-    TargetUnreachable,
-)
-from expost.data import Preparation
-from expost.erm import LogisticLoss
+from expost import ErrorRate, ExcessRisk, MeanSquaredError, RelativeExcessRisk, Release
+from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.search import run_search
+from expost.solve.losses import LogisticLoss
+from expost.table.preparation import Preparation
 from tests.goals.helpers import classification, regression, settle
 from tests.helpers import CountingSource, outcome
 

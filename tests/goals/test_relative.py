@@ -9,17 +9,18 @@ import math
 import numpy as np
 import pytest
 
-from expost import AccuracyNotReached, NotPrivateWarning, RelativeExcessRisk, Release, TargetUnreachable
-from expost.data import Preparation
-from expost.erm import HuberLoss, LogisticLoss, Problem, SquaredLoss
-from expost.erm.baseline import constant_gain
+from expost import RelativeExcessRisk, Release
+from expost.account.account import Account
+from expost.account.composition import add_losses
+from expost.exceptions import AccuracyNotReached, NotPrivateWarning, TargetUnreachable
+from expost.goals.relative import GapPlan, constant_gain, probe_gap
 from expost.mechanisms import Covariance, Output
 from expost.noise import SeededSource
-from expost.privacy import add_losses
-from expost.privacy.account import Account
 from expost.search import METHODS, Request, run_search
-from expost.search.gap_probe import GapPlan, probe_gap
-from expost.search.relative import RelativePlan
+from expost.search.request import RelativePlan
+from expost.solve.losses import HuberLoss, LogisticLoss, SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.preparation import Preparation
 from tests.goals.helpers import GAMMA, RUNS, neighbours, regression, settle, too_many
 from tests.helpers import CountingSource
 

@@ -10,12 +10,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from expost.data.fixed_point import ONE
-from expost.erm import LogisticLoss
-from expost.erm.measures import to_grid
-from expost.erm.objective import Objective
 from expost.goals import ErrorRate, LogLoss, MeanSquaredError
-from expost.goals.r2 import R2
+from expost.goals.mean_squared_error import R2
+from expost.passes.blocks import to_grid
+from expost.solve.losses import LogisticLoss
+from expost.solve.objective import Objective
+from expost.table.rows import ONE
 
 LABELS = [ErrorRate(0.2), LogLoss(0.4)]
 REAL = [R2(0.7), R2(0.05), MeanSquaredError(0.3)]
@@ -102,7 +102,7 @@ def test_shortfalls_are_off_by_no_more_than_stated(goal):
 
 
 def _real(x, y) -> Objective:
-    from expost.erm import HuberLoss
+    from expost.solve.losses import HuberLoss
 
     return Objective(HuberLoss(0.25), x, y, 1.0, None, "l2")
 

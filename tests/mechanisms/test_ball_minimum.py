@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from expost.erm import SUM_UNIT, Layout
-from expost.mechanisms.ball_minimum import BallMinimum
+from expost.mechanisms.moments.statistics import BallMinimum, Layout
+from expost.passes.sums import SUM_UNIT
 
 
 def test_a_minimum_said_to_lie_on_the_sphere_lies_there():

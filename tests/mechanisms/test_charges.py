@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from expost import ErrorRate, ExcessRisk, MeanSquaredError
-from expost.erm import Problem
 from expost.mechanisms import Covariance, Output
 from expost.noise import SeededSource
+from expost.solve.problem import Problem
 from tests.helpers import LOSSES, classification_rows, plan_of, regression_rows
 
 ALPHA = 0.1

@@ -8,14 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from expost.data import Rows
-from expost.data.fixed_point import ONE
-from expost.erm import HuberLoss, Problem, SquaredLoss
-from expost.erm.clipped_gradient import Clip, ClippedGradients, SlopeTable
-from expost.erm.frame import Frame
-from expost.erm.geometry import Block, Geometry
-from expost.mechanisms.descent import GradientDescent, GradientNoise
+from expost.mechanisms.descent.clipping import Clip, ClippedGradients, Frame, SlopeTable
+from expost.mechanisms.descent.mechanism import GradientDescent, GradientNoise
 from expost.noise import SeededSource
+from expost.solve.losses import HuberLoss, SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.rows import ONE, Rows
+from expost.table.shape import Block, Geometry
 
 UNIT = 1 / math.sqrt(4)
 SHAPE = Geometry((Block(2, "box", UNIT), Block(3, "l1", UNIT), Block(2, "l2", UNIT)), 1.0, "blocks", scale=2.0)

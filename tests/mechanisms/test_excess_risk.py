@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from expost.erm import LogisticLoss, Problem, SquaredLoss
+from expost.account import geometric_levels
+from expost.goals.measure import ErrorMeasure
 from expost.mechanisms import Covariance, Output
 from expost.noise import SeededSource
-from expost.search import geometric_levels, search_path
-from expost.stopping import AboveThreshold, ErrorMeasure, calibrate
+from expost.search import search_path
+from expost.search.above_threshold import AboveThreshold, calibrate
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.solve.problem import Problem
 from tests.helpers import N, classification_rows, outcome, regression_rows, regression_sums, smallest_limit
 
 LAM = 0.01

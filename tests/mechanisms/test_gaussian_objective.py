@@ -16,17 +16,14 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
 from scipy.special import logsumexp
 
-from expost.data import Rows
-from expost.data.fixed_point import ONE
-from expost.erm import HuberLoss, LogisticLoss, SmoothedHingeLoss
-from expost.erm.capped_logistic import CappedLogisticLoss
-from expost.erm.gaussian_shape import gaussian_deviations, gaussian_size
-from expost.erm.geometry import Block, Geometry, l1_ball, l2_ball
-from expost.mechanisms.gaussian_objective import GaussianShot, largest_moved
-from expost.mechanisms.objective import ObjectiveRows
+from expost.account.renyi import ORDERS, STEPS
+from expost.mechanisms.objective.gaussian import GaussianShot, largest_moved
+from expost.mechanisms.objective.mechanism import ObjectiveRows
 from expost.noise import SeededSource
-from expost.noise.normal import LARGEST, normals
-from expost.privacy.renyi import ORDERS, STEPS
+from expost.noise.spherical import LARGEST, normals
+from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SmoothedHingeLoss
+from expost.table.rows import ONE, Rows
+from expost.table.shape import Block, Geometry, gaussian_deviations, gaussian_size, l1_ball, l2_ball
 from tests.helpers import RARE
 from tests.mechanisms.test_objective import extreme_row
 

@@ -8,13 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from expost.data import Rows
-from expost.data.batches import MemorySource
-from expost.data.fixed_point import ONE
-from expost.erm.geometry import Block, Geometry, l1_ball, l2_ball
-from expost.erm.sums import SUM_UNIT, sums_over
-from expost.mechanisms.moment_noise import AveragedMoments, MomentNoise, packed
+from expost.mechanisms.moments.gaussian import AveragedMoments, MomentNoise, packed
 from expost.noise import SeededSource
+from expost.passes.sums import SUM_UNIT, sums_over
+from expost.table.rows import ONE, MemorySource, Rows
+from expost.table.shape import Block, Geometry, l1_ball, l2_ball
 
 UNIT = 1 / math.sqrt(3)
 TABLE = Geometry((Block(1, "box", UNIT), Block(3, "l1", UNIT), Block(2, "l2", UNIT)), 1.0, "blocks", scale=1 / UNIT)
@@ -38,7 +36,7 @@ def deviations(noise, rho):
     """The deviations that noise is drawn with, found by drawing it in the place of a recorder."""
     seen = np.zeros(noise.geometry.columns * (noise.geometry.columns + 3) // 2)
     usual = np.ones  # each group is filled with its own deviation
-    from expost.mechanisms import moment_noise as moments
+    from expost.mechanisms.moments import gaussian as moments
 
     kept, moments.discrete_gaussian = moments.discrete_gaussian, lambda sigma, size, random_state: sigma * usual(size)
     try:

@@ -16,23 +16,21 @@ import pytest
 from scipy import stats
 from scipy.optimize import minimize
 
-from expost import ExcessRisk, TargetUnreachable
-from expost.data import Rows
-from expost.data.batches import MemorySource
-from expost.data.fixed_point import ONE
-from expost.erm import HuberLoss, LogisticLoss, Problem, SmoothedHingeLoss, SquaredLoss
-from expost.erm.capped_logistic import CappedLogisticLoss
-from expost.erm.geometry import Block, Geometry, l1_ball, l2_ball
-from expost.experiments.rescaled import RescaledCovariance
+from experiments.methods import RescaledCovariance
+from expost import ExcessRisk
+from expost.exceptions import TargetUnreachable
 from expost.mechanisms import Covariance, ObjectivePerturbation, Output, ThroughHuber, mechanism_for
-from expost.mechanisms.descent import GradientDescent
-from expost.mechanisms.gaussian_moments import GaussianMoments
-from expost.mechanisms.objective import ObjectiveRows, Shot
+from expost.mechanisms.descent.mechanism import GradientDescent
+from expost.mechanisms.moments.gaussian import GaussianMoments
+from expost.mechanisms.objective.certificate import noise_quantile
+from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
 from expost.noise import SeededSource
-from expost.search import run_search
-from expost.search.methods import METHODS
+from expost.search import METHODS, run_search
 from expost.search.request import Request
-from expost.stopping.certificates.objective import noise_quantile
+from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.rows import ONE, MemorySource, Rows
+from expost.table.shape import Block, Geometry, l1_ball, l2_ball
 from tests.helpers import RARE, logistic_rows
 
 ORDERS = {"box": np.inf, "l1": 1, "l2": 2}

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from expost.erm import Loss, Problem, SquaredLoss, minimise
+from expost.solve.losses import Loss, SquaredLoss
+from expost.solve.minimisation import minimise
+from expost.solve.problem import Problem
 from tests.helpers import LOSSES
 
 

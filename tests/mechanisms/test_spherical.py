@@ -11,15 +11,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import ExcessRisk, TargetUnreachable, output_nr
-from expost.data import Preparation
-from expost.erm import LogisticLoss, Problem, SquaredLoss
-from expost.erm.sensitivity import gradient
+from expost import ExcessRisk
+from expost.account import geometric_levels
+from expost.exceptions import TargetUnreachable
+from expost.goals.measure import ErrorMeasure
 from expost.mechanisms import Output
 from expost.noise import SeededSource, SphericalPath
 from expost.noise.spherical import spherical_noise, uniforms
-from expost.search import geometric_levels, run_search, search_path
-from expost.stopping import AboveThreshold, ErrorMeasure, calibrate
+from expost.search import output_nr, run_search, search_path
+from expost.search.above_threshold import AboveThreshold, calibrate
+from expost.solve import problem as gradient
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.preparation import Preparation
 from tests.helpers import CountingSource, logistic_rows, outcome, plan_of
 
 ALPHA, GAMMA, LAMBDA = 0.005, 0.1, 0.02

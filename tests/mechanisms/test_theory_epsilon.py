@@ -7,18 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from expost import ExcessRisk, TargetUnreachable, validation
-from expost.data import Rows
-from expost.data.fixed_point import ONE
-from expost.erm import LogisticLoss, Problem, SquaredLoss
-from expost.experiments.theorems import (
-    output_ridge_as_printed_epsilon,
-    private_sgd_epsilon,
-    private_sgd_rows_needed,
-)
+from experiments.curves import output_ridge_as_printed_epsilon, private_sgd_epsilon, private_sgd_rows_needed
+from expost import ExcessRisk, validation
+from expost.exceptions import TargetUnreachable
 from expost.mechanisms import Covariance, Output, mechanism_of
-from expost.mechanisms.output import laplace_epsilon, paper_logistic_epsilon
+from expost.mechanisms.output.mechanism import laplace_epsilon, paper_logistic_epsilon
 from expost.search import compare_with_optimum, run_search
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.rows import ONE, Rows
 from tests.helpers import N, logistic_rows, regression_rows, regression_sums
 
 LAM = 0.005

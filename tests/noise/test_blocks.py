@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost.erm.geometry import Block, Geometry
 from expost.noise import SeededSource
-from expost.noise.blocks import block_noise
-from expost.noise.spherical import uniforms
-from expost.tails.largest_noise import largest_noise
+from expost.noise.spherical import block_noise, largest_noise, uniforms
+from expost.table.shape import Block, Geometry
 from tests.noise.helpers import RARE, ScriptedSource
 
 ORDERS = {"box": np.inf, "l1": 1, "l2": 2}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 from expost import R2, ErrorRate, PricePlan, Schema, plan
-from expost.data.encode import Encoding
 from expost.datasets import SURVEY_SCHEMA
 from expost.estimators import AccuracyFirstModel
 from expost.goals import Goal
 from expost.planning.simulation import TableWorlds, no_cap
 from expost.search import Request
+from expost.table.encoding import Encoding
 
 SURVEY = Schema.from_dict(SURVEY_SCHEMA)
 STONES = Schema.from_dict(

@@ -10,8 +10,8 @@ import pytest
 
 from expost import R2, AccuracyFirstModel, ErrorRate, ExcessRisk, plan
 from expost.cli import main
-from expost.data.encode import Encoding
-from expost.estimators._tables import as_schema
+from expost.estimators.inputs import as_schema
+from expost.table.encoding import Encoding
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 
 DELTA = 1e-6

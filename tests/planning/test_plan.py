@@ -15,21 +15,20 @@ from expost import (
     AccuracyFirstLogisticRegression,
     AccuracyFirstModel,
     AccuracyFirstRidge,
-    AccuracyNotReached,
     ErrorRate,
     ExcessRisk,
-    LargeEpsilonWarning,
     LogLoss,
     MeanSquaredError,
     RelativeExcessRisk,
     Schema,
     plan,
 )
-from expost.data.encode import Encoding
-from expost.data.kinds import Numeric
 from expost.datasets import make_survey
-from expost.estimators._shapes import cheapest_geometry
-from expost.planning.savings import ANY
+from expost.estimators.base import cheapest_geometry
+from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning
+from expost.planning.prices import ANY
+from expost.table.encoding import Encoding
+from expost.table.kinds import Numeric
 
 from .helpers import STONES, SURVEY, planned
 

@@ -8,12 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from expost.mechanisms.objective import ObjectiveGenerator
+from expost.account.account import Account
+from expost.mechanisms.objective.mechanism import ObjectiveGenerator
 from expost.noise import SeededSource
 from expost.planning.simulation import TableWorlds
-from expost.privacy.account import Account
+from expost.search.noisy_test import ValueTest
 from expost.search.run import settle
-from expost.stopping.noisy_value import ValueTest
 
 from .helpers import GOALS, STONES, SURVEY, request_of, worlds_of
 

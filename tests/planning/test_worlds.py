@@ -7,12 +7,13 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from expost import R2, ErrorRate, LogLoss, MeanSquaredError
-from expost.data import Bounds, Preparation
-from expost.data.encode import Encoding
-from expost.data.fixed_point import ONE
-from expost.estimators._shapes import cheapest_geometry
-from expost.mechanisms.objective import _made_for
-from expost.planning.worlds import draw_array, draw_features, place_of, with_target
+from expost.estimators.base import cheapest_geometry
+from expost.mechanisms.objective.mechanism import _made_for
+from expost.planning.synthetic import draw_array, draw_features, place_of, with_target
+from expost.table.bounds import Bounds
+from expost.table.encoding import Encoding
+from expost.table.preparation import Preparation
+from expost.table.rows import ONE
 
 from .helpers import STONES, SURVEY
 

@@ -9,12 +9,14 @@ import re
 import numpy as np
 import pytest
 
-from expost import AccuracyNotReached, ExcessRisk, TargetUnreachable, cov_nr, output_nr, validation
-from expost.erm import LogisticLoss, Problem, SquaredLoss
+from expost import ExcessRisk, validation
+from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.mechanisms import mechanism_of
-from expost.rounding import up
-from expost.search import DoublingPlan, run_search
-from expost.stopping import calibrate
+from expost.search import DoublingPlan, cov_nr, output_nr, run_search
+from expost.search.above_threshold import calibrate
+from expost.shown import up
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.solve.problem import Problem
 from tests.helpers import CountingSource, N, classification_rows, plan_of, regression_rows, regression_sums
 
 GOOD = {"excess_risk": 0.02, "regularization": 0.05, "calibration": "tight"}

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import ExcessRisk, TargetUnreachable
-from expost.data import Preparation
-from expost.erm import LogisticLoss, SquaredLoss, sums_of
+from expost import ExcessRisk
+from expost.exceptions import TargetUnreachable
 from expost.mechanisms import Covariance, mechanism_of
 from expost.noise import SeededSource
+from expost.passes.sums import sums_of
 from expost.search import run_search
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.table.preparation import Preparation
 from tests.helpers import CountingSource, logistic_rows, outcome, problem_of, ridge_rows
 
 GAMMA = 0.1

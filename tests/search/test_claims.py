@@ -7,15 +7,18 @@ import dataclasses
 import numpy as np
 import pytest
 
-from expost import AccuracyFirstLogisticRegression, AccuracyNotReached, ErrorRate, ExcessRisk
-from expost.data.batches import MemorySource
-from expost.erm import LogisticLoss, Problem, SquaredLoss
-from expost.erm.sums import Sums, sums_of
+from expost import AccuracyFirstLogisticRegression, ErrorRate, ExcessRisk
+from expost.exceptions import AccuracyNotReached
+from expost.goals.measure import ErrorMeasure
 from expost.mechanisms import Covariance, Output
 from expost.noise import NoisePath
-from expost.report import report
+from expost.passes.sums import Sums, sums_of
+from expost.release.page import report
 from expost.search import run_search, search_path
-from expost.stopping import AboveThreshold, ErrorMeasure, calibrate
+from expost.search.above_threshold import AboveThreshold, calibrate
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.rows import MemorySource
 from tests.helpers import logistic_rows, regression_rows
 
 N = 20_000

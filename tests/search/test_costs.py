@@ -8,10 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from expost import AccuracyNotReached, ExcessRisk, NotPrivateWarning, cov_nr, output_nr
-from expost.erm import LogisticLoss, Problem, SquaredLoss
-from expost.search import compare_with_optimum, geometric_levels, run_search
-from expost.stopping import Grid
+from expost import ExcessRisk
+from expost.account import geometric_levels
+from expost.exceptions import AccuracyNotReached, NotPrivateWarning
+from expost.noise.grid import Grid
+from expost.search import compare_with_optimum, cov_nr, output_nr, run_search
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.solve.problem import Problem
 from tests.helpers import N, classification_rows, outcome, plan_of, regression_rows, regression_sums
 
 LAM = 0.005

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from expost import AccuracyNotReached, ExcessRisk, TargetUnreachable, compose
-from expost.erm import Problem, SquaredLoss
+from expost import ExcessRisk, compose
+from expost.exceptions import AccuracyNotReached, TargetUnreachable
+from expost.goals.measure import ErrorMeasure
 from expost.noise import SeededSource, discrete_laplace
-from expost.search import DoublingPlan, doubling_search, run_search
-from expost.search.gradual_release import TESTED_CLAIM
-from expost.search.methods import doubling
-from expost.search.methods.doubling import CALLER_CLAIM
-from expost.stopping import ErrorMeasure
+from expost.search import DoublingPlan, doubling, doubling_search, run_search
+from expost.search.doubling import CALLER_CLAIM
+from expost.search.gradual import TESTED_CLAIM
+from expost.solve.losses import SquaredLoss
+from expost.solve.problem import Problem
 from tests.helpers import N, at_most_by_chance, features, regression_rows
 
 PAPER_DELTA = (0.005**-0.5 + 1) ** 2 / 100_000

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import AccuracyNotReached
-from expost.erm import SquaredLoss, gradient_sensitivity
-from expost.erm.ball import into_ball
+from expost.exceptions import AccuracyNotReached
+from expost.goals.measure import GradientLength, gradient_target
 from expost.mechanisms import Covariance
 from expost.noise import SeededSource
+from expost.noise.grid import Grid
 from expost.search import DoublingPlan, doubling_search
-from expost.stopping import GradientLength, Grid, gradient_target
+from expost.solve.ball import into_ball
+from expost.solve.losses import SquaredLoss
+from expost.solve.problem import gradient_sensitivity
 from tests.helpers import problem_of, ridge_rows
 
 ALPHA, GAMMA = 0.005, 0.1

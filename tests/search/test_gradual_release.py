@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import AccuracyNotReached, BudgetExceeded, Ledger
+from expost import Ledger
+from expost.account import geometric_levels
+from expost.account.account import Account
+from expost.account.composition import add_losses
+from expost.exceptions import AccuracyNotReached, BudgetExceeded
+from expost.goals.measure import ErrorMeasure
 from expost.noise import LevelValue, NoisePath, discrete_laplace
-from expost.privacy import add_losses
-from expost.privacy.account import Account
-from expost.search import DoublingPlan, doubling_search, geometric_levels, search_path
-from expost.search.gradual_release import GradualPlan, first_accepted
-from expost.stopping import AboveThreshold, ErrorMeasure, calibrate
-from expost.stopping.above_threshold import ThresholdTest
+from expost.search import DoublingPlan, doubling_search, search_path
+from expost.search.above_threshold import AboveThreshold, ThresholdTest, calibrate
+from expost.search.gradual import GradualPlan, first_accepted
 from tests.helpers import RARE, at_most_by_chance, outcome
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "histogram.py"

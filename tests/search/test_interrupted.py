@@ -7,20 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from expost import (
-    AccuracyNotReached,
-    ErrorRate,
-    ExcessRisk,
-    MeanSquaredError,
-    RelativeExcessRisk,
-    SearchInterrupted,
-)
-from expost.erm import LogisticLoss, SquaredLoss, gradient_sensitivity
+from expost import ErrorRate, ExcessRisk, MeanSquaredError, RelativeExcessRisk
+from expost.exceptions import AccuracyNotReached, SearchInterrupted
+from expost.goals.measure import ErrorMeasure, GradientLength, gradient_target
 from expost.mechanisms import Covariance, CovarianceGenerator, Output
-from expost.mechanisms.output import OutputGenerator
+from expost.mechanisms.output.mechanism import OutputGenerator
 from expost.noise import NoisePath
 from expost.search import METHODS, DoublingPlan, doubling_search, run_search, search_path
-from expost.stopping import AboveThreshold, ErrorMeasure, GradientLength, OneTest, gradient_target
+from expost.search.above_threshold import AboveThreshold
+from expost.search.noisy_test import OneTest
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.solve.problem import gradient_sensitivity
 from tests.helpers import CountingSource, logistic_rows, plan_of, problem_of, ridge_rows
 
 SECRET = "the income of row 17 is 123456"

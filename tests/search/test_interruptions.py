@@ -17,13 +17,12 @@ from expost import (
     AccuracyFirstLogisticRegression,
     AccuracyFirstModel,
     AccuracyFirstRidge,
-    AccuracyNotReached,
     ErrorRate,
     RelativeExcessRisk,
-    SearchInterrupted,
 )
+from expost.account import account
+from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.noise import SeededSource
-from expost.privacy import account
 
 SOURCE = str(Path(expost.__file__).parent)
 N = 1000
@@ -156,7 +155,7 @@ def test_an_interruption_is_charged_with_the_worst_case(monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("expost.stopping.certificates.ridge.certified_covariance", interrupt)
+    monkeypatch.setattr("expost.mechanisms.moments.ridge.certified_covariance", interrupt)
     with pytest.raises(SearchInterrupted, match="KeyboardInterrupt") as caught:
         fit(SeededSource(3))
     release = caught.value.release

@@ -12,11 +12,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from expost import AccuracyNotReached, ExcessRisk, cov_nr, output_nr, validation
-from expost.erm import HuberLoss, LogisticLoss, Problem, SmoothedHingeLoss, SquaredLoss
+from expost import ExcessRisk, validation
+from expost.exceptions import AccuracyNotReached
 from expost.mechanisms import mechanism_of
-from expost.search import compare_with_optimum, run_search
-from expost.search.methods import tested
+from expost.search import compare_with_optimum, cov_nr, gradual as tested, output_nr, run_search
+from expost.solve.losses import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.problem import Problem
 from tests.helpers import N, at_most_by_chance, classification_rows, regression_rows, regression_sums
 
 GAMMA = 0.1

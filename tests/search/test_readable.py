@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import AccuracyFirstModel, AccuracyNotReached, ErrorRate, TargetUnreachable
-from expost.data import Schema
-from expost.data.encode import Encoding
+from expost import AccuracyFirstModel, ErrorRate
+from expost.account.account import Account
+from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.noise import SeededSource
-from expost.privacy.account import Account
-from expost.search import readable
-from expost.search.readable import CheckedPlan
+from expost.search import request as readable
+from expost.search.request import CheckedPlan
+from expost.table.encoding import Encoding
+from expost.table.schema import Schema
 
 N = 2000
 RARE = 1e-6

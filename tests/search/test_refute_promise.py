@@ -15,16 +15,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import AccuracyNotReached, ExcessRisk
-from expost.data import Rows
-from expost.erm import HuberLoss, LogisticLoss, Loss, Problem, SmoothedHingeLoss, SquaredLoss
+from expost import ExcessRisk
+from expost.exceptions import AccuracyNotReached
+from expost.goals.measure import GradientLength
 from expost.mechanisms import Covariance, mechanism_of
+from expost.mechanisms.moments.certificate import CovariancePlan
+from expost.mechanisms.null_model import NullQuestion
+from expost.mechanisms.output import certificate as output
 from expost.noise import SeededSource
-from expost.search import run_search
-from expost.stopping import GradientLength, OneTest, one_test
-from expost.stopping.certificates import output
-from expost.stopping.certificates.covariance import CovariancePlan
-from expost.stopping.certificates.null_model import NullQuestion
+from expost.search import noisy_test as one_test, run_search
+from expost.search.noisy_test import OneTest
+from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.rows import Rows
 from tests.helpers import RARE, at_most_by_chance, fixed_rows, outcome, problem_of
 
 

@@ -9,21 +9,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from expost import (
-    ErrorRate,
-    ExcessRisk,
-    MeanSquaredError,
-    RelativeExcessRisk,
-    TargetUnreachable,
-    cov_nr,
-    output_nr,
-    validation,
-)
-from expost.erm import HuberLoss, LogisticLoss, Problem, SmoothedHingeLoss, SquaredLoss
+from expost import ErrorRate, ExcessRisk, MeanSquaredError, RelativeExcessRisk, validation
+from expost.exceptions import TargetUnreachable
 from expost.goals import GOALS, R2, LogLoss
 from expost.mechanisms import MECHANISMS, Covariance, Mechanism, Output, mechanism_of
-from expost.search import METHODS, Request, run_search
-from expost.search.methods.single_shot import SingleShot
+from expost.search import METHODS, Request, cov_nr, output_nr, run_search
+from expost.search.doubling import SingleShot
+from expost.solve.losses import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.problem import Problem
 from tests.helpers import CountingSource, N, classification_rows, regression_rows, regression_sums
 
 GIVEN = {

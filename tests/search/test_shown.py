@@ -8,13 +8,13 @@ import math
 import pytest
 from scipy import stats
 
-from expost import R2, AccuracyFirstModel, AccuracyNotReached, ErrorRate, LogLoss, MeanSquaredError, Release
+from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError, Release
 from expost.cli import main
-from expost.data import Schema
-from expost.report import report
-from expost.stopping import pure_looks
-from expost.stopping.gaussian_value import GaussianValue
-from expost.stopping.noisy_value import ValueTest
+from expost.exceptions import AccuracyNotReached
+from expost.release.page import report
+from expost.search import noisy_test as pure_looks
+from expost.search.noisy_test import GaussianValue, ValueTest
+from expost.table.schema import Schema
 from tests.estimators.model_helpers import AMOUNT, LABELS, table, written
 
 GAMMA, RUNS, RARE = 0.2, 40, 1e-6

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import ExcessRisk, TargetUnreachable
-from expost.erm import LogisticLoss, Problem, SquaredLoss
+from expost import ExcessRisk
+from expost.exceptions import TargetUnreachable
+from expost.goals.measure import gradient_target
 from expost.mechanisms import Covariance, Output
 from expost.noise import SeededSource
 from expost.search import run_search
-from expost.stopping import gradient_target
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.solve.problem import Problem
 from tests.helpers import RARE, logistic_rows, plan_of, problem_of, ridge_rows
 
 GAMMA = 0.1

@@ -9,12 +9,12 @@ import pytest
 
 import expost
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss
-from expost.erm.geometry import Block, Geometry
-from expost.privacy.unit import Unit
-from expost.rounding import up
-from expost.search import ways
+from expost.account.unit import Unit
+from expost.search import choice as ways
+from expost.search.choice import predictions, staged_request
 from expost.search.run import settle
-from expost.search.ways import predictions, staged_request
+from expost.shown import up
+from expost.table.shape import Block, Geometry
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 
 N, DELTA = 30_000, 1e-6
@@ -77,7 +77,7 @@ def test_a_fit_says_why_before_it_has_looked(schema, goal):
         model = AccuracyFirstModel(schema, goal, delta=1e-6, random_state=1)
         try:
             release = model.fit(rows).release_
-        except expost.AccuracyNotReached as refusal:
+        except expost.exceptions.AccuracyNotReached as refusal:
             release = refusal.release
         assert release.delta == 1e-6
         reasons = " ".join(release.parameters["reasons"])
@@ -123,5 +123,5 @@ def test_a_way_out_of_reach_is_not_taken_where_another_gets_there():
 
 def test_what_is_only_predicted_to_cost_more_than_the_budget_is_not_taken_instead():
     made = shape(4)
-    with pytest.raises(expost.TargetUnreachable, match="Nothing was spent"):
+    with pytest.raises(expost.exceptions.TargetUnreachable, match="Nothing was spent"):
         settle(staged_request(None, R2(0.8), made, 10_000, 0.1, 0.123, DELTA, pure=made))

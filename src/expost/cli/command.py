@@ -18,11 +18,9 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from expost import validation
-from expost.cli.terminal import prepared_streams
-from expost.cli.words import REFUSED, WRONG, complain, paid, unspent
+from expost.cli.terminal import REFUSED, WRONG, complain, paid, prepared_streams, unspent
 from expost.exceptions import UNSPENT
-from expost.rounding import up
-from expost.visible import one_line
+from expost.shown import one_line, up
 
 __all__ = ["COMMANDS", "INTERRUPTED", "UNEXPECTED", "WRONG", "build_parser", "main"]
 
@@ -42,8 +40,6 @@ COMMANDS = {
     "key": ("expost.cli.key", "make a key for paths that are kept"),
     "ledger": ("expost.cli.ledger", "keep the budget of a data set over many fits"),
     "demo": ("expost.cli.demo", "fit a model to a generated data set and compare it with the truth"),
-    "reproduce": ("expost.cli.reproduce", "run the paper's experiments and draw its figures (a simulation)"),
-    "compare": ("expost.cli.compare", "run the same experiments on your own data (a simulation)"),
 }
 INTERRUPTED = 130
 UNEXPECTED = 4  # neither the caller's mistake nor an answer; nothing was spent
@@ -83,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _forget_searches() -> None:
     """Let searches of an earlier call in the same process not count as this one's."""
-    account = sys.modules.get("expost.privacy.account")
+    account = sys.modules.get("expost.account.account")
     if account is not None:
         account.Spending.latest = None
 

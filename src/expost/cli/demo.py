@@ -6,8 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from expost.cli.progress import Progress
-from expost.cli.terminal import print_text
-from expost.cli.words import REFUSED
+from expost.cli.terminal import REFUSED, print_text
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 
 if TYPE_CHECKING:  # the command line starts without them

@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expost import validation
+from expost.cli.options import check_release, check_schema
 from expost.cli.output import add_output, check_output, write_whole
-from expost.cli.paths import check_release, check_schema
 from expost.cli.plan import whole
 from expost.cli.predict import read_release
 from expost.cli.progress import Progress
-from expost.cli.terminal import print_line, print_text
-from expost.cli.words import complain
+from expost.cli.terminal import complain, print_line, print_text
 
 if TYPE_CHECKING:
-    from expost.data.schema import Schema
-    from expost.privacy.release import Release
+    from expost.release.release import Release
+    from expost.table.schema import Schema
 
 DESCRIPTION = (
     "Write a page that shows what goals would cost, with sliders for rows, goal, γ and budget, and open it. It is one "
@@ -64,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         if not options.serve:
             check_output(place, force=options.force, inputs=(options.schema, options.release))
         release, schema = _read(options)
-        from expost.exploring import explorer_data, page
+        from expost.planning.explorer import explorer_data, page
 
         with Progress() as progress:
             progress.stage("searching made-up tables")
@@ -93,8 +92,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> tuple[Release | None, Schema]:
-    from expost.data.schema import Schema
     from expost.datasets.survey import SURVEY_SCHEMA
+    from expost.table.schema import Schema
 
     release = None
     if options.release is not None:
@@ -110,7 +109,7 @@ def _read(options: argparse.Namespace) -> tuple[Release | None, Schema]:
 
 def _serve(text: str, options: argparse.Namespace) -> int:
     """Serve the page to this machine until interrupted."""
-    from expost.exploring.server import server_of
+    from expost.planning.explorer import server_of
 
     with server_of(text, options.port) as server:
         address = f"http://127.0.0.1:{server.server_address[1]}/"

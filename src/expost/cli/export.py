@@ -6,11 +6,10 @@ import argparse
 import io
 from pathlib import Path
 
+from expost.cli.options import check_release
 from expost.cli.output import check_output, write_whole
-from expost.cli.paths import check_release
 from expost.cli.predict import read_release
-from expost.cli.terminal import print_line
-from expost.cli.words import complain
+from expost.cli.terminal import complain, print_line
 
 DESCRIPTION = (
     "Write a released model as a pipeline of scikit-learn, which scores where expost is not installed: "

@@ -11,36 +11,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost import validation
-from expost.cli.engine_options import add_engine, stated_engine, table_on_disk
 from expost.cli.ledger_options import add_ledger_options, stated_ledger, uncharged
 from expost.cli.options import (
     add_bounds,
     check_numbers,
+    check_schema,
+    check_tables,
     stated_bounds,
     stated_classes,
     stated_goal,
     stated_target_type,
 )
-from expost.cli.outcome import deliver
-from expost.cli.output import add_output, check_output
-from expost.cli.paths import check_schema, check_tables
+from expost.cli.output import add_output, check_output, deliver
 from expost.cli.progress import Progress
-from expost.cli.table_options import DATA, add_file_options, add_person_options, file_options, stated_schema
-from expost.cli.words import REFUSED, complain, own_words
+from expost.cli.table_options import (
+    DATA,
+    add_engine,
+    add_file_options,
+    add_person_options,
+    file_options,
+    stated_engine,
+    stated_schema,
+    table_on_disk,
+)
+from expost.cli.terminal import REFUSED, complain, own_words
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, SearchInterrupted, advice
 from expost.goals import FLAGS
-from expost.mechanisms import NAMES as MECHANISMS
-from expost.mechanisms import NOISES, WITH_SCHEMA
-from expost.rounding import up
-from expost.search.methods import NAMES as METHODS
+from expost.mechanisms import NAMES as MECHANISMS, NOISES, WITH_SCHEMA
+from expost.search import METHOD_NAMES as METHODS
+from expost.shown import up
 from expost.validation import CALIBRATIONS
 
 if TYPE_CHECKING:  # imported once the arguments are known to be right
-    from expost.data.files import Table
-    from expost.data.on_disk import TableOnDisk
+    from expost.account.ledger import Ledger
     from expost.goals import Goal
-    from expost.privacy.ledger import Ledger
-    from expost.privacy.release import Release
+    from expost.release.release import Release
+    from expost.table.files import Table
+    from expost.table.streamed import TableOnDisk
 
 NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written, or its ledger not charged
 # options that only fits without a schema have, and their defaults
@@ -295,7 +302,7 @@ def _search_columns(
         on_disk = _model(options, streamed, goal).set_params(ledger=ledger)
         release, complaint = _outcome(on_disk, streamed.X, streamed.y)
         return release.with_details(target=options.target), complaint
-    from expost.data.files import read_table
+    from expost.table.files import read_table
 
     progress.stage("reading data")
     clip = options.on_invalid == "clip"
@@ -348,8 +355,8 @@ def _search_table(
     options: argparse.Namespace, goal: Goal | None, ledger: Ledger | None, progress: Progress
 ) -> tuple[Release, str]:
     """Fit a table that a schema describes."""
-    from expost.data.disk import open_disk
     from expost.estimators import AccuracyFirstModel
+    from expost.table.disk import open_disk
 
     schema = stated_schema(options)
     model = AccuracyFirstModel(

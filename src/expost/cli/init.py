@@ -6,8 +6,8 @@ import argparse
 import shlex
 from pathlib import Path
 
+from expost.cli.options import check_tables
 from expost.cli.output import check_output, write_whole
-from expost.cli.paths import check_tables
 from expost.cli.table_options import DATA, add_file_options, file_options
 from expost.cli.terminal import print_line
 
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the draft to a new file; returns the exit status."""
     check_tables(options.data)
     check_output(options.output, force=options.force, inputs=(options.data,))
-    from expost.data.draft import draft
+    from expost.table.schema import draft
 
     write_whole(options.output, draft(options.data, **file_options(options)), force=options.force)
     print_line(f"{options.output} is a draft. Fill in its blanks, then see how the table fits:")
@@ -47,8 +47,8 @@ def _how_written(options: argparse.Namespace) -> str:
     said = "" if options.separator is None else f" --separator {shlex.quote(options.separator)}"
     if options.encoding != "utf-8":
         said += f" --encoding {shlex.quote(options.encoding)}"
-    from expost.data.found import found_files, is_parquet
-    from expost.data.lines import CsvLines
+    from expost.table.csv_lines import CsvLines
+    from expost.table.files import found_files, is_parquet
 
     file = found_files(options.data)[0]
     if is_parquet(file):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from expost.cli.terminal import print_line
-from expost.cli.words import complain
+from expost.cli.terminal import complain, print_line
 
 DESCRIPTION = (
     "Write a new key to a new file that its owner alone may read. Paths kept by expost fit --keep-path are sealed with "
@@ -23,7 +22,7 @@ def add_arguments(key: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write a key; returns the exit status."""
-    from expost.privacy.sealed import write_key
+    from expost.release.sealed import write_key
 
     try:
         write_key(options.file)

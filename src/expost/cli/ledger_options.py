@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from expost.privacy.ledger import Ledger
-    from expost.privacy.release import Release
+    from expost.account.ledger import Ledger
+    from expost.release.release import Release
 
 
 def add_charged_ledger(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -33,7 +33,7 @@ def named_ledger(options: argparse.Namespace, *, lower: bool = False) -> Ledger 
             flag = "--dataset" if options.dataset is not None else "--lower-max-epsilon"
             raise ValueError(f"{flag} goes with --ledger; name its file")
         return None
-    from expost.privacy.ledger import Ledger
+    from expost.account.ledger import Ledger
 
     if options.dataset is None:
         raise ValueError("--ledger goes with --dataset: which data set of the ledger is this?")
@@ -54,14 +54,14 @@ def stated_ledger(options: argparse.Namespace) -> Ledger | None:
 
 def with_charge(release: Release, ledger: Ledger | None) -> str:
     """Return the summary of a release, and beneath it what a ledger charged."""
-    from expost.privacy.summary import summary
+    from expost.release.words import summary
 
     return summary(release, [] if ledger is None else [("ledger", charged(ledger, release))])
 
 
 def uncharged() -> bool:
     """Return whether the ledger that the last search was reserved in has nothing for what it cost."""
-    from expost.privacy.account import Spending
+    from expost.account.account import Spending
 
     return Spending.latest is not None and Spending.latest.uncharged
 

@@ -1,32 +1,27 @@
-"""What the sub-commands share: targets, bounds and labels as the command line states them, and safe printing."""
+"""What the sub-commands share: targets, bounds and labels as the command line states them, and safe printing.
+
+Files to read and folders to write to: what is wrong with one is said before anything is imported.
+
+Nothing is read here but names and permissions, which are public.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from expost import validation
-from expost.cli.terminal import print_text
 from expost.goals import FLAGS
 
 if TYPE_CHECKING:
-    from expost.data.files import Table
-    from expost.data.on_disk import TableOnDisk
     from expost.goals import Goal
-
-__all__ = [
-    "add_bounds",
-    "check_numbers",
-    "print_text",
-    "stated_bounds",
-    "stated_classes",
-    "stated_goal",
-    "stated_target_type",
-]
+    from expost.table.files import Table
+    from expost.table.streamed import TableOnDisk
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> Any:
@@ -127,3 +122,50 @@ def stated_goal(options: argparse.Namespace) -> Goal | None:
             goal: type[Goal] = getattr(expost.goals, name)
             return goal.stated(value, options.margin)
     return None
+
+
+ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")
+
+
+def check_tables(path: Path) -> None:
+    """Complain about a file, folder or pattern of tables that cannot be read."""
+    if not path.is_dir() and (path.exists() or not any(mark in str(path) for mark in "*?[")):
+        check_table(path)
+
+
+def check_table(path: Path) -> None:
+    """Complain about a table that cannot be read: none, a folder, no permission, of an unknown kind."""
+    check_input(path)
+    if not path.name.lower().endswith(ENDINGS):
+        raise ValueError(f"cannot tell the type of {path}; its name must end in {', '.join(ENDINGS)}")
+
+
+def check_input(path: Path, what: str = "file", hint: str = "") -> None:
+    """Complain about a file that cannot be read."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a {what}")
+    if not path.exists():
+        raise ValueError(f"there is no {what} {path}{hint}")
+    if not path.is_file():
+        raise ValueError(f"{path} is not an ordinary file")
+    if not os.access(path, os.R_OK):
+        raise ValueError(f"{path} cannot be read: permission denied")
+
+
+def check_schema(path: Path) -> None:
+    """Complain about a schema that cannot be read."""
+    check_input(path, "schema", "; expost init drafts one")
+
+
+def check_release(path: Path) -> None:
+    """Complain about a release that cannot be read."""
+    check_input(path, "release", "; expost fit saves one")
+
+
+def check_folder(path: Path) -> None:
+    """Complain about a folder to write to that is a file, or cannot be made."""
+    there = next(parent for parent in (path.absolute(), *path.absolute().parents) if parent.exists())
+    if not there.is_dir():
+        raise ValueError(f"{there} is a file; --output must name a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"{there} cannot be written to")

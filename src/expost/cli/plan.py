@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost import validation
+from expost.cli.options import check_schema
 from expost.cli.output import check_output, write_whole
-from expost.cli.paths import check_schema
 from expost.cli.progress import Progress
 from expost.cli.table_options import add_person_options
-from expost.cli.terminal import print_text
-from expost.cli.words import complain
+from expost.cli.terminal import complain, print_text
 from expost.goals import FLAGS
-from expost.rounding import down
+from expost.shown import down
 
 if TYPE_CHECKING:
     from expost.goals import Goal
@@ -186,8 +185,7 @@ def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
 
 def _at(prices: PricePlan, price: GoalPrice) -> tuple[str, list[str]]:
     """Return the options for the way that the table calls cheapest, and why they are not those stated, if so."""
-    from expost.planning.result import PURE
-    from expost.planning.text import STATED
+    from expost.planning.result import PURE, STATED
 
     way = price.cheapest
     if not prices.delta:

@@ -11,14 +11,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost.cli.options import check_release, check_tables
 from expost.cli.output import add_output, check_output, whole_file
-from expost.cli.paths import check_release, check_tables
 from expost.cli.table_options import DATA, add_file_options, file_options
-from expost.cli.terminal import behind, print_line
-from expost.cli.words import complain
+from expost.cli.terminal import behind, complain, print_line
 
 if TYPE_CHECKING:
-    from expost.privacy.release import Release
+    from expost.release.release import Release
 
 DESCRIPTION = (
     "Predict the rows of a file with a released model. The release is all it takes, and nothing is spent. Prints CSV "
@@ -90,8 +89,8 @@ def _print(pieces: list[str]) -> None:
 
 def read_release(path: Path) -> Release:
     """Read a release from its file, or say what is wrong with that."""
-    from expost.privacy.release import Release
-    from expost.privacy.stored import LARGEST
+    from expost.release.release import Release
+    from expost.release.stored import LARGEST
 
     check_release(path)
     if path.stat().st_size > LARGEST:
@@ -106,8 +105,8 @@ def read_release(path: Path) -> Release:
 
 def _predicted(release: Release, options: argparse.Namespace) -> Iterator[tuple[str, int]]:
     """Yield the predictions as CSV, some rows at a time, and how many they are; the header comes first."""
-    from expost.data.disk import open_disk
-    from expost.privacy.scoring import scorer_of
+    from expost.release.scoring import scorer_of
+    from expost.table.disk import open_disk
 
     scorer = scorer_of(release)
     disk = open_disk(options.data, **file_options(options))

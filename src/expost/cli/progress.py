@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TextIO
 
 from expost.cli.terminal import behind
-from expost.visible import one_line
+from expost.shown import one_line
 
 _PATIENCE = 1.0
 
@@ -22,7 +22,7 @@ _PATIENCE = 1.0
 class Progress:
     """Report the current stage once a run has lasted a second, and keep the clock going on a terminal.
 
-    It watches passes over rows (`expost.engines.watch`): of one that takes longer than a second it says how fast it is
+    It watches passes over rows (`expost.passes.engine`): of one that takes longer than a second it says how fast it is
     and how long it will take, on a terminal or if ``passes`` asks for it.
 
     Examples
@@ -104,7 +104,7 @@ class Progress:
             self._stream.flush()
 
     def __enter__(self) -> Progress:
-        from expost.engines.watch import watching
+        from expost.passes.engine import watching
 
         self._watching = watching(self)
         self._watching.__enter__()

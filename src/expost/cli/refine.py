@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from expost import validation
 from expost.cli.ledger_options import add_charged_ledger, named_ledger, uncharged, with_charge
+from expost.cli.options import check_input, check_release
 from expost.cli.output import add_output, check_output, write_whole
-from expost.cli.paths import check_input, check_release
 from expost.cli.predict import read_release
-from expost.cli.words import REFUSED, complain
+from expost.cli.terminal import REFUSED, complain
 
 if TYPE_CHECKING:
-    from expost.privacy.ledger import Ledger
-    from expost.privacy.release import Release
+    from expost.account.ledger import Ledger
+    from expost.release.release import Release
 
 NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from expost.cli.paths import check_release
+from expost.cli.options import check_release
 from expost.cli.predict import read_release
 from expost.cli.refine import NOT_WRITTEN, add_release_output, deliver, output_of
-from expost.cli.words import complain
+from expost.cli.terminal import complain
 
 DESCRIPTION = (
     "Fit another regularization or fewer columns to the noisy second moments that expost fit --keep-statistics put "
@@ -29,7 +29,7 @@ def add_arguments(refit: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Refit, show and write the release; returns the exit status."""
     check_release(options.release)
-    from expost.search.refitting import refit
+    from expost.search.refinement import refit
 
     try:
         before = read_release(options.release)

@@ -6,11 +6,10 @@ import argparse
 from pathlib import Path
 
 from expost.cli.ledger_options import named_ledger
+from expost.cli.options import check_release
 from expost.cli.output import add_output, check_output, write_whole
-from expost.cli.paths import check_release
 from expost.cli.predict import read_release
-from expost.cli.terminal import print_line
-from expost.cli.words import complain
+from expost.cli.terminal import complain, print_line
 
 DESCRIPTION = (
     "Write a report on a release: what was promised, what was paid and what that means, what was stated and not "
@@ -41,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         check_output(output, force=options.force, inputs=read)
         ledger = named_ledger(options)
         release = read_release(options.release)
-        from expost.report import BudgetLine, report
+        from expost.release.page import BudgetLine, report
 
         if ledger is not None and all(release.id not in (e.id, e.release_id) for e in ledger.budget.entries):
             charge = f", or charge it there first: expost ledger book {options.ledger} {options.release} --dataset"

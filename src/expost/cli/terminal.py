@@ -2,20 +2,31 @@
 
 A release that was paid for must reach its reader, and so must an error. :func:`prepared_streams` gives standard output
 and standard error an error handler that spells letters out (ε becomes epsilon, ≤ becomes <=; a terminal that knows them
-never asks it), and puts before both what spells control characters out (`expost.visible`).
+never asks it), and puts before both what spells control characters out (`expost.shown`).
+
+Mistakes in the command line's own words: the library speaks of arguments, here they are options.
 """
 
 from __future__ import annotations
 
+import argparse
 import codecs
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from expost.visible import one_line, visible
+from expost.exceptions import UNSPENT
+from expost.goals import FLAGS
+from expost.shown import one_line, visible
+
+if TYPE_CHECKING:
+    from expost.release.release import Release
+
 
 HANDLER = "expost-plain"
 _PLAIN = {
@@ -152,3 +163,97 @@ def _knows(encoding: str | None, text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+WRONG = 2  # exit status of a mistake in the arguments or the data; nothing was spent
+REFUSED = 3  # of a search that refused or was stopped: not a mistake of the caller's, but no model either
+
+# arguments whose option is called otherwise
+_OTHER = {
+    "random_state": "--seed",
+    "at_most": "the number stated",
+    "at_least": "the number stated",
+    "when_short='lower'": "--lower-max-epsilon",
+}
+# names of columns are quoted, and files have points or slashes about them: neither is an argument
+_BEFORE, _AFTER = r"(?<![\w'\"./-])", r"(?![\w'\"/-]|\.\w)"
+
+
+def own_words(text: str, options: argparse.Namespace) -> str:
+    """Write a message of the library with options for its arguments.
+
+    What begins with the name of a file is about what stands in the file, and left alone.
+
+    Examples
+    --------
+    >>> options = argparse.Namespace(max_epsilon=0.1, method="auto", columns=None, seed=None)
+    >>> own_words("max_epsilon = 0.1 is too small; pass method='fixed', or columns= with fewer", options)
+    '--max-epsilon = 0.1 is too small; pass --method fixed, or --columns with fewer'
+    >>> own_words("ErrorRate is for classification; pass MeanSquaredError(...)", options)
+    '--error-rate is for classification; pass --mean-squared-error'
+    >>> own_words("how good? Got ExcessRisk(at_most=0.1)", options)
+    'how good? Got --excess-risk 0.1'
+    >>> own_words("pass decimal=',' or keep_statistics=True", argparse.Namespace(decimal=".", keep_statistics=False))
+    'pass --decimal , or --keep-statistics'
+    >>> own_words("there is no column 'max_epsilon' in max_epsilon.csv", options)
+    "there is no column 'max_epsilon' in max_epsilon.csv"
+    """
+    text = " ".join(text.split())
+    if any(isinstance(value, Path) and text.startswith(f"{value}") for value in vars(options).values()):
+        return text
+    for goal, flag in FLAGS.items():
+        text = re.sub(
+            rf"{_BEFORE}{goal}\((?:\w+=)?(\d[\d.e+-]*)[^)]*\)", rf"{flag.name} \1", text
+        )  # as it prints itself
+        text = re.sub(rf"(?:\bgoal=)?{_BEFORE}{goal}(?:\(\.\.\.\))?{_AFTER}", flag.name, text)
+    for name in vars(options):
+        option = f"--{name.replace('_', '-')}"
+        text = re.sub(rf"{_BEFORE}{name}=['\"]([\w,-]+)['\"]", rf"{option} \1", text)
+        text = re.sub(rf"{_BEFORE}{name}=True{_AFTER}", option, text)
+        text = re.sub(rf"{_BEFORE}{name}=\s?(?=[\w(]|$)", f"{option} ", text)
+        # a plain word is an argument where something must be done about it
+        text = re.sub(rf"{_BEFORE}{name}{_AFTER}" + ("" if "_" in name else r"(?= must\b)"), option, text)
+    for name, said in _OTHER.items():
+        text = re.sub(rf"{_BEFORE}{name}{_AFTER}", said, text)
+    return text
+
+
+def complain(error: BaseException | str, options: argparse.Namespace | None = None) -> int:
+    """Say what is wrong in one line on standard error; returns the exit status of a mistake."""
+    text = f"{error}" if isinstance(error, str) or not isinstance(error, OSError) else _of_system(error)
+    said = own_words(text, options or argparse.Namespace())
+    for note in getattr(error, "__notes__", ()):
+        said = _then(said, note)
+    if isinstance(error, BaseException) and getattr(options, "spends", False) and paid() is None:
+        said = unspent(said)
+    print(f"expost: {said}", file=sys.stderr)
+    return WRONG
+
+
+def unspent(text: str) -> str:
+    """Return what is wrong, and that nothing was spent if it does not say so.
+
+    Examples
+    --------
+    >>> unspent("there is no file data.csv"), unspent("too few rows. Nothing was spent.")
+    ('there is no file data.csv. Nothing was spent', 'too few rows. Nothing was spent.')
+    """
+    return text if UNSPENT.lower() in text.lower() else _then(text, UNSPENT)
+
+
+def _then(text: str, more: str) -> str:
+    return f"{text}{' ' if text.endswith(('.', '?')) else '. '}{more}"
+
+
+def paid() -> Release | None:
+    """Return the release of the search that this call has begun, if it cost anything."""
+    account = sys.modules.get("expost.account.account")  # without which nothing was searched for
+    latest = None if account is None else account.Spending.latest
+    return None if latest is None or latest.release.epsilon == 0 else latest.release
+
+
+def _of_system(error: OSError) -> str:
+    """Say what the operating system refused, without its number."""
+    if error.strerror is None or error.filename is None:
+        return f"{error}"
+    return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.data.preparation import Preparation
-from expost.data.rows import Rows
+from expost.table.preparation import Preparation
+from expost.table.rows import Rows
 
 KDD_FILES = ("kddcup.data_10_percent.gz", "kddcup.data_10_percent", "kddcup.data.gz", "kddcup.data")
 TWITTER_FILES = ("Twitter.data", "Twitter.data.gz", "twitter_buzz_sample.csv.gz", "twitter_buzz_sample.csv")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from expost.data.block_rows import BlockPreparation
-from expost.estimators._base import AccuracyFirstEstimator
-from expost.estimators._defaults import settled_regularization
-from expost.search.curator import CuratorView, compare_with_optimum
+from expost.estimators.base import AccuracyFirstEstimator
+from expost.estimators.defaults import settled_regularization
+from expost.search.run import CuratorView, compare_with_optimum
+from expost.table.preparation import BlockPreparation
 
 
 def curator_view(model: AccuracyFirstEstimator, X: ArrayLike, y: ArrayLike) -> CuratorView:

@@ -8,22 +8,20 @@ from typing import Any
 import numpy as np
 
 from expost import validation
-from expost.data.encode import Encoding
-from expost.erm.capped_logistic import CappedLogisticLoss
-from expost.erm.clipped_gradient import ClippedGradients, SlopeTable
-from expost.erm.losses import HuberLoss, LogisticLoss, Loss
-from expost.estimators._shapes import block_geometry
-from expost.estimators._tables import as_schema
+from expost.account.account import RenyiAccount, Spending
+from expost.account.renyi import Curve
+from expost.account.shared import current
+from expost.estimators.base import block_geometry
+from expost.estimators.inputs import as_schema
 from expost.estimators.model import BAD_ROWS, unit_of
 from expost.exceptions import unspent
+from expost.mechanisms.descent.clipping import ClippedGradients, SlopeTable
+from expost.mechanisms.descent.mechanism import DescentPlan, Walk
 from expost.noise.source import resolve_source
-from expost.privacy.account import Spending
-from expost.privacy.release import Release
-from expost.privacy.renyi import Curve
-from expost.privacy.renyi_account import RenyiAccount
-from expost.privacy.shared import current
-from expost.search.descent import DescentPlan, Walk
-from expost.search.staged import rho_at
+from expost.release.release import Release
+from expost.search.engine import rho_at
+from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, Loss
+from expost.table.encoding import Encoding
 from expost.threads import one_thread
 
 
@@ -41,8 +39,8 @@ def gradient_path(
     """Yield linear models of a table, each with less noise than the one before, until the budget is used up.
 
     Each is a release that costs what everything on the path up to it costs: the last one seen is what was paid,
-    whenever one stops, by whatever rule reads releases only (:mod:`expost.search.descent`). No accuracy is promised;
-    :class:`~expost.AccuracyFirstModel` with a ``delta`` tests it.
+    whenever one stops, by whatever rule reads releases only (:mod:`expost.mechanisms.descent.mechanism`). No accuracy
+    is promised; :class:`~expost.AccuracyFirstModel` with a ``delta`` tests it.
 
     Parameters
     ----------

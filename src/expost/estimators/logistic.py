@@ -10,22 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from expost.data import Rows
-from expost.data.batches import RowSource
-from expost.data.cells import resolve_classes
-from expost.data.columns import Column, labels_array
-from expost.data.on_disk import ColumnsOnDisk
-from expost.data.tables import RawRows
-from expost.erm.losses import LogisticLoss, Loss
-from expost.estimators._base import AccuracyFirstEstimator
-from expost.estimators._defaults import chained
-from expost.estimators._features import reject_fit_parameters
+from expost.account.ledger import Ledger
+from expost.estimators.base import AccuracyFirstEstimator
+from expost.estimators.defaults import chained
+from expost.estimators.inputs import reject_fit_parameters
 from expost.exceptions import InferredClassesWarning, warn
 from expost.goals import Goal, LogLoss
 from expost.goals.log_loss import LARGEST_ODDS
-from expost.privacy.ledger import Ledger
-from expost.privacy.scoring import scorer_of
+from expost.release.scoring import scorer_of
 from expost.search.refinement import KeepPath
+from expost.solve.losses import LogisticLoss, Loss
+from expost.table.cells import resolve_classes
+from expost.table.columns import Column, RawRows, labels_array
+from expost.table.rows import Rows, RowSource
+from expost.table.streamed import ColumnsOnDisk
 
 CLASSES_NOT_COVERED = "the two class labels were read off the data; pass classes=(negative, positive)"
 
@@ -50,7 +48,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         A target of another kind: the share of rows misclassified, the mean log loss, or the fraction that may remain
         of what the best constant leaves on the table. With the first two nothing but bounds has to be stated.
     loss : Loss, default=None
-        Another loss of labels, :class:`expost.erm.SmoothedHingeLoss` say; the logistic loss by default.
+        Another loss of labels, :class:`expost.solve.SmoothedHingeLoss` say; the logistic loss by default.
     regularization, failure_probability, bounds, feature_bound
         As in :class:`~expost.AccuracyFirstRidge`.
     classes : (negative, positive), default=None

@@ -13,37 +13,33 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
-from expost.data.batches import RowSource
-from expost.data.columns import labels_array
-from expost.data.disk import is_on_disk
-from expost.data.encode import Encoding
-from expost.data.fixed_point import ONE
-from expost.data.person_source import PersonSource
-from expost.data.rows import Rows
-from expost.data.schema import Schema
-from expost.data.tallies import CLIPPED_LABELS, CLIPPED_TARGETS, Tally
-from expost.engines.choice import as_engine, stream_of
-from expost.engines.look import counted, look_at
-from expost.erm.losses import LogisticLoss, SquaredLoss
-from expost.estimators._defaults import warn_if_large, warn_if_likely
-from expost.estimators._features import reject_fit_parameters, score_of
-from expost.estimators._shapes import block_geometry, cheapest_geometry
-from expost.estimators._tables import as_schema, margins_and_targets, with_target
-from expost.estimators.surroundings import Surroundings, noted_surroundings
+from expost.account.account import Spending, released
+from expost.account.ledger import Ledger
+from expost.account.unit import ROW, Unit
+from expost.estimators.base import block_geometry, cheapest_geometry
+from expost.estimators.defaults import warn_if_large, warn_if_likely
+from expost.estimators.inputs import as_schema, margins_and_targets, reject_fit_parameters, score_of, with_target
+from expost.estimators.pipeline_check import Surroundings, noted_surroundings
 from expost.exceptions import unspent
 from expost.goals.goal import Goal, TestedGoal
 from expost.goals.log_loss import LARGEST_ODDS, LogLoss
 from expost.mechanisms import WITH_SCHEMA
-from expost.privacy.account import Spending, released
-from expost.privacy.ledger import Ledger
-from expost.privacy.release import Release
-from expost.privacy.scoring import scorer_of
-from expost.privacy.unit import ROW, Unit
-from expost.search.chain import chain_request
-from expost.search.readable import CheckedPlan
-from expost.search.request import Request
+from expost.mechanisms.objective.chain import chain_request
+from expost.passes.choice import as_engine, stream_of
+from expost.passes.first_pass import counted, look_at
+from expost.release.release import Release
+from expost.release.scoring import scorer_of
+from expost.search.choice import staged_request
+from expost.search.request import CheckedPlan, Request
 from expost.search.run import carry_out, settle
-from expost.search.ways import staged_request
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.table.columns import labels_array
+from expost.table.disk import is_on_disk
+from expost.table.encoding import Encoding
+from expost.table.rows import ONE, Rows, RowSource
+from expost.table.schema import Schema
+from expost.table.streamed import PersonSource
+from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS, Tally
 
 SCOPE = "accuracy is promised about the bounded, rounded rows, not about values outside the schema"
 ALIKE = "every person counts alike in it, however many rows they have"
@@ -57,7 +53,7 @@ class AccuracyFirstModel(BaseEstimator):
 
     Numbers, text columns, missing cells: the schema says publicly what can be in the table, and the goal how good the
     model must be. How strongly it is regularised follows from how much noise there is, level by level
-    (:mod:`expost.search.chain`); nobody has to guess a λ.
+    (:mod:`expost.mechanisms.objective.chain`); nobody has to guess a λ.
 
     Parameters
     ----------
@@ -73,7 +69,7 @@ class AccuracyFirstModel(BaseEstimator):
         0 is pure privacy. A δ such as 1e-6 (far below one over the number of rows) lets noise be Gaussian, which is
         cheaper, above all for several fits: for every row and whatever it may be replaced by, the chance that the
         outcome speaks for that row, against the other, by more than e^ε is then at most δ
-        (:mod:`expost.privacy.renyi`).
+        (:mod:`expost.account.renyi`).
     perturbation : {None, "objective", "descent", "covariance"}, default=None
         Where the noise goes: on the objective once a level, analysed over the reals; or with a δ, exactly, on every
         gradient of a descent, or on the second moments, from which a model by least squares is made in one pass. By
@@ -89,7 +85,7 @@ class AccuracyFirstModel(BaseEstimator):
         ``None`` is the cryptographic source. Anything else is simulation: the release says it protects nobody.
     person : str, optional
         The column that says whose a row is, where a person has several rows; the schema may say so too. The privacy
-        loss is then about one person replaced, with all of their rows (:mod:`expost.privacy.unit`). Rows without one
+        loss is then about one person replaced, with all of their rows (:mod:`expost.account.unit`). Rows without one
         are taken to be a person each.
     rows_per_person : int, optional
         How many rows of each person count: the first in the order of the table, repeated in turn if there are fewer,

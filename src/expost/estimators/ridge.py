@@ -8,18 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from expost.data import Rows, resolve_target_bounds
-from expost.data.batches import RowSource
-from expost.data.columns import Column
-from expost.data.on_disk import ColumnsOnDisk
-from expost.data.tables import RawRows
-from expost.erm.losses import Loss, SquaredLoss
-from expost.estimators._base import AccuracyFirstEstimator
-from expost.estimators._features import reject_fit_parameters
+from expost.account.ledger import Ledger
+from expost.estimators.base import AccuracyFirstEstimator
+from expost.estimators.inputs import reject_fit_parameters
 from expost.goals import Goal
-from expost.privacy.ledger import Ledger
-from expost.privacy.scoring import scorer_of
+from expost.release.scoring import scorer_of
 from expost.search.refinement import KeepPath
+from expost.solve.losses import Loss, SquaredLoss
+from expost.table.bounds import resolve_target_bounds
+from expost.table.columns import Column, RawRows
+from expost.table.rows import Rows, RowSource
+from expost.table.streamed import ColumnsOnDisk
 
 
 class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
@@ -31,11 +30,11 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
 
     and releases a θ with L(θ) − min L ≤ ``excess_risk`` (with probability at least 1 − ``failure_probability`` over
     the noise) at the smallest privacy loss the search finds; ``release_`` says what was paid. If no level
-    qualifies, nothing is released and :class:`~expost.AccuracyNotReached` is raised.
+    qualifies, nothing is released and :class:`~expost.exceptions.AccuracyNotReached` is raised.
 
     With ``goal=R2(...)`` or ``goal=MeanSquaredError(...)`` nothing but bounds has to be stated: noise and λ go down
-    together from level to level (:mod:`expost.search.chain`), rows lie in a box or ball of their own
-    (:mod:`expost.data.block_rows`), and predictions are judged within the target's bounds, where ``predict`` keeps
+    together from level to level (:mod:`expost.mechanisms.objective.chain`), rows lie in a box or ball of their own
+    (:mod:`expost.table.preparation`), and predictions are judged within the target's bounds, where ``predict`` keeps
     them.
 
     Parameters
@@ -48,7 +47,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         A target of another kind: the share of variance explained, the mean squared error in squared units of the
         target, or the fraction that may remain of what the best constant leaves on the table.
     loss : Loss, default=None
-        Another loss of real targets, :class:`expost.erm.HuberLoss` say; the squared loss by default.
+        Another loss of real targets, :class:`expost.solve.HuberLoss` say; the squared loss by default.
     regularization : float or "auto", default="auto"
         λ, in scaled units; ``release_.preparation`` states the weight of each column in the caller's. ``"auto"`` lets
         it follow from the noise for goals in people's units. Promises about a regularised risk need one number for
@@ -78,7 +77,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         which and why; ``"above_threshold"`` and ``"doubling"`` are the paper's, which pay for testing the risk.
         ``"fixed"`` searches nothing, spends ``max_epsilon`` and promises no accuracy.
     calibration : {"tight", "theorem", "published"}, default="tight"
-        How the test is calibrated; see :func:`expost.stopping.calibrate`.
+        How the test is calibrated; see :func:`expost.search.calibrate`.
     noise : {"laplace", "spherical"}, default="laplace"
         Exact discrete Laplace noise; or, for ``perturbation="output"``, spherical noise: up to √2 times less noise for
         the same ε, with any method, but analysed over the reals and so not exact. ``release_.noise`` says which.
@@ -93,7 +92,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         No outcome of the search may cost more: 2 by default. ``None`` or infinity lifts it (goals in people's units
         end at 1000). ``method="fixed"`` has no default.
     delta : float, default=0.0
-        0 is pure privacy. A δ such as 1e-6 lets noise be Gaussian (:mod:`expost.privacy.renyi` says what it means): on
+        0 is pure privacy. A δ such as 1e-6 lets noise be Gaussian (:mod:`expost.account.renyi` says what it means): on
         the second moments for an ``excess_risk`` by ``"auto"``, ``"certified"`` or ``"stationarity"``; for goals in
         people's units on gradients, or on the second moments with ``perturbation="covariance"``. ``"auto"`` takes pure
         noise for an ``excess_risk`` where that is predicted to be cheaper; the release then has no δ.
@@ -108,9 +107,9 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     on_failure : {"refuse", "release_optimum"}, default="refuse"
         ``"release_optimum"`` returns the **non-private** optimum when nothing qualifies, and reports ε = ∞.
     on_invalid : {"error", "clip"}, default="error"
-        What NaN, infinite values and cells that are not numbers do: :class:`~expost.InvalidRows` for the curator, which
-        the guarantee does not cover, or a value within the bounds (an infinite one the nearest bound, the others the
-        middle), so that no row can raise, warn or change what becomes of another.
+        What NaN, infinite values and cells that are not numbers do: :class:`~expost.exceptions.InvalidRows` for the
+        curator, which the guarantee does not cover, or a value within the bounds (an infinite one the nearest bound,
+        the others the middle), so that no row can raise, warn or change what becomes of another.
     random_state : None, int or RandomState, default=None
         ``None`` is the cryptographic source. Anything else is simulation: the release says it protects nobody.
     keep_path : KeepPath, optional

@@ -1,7 +1,7 @@
 """Targets people have, each in a file of its own: what it promises, what it is tested on and its units.
 
 :class:`ExcessRisk` is the paper's. An error rate or a mean squared error is tested as it stands. A fraction of what the
-null model leaves on the table becomes an excess risk by a private measurement (`expost.search.gap_probe`).
+null model leaves on the table becomes an excess risk by a private measurement (`expost.goals.relative`).
 
 Names are imported when asked for. The command line reads :data:`FLAGS` alone until it knows that it was called rightly.
 """
@@ -13,16 +13,15 @@ import sys
 from typing import TYPE_CHECKING
 
 from expost.goals.flags import Flag
-from expost.lazy import importer
+from expost.lazy import public_names
 
 if TYPE_CHECKING:
-    from expost.goals.error_rate import ErrorRate
-    from expost.goals.excess_risk import ExcessRisk
-    from expost.goals.goal import Goal, TestedGoal
-    from expost.goals.log_loss import LogLoss
-    from expost.goals.mean_squared_error import MeanSquaredError
-    from expost.goals.r2 import R2
-    from expost.goals.relative import RelativeExcessRisk
+    from expost.goals.error_rate import ErrorRate as ErrorRate
+    from expost.goals.excess_risk import ExcessRisk as ExcessRisk
+    from expost.goals.goal import Goal as Goal, TestedGoal as TestedGoal
+    from expost.goals.log_loss import LogLoss as LogLoss
+    from expost.goals.mean_squared_error import R2 as R2, MeanSquaredError as MeanSquaredError
+    from expost.goals.relative import RelativeExcessRisk as RelativeExcessRisk
 
     GOALS: tuple[type[Goal], ...]
 
@@ -38,35 +37,10 @@ FLAGS = {
     ),
 }
 
-_HOMES = {
-    "R2": "r2",
-    "ErrorRate": "error_rate",
-    "ExcessRisk": "excess_risk",
-    "Goal": "goal",
-    "LogLoss": "log_loss",
-    "MeanSquaredError": "mean_squared_error",
-    "RelativeExcessRisk": "relative",
-    "TestedGoal": "goal",
-}
-
-__all__ = [
-    "FLAGS",
-    "GOALS",
-    "R2",
-    "ErrorRate",
-    "ExcessRisk",
-    "Flag",
-    "Goal",
-    "LogLoss",
-    "MeanSquaredError",
-    "RelativeExcessRisk",
-    "TestedGoal",
-]
-
 
 def _goals() -> tuple[type[Goal], ...]:
     """Return every goal, in the order of the flags."""
     return tuple(getattr(sys.modules[__name__], name) for name in FLAGS)
 
 
-__getattr__ = importer(__name__, _HOMES, {"GOALS": _goals})
+__getattr__, __all__ = public_names(__name__, {"GOALS": _goals})

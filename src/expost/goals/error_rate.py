@@ -1,6 +1,6 @@
 """An error rate: at most this share of the rows is misclassified.
 
-*Sensitivity*: the number of misclassified rows is an exact integer for θ on a public grid (`expost.erm.measures`) and
+*Sensitivity*: the number of misclassified rows is an exact integer for θ on a public grid (`expost.goals.measure`) and
 moves by at most one. Rounding θ to the grid is post-processing, and the rounded θ is what is tested and released.
 """
 
@@ -12,15 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from expost.erm.capped_logistic import CappedLogisticLoss
-from expost.erm.losses import Loss
-from expost.erm.measures import Judge, errors, to_grid
-from expost.erm.problem import Problem
-from expost.erm.sensitivity.grid import UNITS, Grid
-from expost.goals.goal import TestedGoal
-from expost.goals.shortfall import ChainSettings
-from expost.privacy.release import Promise
-from expost.stopping.measure import Measure
+from expost.goals.goal import ChainSettings, TestedGoal
+from expost.goals.measure import Judge, Measure, errors
+from expost.noise.grid import UNITS, Grid
+from expost.passes.blocks import to_grid
+from expost.release.release import Promise
+from expost.solve.losses import CappedLogisticLoss, Loss
+from expost.solve.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from expost.erm.problem import Problem
 from expost.goals.goal import ABOUT_RISK, Goal
-from expost.privacy.release import Promise
+from expost.release.release import Promise
+from expost.solve.problem import Problem
 
 if TYPE_CHECKING:
     from expost.search.request import Plan, Request

@@ -1,6 +1,10 @@
 """What a goal is: what the caller asks for, what is promised about it, and in whose units.
 
 A new goal is one file here and an entry in ``goals/__init__.py`` with its flag, which the command line reads there.
+
+How far a hypothesis misses a goal, as one number: what a chain of releases is tested and steered by.
+
+*Released*: noisy shortfalls. *Neighbours*: one row replaced. A goal says how far one row can move its shortfall.
 """
 
 from __future__ import annotations
@@ -9,20 +13,68 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from expost import validation
-from expost.erm.losses import Loss
-from expost.erm.measures import Judge
-from expost.erm.problem import Problem
 from expost.goals import FLAGS
 from expost.goals.flags import Flag
-from expost.goals.shortfall import ChainSettings
-from expost.privacy.release import Promise
+from expost.goals.measure import Judge
+from expost.release.release import Promise
+from expost.solve.losses import Loss
+from expost.solve.problem import Problem
 
 if TYPE_CHECKING:
+    from expost.goals.measure import Measure
     from expost.search.request import Plan, Request
-    from expost.stopping.measure import Measure
+
+
+#: For mean squares, of which some tables need far less than others.
+LOWEST = 1.0 / 3.0
+_DEAR = 0.25  # an ε that is a pity to spend where less might do
+
+
+def lowered(epsilon: float, lowest: float) -> float:
+    """Return the part of a first level to start with that would cost ε: as much of it as is not dear; public.
+
+    Where a whole level is cheap, starting lower would be a level more to pay for; where it is not, it is the least that
+    every table pays, however easy its goal.
+
+    Examples
+    --------
+    >>> lowered(0.1, 0.5), lowered(0.4, 0.5), lowered(3.0, 0.5)
+    (1.0, 0.625, 0.5)
+    """
+    return min(1.0, max(lowest, _DEAR / epsilon)) if epsilon > 0.0 else 1.0
+
+
+@dataclass(frozen=True)
+class ChainSettings:
+    """What a goal asks of a chain of releases; public, and any values are sound.
+
+    Attributes
+    ----------
+    loss
+        What is minimised for it.
+    reach
+        R, a guess of how far apart models are, in units of the table; λ = 1/(xR) at level x.
+    start
+        x of the first level: the inverse of the typical noise on a mean gradient.
+    test_part
+        ε of a test, as a part of the ε of the model tested.
+    steer
+        How large a shortfall is large; settles how far the next level goes.
+    lowest
+        A first level that would be dear starts with more noise: down to this part of ``start``.
+    """
+
+    loss: Loss
+    reach: float
+    start: float
+    test_part: float
+    steer: float
+    lowest: float = 1.0
+
 
 RISK_CHARGED = ("excess risk: rounded to a public grid, floating-point error bounded and charged to its sensitivity",)
 ABOUT_RISK = "regularised empirical risk of the clipped, rounded rows"
@@ -104,7 +156,7 @@ class TestedGoal(Goal):
     """A goal that is tested as it stands, by AboveThreshold on a measure of its own (theory B9 with A3, B5).
 
     *Released*: hypotheses up to the first whose measure passes a noisy limit. *Theorem*: gradual release for the
-    hypotheses, `expost.stopping.above_threshold` for the test; sensitivities stand with the measures.
+    hypotheses, `expost.search.above_threshold` for the test; sensitivities stand with the measures.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
@@ -145,7 +197,7 @@ class TestedGoal(Goal):
 
     @abstractmethod
     def chain(self) -> ChainSettings:
-        """Return what it asks of a chain of releases (`expost.search.chain`)."""
+        """Return what it asks of a chain of releases (`expost.mechanisms.objective.chain`)."""
 
     @abstractmethod
     def shortfall(self, objective: Judge, theta: Any) -> float:

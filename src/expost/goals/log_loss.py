@@ -12,15 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from expost import validation
-from expost.erm._rounding import INFLATION, gamma, summation_length
-from expost.erm._types import FloatArray
-from expost.erm.losses import LogisticLoss, Loss
-from expost.erm.measures import Judge
-from expost.erm.problem import Problem
-from expost.goals.goal import TestedGoal
-from expost.goals.shortfall import ChainSettings
-from expost.privacy.release import Promise
-from expost.stopping.measure import Measure
+from expost.goals.goal import ChainSettings, TestedGoal
+from expost.goals.measure import Judge, Measure
+from expost.numeric import INFLATION, FloatArray, gamma, summation_length
+from expost.release.release import Promise
+from expost.solve.losses import LogisticLoss, Loss
+from expost.solve.problem import Problem
 
 LARGEST_ODDS = 4.0  # M: probabilities between 1.8 % and 98.2 %
 

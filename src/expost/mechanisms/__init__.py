@@ -11,39 +11,34 @@ import sys
 from typing import TYPE_CHECKING
 
 from expost import validation
-from expost.lazy import importer
+from expost.lazy import public_names
 
 if TYPE_CHECKING:
-    from expost.erm.geometry import Geometry
-    from expost.erm.problem import Problem
-    from expost.mechanisms.covariance import Covariance, CovarianceGenerator
-    from expost.mechanisms.mechanism import Generator, Mechanism, Noise
-    from expost.mechanisms.objective import ObjectiveGenerator, ObjectivePerturbation
-    from expost.mechanisms.output import Output, OutputGenerator
-    from expost.mechanisms.through_huber import ThroughHuber, ThroughHuberGenerator
+    from expost.mechanisms.mechanism import Generator as Generator, Mechanism as Mechanism, Noise as Noise
+    from expost.mechanisms.moments.covariance import (
+        Covariance as Covariance,
+        CovarianceGenerator as CovarianceGenerator,
+    )
+    from expost.mechanisms.objective.mechanism import (
+        ObjectiveGenerator as ObjectiveGenerator,
+        ObjectivePerturbation as ObjectivePerturbation,
+    )
+    from expost.mechanisms.objective.through_huber import (
+        ThroughHuber as ThroughHuber,
+        ThroughHuberGenerator as ThroughHuberGenerator,
+    )
+    from expost.mechanisms.output.mechanism import Output as Output, OutputGenerator as OutputGenerator
+    from expost.solve.problem import Problem
+    from expost.table.shape import Geometry
 
     MECHANISMS: dict[str, type[Mechanism]]
 
 #: The class of every mechanism, by the name the caller knows it by.
 NAMES = {"covariance": "Covariance", "output": "Output"}
-#: What may be chosen by name for tables with a schema (`expost.search.ways`).
+#: What may be chosen by name for tables with a schema (`expost.search.choice`).
 WITH_SCHEMA = ("descent", "objective", "covariance")
 #: The kinds of noise, as `Noise` has them.
 NOISES = ("laplace", "spherical")
-
-_HOMES = {
-    "Covariance": "covariance",
-    "CovarianceGenerator": "covariance",
-    "Generator": "mechanism",
-    "Mechanism": "mechanism",
-    "Noise": "mechanism",
-    "ObjectiveGenerator": "objective",
-    "ObjectivePerturbation": "objective",
-    "Output": "output",
-    "OutputGenerator": "output",
-    "ThroughHuber": "through_huber",
-    "ThroughHuberGenerator": "through_huber",
-}
 
 
 def _mechanisms() -> dict[str, type[Mechanism]]:
@@ -51,7 +46,7 @@ def _mechanisms() -> dict[str, type[Mechanism]]:
     return {name: getattr(sys.modules[__name__], kind) for name, kind in NAMES.items()}
 
 
-__getattr__ = importer(__name__, _HOMES, {"MECHANISMS": _mechanisms})
+__getattr__, __all__ = public_names(__name__, {"MECHANISMS": _mechanisms})
 
 
 def mechanism_of(name: str, *, noise: str = "laplace", full_matrix: bool = False) -> Mechanism:
@@ -90,16 +85,16 @@ def mechanism_for(
 
     Examples
     --------
-    >>> from expost.erm import LogisticLoss, Problem, SquaredLoss
-    >>> from expost.erm.geometry import l1_ball
+    >>> from expost.solve import LogisticLoss, Problem, SquaredLoss
+    >>> from expost.table.shape import l1_ball
     >>> problems = [Problem.of(loss, n=1000, p=5, regularization=0.01) for loss in (SquaredLoss(), LogisticLoss())]
     >>> [mechanism_for(None, problem).name for problem in problems]
     ['covariance', 'output']
     >>> [mechanism_for(None, problem, shape=l1_ball(5)).name for problem in problems]
     ['objective', 'objective']
     """
-    from expost.mechanisms.objective import ObjectivePerturbation
-    from expost.mechanisms.through_huber import ThroughHuber
+    from expost.mechanisms.objective.mechanism import ObjectivePerturbation
+    from expost.mechanisms.objective.through_huber import ThroughHuber
 
     if name is not None:
         return mechanism_of(name, noise=noise, full_matrix=full_matrix)
@@ -110,24 +105,3 @@ def mechanism_for(
             return ThroughHuber(shape)
     chosen = "covariance" if problem.loss.name == "squared" else "output"
     return mechanism_of(chosen, noise=noise, full_matrix=full_matrix)
-
-
-__all__ = [
-    "MECHANISMS",
-    "NAMES",
-    "NOISES",
-    "WITH_SCHEMA",
-    "Covariance",
-    "CovarianceGenerator",
-    "Generator",
-    "Mechanism",
-    "Noise",
-    "ObjectiveGenerator",
-    "ObjectivePerturbation",
-    "Output",
-    "OutputGenerator",
-    "ThroughHuber",
-    "ThroughHuberGenerator",
-    "mechanism_for",
-    "mechanism_of",
-]

@@ -14,19 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import validation
-from expost.data.batches import RowSource
-from expost.data.rows import Rows
-from expost.erm.error_bounds import ErrorBounds
-from expost.erm.geometry import Geometry
-from expost.erm.measures import MeanSquare
-from expost.erm.problem import Problem
-from expost.erm.risk import Risk
-from expost.erm.sums import Sums
+from expost.goals.measure import MeanSquare, Measure
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
 from expost.noise.spherical_path import SphericalPath
-from expost.privacy.release import Release
-from expost.stopping.measure import Measure
+from expost.passes.sums import Sums
+from expost.release.release import Release
+from expost.solve.error_bounds import ErrorBounds
+from expost.solve.problem import Problem
+from expost.solve.risk import Risk
+from expost.table.rows import Rows, RowSource
+from expost.table.shape import Geometry
 
 if TYPE_CHECKING:
     from expost.search.request import Plan, Request

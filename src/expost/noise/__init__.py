@@ -1,27 +1,28 @@
-"""Noise that is exactly what the theorems say it is.
+"""Noise that is exactly what the theorems say it is, and how large it gets.
 
-Discrete Laplace, geometric and discrete Gaussian variables on the integers and exact coins, drawn from a
-cryptographic stream, and paths of gradual release built from them; and one exception, spherical noise, which is
-analysed over the reals and says so. Nothing here knows about regression.
+Discrete Laplace, geometric and discrete Gaussian variables on the integers and exact coins, drawn from a cryptographic
+stream, and paths of gradual release built from them; and one exception, spherical noise, which is analysed over the
+reals and says so. Nothing here knows about regression.
 """
 
-from expost.noise.coins import bernoulli
-from expost.noise.gaussian import discrete_gaussian
-from expost.noise.laplace import discrete_laplace, geometric
-from expost.noise.path import LevelValue, NoisePath
-from expost.noise.source import SecureSource, SeededSource, WordSource, resolve_source
-from expost.noise.spherical_path import SphericalPath
+from __future__ import annotations
 
-__all__ = [
-    "LevelValue",
-    "NoisePath",
-    "SecureSource",
-    "SeededSource",
-    "SphericalPath",
-    "WordSource",
-    "bernoulli",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "geometric",
-    "resolve_source",
-]
+from typing import TYPE_CHECKING
+
+from expost.lazy import public_names
+
+if TYPE_CHECKING:
+    from expost.noise.coins import bernoulli as bernoulli
+    from expost.noise.gaussian import discrete_gaussian as discrete_gaussian
+    from expost.noise.grid import Grid as Grid, grid_sensitivity as grid_sensitivity
+    from expost.noise.laplace import discrete_laplace as discrete_laplace, geometric as geometric
+    from expost.noise.path import LevelValue as LevelValue, NoisePath as NoisePath
+    from expost.noise.source import (
+        SecureSource as SecureSource,
+        SeededSource as SeededSource,
+        WordSource as WordSource,
+        resolve_source as resolve_source,
+    )
+    from expost.noise.spherical_path import SphericalPath as SphericalPath
+
+__getattr__, __all__ = public_names(__name__)

@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.noise.coins import WORD, below, exactly, flip
-from expost.noise.probability import digit_bits, digit_words, exponential_bits
+from expost.noise.coins import WORD, below, digit_bits, digit_words, exactly, exponential_bits, flip
 from expost.noise.source import WordSource, resolve_source
 
 Integers = NDArray[Any]  # int64, or object holding Python integers when 62 bits do not suffice

@@ -4,9 +4,40 @@
 norm is Gamma(p), the direction uniform. In floating point the samples are not exactly of that density and no exact
 form is known to us, so a release made with it says "over the reals", and it is never the default. Its gradual release
 is in `expost.noise.spherical_path`.
+
+Normal variables for a perturbed objective. Analysed over the reals.
+
+*Released*: nothing by itself (`expost.mechanisms.objective.gaussian`). Drawn by inverting the distribution function at
+numbers of 52 bits: not exactly normal, so a release made with it says "over the reals". For noise on integers there are
+exact draws (`expost.noise.gaussian`).
+
+Noise that follows the shape of a row: density ∝ exp(−Σ_j w_j‖b_j‖) over blocks. Analysed over the reals.
+
+*Released*: nothing by itself; it perturbs an objective (`expost.mechanisms.objective.mechanism`). In a box the noise is
+a point of the cube [−1, 1]^d, uniform, times Gamma(d + 1): its density at a point with ‖b‖_∞ = r is the integral of
+(2g)^{−d}·g^d e^{−g}/d! over g ≥ r, which is e^{−r}/(2^d d!). In an ℓ₁ ball it is d independent Laplace variables, in a
+Euclidean one spherical noise. In floating point none of them is exactly of its density, and a release made with them
+says "over the reals".
+
+How long noise that follows a shape (`expost.noise.spherical`) is, but for a small probability; public.
+
+*Theorem (Cantelli).* P(‖b‖² > m + s√(1/δ − 1)) ≤ δ, m and s² the mean and variance of ‖b‖² = Σ_j ‖b_j‖²/w_j². Blocks
+are independent, so both are sums. Of noise of density ∝ e^{−‖b‖} on d columns, ‖b‖₂² has the moments
+(box: G²‖U‖², G ~ Gamma(d + 1), U uniform in the cube; ℓ₁: d squares of Laplace variables; Euclidean: Gamma(d)²)
+
+| | E‖b‖₂² | E‖b‖₂⁴ |
+|---|---|---|
+| box | (d+1)(d+2)·d/3 | (d+1)(d+2)(d+3)(d+4)·(d/5 + d(d−1)/9) |
+| ℓ₁ | 2d | 24d + 4d(d−1) |
+| Euclidean | d(d+1) | d(d+1)(d+2)(d+3) |
+
+How long noise that follows a shape (`expost.noise.spherical`) can get at all; public.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,3 +64,101 @@ def spherical_noise(p: int, source: WordSource) -> NDArray[np.float64]:
     direction = special.ndtri(uniforms(p, source))
     norm = -np.log(uniforms(p, source)).sum()  # Gamma(p): a sum of p exponentials
     return np.asarray(direction * (norm / np.linalg.norm(direction)))
+
+
+#: No draw is larger: the smallest uniform is 2⁻⁵³, whose quantile is −8.21.
+LARGEST = 8.3
+
+
+def normals(count: int, source: WordSource) -> NDArray[np.float64]:
+    """Draw standard normal variables.
+
+    Examples
+    --------
+    >>> from expost.noise.source import SeededSource
+    >>> draws = normals(10_000, SeededSource(0))
+    >>> bool(abs(draws.mean()) < 0.05), bool(0.95 < draws.std() < 1.05)
+    (True, True)
+    """
+    return np.asarray(special.ndtri(uniforms(count, source)))
+
+
+def block_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float], source: WordSource) -> NDArray[np.float64]:
+    """Draw one vector.
+
+    Parameters
+    ----------
+    blocks
+        (number of columns, norm) of each block; norms are ``"box"``, ``"l1"`` and ``"l2"``.
+    weights
+        w_j, how fast the density falls in block j.
+    source
+        Where random words come from.
+
+    Examples
+    --------
+    >>> from expost.noise.source import SeededSource
+    >>> block_noise([(2, "box"), (3, "l1")], [1.0, 10.0], SeededSource(0)).shape
+    (5,)
+    """
+    parts = [_DRAW[norm](size, source) / weight for (size, norm), weight in zip(blocks, weights, strict=True)]
+    return np.concatenate(parts)
+
+
+def _box(size: int, source: WordSource) -> NDArray[np.float64]:
+    reach = -np.log(uniforms(size + 1, source)).sum()  # Gamma(d + 1)
+    return np.asarray(reach * (2.0 * uniforms(size, source) - 1.0))
+
+
+def _laplace(size: int, source: WordSource) -> NDArray[np.float64]:
+    first, second = np.log(uniforms(size, source)), np.log(uniforms(size, source))
+    return np.asarray(first - second)
+
+
+_DRAW = {"box": _box, "l1": _laplace, "l2": spherical_noise}
+
+
+_UP = 1.0 + 1e-12
+
+
+def block_norm(blocks: Sequence[tuple[int, str]], weights: Sequence[float], failure_probability: float) -> float:
+    """Return what ‖b‖₂ exceeds with at most that probability.
+
+    Examples
+    --------
+    >>> round(block_norm([(27, "l2")], [1.0], 0.05) / 27, 2)
+    1.67
+    """
+    mean, variance = 0.0, 0.0
+    for (size, norm), weight in zip(blocks, weights, strict=True):
+        square, fourth = _moments(size, norm)
+        mean += square / weight**2
+        variance += (fourth - square**2) / weight**4
+    return math.sqrt(mean + math.sqrt(variance * (1.0 / failure_probability - 1.0))) * _UP
+
+
+def _moments(d: int, norm: str) -> tuple[float, float]:
+    if norm == "box":
+        rising = (d + 1.0) * (d + 2)
+        return rising * d / 3, rising * (d + 3) * (d + 4) * (d / 5 + d * (d - 1) / 9)
+    if norm == "l1":
+        return 2.0 * d, 24.0 * d + 4.0 * d * (d - 1)
+    return d * (d + 1.0), d * (d + 1.0) * (d + 2) * (d + 3)
+
+
+_LARGEST_LOG = 37.0  # −ln 2⁻⁵³ is 36.7
+
+
+def largest_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
+    """Return a bound on ‖b‖₂ that no draw exceeds: uniforms of 52 bits have logarithms of at most 37.
+
+    Examples
+    --------
+    >>> largest_noise([(1, "l1")], [1.0])
+    37.0
+    """
+    squares = []
+    for (size, norm), weight in zip(blocks, weights, strict=True):
+        reach = {"box": (size + 1) * math.sqrt(size), "l1": math.sqrt(size), "l2": float(size)}[norm]
+        squares.append((_LARGEST_LOG * reach / weight) ** 2)
+    return math.sqrt(math.fsum(squares))

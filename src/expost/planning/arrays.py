@@ -15,20 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from expost.data.preparation import Preparation
-from expost.data.rows import Rows
+from expost.account.account import Spending
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge
-from expost.estimators._defaults import chained
+from expost.estimators.defaults import chained
 from expost.exceptions import StrongRegularizationWarning, TargetUnreachable
 from expost.goals import ExcessRisk, Goal
 from expost.mechanisms import MECHANISMS
 from expost.noise.source import SeededSource
-from expost.planning.rescaled import rescaled
+from expost.planning.prices import rescaled
 from expost.planning.result import GoalPrice, MethodPrice
-from expost.planning.worlds import draw_array, place_of, reach_of, with_target
-from expost.privacy.account import Spending
+from expost.planning.synthetic import draw_array, place_of, reach_of, with_target
 from expost.search.request import Request
 from expost.search.run import carry_out, settle
+from expost.table.preparation import Preparation
+from expost.table.rows import Rows
 
 ROWS = 4000  # simulated at most; ε·n hardly depends on n
 

@@ -6,9 +6,8 @@ import io
 import math
 from typing import Any
 
-from expost.planning.result import MethodPrice, PricePlan
-from expost.planning.text import words
-from expost.rounding import down
+from expost.planning.result import MethodPrice, PricePlan, words
+from expost.shown import down
 
 SUFFIXES = (".png", ".svg", ".pdf")
 _BAND, _DOT, _CAP = "#9ecae1", "#08519c", "#a63603"

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from expost import validation
-from expost.data.encode import Encoding
-from expost.estimators._tables import as_schema
+from expost.estimators.inputs import as_schema
 from expost.goals import R2, ErrorRate, Goal, TestedGoal
 from expost.planning.arrays import ArrayTask, price_array
-from expost.planning.delta import DeltaPricer
+from expost.planning.prices import DeltaPricer, TablePricer, rows_searched
 from expost.planning.result import GoalPrice, PricePlan, Saving
 from expost.planning.simulation import TableWorlds
-from expost.planning.tables import TablePricer, rows_searched
+from expost.table.encoding import Encoding
 
 Task = Literal["classification", "regression"]
 

@@ -1,11 +1,11 @@
 """What the search for a goal pays on made-up rows: the search itself, with seeded noise, on worlds of a schema.
 
 *Few rows stand for many.* A world has m different rows, each with two targets, which stand for n: passes over rows cost
-what there are kinds of them (`expost.erm.distinct`), and the search is the very one that n rows would get.
+what there are kinds of them (`expost.passes.blocks`), and the search is the very one that n rows would get.
 
-*Other numbers of rows.* A level of the chain (`expost.search.chain`) is a number x, and noise, λ and the accuracy of a
-test depend on x and on the distribution of the rows, not on how many there are; ε is x times a public constant over n,
-but for the Jacobian's logarithm and the solver's share. So ε·n is nearly the same for every n.
+*Other numbers of rows.* A level of the chain (`expost.mechanisms.objective.chain`) is a number x, and noise, λ and the
+accuracy of a test depend on x and on the distribution of the rows, not on how many there are; ε is x times a public
+constant over n, but for the Jacobian's logarithm and the solver's share. So ε·n is nearly the same for every n.
 
 *One run prices every cap.* A search that would cost ε without a cap takes the same steps under a cap of ε or more:
 every sum it compares with the cap is at most what it ends with. So worlds are searched nearly without one, and the
@@ -22,17 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from expost.data.encode import Encoding
-from expost.data.rows import Rows
+from expost.account.account import Account
 from expost.exceptions import TargetUnreachable
 from expost.goals import Goal, TestedGoal
-from expost.mechanisms.objective import ObjectiveGenerator, ObjectivePerturbation
+from expost.mechanisms.objective.chain import ChainPlan
+from expost.mechanisms.objective.mechanism import ObjectiveGenerator, ObjectivePerturbation
 from expost.noise.source import SeededSource
-from expost.planning.worlds import REACH, Features, Floats, draw_features, place_of, reach_of, with_target
-from expost.privacy.account import Account
-from expost.search.chain import ChainPlan
+from expost.planning.synthetic import REACH, Features, Floats, draw_features, place_of, reach_of, with_target
 from expost.search.request import Plan, Request
 from expost.search.run import settle
+from expost.table.encoding import Encoding
+from expost.table.rows import Rows
 from expost.threads import one_thread
 
 _OUT_OF_REACH = 9600.0  # a level x: what noise on a mean gradient is 1/x of a table's unit

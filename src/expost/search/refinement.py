@@ -2,12 +2,25 @@
 
 A first certified search draws a path whose levels go on beyond what it needs, and keeps the values at the levels that
 it did not reveal, sealed under the curator's key together with the first release's id. A later request reveals further
-levels of the same path. What holds, and why, stands in `expost.noise.kept` (privacy: the largest level revealed, not a
-sum) and in `expost.stopping.certificates.refinable` (accuracy: one event covers every promise made on the path).
+levels of the same path. What holds, and why, stands in `expost.noise.path` (privacy: the largest level revealed, not a
+sum) and in `expost.mechanisms.refinable` (accuracy: one event covers every promise made on the path).
 
 The later release states in ``epsilon`` what all releases on the path have cost together, names the one it continues,
 and has in ``epsilon_increment`` what it adds, rounded up: the first's ``epsilon`` and the increments never add up to
 less than the whole. Going on twice from the same release is sound as well, and booked at more than it costs.
+
+A further model beside a release: the same columns, labels and units, another θ; all of it public.
+
+Another λ, or fewer columns, from second moments that were released: at no further cost.
+
+*Released*: θ, a function of the noisy XᵀX and Xᵀy that a release holds (``keep_statistics``). *Theorem (privacy)*:
+post-processing. Whoever has the release could do this; that the moments may be in it at all is because the loss it
+reports is that of revealing them (`expost.mechanisms.moments.certificate`), θ̂ being a function of them.
+*Theorem (accuracy)*: the event of the covariance certificate is about every θ and mentions no λ. So with the
+probability stated for the first promise the certificate evaluated here holds too, for every λ and every choice of
+columns at once: where θ is zero but for the columns S, the risk over S has the gradient (∇L(θ))_S and the second
+moments of S, and ‖(Bθ − b)_S‖ ≤ ‖Bθ − b‖. λ and S may be chosen by what was released. What is promised is what comes
+out, not what was asked for; where it is no less than the null model misses at most, nothing is promised.
 """
 
 from __future__ import annotations
@@ -25,25 +38,70 @@ from typing import Any
 import numpy as np
 
 from expost import validation
-from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
-from expost.erm.problem import Problem
+from expost.account.account import Account, Spending, released
+from expost.account.composition import add_losses
+from expost.account.ledger import Ledger
+from expost.account.shared import current
 from expost.exceptions import TargetUnreachable, unspent, warn
 from expost.goals.excess_risk import ExcessRisk
-from expost.mechanisms import mechanism_of
-from expost.noise.kept import KeptLevels
-from expost.privacy.account import Account, Spending, released
-from expost.privacy.composition import add_losses
-from expost.privacy.ledger import Ledger
-from expost.privacy.release import Release
-from expost.privacy.sealed import read_key, seal, unseal
-from expost.privacy.shared import current
-from expost.rounding import down, up
-from expost.search.described import with_model
-from expost.search.methods import METHODS
+from expost.mechanisms import Covariance, mechanism_of
+from expost.mechanisms.moments.certificate import CovariancePlan, Seen
+from expost.mechanisms.refinable import certify_from
+from expost.noise.path import KeptLevels
+from expost.release.release import Promise, Release
+from expost.release.sealed import read_key, seal, unseal
+from expost.search import METHODS
 from expost.search.request import Request
-from expost.stopping.certificates.covariance import CovariancePlan
-from expost.stopping.certificates.refinable import certify_from
+from expost.shown import down, up
+from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.preparation import Preparation
 from expost.threads import one_thread
+
+
+def with_model(release: Release, before: Release, request: Request) -> Release:
+    """Say of a release what an earlier one about the same table says of it, and give its model in the caller's units.
+
+    A release of rows that were prepared by hand says nothing about units, and then neither does this one.
+    """
+    known: dict[str, Any] = {
+        "claims": before.claims,
+        "not_covered": before.not_covered,
+        "neighbours": before.neighbours,
+        "target": before.target,
+        "columns": before.columns,
+        "schema_fingerprint": before.schema_fingerprint,
+        "data_fingerprint": before.data_fingerprint,
+    }
+    if "n_columns" not in before.preparation:
+        return release.with_details(**known)
+    recipe = Preparation.described(before.preparation)
+    old, new = before.promise.regularization, request.problem.regularization
+    weights = {
+        name: np.asarray(value) * (new / old)
+        for name, value in before.preparation.items()
+        if name in ("regularization_per_column", "regularization_constant") and old
+    }
+    promise = release.promise
+    if request.goal is not None:
+        half = 1.0 if recipe.target is None else (recipe.target[1] - recipe.target[0]) / 2
+        promise = request.goal.in_caller_units(promise, half**2)
+    return release.with_details(
+        **known,
+        promise=promise,
+        preparation={**before.preparation, **weights},
+        parameters={**release.parameters, **_model(release, before.parameters, recipe)},
+    )
+
+
+def _model(release: Release, before: Mapping[str, Any], recipe: Preparation) -> dict[str, Any]:
+    if release.hypothesis is None:
+        return {}
+    coef, intercept = recipe.to_caller_units(np.asarray(release.hypothesis))
+    names = before.get("columns", [f"x{j}" for j in range(len(coef))])
+    labels = {"classes": before["classes"]} if "classes" in before else {}
+    return {"columns": list(names), "coef": coef, "intercept": intercept, **labels}
+
 
 _LOSSES: dict[str, Loss] = {"squared": SquaredLoss(), "logistic": LogisticLoss()}
 _APART = 0.99
@@ -179,7 +237,7 @@ def refine(
     --------
     >>> import numpy as np, pathlib, tempfile
     >>> from expost import AccuracyFirstRidge, KeepPath, refine
-    >>> from expost.privacy.sealed import write_key
+    >>> from expost.release.sealed import write_key
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 10, size=(50_000, 3))
     >>> y = X @ [2.0, -1.0, 0.5] + rng.normal(size=50_000)
@@ -364,3 +422,85 @@ def _write_new(file: Path, content: bytes) -> None:
     except BaseException:
         file.unlink(missing_ok=True)
         raise
+
+
+def refit(release: Release, *, regularization: float | None = None, columns: Sequence[str] | None = None) -> Release:
+    """Fit another λ or fewer columns to second moments that were released; costs nothing.
+
+    Parameters
+    ----------
+    release : Release
+        A release with statistics: ``AccuracyFirstRidge(..., keep_statistics=True)``.
+    regularization : float, optional
+        Another λ; by default the release's own.
+    columns : sequence of str, optional
+        The columns to predict from; by default all of them. A constant stays.
+
+    Returns
+    -------
+    Release
+        Its ``epsilon_increment`` is zero. The promise states what the moments prove about the new model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost import AccuracyFirstRidge, refit
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, size=(50_000, 3))
+    >>> y = X @ [2.0, -1.0, 0.5] + rng.normal(size=50_000)
+    >>> model = AccuracyFirstRidge(
+    ...     excess_risk=0.01, bounds=(0, 10), target_bounds=(-15, 30), keep_statistics=True, random_state=0
+    ... )
+    >>> first = model.fit(X, y).release_
+    >>> other = refit(first, regularization=0.05, columns=["x0", "x1"])
+    >>> other.epsilon_increment, other.parameters["coef"][2], other.promise.excess_risk < 0.05
+    (0.0, 0.0, True)
+    """
+    said = release.parameters.get("statistics")
+    if said is None:
+        raise ValueError(
+            f"release {release.id} has no statistics to fit to: pass keep_statistics=True to the first fit, one "
+            f"without a schema and for an excess risk. Where the null model was good enough none are revealed"
+        )
+    lam = validation.regularization(release.promise.regularization if regularization is None else regularization)
+    seen = Seen.read(said)
+    places = _places(release.parameters, len(seen.first), columns)
+    theta = np.zeros(len(seen.first))
+    theta[places], certificate = seen.of_columns(places).best(lam)
+    account = Account("refit", release.epsilon_worst_case, release.secure)
+    account.generation, account.test = release.epsilon_generation, release.epsilon_test
+    account.probe = release.epsilon_probe
+    made = account.released(theta)
+    problem = Problem.of(SquaredLoss(), n=release.parameters["n"], p=len(places), regularization=lam)
+    gamma = release.promise.failure_probability
+    assert gamma is not None
+    request = Request(problem, ExcessRisk(certificate), METHODS["certified"], Covariance(), gamma)
+    made = made.with_details(**request.details(made))
+    parameters = {**made.parameters, "statistics": said, "continues": release.id, "epsilon_increment": 0.0}
+    made = with_model(made.with_details(method="refit", parameters=parameters), release, request)
+    return made.with_details(promise=_promise(made.promise, certificate, len(places) < len(theta)))
+
+
+def _promise(promise: Promise, certificate: float, fewer: bool) -> Promise:
+    if certificate >= SquaredLoss().null_value:
+        return Promise("no accuracy is promised: the moments are too noisy for this regularization")
+    if not fewer:
+        return promise
+    return dataclasses.replace(promise, statement=f"{promise.statement}, among models of the columns kept")
+
+
+def _places(said: Mapping[str, Any], p: int, columns: Sequence[str] | None) -> list[int]:
+    """Return the places of the columns, and of a constant, which comes last."""
+    names = list(said.get("columns", [f"x{j}" for j in range(p)]))
+    if columns is None:
+        return list(range(p))
+    if isinstance(columns, str) or not columns:
+        raise ValueError("columns must list at least one column")
+    unknown = [name for name in columns if name not in names]
+    if unknown:
+        raise ValueError(
+            f"there are no column(s) {', '.join(map(str, unknown))} in the release; it has {', '.join(names)}"
+        )
+    if len(set(columns)) < len(columns):
+        raise ValueError("columns are listed twice")
+    return sorted(names.index(name) for name in columns) + list(range(len(names), p))

@@ -2,6 +2,21 @@
 
 A request is settled into a :class:`Plan` before a row is looked at: its goal answers for what is asked, its method for
 how it is searched, its mechanism for how hypotheses are made. Whatever cannot be met is refused there.
+
+The search for a fraction of what a baseline, the best constant or the null model, leaves on the table.
+
+*Released*: a lower bound g of G, the gap of the baseline (`expost.goals.relative`), then whatever the method releases
+for the target r·g ≤ r·G. *Theorem*: losses add, the target being a function of what was released; failure probabilities
+add, the probe's share of γ and the rest, which is the method's.
+
+A look at the table before a model is paid for: does it fit the schema at all?
+
+Where no row may raise (``on_invalid="clip"``), a misspelt label or a text column given bounds would turn into a model
+of nothing. *Released*: whether two noisy counts pass. *Neighbours*: one row replaced. *Sensitivity*: the smallest
+number of readable cells in any column, and the number of rows whose target is readable, each move by at most one.
+*Theorem*: Laplace noise of scale n/40 costs 40/n each. Where neighbours differ in a person of k rows, n = m·k and the
+account charges k times that, 40/m (`expost.account.unit`). No promise rests on it: a table that fits is refused with a
+probability of at most e⁻⁶, and one that does not is refused most likely.
 """
 
 from __future__ import annotations
@@ -14,17 +29,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from expost import validation
-from expost.erm.error_bounds import ErrorBounds
-from expost.erm.problem import Problem
+from expost.account.account import Account, RenyiAccount
+from expost.account.composition import add_losses
+from expost.account.shared import current
+from expost.account.unit import ROW, Unit
+from expost.exceptions import TargetUnreachable
+from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import RISK_CHARGED, Goal, TestedGoal
-from expost.goals.relative import RelativeExcessRisk
+from expost.goals.relative import PROBE_SHARE, GapPlan, RelativeExcessRisk, probe_gap
 from expost.mechanisms.mechanism import Generator, Mechanism
+from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
-from expost.privacy.account import Account
-from expost.privacy.release import Promise, Release
-from expost.privacy.renyi_account import RenyiAccount
-from expost.privacy.shared import current
-from expost.privacy.unit import ROW, Unit
+from expost.release.release import Promise, Release
+from expost.shown import down, up
+from expost.solve.error_bounds import ErrorBounds
+from expost.solve.problem import Problem
 
 OnFailure = Literal["refuse", "release_optimum"]
 _MOMENTS = ("auto", "certified")  # methods that may reveal second moments
@@ -208,9 +227,9 @@ class Request:
 
     def tested(self, goal: TestedGoal) -> Plan:
         """Settle the search for a goal that is tested as it stands."""
-        from expost.search.chain import ChainPlan
-        from expost.search.methods.tested import settle_goal
-        from expost.search.ways import STAGED
+        from expost.mechanisms.objective.chain import ChainPlan
+        from expost.search.choice import STAGED
+        from expost.search.gradual import settle_goal
 
         geometry = self.mechanism.geometry
         if geometry is None:
@@ -224,7 +243,6 @@ class Request:
 
     def relative(self, goal: RelativeExcessRisk) -> Plan:
         """Settle the search for a fraction of what a baseline leaves on the table."""
-        from expost.search.relative import RelativePlan
 
         return RelativePlan.of(goal, self)
 
@@ -276,3 +294,135 @@ class Request:
                 **self.unit.described,
             },
         }
+
+
+@dataclass(frozen=True)
+class RelativePlan:
+    """Measure the gap, then search for a fraction of it."""
+
+    goal: RelativeExcessRisk
+    request: Request
+    probe: GapPlan
+
+    @classmethod
+    def of(cls, goal: RelativeExcessRisk, request: Request) -> RelativePlan:
+        """Settle the probe, and let the method say now what it would say after the most hopeful one."""
+        probe = GapPlan.of(
+            request.problem, request.failure_probability, request.errors, request.max_epsilon, goal.baseline
+        )
+        plan = cls(goal, request, probe)
+        plan.reduced(request.problem.loss.null_value, probe.levels[0]).plan()
+        return plan
+
+    @property
+    def worst_case(self) -> float:
+        """No outcome costs more than the budget; without one there is no bound, the gap being unknown."""
+        return math.inf if self.request.max_epsilon is None else self.request.max_epsilon
+
+    def reduced(self, gap: float, spent: float) -> Request:
+        """Return the request for a fraction of a gap, with what is left of γ and of the budget.
+
+        With room for a few roundings: the probe's loss joins one of the method's own, and each sum is rounded up.
+        """
+        request, budget = self.request, self.request.max_epsilon
+        return request.reduced_to(
+            ExcessRisk(self.goal.fraction * gap * (1 - 1e-12)),
+            failure_probability=(1 - PROBE_SHARE) * request.failure_probability,
+            max_epsilon=None if budget is None else (budget - spent) * (1 - 1e-12),
+        )
+
+    def search(self, generator: Generator, account: Account, source: WordSource) -> Release:
+        """Probe, and go on with what the probe leads to."""
+        problem, budget = self.request.problem, self.request.max_epsilon
+        found = probe_gap(generator.risk, problem.loss, problem.p, self.probe, source)
+        account.probe = add_losses(account.probe, found.epsilon)
+        if found.lower is None:
+            account.reasons.append(
+                f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: about {found.noisy:.3g}, not to "
+                f"be told from nothing at that epsilon with {problem.n:,} rows"
+                + (", half of max_epsilon; a larger one may do" if budget is not None and found.epsilon < 1.0 else "")
+                + f". Or {self.goal.none_better}; no fraction is promised"
+            )
+            return account.refused()
+        reason = f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: at least {found.lower:.3g}"
+        request = self.reduced(found.lower, found.epsilon)
+        assert isinstance(request.goal, ExcessRisk)
+        alpha = request.goal.at_most
+        try:
+            plan = request.plan()
+        except TargetUnreachable:  # whose message says that nothing was spent
+            account.reasons.append(f"{reason}; excess risk {alpha:.3g} is out of reach with what is left of the budget")
+            return account.refused()
+        account.reasons.append(reason)
+        inner = plan.search(generator, Account(account.method, plan.worst_case, account.secure), source)
+        return account.conclude(inner, promise=Promise("reduced", excess_risk=alpha))
+
+
+_EACH = 40.0  # ε of a count, times n
+_ENOUGH = 0.85  # of the rows have a readable target
+_SOME = 0.15  # of the cells of every column are readable
+
+
+@dataclass(frozen=True, repr=False)
+class CheckedPlan:
+    """A plan that first looks whether the table fits.
+
+    ``columns`` are the readable cells of each column and ``labels`` the readable targets; these counts are private.
+    """
+
+    plan: Plan
+    columns: Sequence[int]
+    labels: int
+    n: int
+    budget: float
+    unit: Unit = ROW
+
+    def __post_init__(self) -> None:
+        if self.cost >= self.budget:
+            cost, budget = self.unit.charge(self.cost), self.unit.charge(self.budget)
+            raise TargetUnreachable(
+                f"at {self.unit.count(self.n)} looking whether the table fits its schema would cost epsilon = "
+                f"{up(cost)}, more than max_epsilon = {down(budget)}. Nothing was spent."
+            )
+
+    def __repr__(self) -> str:
+        return f"CheckedPlan(n={self.n})"
+
+    @property
+    def cost(self) -> float:
+        """What the two counts cost."""
+        return add_losses(_EACH / self.n, _EACH / self.n)
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the plan behind books Gaussian curves."""
+        return getattr(self.plan, "gaussian", False)
+
+    @property
+    def worst_case(self) -> float:
+        """No outcome costs more than the plan and the counts, nor than the budget."""
+        return self.budget
+
+    def search(self, generator: Any, account: Account, source: WordSource) -> Release:
+        """Look, and go on if the table fits."""
+        if not account.affords(self.cost):
+            account.reasons.append("looking whether the table fits its schema would exceed the budget")
+            return account.refused()
+        noise = discrete_laplace(_EACH / self.n, 1, 2, random_state=source)
+        account.look_first(self.cost)
+        known = self.labels + int(noise[0])
+        fewest = min(self.columns, default=self.n) + int(noise[1])
+        if known < _ENOUGH * self.n:
+            account.reasons.append(
+                f"hardly enough rows have a target that the schema knows (about {max(0, known):,} of {self.n:,}): is a "
+                f"label misspelt? expost check tells the curator"
+            )
+            return account.refused(parameters={"unfit": True})
+        if fewest < _SOME * self.n:
+            account.reasons.append(
+                "a column has hardly any cell that fits the schema: is a text column given bounds, or are categories "
+                "misspelt? expost check tells the curator"
+            )
+            return account.refused(parameters={"unfit": True})
+        account.reasons.append(f"the table fits its schema, counted for epsilon = {up(self.unit.charge(self.cost))}")
+        return self.plan.search(generator, account, source)

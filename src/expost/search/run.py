@@ -2,6 +2,8 @@
 
 `run_search` is what the estimators do, for rows prepared by hand. `cov_nr` and `output_nr`, the paper's algorithms by
 name, are thin: each settles a problem and calls it.
+
+What only the curator may look at: how good a release truly is. Nothing here is covered by any guarantee.
 """
 
 from __future__ import annotations
@@ -9,28 +11,30 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from expost import validation
-from expost.data.batches import RowSource
-from expost.data.rows import Rows
-from expost.erm.geometry import ball, l2_ball
-from expost.erm.losses import LogisticLoss, Loss, SquaredLoss
-from expost.erm.problem import Problem
-from expost.erm.sums import Sums
+from expost.account.account import RenyiAccount, Spending, released
+from expost.account.ledger import Ledger
 from expost.exceptions import NotPrivateWarning, unspent, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal
-from expost.mechanisms import Generator, Mechanism, mechanism_for
-from expost.mechanisms.gaussian_moments import moments_for
+from expost.mechanisms import Generator, Mechanism, mechanism_for, mechanism_of
+from expost.mechanisms.moments.gaussian import moments_for
 from expost.noise.source import WordSource, resolve_source
-from expost.privacy.account import Spending, released
-from expost.privacy.ledger import Ledger
-from expost.privacy.release import Release
-from expost.privacy.renyi_account import RenyiAccount
-from expost.search.methods import METHODS
+from expost.passes.sums import Sums
+from expost.release.release import Release
+from expost.search import METHODS
+from expost.search.choice import cheaper_at_delta
 from expost.search.request import OnFailure, Plan, Request
-from expost.search.risk_ways import cheaper_at_delta
+from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
+from expost.solve.problem import Problem
+from expost.table.rows import Rows, RowSource
+from expost.table.shape import ball, l2_ball
 from expost.threads import one_thread
 
 OPTIMUM_NOT_COVERED = "the non-private optimum was returned because nothing else qualified; it has no privacy"
@@ -91,7 +95,7 @@ def run_search(
     --------
     >>> import numpy as np
     >>> from expost import ExcessRisk, Preparation
-    >>> from expost.erm import Problem, SquaredLoss
+    >>> from expost.solve import Problem, SquaredLoss
     >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(20_000, 2))
     >>> recipe = Preparation(None, 1.0, target=(-1.0, 1.0), intercept_weight=0, n_columns=2)
     >>> rows = recipe.prepare_regression(X, X @ [1.0, -0.8])
@@ -242,7 +246,8 @@ def cov_nr(
     Examples
     --------
     >>> import numpy as np
-    >>> from expost import Preparation, cov_nr
+    >>> from expost import Preparation
+    >>> from expost.search import cov_nr
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
     >>> recipe = Preparation(None, 1.0, target=(-1.0, 1.0), intercept_weight=0, n_columns=2)
@@ -277,7 +282,8 @@ def output_nr(
     Examples
     --------
     >>> import numpy as np
-    >>> from expost import Preparation, output_nr
+    >>> from expost import Preparation
+    >>> from expost.search import output_nr
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
     >>> recipe = Preparation(None, 1.0, target=None, intercept_weight=0, n_columns=2)
@@ -297,3 +303,32 @@ def output_nr(
 def _problem(rows: Rows | Sums, loss: Loss, lam: float, calibration: str, radius: float | None) -> Problem:
     paper = validation.calibration(calibration) in validation.PAPER_CALIBRATIONS
     return Problem.of(loss, n=rows.n, p=rows.p, regularization=lam, radius=radius, paper_constants=paper)
+
+
+@dataclass(frozen=True, repr=False)
+class CuratorView:
+    """The truth about a release, computed from the private rows. Do not publish it."""
+
+    optimum: NDArray[np.float64]
+    excess_risk: float | None
+    null_excess_risk: float
+
+    def __repr__(self) -> str:
+        return "CuratorView(private)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a curator's view is private and cannot be pickled")
+
+
+def compare_with_optimum(
+    rows: Rows, release: Release | None, loss: Loss, *, regularization: float, radius: float | None = None
+) -> CuratorView:
+    """Compare a release with the true optimum of prepared rows; :func:`expost.curator_view` takes a fitted model."""
+    problem = Problem.of(loss, n=rows.n, p=rows.p, regularization=regularization, radius=radius)
+    risk = mechanism_of("covariance" if loss.name == "squared" else "output").on(rows, problem).risk
+    released = None if release is None or release.hypothesis is None else np.asarray(release.hypothesis)
+    return CuratorView(
+        optimum=risk.optimum,
+        excess_risk=None if released is None else risk.excess(released),
+        null_excess_risk=risk.excess(np.zeros(rows.p)),
+    )

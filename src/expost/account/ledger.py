@@ -1,0 +1,457 @@
+"""The ledger of a data set: no search begins unless its worst case fits, and none ends without being accounted for.
+
+Why a ledger does not let a search begin, in words that say what to pass. Nothing has been spent by then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import secrets
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from expost import validation
+from expost.account.composition import add_losses
+from expost.account.events import Budget, Entry, Event, Kind, Process, user
+from expost.account.loss import ApproximateCap, PrivacyLoss, PureLoss
+from expost.account.store import Store, today
+from expost.account.unit import Unit
+from expost.exceptions import BudgetExceeded, LedgerRefused
+from expost.release.release import NEIGHBOURS, Release
+from expost.shown import down
+
+_NOTHING = "Nothing was spent"
+
+
+def require_secure(secure: bool) -> None:
+    """Refuse a simulation."""
+    if not secure:
+        raise LedgerRefused(
+            f"seeded noise protects nobody, and a ledger books no simulation; leave random_state out, or the ledger. "
+            f"{_NOTHING}"
+        )
+
+
+def require_taken(budget: Budget, delta: float) -> None:
+    """Refuse approximate privacy where the budget is pure: an ε at a δ does not add to pure ones without its δ."""
+    if not budget.cap.takes(delta):
+        raise LedgerRefused(
+            f"the budget of data set {budget.dataset!r} is pure, and this search holds but for a chance of delta = "
+            f"{delta:g}. Leave delta out, or state a budget for it (a data set of another name, created with a delta). "
+            f"{_NOTHING} here"
+        )
+
+
+def require_unit(budget: Budget, unit: str) -> None:
+    """Refuse a search about another unit: losses about different neighbours do not add."""
+    if unit != budget.unit:
+        raise LedgerRefused(
+            f"the budget of data set {budget.dataset!r} is about {budget.unit!r}, this search about {unit!r}. State a "
+            f"budget for that, under another name: expost ledger create FILE --dataset NAME --cap E{_unit(unit)}. "
+            f"{_NOTHING}"
+        )
+
+
+def _unit(unit: str) -> str:
+    """Return the option with which a budget for a unit is stated."""
+    person = re.match(r"one person, as column '(.+)' tells them apart", unit)
+    if person is not None:
+        return f" --person {shlex.quote(person[1])}"
+    return "" if unit == NEIGHBOURS else f" --unit {shlex.quote(unit)}"
+
+
+def unbounded(budget: Budget, held: Release | None) -> LedgerRefused:
+    """Return the refusal of a worst case of infinity."""
+    if held is not None and math.isfinite(held.epsilon_worst_case):  # so it is not the search that has no bound
+        advice = "leave out on_failure='release_optimum', which may release the optimum itself"
+    else:
+        advice = f"pass max_epsilon={down(budget.ceiling(0.0 if held is None else held.delta))} or less"
+    return LedgerRefused(f"the cost of this search has no bound, and infinity cannot be reserved; {advice}. {_NOTHING}")
+
+
+def exceeded(budget: Budget, loss: PrivacyLoss | None, delta: float = 0.0, *, by_hand: bool = False) -> BudgetExceeded:
+    """Return the refusal of a worst case that is more than what is left."""
+    left = budget.ceiling(delta, by_hand=by_hand)
+    held = f" ({budget.held.text()} held for searches not settled)" if any(e.held for e in budget.entries) else ""
+    has = f"data set {budget.dataset!r} has {down(left)} of {budget.cap.text(rounding='down')} left{held}"
+    asks = "" if loss is None else f", and this search may cost up to {loss.text()}"
+    advice = ""
+    if left > 0:
+        advice = f". Pass max_epsilon={down(left)}, or when_short='lower' to have it lowered"
+    return BudgetExceeded(f"{has}{asks}{advice}. {_NOTHING}", left)
+
+
+WhenShort = Literal["refuse", "lower"]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The budget of one data set, kept in a file as a filter.
+
+    Before a search its worst case is reserved; afterwards its ex-post loss is settled and the rest returned, so that a
+    lucky search leaves more for the next. A crash leaves the reservation standing until :meth:`decide`. Processes that
+    share the file cannot overspend, and killed at any moment they leave no sum understated.
+
+    Parameters
+    ----------
+    path : path
+        The file, made by :meth:`create` or ``expost ledger create``. It is opened when needed and holds what is public
+        once the releases are: models, losses, names. Keep it on a local disk.
+    dataset : str
+        Which of the data sets in the file. That the rows are that data set's is for the caller to see to.
+    when_short : {"refuse", "lower"}, default="refuse"
+        What happens to a search whose worst case is more than what is left: it is refused before anything is spent,
+        or its ``max_epsilon`` is lowered to what is left.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from expost import Ledger, Release
+    >>> file = Path(tempfile.mkdtemp()) / "ledger.db"
+    >>> ledger = Ledger.create(file, "survey", cap=2.0)
+    >>> reservation = ledger.reserve(1.5)
+    >>> ledger.budget.remaining
+    PureLoss(epsilon=0.5)
+    >>> reservation.settle(Release(status="released", method="by hand", epsilon_generation=0.25))
+    >>> ledger.budget.remaining
+    PureLoss(epsilon=1.75)
+    """
+
+    path: Path
+    dataset: str
+    when_short: WhenShort = "refuse"
+
+    def __init__(self, path: str | os.PathLike[str], dataset: str, *, when_short: WhenShort = "refuse") -> None:
+        if not isinstance(dataset, str) or not dataset.strip():
+            raise ValueError(f"dataset must be the name of a data set, got {dataset!r}")
+        if when_short not in ("refuse", "lower"):
+            raise ValueError(f"when_short must be 'refuse' or 'lower', got {when_short!r}")
+        # absolute, so that a worker in another folder means the same file
+        for name, value in (("path", Path(path).absolute()), ("dataset", dataset), ("when_short", when_short)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        dataset: str,
+        *,
+        cap: float | PrivacyLoss,
+        delta: float = 0.0,
+        unit: str = NEIGHBOURS,
+        person: str | None = None,
+    ) -> Ledger:
+        """State the budget of a data set, once, in a new file or in one that has other data sets.
+
+        Parameters
+        ----------
+        path, dataset
+            As above.
+        cap : float
+            The largest ε that everything released about the data set may cost together.
+        delta : float, default=0.0
+            0 is a pure budget, and stays one: fits with a δ are refused. With a δ everything is (cap, δ)-private
+            together, Gaussian costs add in squares, and pure fits may be charged as well.
+        unit : str
+            Whom it protects: the neighbouring relation, as releases state it (``release.neighbours``). Releases about
+            another unit are refused.
+        person : str, optional
+            The column that tells persons apart, as fits state it: one person is what it protects. Instead of ``unit``.
+        """
+        made = cls(path, dataset)
+        if person is not None:
+            if unit != NEIGHBOURS:
+                raise ValueError("person and unit both say whom the budget protects; pass one of them")
+            if not isinstance(person, str) or not person.strip():
+                raise ValueError(f"person must be the name of a column, got {person!r}")
+            unit = Unit(persons=1, column=person.strip()).neighbours
+        if not isinstance(unit, str) or not unit.strip():
+            raise ValueError("unit must say in words what is replaced between neighbours, as a release states it")
+        if isinstance(cap, PrivacyLoss):
+            loss = cap
+        else:
+            most, at = validation.positive("cap", cap), validation.delta(delta)
+            loss = ApproximateCap(most, at) if at else PureLoss(most)
+        if not made.path.parent.is_dir():
+            raise ValueError(f"the folder of {made.path} does not exist")
+        Store(made.path).create(dataset, unit, loss)
+        return made
+
+    @staticmethod
+    def datasets(path: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Return the names of the data sets that a file has."""
+        return Store(Path(path)).datasets()
+
+    @staticmethod
+    def damage(path: str | os.PathLike[str]) -> str:
+        """Return what in a file is not as it was recorded, in words, or nothing: damaged, it takes nothing."""
+        return Store(Path(path)).damage()
+
+    def repair(self, epsilon: float, *, reason: str) -> str:
+        """Take a file that was damaged as it is from here on, by a decision that is recorded; returns what was wrong.
+
+        Parameters
+        ----------
+        epsilon : float
+            What is charged to this data set for whatever may have been lost or lowered.
+        reason : str
+            Why that is enough, in words.
+        """
+        return self._store.repair(self.dataset, epsilon, _stated(reason))
+
+    @property
+    def budget(self) -> Budget:
+        """The state now: cap, unit, entries, what is spent, held and left."""
+        return self._store.read(self.dataset)
+
+    @property
+    def adds_in_squares(self) -> bool:
+        """Whether losses add as curves, so that Gaussian noise is worth more beside other fits than by itself."""
+        return isinstance(self.budget.cap, ApproximateCap)
+
+    @property
+    def _store(self) -> Store:
+        return Store(self.path)
+
+    def ceiling(self, max_epsilon: float | None, delta: float = 0.0) -> float | None:
+        """Return the ``max_epsilon`` to settle a search at δ with: the caller's, or what is left if it is to be so."""
+        if self.when_short == "refuse":
+            return max_epsilon
+        budget = self.budget
+        require_taken(budget, delta)
+        left = budget.ceiling(delta)
+        if left == 0:
+            raise exceeded(budget, None, delta)
+        return left if max_epsilon is None else min(left, max_epsilon)
+
+    def reserve(
+        self,
+        worst_case: float,
+        *,
+        delta: float = 0.0,
+        unit: str = NEIGHBOURS,
+        secure: bool = True,
+        held: Release | None = None,
+    ) -> Reservation:
+        """Hold the worst case of a search that is about to begin.
+
+        Parameters
+        ----------
+        worst_case : float
+            No outcome of the search may cost more.
+        delta : float
+            At that δ, if the search is not pure. Its steps are booked as Rényi curves then: what is (ε, δ)-private for
+            other reasons is nothing that a budget of curves can count.
+        unit : str
+            The neighbouring relation of the search.
+        secure : bool
+            Whether its noise will come from the cryptographic source; a simulation is refused.
+        held : Release
+            What an interruption of the search releases; its id becomes that of the entry. At a δ its curve is held,
+            beyond which the search takes no step. Without one something larger is: whatever comes to the worst case.
+
+        Returns
+        -------
+        Reservation
+            To be settled with the release that the search ends in.
+
+        Raises
+        ------
+        BudgetExceeded
+            The worst case is more than what is left.
+        LedgerRefused
+            The worst case is infinite, the unit another, or the search a simulation.
+        """
+        require_secure(secure)
+        at = validation.delta(delta) if held is None else held.delta
+        with self._store.adding(self.dataset) as (budget, more):
+            require_unit(budget, unit)
+            require_taken(budget, at)
+            loss = budget.cap.reserved(worst_case, at, held)
+            if not loss.bounded:
+                raise unbounded(budget, held)
+            if not budget.admits(loss):
+                raise exceeded(budget, loss, at, by_hand=held is None)
+            entry = secrets.token_hex(8) if held is None else held.id
+            said = None if held is None else held.to_json(indent=None)
+            more.append(_event(entry, "reserved", loss, release=said, process=Process.this()))
+        return Reservation(self, entry, budget.identity, budget.records)
+
+    def book(self, release: Release, *, reason: str | None = None) -> Entry:
+        """Charge a release that was made without the ledger, and return its entry; a second time nothing changes.
+
+        What is spent is spent: it is booked even if it is more than what was left.
+        """
+        with self._store.adding(self.dataset) as (budget, more):
+            loss = _cost(budget, release)
+            known = [entry for entry in budget.entries if release.id in (entry.id, entry.release_id)]
+            if known and known[0].release_id is None:  # its search was held, decided about or given back
+                more.append(_settled(budget, known[0].id, release))
+            elif known:
+                _require_no_more(known[0], release, loss)
+            else:
+                more.append(_booked(budget, release, reason))
+        return self.budget.entry(release.id)
+
+    def decide(self, entry: str, loss: float | Release | None, *, reason: str) -> Entry:
+        """Settle a reservation that its search has left standing, by a decision that is recorded.
+
+        Parameters
+        ----------
+        entry : str
+            Its id, or how that begins.
+        loss : float, Release or None
+            What is charged: an ε up to what is held, the release that the search made, or ``None`` for what is held.
+            Less than what is held, without a release, is right only if nothing came out of the search that cost more.
+        reason : str
+            Why, in words.
+
+        Returns
+        -------
+        Entry
+        """
+        why = _stated(reason)
+        with self._store.adding(self.dataset) as (budget, more):
+            found = budget.entry(entry)
+            if not found.held:
+                raise ValueError(f"entry {found.id} is settled: {found.loss.text()} is charged")
+            charged = self._charge(budget, found, loss)
+            made = loss if isinstance(loss, Release) else None
+            said = None if made is None else made.to_json(indent=None)
+            event = _event(found.id, "decided", charged, reason=why, release=said, release_id=_id(made))
+            more.append(event)
+        return self.budget.entry(found.id)
+
+    def _charge(self, budget: Budget, found: Entry, loss: float | Release | None) -> PrivacyLoss:
+        """Return what a decision charges, if that may be decided."""
+        if loss is None:
+            return found.loss
+        if isinstance(loss, Release):
+            charged = _cost(budget, loss)
+            if found.events[0].release is not None and loss.id != found.id:
+                raise ValueError(f"release {loss.id} is not that of the search {found.id}; its release has its id")
+            if any(loss.id == entry.release_id for entry in budget.entries):
+                raise ValueError(f"release {loss.id} is booked already")
+            return charged
+        charged = budget.cap.decided(loss, found.loss)
+        if not charged.within(found.loss):
+            raise ValueError(f"no outcome of the search could cost more than what is held, {found.loss.text()}")
+        process = found.events[0].process
+        if process is not None and process.alive and charged != found.loss:
+            raise ValueError(
+                f"process {process.pid}, which holds entry {found.id}, is still running; end it first, or charge what "
+                f"is held"
+            )
+        return charged
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A worst case that is held for a search; :meth:`settle` replaces it by what the search cost."""
+
+    ledger: Ledger
+    id: str
+    identity: str = ""
+    records: int = 0
+
+    def settle(self, release: Release) -> None:
+        """Book the release that the search ended in, a refusal or an interruption as well; twice is as good as once.
+
+        Raises
+        ------
+        ValueError
+            The release cannot be this search's. If it cost more than was held, or the file has lost what was held, it
+            is booked all the same.
+        """
+        ledger = self.ledger
+        with ledger._store.adding(ledger.dataset) as (budget, more):
+            loss = _cost(budget, release)
+            entry = next((entry for entry in budget.entries if entry.id == self.id), None)
+            booked = next((other for other in budget.entries if other.release_id == release.id), None)
+            if booked is not None:
+                if booked is entry or entry is None:
+                    return _require_no_more(booked, release, loss)
+                raise ValueError(f"release {release.id} is booked already, for another search")
+            if entry is not None and entry.release_id is not None:
+                raise ValueError(f"entry {self.id} is settled already, by another release; book this one by itself")
+            how = ""
+            if entry is None:
+                how = f"the file had lost what was reserved: {self._lost(budget)}"
+                more.append(_booked(budget, release, how))
+            else:
+                more.append(_settled(budget, self.id, release))
+        if entry is None:
+            raise ValueError(
+                f"release {release.id} is booked, but {how}. What else it may have lost is for you to book"
+            )
+        held = entry.events[0].loss
+        if not loss.within(held):
+            raise ValueError(f"release {release.id} cost {loss.text()}, more than the {held.text()} held; it is booked")
+
+    def _lost(self, budget: Budget) -> str:
+        if budget.identity != self.identity:
+            return "it is another ledger than the one that the search was reserved in"
+        return f"it has {budget.records} records and had {self.records} before the search; is it an older copy?"
+
+    def give_back(self, reason: str) -> None:
+        """Return everything: the search ended before it had drawn anything."""
+        with self.ledger._store.adding(self.ledger.dataset) as (budget, more):
+            entry = budget.entry(self.id)
+            if entry.held:
+                more.append(_event(self.id, "returned", budget.cap.decided(0.0, entry.loss), reason=reason))
+
+
+def _stated(reason: str) -> str:
+    if not isinstance(reason, str) or not reason.strip():
+        raise ValueError("reason must say why, in words: it is recorded")
+    return reason.strip()
+
+
+def _event(entry: str, kind: Kind, loss: PrivacyLoss, **said: object) -> Event:
+    return Event(entry, kind, loss, today(), user(), **said)  # type: ignore[arg-type]
+
+
+def _settled(budget: Budget, entry: str, release: Release) -> Event:
+    said = release.to_json(indent=None)
+    return _event(entry, "settled", _cost(budget, release), release_id=release.id, release=said)
+
+
+def _booked(budget: Budget, release: Release, reason: str | None) -> Event:
+    said = release.to_json(indent=None)
+    return _event(release.id, "booked", _cost(budget, release), reason=reason, release_id=release.id, release=said)
+
+
+def _id(release: Release | None) -> str | None:
+    return None if release is None else release.id
+
+
+def _cost(budget: Budget, release: Release) -> PrivacyLoss:
+    """Return what a release is charged: one that goes on from another that is charged here costs what it adds.
+
+    What it says it adds has to be enough, or all of it is charged.
+    Refused is what no budget like this one can be charged for, whichever way it comes in.
+    """
+    require_secure(release.secure)
+    require_unit(budget, release.neighbours)
+    require_taken(budget, release.delta)
+    base, enough = release.continues, False
+    for entry in budget.entries if base is not None else ():
+        if entry.release_id == base and entry.release is not None:
+            with contextlib.suppress(ValueError):  # one that cannot be read is not gone on from
+                before = Release.from_json(entry.release).epsilon
+                enough = add_losses(before, release.epsilon_increment) >= release.epsilon
+    return budget.cap.charged(release, {base} if enough and base is not None else set())
+
+
+def _require_no_more(entry: Entry, release: Release, loss: PrivacyLoss) -> None:
+    """Refuse a release under an id for which less is charged: one of the two was changed."""
+    if not loss.within(entry.loss):
+        raise ValueError(
+            f"release {release.id} is booked already, and {entry.loss.text()} is charged for it; this one says "
+            f"{loss.text()}, so it is not the same"
+        )

@@ -1,0 +1,451 @@
+"""What both estimators share: checking arguments, preparing rows, running a method, keeping only the release.
+
+Which shape of rows the noise should follow; public numbers decide.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import check_is_fitted
+
+from expost import validation
+from expost.account.account import Spending, released
+from expost.account.ledger import Ledger
+from expost.estimators.defaults import (
+    LIFTED,
+    chained,
+    settled_budget,
+    settled_regularization,
+    warn_if_large,
+    warn_if_shrunk,
+)
+from expost.estimators.inputs import open_features, score_of
+from expost.estimators.pipeline_check import Surroundings, noted_surroundings
+from expost.exceptions import unspent, warn
+from expost.goals import ExcessRisk, Goal, TestedGoal
+from expost.mechanisms import mechanism_for
+from expost.mechanisms.mechanism import Mechanism
+from expost.mechanisms.moments.gaussian import moments_for
+from expost.mechanisms.objective.chain import chain_request
+from expost.passes.choice import as_engine
+from expost.passes.dask import from_dask
+from expost.passes.first_pass import in_memory
+from expost.release.release import Release
+from expost.release.scoring import scorer_of
+from expost.search import METHODS
+from expost.search.choice import cheaper_at_delta, staged_request
+from expost.search.refinement import KeepPath
+from expost.search.request import Request
+from expost.search.run import carry_out, settle
+from expost.solve.losses import Loss
+from expost.solve.problem import Problem
+from expost.table.bounds import resolve_bounds
+from expost.table.columns import Column, RawRows
+from expost.table.entrance import open_column
+from expost.table.preparation import BlockPreparation, Preparation, resolve_feature_bound
+from expost.table.rows import ONE, Rows, RowSource
+from expost.table.shape import Block, Geometry, ball, l2_ball
+from expost.table.streamed import ColumnsOnDisk, PreparedSource, Wanted
+from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
+
+
+class _Blocks(Protocol):
+    """Rows of ``square`` parts, each of norm at most 1, divided by ``ONE/unit`` to lie in the Euclidean ball."""
+
+    @property
+    def blocks(self) -> Sequence[tuple[int, Literal["box", "l1"]]]: ...
+    @property
+    def square(self) -> int: ...
+    @property
+    def unit(self) -> int: ...
+    @property
+    def constant_column(self) -> int | None: ...
+
+
+def block_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
+    """Return the shape of rows block by block, as they are made."""
+    scale = ONE / rows.unit
+    blocks = tuple(Block(size, norm, 1.0 / scale) for size, norm in rows.blocks)
+    divided = scale if steering is None else steering
+    return Geometry(blocks, 1.0, "blocks", scale=divided, constant=rows.constant_column)
+
+
+def cheapest_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
+    """Return the shape of rows whose noise is smallest: blocks, a Euclidean or an ℓ₁ ball.
+
+    Parameters
+    ----------
+    rows : Encoding or BlockPreparation
+        What makes them.
+    steering : float, optional
+        What rows were divided by in units that people think in; only steers a search.
+
+    Examples
+    --------
+    >>> from expost.table.encoding import Encoding
+    >>> from expost.table.schema import Schema
+    >>> schema = {"target": "y", "target_bounds": [0, 1], "columns": {"a": {"bounds": [0, 1]}}}
+    >>> encoding = Encoding(Schema.from_dict(schema))
+    >>> cheapest_geometry(encoding).name
+    'blocks'
+    """
+    p, scale = sum(size for size, _ in rows.blocks), ONE / rows.unit
+    s = scale if steering is None else steering
+    shapes = [
+        block_geometry(rows, s),
+        Geometry((Block(p, "l2", 1.0),), 1.0, "Euclidean ball", scale=s),
+        Geometry((Block(p, "l1", rows.square / scale),), 1.0, "ℓ₁ ball", scale=s),
+    ]
+    best = min(shapes, key=lambda shape: shape.noise)
+    others = ", ".join(f"{shape.name} {shape.noise / best.noise:.2g} times" for shape in shapes if shape is not best)
+    return Geometry(best.blocks, best.radius, best.name, f"the least noise ({others} as much)", s)
+
+
+PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"
+BAD_ROWS_NOT_COVERED = (
+    "an error about bad rows (NaN, infinite, unknown label) would have depended on single rows; "
+    "clipping them removes that"
+)
+COUNTED_WIDTH = (
+    "the rows came as a list, and the number of cells that most of them have is taken to be public; bounds for each "
+    "column state it"
+)
+
+
+class AccuracyFirstEstimator(BaseEstimator):
+    """Common parts; see the two subclasses."""
+
+    _default_loss: Loss
+    # Declared here for type checkers; set by the subclasses' constructors, as scikit-learn wants it.
+    excess_risk: float | None
+    goal: Goal | None
+    loss: Loss | None
+    regularization: float | str
+    failure_probability: float
+    bounds: Any
+    feature_bound: float | None
+    perturbation: str | None
+    method: str
+    calibration: str
+    noise: str
+    radius: float | None
+    n_levels: int | None
+    max_epsilon: float | str | None
+    fit_intercept: bool
+    intercept_weight: float
+    on_failure: str
+    on_invalid: str
+    random_state: Any
+    keep_path: KeepPath | None
+    ledger: Ledger | None
+    release_: Release
+    preparation_: Preparation
+    coef_: NDArray[np.float64]
+    intercept_: Any
+
+    def _open(self, X: ArrayLike, y: ArrayLike, *, reset: bool = True) -> tuple[RawRows, Column]:
+        """Check shapes and declared types; what is in the cells is left to the preparation."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
+        on_invalid: Any = self.on_invalid
+        # of a single row nothing can be said that hides it
+        least = 2 if reset else 1
+        rows = open_features(self, X, reset=reset, on_invalid=on_invalid, bounds=self.bounds, least=least)
+        target, dimensions = open_column(y, on_invalid=on_invalid)
+        if dimensions == 2:
+            warn(
+                "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+                "(n_samples, ), for example using ravel().",
+                DataConversionWarning,
+            )
+        if len(rows) != len(target):
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(rows), len(target)]}")
+        return rows, target
+
+    @property
+    def _estimator_loss(self) -> Loss:
+        """What is minimised: the caller's loss, if it is one for such targets."""
+        if self.loss is None:
+            return self._default_loss
+        if not isinstance(self.loss, Loss) or self.loss.labels != self._default_loss.labels:
+            kind = "real targets" if self._default_loss.labels == "real" else "labels"
+            raise ValueError(f"loss must be a Loss for {kind}, see expost.solve; got {self.loss!r}")
+        return self.loss
+
+    def _forget(self) -> None:
+        """Drop an earlier fit, so that a refused one does not leave its predecessor's model behind."""
+        for name in ("coef_", "intercept_", "classes_", "release_", "preparation_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _preparation(self, n_columns: int, in_blocks: bool = False) -> Preparation:
+        validation.columns(n_columns)
+        validation.one_of("fit_intercept", self.fit_intercept, (True, False))
+        weight = validation.number("intercept_weight", self.intercept_weight) if self.fit_intercept else 0.0
+        if self.fit_intercept and weight == 0:
+            raise ValueError("intercept_weight must be positive with fit_intercept=True; 0 would mean no intercept")
+        if self.bounds is None and self.feature_bound is None:
+            raise ValueError(
+                "bounds must be given: public bounds of the columns, as a number s for (-s, s), a pair (lower, upper) "
+                "or a dict by column; they are never read off the data. Or pass feature_bound alone, the largest "
+                "sum of absolute values a row may have, to use the columns as they are"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        bounds = resolve_bounds(self.bounds, n_columns, None if names is None else list(names))
+        bound = None if self.feature_bound is None else validation.number("feature_bound", self.feature_bound)
+        target = self._target_bounds()
+        if in_blocks:
+            box = bound is None
+            limit = 1.0 if bound is None else resolve_feature_bound(bound, bounds, n_columns)
+            return BlockPreparation(bounds, limit, target, weight, n_columns, "box" if box else "l1")
+        return Preparation(bounds, resolve_feature_bound(bound, bounds, n_columns), target, weight, n_columns)
+
+    def _request(self, n: int, preparation: Preparation, spending: Spending | None = None) -> Request:
+        """Check everything that can be checked without the rows; a ledger may lower the budget."""
+        calibration = validation.calibration(self.calibration)
+        validation.one_of("method", self.method, list(METHODS))
+        goal = self._goal(preparation)
+        budget = settled_budget(self.max_epsilon, self.method)
+        delta = validation.delta(getattr(self, "delta", 0.0))
+        if spending is not None and not (budget is None and self.method == "fixed"):  # which has to be stated
+            budget = spending.ceiling(budget, delta)
+        several = delta > 0 and self.ledger is not None and self.ledger.adds_in_squares
+        if isinstance(preparation, BlockPreparation):
+            assert isinstance(goal, TestedGoal)
+            most, gamma = LIFTED if budget is None else budget, self.failure_probability
+            geometry = cheapest_geometry(preparation, preparation.typical_divisor)
+            if delta:
+                shape, pure_shape = (
+                    block_geometry(preparation, preparation.typical_divisor),
+                    None if several else geometry,
+                )
+                return staged_request(self.perturbation, goal, shape, n, gamma, most, delta, pure=pure_shape)
+            return chain_request(goal, geometry, n, gamma, most)
+        lam = settled_regularization(self.regularization, preparation)
+        problem = Problem.of(
+            self._estimator_loss,
+            n=n,
+            p=preparation.n_parameters,
+            regularization=lam,
+            radius=None if self.radius is None else validation.number("radius", self.radius),
+            paper_constants=calibration in validation.PAPER_CALIBRATIONS,
+        )
+        if not problem.paper_constants:
+            warn_if_shrunk(problem.regularization, preparation)
+        chosen_for = self.method == "auto" and isinstance(goal, ExcessRisk) and self.on_failure == "refuse"
+        keep_statistics = getattr(self, "keep_statistics", False)
+        # noise on a gradient has neither a path to go on with nor moments to release
+        around = ball("l1", problem.p) if chosen_for and self.keep_path is None and not keep_statistics else None
+        options: Any = {"noise": self.noise, "full_matrix": getattr(self, "full_matrix", False)}
+
+        def made(mechanism: Mechanism, at: float, most: float | None) -> Request:
+            return Request(
+                problem,
+                goal,
+                METHODS[self.method],
+                mechanism,
+                self.failure_probability,
+                calibration,
+                n_levels=self.n_levels,
+                max_epsilon=most,
+                on_failure=self.on_failure,  # type: ignore[arg-type]  # checked by the request
+                keep_statistics=keep_statistics,
+                delta=at,
+            )
+
+        if not delta:
+            return made(mechanism_for(self.perturbation, problem, shape=around, **options), 0.0, budget)
+        squared, pure = problem.loss.name == "squared", None
+        shape = l2_ball(problem.p, preparation.longest)
+        at_delta = made(moments_for(self.perturbation, shape, **options), delta, budget) if squared else None
+        if self.perturbation is None and around is not None and not (several and squared):
+            ceiling = budget if spending is None else spending.ceiling(budget, 0.0)
+            pure = made(mechanism_for(None, problem, shape=around, **options), 0.0, ceiling)
+        return cheaper_at_delta(at_delta, pure)
+
+    def _goal(self, preparation: Preparation) -> Goal | None:
+        """Return the goal in scaled units."""
+        if self.excess_risk is not None and self.goal is not None:
+            raise ValueError("excess_risk and goal both state the accuracy; pass one of them")
+        if self.excess_risk is not None:
+            return ExcessRisk(validation.number("excess_risk", self.excess_risk))
+        if self.goal is not None and not isinstance(self.goal, Goal):
+            raise ValueError(
+                f"goal must be ErrorRate(...), LogLoss(...), R2(...), MeanSquaredError(...) or "
+                f"RelativeExcessRisk(...), got {self.goal!r}; a plain number is an excess_risk"
+            )
+        if self.goal is None and self.method != "fixed":
+            raise ValueError(
+                "excess_risk must be given: how much worse than the best model may the released one be? It is in "
+                "scaled units, where targets lie in [-1, 1]. Or pass goal=RelativeExcessRisk(...), ErrorRate(...) "
+                "or MeanSquaredError(...)"
+            )
+        if self.goal is None:
+            return None
+        self.goal.require(self._estimator_loss)
+        return self.goal.in_scaled_units(_square_unit(preparation))
+
+    @unspent()
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget an earlier fit, and make sure that whatever is raised after a draw carries a release."""
+        self._forget()
+        if any(type(given).__module__.startswith("dask.array") for given in (X, y)):
+            X, y = from_dask(X, y)
+        around = noted_surroundings(self)
+        in_blocks = chained(self)
+        return Spending(self.ledger).guard(lambda spending: self._or_forget(X, y, around, in_blocks, spending))
+
+    def _or_forget(self, X: ArrayLike, y: ArrayLike, around: Surroundings, in_blocks: bool, spending: Spending) -> Self:
+        """Search; leave nothing behind of a search that has no model to show."""
+        try:
+            return self._search(X, y, around, in_blocks, spending)
+        except BaseException:
+            self._forget()
+            raise
+
+    def _search(self, X: ArrayLike, y: ArrayLike, around: Surroundings, in_blocks: bool, spending: Spending) -> Self:
+        """Settle what is public, look at the rows, search, and keep the release and nothing else."""
+        raw, wanted = self._open(X, y)
+        self.preparation_ = preparation = self._preparation(raw.width, in_blocks)
+        request = self._request(raw.n, preparation, spending)
+        plan = settle(request) if self.keep_path is None else self.keep_path.settle(request)
+        rows, not_covered = self._rows(raw, wanted)
+        not_covered = (*not_covered, *around.not_covered)
+        claims = (*((COUNTED_WIDTH,) if raw.counted else ()), *around.claims)
+        known = {"target": _name_of(y), "columns": tuple(map(str, getattr(self, "feature_names_in_", ())))}
+        if self.on_invalid == "error":
+            not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
+        else:
+            claims = (CLIPPED_LABELS if preparation.target is None else CLIPPED_TARGETS, *claims)
+        release = carry_out(
+            request,
+            plan,
+            rows,
+            self.random_state,
+            spending,
+            lambda release: _describe(release, preparation, request, not_covered, claims).with_details(**known),
+        )
+        if self.keep_path is not None:
+            self.keep_path.store(plan, request, release)
+        warn_if_large(release)
+        released(release)
+        coef, intercept = preparation.to_caller_units(np.asarray(release.hypothesis))
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(coef))])
+        model = {"columns": list(names), "coef": coef, "intercept": intercept, **self._labels()}
+        self._keep_model(coef, intercept)
+        # the model in the caller's units is written into the release, so that its JSON is complete by itself
+        self.release_ = spending.release = release.with_details(parameters={**release.parameters, **model})
+        return self
+
+    def prepared(self, X: ArrayLike, y: ArrayLike) -> Rows:
+        """Return rows as ``fit`` made them, for the curator: private, bounded, in fixed point.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        Rows
+        """
+        check_is_fitted(self, "release_")
+        copied = copy.copy(self)  # reading rows must not change what the model says of itself
+        rows = copied._as_fitted()._rows(*copied._open(X, y, reset=False))[0]
+        return rows if isinstance(rows, Rows) else in_memory(rows)
+
+    def _as_fitted(self) -> Self:
+        """Take for granted what the fit has settled."""
+        return self
+
+    def _from_disk(self, raw: ColumnsOnDisk, classes: tuple[Any, Any] | None) -> PreparedSource:
+        """Return where rows are read from, and made as the preparation says, whenever a pass is made."""
+        preparation, names = self.preparation_, raw.names
+        source = PreparedSource(raw.disk, preparation, Wanted(raw.features, raw.target, classes))
+        source.n, source.engine = raw.n, as_engine(raw.engine)
+        complain = self.on_invalid == "error"
+        source.judge = lambda cells, n: preparation.require_usable(cells, n, names) if complain else None
+        return source
+
+    def _rows(self, raw: RawRows, target: Column) -> tuple[Rows | RowSource, tuple[str, ...]]:
+        """Prepare the rows; returns what the guarantee does not cover about that as well."""
+        raise NotImplementedError
+
+    def _target_bounds(self) -> tuple[float, float] | None:
+        """Return the bounds of a regression target."""
+        return None
+
+    def _labels(self) -> dict[str, Any]:
+        """Return what the release says about class labels."""
+        return {}
+
+    def _keep_model(self, coef: NDArray[np.float64], intercept: float) -> None:
+        self.coef_, self.intercept_ = coef, intercept
+
+    def _margins(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return xᵀθ of rows, bounded and rounded as those of the fit: what the promise is about."""
+        check_is_fitted(self, "release_")  # n_features_in_ alone, left by a fit that failed, is no model
+        on_invalid: Any = self.on_invalid
+        rows = open_features(self, X, reset=False, on_invalid=on_invalid)
+        return scorer_of(self.release_).margins(rows, on_invalid)
+
+    def _score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> float:
+        rows = self.prepared(X, y)
+        margins = rows.x / ONE @ np.asarray(self.release_.hypothesis)
+        return score_of(margins, rows.y / ONE, labels=self.preparation_.target is None, sample_weight=sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = self.on_invalid == "clip"
+        return tags
+
+
+def _name_of(y: Any) -> str | None:
+    """Return the name of a target that has one, as a column of a frame does."""
+    name = getattr(y, "name", None)
+    return name if type(name) is str else None
+
+
+def _square_unit(preparation: Preparation) -> float:
+    """Return what 1 in scaled squares is in squared units of the caller's target."""
+    if preparation.target is None:
+        return 1.0
+    low, high = preparation.target
+    return ((high - low) / 2) ** 2
+
+
+def _describe(
+    release: Release,
+    preparation: Preparation,
+    request: Request,
+    not_covered: tuple[str, ...],
+    claims: tuple[str, ...],
+) -> Release:
+    promise = release.promise
+    if request.goal is not None:
+        promise = request.goal.in_caller_units(promise, _square_unit(preparation))
+    half = np.ones(preparation.n_columns) if preparation.bounds is None else preparation.bounds.half_range
+    # The penalty (λ/2)‖θ‖² in the caller's units is ½·Σ wⱼ·coefⱼ² + ½·w₀·d², where d is the prediction at the middle
+    # of the bounds less the middle of the target bounds; these are the wⱼ and w₀.
+    # With a chain of releases they are those of its last level, around the model before.
+    chain = isinstance(preparation, BlockPreparation)
+    lam = release.parameters.get("regularization") if chain else request.problem.regularization
+    weights: dict[str, Any] = {}
+    if lam is not None:
+        weights["regularization_per_column"] = lam * (preparation.divisor * half) ** 2
+        if preparation.has_intercept:
+            weights["regularization_constant"] = lam / (preparation.constant / ONE) ** 2
+    return release.with_details(
+        promise=promise,
+        preparation={**preparation.describe(), **weights, "scope": PROMISE_SCOPE},
+        claims=(*release.claims, *claims),
+        not_covered=(*release.not_covered, *not_covered),
+    )

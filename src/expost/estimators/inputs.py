@@ -1,0 +1,165 @@
+"""What scikit-learn wants of features: their number and names, checked without its looking at a cell.
+
+Tables and schemas, however they are stated.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.validation import validate_data
+
+from expost.table.bounds import stated_width
+from expost.table.columns import RawRows
+from expost.table.disk import open_disk
+from expost.table.encoding import Encoding
+from expost.table.entrance import OnInvalid, open_column, open_rows
+from expost.table.files import NamedColumns, open_named
+from expost.table.rows import ONE
+from expost.table.schema import Schema
+from expost.table.streamed import ColumnsOnDisk, EncodedSource
+
+
+def open_features(
+    estimator: Any, X: Any, *, reset: bool, on_invalid: OnInvalid = "error", bounds: Any = None, least: int = 1
+) -> RawRows:
+    """Let X in, and set or check ``n_features_in_`` and ``feature_names_in_`` of an estimator.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+    X : array-like of shape (n, p)
+    reset : bool
+        Set the attributes (``fit``) or check against them (everything else).
+    on_invalid
+        As in :func:`~expost.table.entrance.open_rows`.
+    bounds
+        What the caller stated, which may say how many columns there are; after a fit it has said so.
+    least
+        How many rows there must be.
+
+    Returns
+    -------
+    RawRows
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> class Nothing(BaseEstimator):
+    ...     pass
+    >>> nothing = Nothing()
+    >>> open_features(nothing, pa.table({"age": [31, 47]}), reset=True)
+    Columns(n=2, width=1)
+    >>> nothing.feature_names_in_
+    array(['age'], dtype=object)
+    """
+    rows = open_rows(X, on_invalid=on_invalid, width=stated_width(bounds) if reset else estimator.n_features_in_)
+    for amount, what, enough in ((rows.n, "sample(s)", least), (rows.width, "feature(s)", 1)):
+        if amount < enough:
+            raise ValueError(
+                f"Found array with {amount} {what} (shape=({rows.n}, {rows.width})) while a minimum of {enough} is "
+                f"required by {type(estimator).__name__}."
+            )
+    validate_data(estimator, _without_cells(X, rows), reset=reset, skip_check_array=True)
+    return rows
+
+
+def _without_cells(X: Any, rows: RawRows) -> Any:
+    """Return a frame, whose columns have names, or else an array of the same shape: a list would be looked into."""
+    if isinstance(rows, ColumnsOnDisk) and rows.names is not None:
+        return pa.table({str(name): [0.0] for name in rows.names})
+    if isinstance(X, pa.RecordBatch):
+        return pa.Table.from_batches([X])
+    if rows.names is not None or hasattr(X, "__dataframe__"):
+        return X
+    return np.broadcast_to(0.0, (rows.n, rows.width))
+
+
+def reject_fit_parameters(name: str, given: dict[str, Any]) -> None:
+    """Raise for anything but X and y in ``fit``, saying why weights are not taken."""
+    if "sample_weight" in given:
+        raise ValueError(
+            f"{name} does not take sample_weight: a weighted row would count for more than one row in the privacy "
+            f"guarantee. Fit without it"
+        )
+    if "groups" in given:
+        raise ValueError(
+            f"{name} protects single rows and does not take groups. Where a person has several rows, pass "
+            f"AccuracyFirstModel(schema, goal, person=..., rows_per_person=...)"
+        )
+    if given:
+        raise TypeError(f"{name}.fit() got unexpected keyword argument(s) {sorted(given)}")
+
+
+def score_of(
+    margins: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    *,
+    labels: bool,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the share of rows predicted right, or R², of rows as a promise judges them: bounded, in scaled units.
+
+    Examples
+    --------
+    >>> score_of(np.array([0.3, -2.0]), np.array([1.0, 1.0]), labels=True)
+    0.5
+    >>> score_of(np.array([0.5, -2.0]), np.array([0.5, -1.0]), labels=False)  # predictions keep within the bounds
+    1.0
+    """
+    if labels:
+        return float(accuracy_score(targets > 0, margins > 0, sample_weight=sample_weight))
+    return float(r2_score(targets, np.clip(margins, -1.0, 1.0), sample_weight=sample_weight))
+
+
+Floats = npt.NDArray[np.float64]
+
+
+def with_target(table: Any, schema: Schema, y: Any) -> Any:
+    """Return a table with its target, which may come by itself; no cell is looked at."""
+    if y is None:
+        return table
+    raw = open_named(table, [name for name in schema.needed if name != schema.target])
+    target, _ = open_column(y, on_invalid="clip", name="y")
+    if len(target) != len(raw):
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(raw), len(target)]}")
+    return NamedColumns({**raw.columns, schema.target: target}, len(raw))
+
+
+def margins_and_targets(table: Any, encoding: Encoding, theta: Floats, on_invalid: OnInvalid) -> tuple[Floats, Floats]:
+    """Return xᵀθ and the scaled target of each row of a table on disk, read in pieces; private."""
+    source = EncodedSource(open_disk(table), encoding)
+    margins, targets, cells = [np.zeros(0)], [np.zeros(0)], []
+    for part in source.parts():
+        for batch in source.read(part):
+            margins.append(np.divide(batch.x, ONE, order="C") @ theta)  # the same bits as rows in memory
+            targets.append(batch.y / ONE)
+            cells.append(batch.cells)
+    made = np.concatenate(margins)
+    if len(made) == 0:
+        raise ValueError("there are no rows; pass at least one")
+    if on_invalid == "error":
+        counts: Any = sum(cells)
+        encoding.require_fit(*encoding.tallied(counts, len(made)))
+    return made, np.concatenate(targets)
+
+
+def as_schema(stated: Any) -> Schema:
+    """Return a schema, however it was stated."""
+    if isinstance(stated, Schema):
+        return stated
+    if isinstance(stated, dict):
+        return Schema.from_dict(stated)
+    if isinstance(stated, str | PathLike):
+        return Schema.from_toml(Path(stated))
+    raise ValueError(
+        f"schema must be a Schema, a dictionary or the path of a TOML file, which expost init drafts from a table; got "
+        f"{type(stated).__name__}. Nothing was spent."
+    )

@@ -1,0 +1,283 @@
+"""What stands in front of an estimator in a pipeline, and whether it has learned from the rows.
+
+A guarantee is about what ``fit`` is given. A ``StandardScaler`` in front has computed means and scales from the private
+rows, and a model published behind it publishes something of them that no ε accounts for. An estimator cannot see that
+in its rows (a test for columns of mean zero would read them, and its answer would be private). It can see who called
+it: a pipeline calls ``fit`` of its last step, so it is on the call stack, and what its other steps are is public, as
+their types and arguments are. Nothing else is looked at.
+
+What is found stands in the release under ``not_covered`` or ``claims``. Not finding anything proves nothing: rows that
+were scaled by hand before look like any others.
+
+A scikit-learn scaler that learns nothing: columns are scaled by bounds the caller states.
+
+For pipelines whose other steps need columns of similar size. The estimators of this library take ``bounds``
+themselves and need no scaler before them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from expost.estimators.inputs import open_features
+from expost.exceptions import NotPrivateWarning, warn
+from expost.table.bounds import Bounds, resolve_bounds
+from expost.table.entrance import open_rows
+
+
+class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Map columns to [−1, 1] by public bounds, x ↦ (x − center) / half_range.
+
+    A fitted ``StandardScaler`` or ``MinMaxScaler`` leaks: its means, variances and extremes are functions
+    of the private rows, they are stored with the model and they shape every output, and nobody has charged
+    for them. This scaler reads nothing from the rows; ``fit`` looks at the number (and names) of the
+    columns only.
+
+    Parameters
+    ----------
+    bounds : float, pair, or mapping
+        A number s > 0 for (−s, s), a pair (lower, upper) of numbers or of one number per column, or a mapping
+        {column name or index: (low, high)}.
+    clip : bool, default=True
+        Move values outside their bounds to the nearest bound.
+
+    Attributes
+    ----------
+    bounds_ : Bounds
+        The bounds, one pair per column.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if the columns have names.
+
+    Notes
+    -----
+    Each cell is scaled by itself. NaN passes through, infinite values are treated as any other value outside the
+    bounds, and a cell that is not a number becomes NaN, so that no row can raise; what NaN means is for the estimator
+    to decide. Rows of a list that are too short lack their last cells, and longer ones are cut.
+
+    Examples
+    --------
+    >>> scaler = PublicBoundsScaler(bounds=([0, 0], [120, 1e5])).fit([[30, 2e4]])
+    >>> scaler.transform([[60, 25_000], [90, 300_000]])
+    array([[ 0. , -0.5],
+           [ 0.5,  1. ]])
+    """
+
+    bounds_: Bounds
+    n_features_in_: int
+
+    def __init__(self, bounds: Any = None, *, clip: bool = True) -> None:
+        self.bounds = bounds
+        self.clip = clip
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the bounds against the number and names of the columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> PublicBoundsScaler(bounds=1).fit([[0.0, 0.0]]).bounds_
+        Bounds(lower=(-1.0, -1.0), upper=(1.0, 1.0))
+        """
+        open_features(self, X, reset=True, on_invalid="clip", bounds=self.bounds)
+        bounds = resolve_bounds(self.bounds, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        if bounds is None:
+            raise ValueError("pass bounds=(lower, upper) or another form of bounds; they are never read off the data")
+        self.bounds_ = bounds
+        return self
+
+    def transform(self, X: Any) -> npt.NDArray[np.float64]:
+        """Scale columns to [−1, 1].
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of float64, shape (n, p)
+
+        Examples
+        --------
+        >>> PublicBoundsScaler(bounds=4, clip=False).fit([[0.0]]).transform([[6.0]])
+        array([[1.5]])
+        """
+        check_is_fitted(self)
+        rows = open_features(self, X, reset=False, on_invalid="clip")
+        return self.bounds_.scale(rows.floats(slice(None)), clip=self.clip)
+
+    def inverse_transform(self, X: Any) -> npt.NDArray[np.float64]:
+        """Undo the scaling; what was clipped stays at its bound.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Returns
+        -------
+        ndarray of float64, shape (n, p)
+
+        Examples
+        --------
+        >>> PublicBoundsScaler(bounds=(0, 10)).fit([[0.0]]).inverse_transform([[0.5]])
+        array([[7.5]])
+        """
+        check_is_fitted(self)
+        rows = open_rows(X, on_invalid="clip")
+        if rows.width != self.n_features_in_:
+            raise ValueError(f"X has {rows.width} columns; this scaler is for {self.n_features_in_}")
+        return self.bounds_.unscale(rows.floats(slice(None)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True  # what is not a number becomes NaN
+        return tags
+
+
+_FITS = frozenset({"fit", "fit_predict", "fit_transform"})
+SEARCHED = (
+    "parameters were chosen by {kind}, which fits to the same rows several times: which ones were chosen is not "
+    "covered, and the other fits have releases of their own"
+)
+
+
+class Surroundings(NamedTuple):
+    """What the release has to say about them."""
+
+    not_covered: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    #: Whether something in front has learned from the rows.
+    learned: bool = False
+
+
+def surroundings(estimator: Any) -> Surroundings:
+    """Return what is known about who is calling ``fit`` of an estimator; to be asked from inside it.
+
+    Parameters
+    ----------
+    estimator : object
+        The one being fitted.
+
+    Returns
+    -------
+    Surroundings
+    """
+    steps: list[Any] = []
+    searches: list[str] = []
+    inner = estimator
+    for caller in _callers(sys._getframe(1)):
+        if caller is inner or not isinstance(caller, BaseEstimator):
+            continue
+        if _is(caller, "pipeline", "Pipeline"):
+            if caller.steps[-1][1] is not inner:
+                continue  # it is calling one of its transformers, of which a copy is fitted
+            steps = [*caller.steps[:-1], *steps]
+        elif _is(caller, "compose", "TransformedTargetRegressor"):
+            steps = [("transformer of the target", getattr(caller, "transformer_", None)), *steps]
+        elif _is(caller, "model_selection._search", "BaseSearchCV"):
+            searches.append(SEARCHED.format(kind=type(caller).__name__))
+        inner = caller  # one that works with copies of others, or one of the above: itself a step, perhaps
+    learned = [found for name, step in steps for found in learned_in(name, step)]
+    functions = [found for name, step in steps for found in _functions_in(name, step)]
+    said = [
+        f"step {name} in front of the model was fitted to the same rows: what it learned from them is not paid for"
+        for name in learned
+    ]
+    claims = [f"the function of step {name} in front of the model works on each row by itself" for name in functions]
+    return Surroundings((*said, *searches), tuple(claims), bool(learned))
+
+
+def noted_surroundings(estimator: Any) -> Surroundings:
+    """Return the surroundings, after a warning about steps that have learned; nothing has been spent by then."""
+    found = surroundings(estimator)
+    if found.learned:
+        warn(
+            f"{'; '.join(found.not_covered)}. Use PublicBoundsScaler, stated categories or a schema instead",
+            NotPrivateWarning,
+        )
+    return found
+
+
+def _callers(frame: FrameType | None) -> Iterator[Any]:
+    """Yield the objects whose ``fit`` is on the call stack, innermost first."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name in _FITS and code.co_varnames[:1] == ("self",):
+            yield frame.f_locals.get("self")
+        frame = frame.f_back
+
+
+def _is(found: Any, module: str, *names: str) -> bool:
+    """Say whether an object is of one of these classes of scikit-learn; what nobody has imported, nobody has made."""
+    loaded = sys.modules.get(f"sklearn.{module}")
+    return loaded is not None and isinstance(found, tuple(getattr(loaded, name) for name in names))
+
+
+def _parts(step: Any) -> list[tuple[str, Any]] | None:
+    """Return the transformers that a step is made of, or None for one that is made of none."""
+    if _is(step, "pipeline", "Pipeline"):
+        return list(step.steps)
+    if _is(step, "pipeline", "FeatureUnion"):
+        return list(step.transformer_list)
+    if _is(step, "compose", "ColumnTransformer"):
+        return [*((name, part) for name, part, _ in step.transformers), ("remainder", step.remainder)]
+    return None
+
+
+def learned_in(name: str, step: Any) -> list[str]:
+    """Return the parts of a step that learn from rows, by their types and arguments alone.
+
+    Examples
+    --------
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
+    >>> stated = OneHotEncoder(categories=[["own", "rent"]])
+    >>> learned_in("columns", make_column_transformer((StandardScaler(), [0]), (stated, [1]), (Normalizer(), [2])))
+    ["'columns.standardscaler' (StandardScaler)"]
+    """
+    parts = _parts(step)
+    if parts is not None:
+        return [found for inner, part in parts for found in learned_in(f"{name}.{inner}", part)]
+    return [f"'{name}' ({type(step).__name__})"] if _learns(step) else []
+
+
+def _functions_in(name: str, step: Any) -> list[str]:
+    parts = _parts(step)
+    if parts is not None:
+        return [found for inner, part in parts for found in _functions_in(f"{name}.{inner}", part)]
+    function = _is(step, "preprocessing", "FunctionTransformer") and (step.func or step.inverse_func)
+    return [f"'{name}'"] if function else []
+
+
+def _learns(step: Any) -> bool:
+    """Say whether a transformer without parts learns from the rows; if in doubt, it does."""
+    if step is None or isinstance(step, str | PublicBoundsScaler):  # "passthrough" or "drop"
+        return False
+    if _is(step, "preprocessing", "OneHotEncoder", "OrdinalEncoder"):
+        frequencies = step.min_frequency is not None or step.max_categories is not None
+        return frequencies or isinstance(step.categories, str)  # "auto" reads them off the rows
+    if _is(step, "impute", "SimpleImputer"):
+        # a column without a single value would be dropped
+        return step.strategy != "constant" or not step.keep_empty_features or bool(step.add_indicator)
+    try:
+        return bool(get_tags(step).requires_fit)
+    except Exception:  # not a transformer of scikit-learn's kind: nothing is known about it
+        return True

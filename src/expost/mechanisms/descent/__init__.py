@@ -1,0 +1,1 @@
+"""Noisy gradient descent: clipped gradients with Gaussian noise, stage by stage, until a test passes (C6)."""

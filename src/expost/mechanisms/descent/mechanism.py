@@ -1,0 +1,318 @@
+"""Noisy gradient descent: each step releases a sum of clipped gradients with exact Gaussian noise (theory C6).
+
+*Released*: first M = Σ x̂_i + noise, x̂ a row shortened to a public length; its mean is where rows are looked at from
+(`expost.mechanisms.descent.clipping`). Then how long rows are there, one noisy number: a sum of whole parts between 0
+and 2¹⁶, which one row moves by 2¹⁶ at most. Then G_t = Σ s_i x̃_i + noise at θ_t, which was computed from what was
+released before; x̃ is a row in that frame. *Neighbours*: one row replaced. *Sensitivity*: ‖s·x̃‖ ≤ C for every row, in
+integers (`expost.mechanisms.descent.clipping`), so a sum moves by ‖s·x̃ − s′·x̃′‖ ≤ 2C, whatever the frame and C are; k
+rows that are replaced together move it by 2kC.
+
+*Theorem*. A step costs rρ at Rényi order r, ρ = (2kC)²/(2σ²), whatever θ_t and the frame are: by the discrete
+Gaussian's divergence, coordinate by coordinate (`expost.noise.gaussian`). Steps are chosen from what was released
+before, so their curves add (`expost.account.renyi`); nothing is subsampled and nothing amplified. θ_{t+1}, averages of
+iterates, the frame and step sizes read released numbers only.
+
+Gradient descent in stages, each with less noise, until a test passes (theory C6).
+
+A stage is a number of noisy gradient steps that together cost ρ; it goes on from where the last one ended, and its
+model is the mean of the later half of all iterates: nothing that was paid for is thrown away. Stages, looks and both
+theorems are those of `expost.search.engine`; what a step costs stands in `expost.mechanisms.descent.mechanism`.
+
+*Centre.* A part of the first stage is spent on the mean of the rows. Seen from there
+(`expost.mechanisms.descent.clipping`) rows are short and their columns hardly correlated with the constant: shorter
+gradients need less noise and fewer steps. What of the mean is lost in its noise is left out. A smaller part is spent on
+the mean of their squared lengths there, one number: gradients are clipped, and steps are as long, as that allows.
+
+*Noise and steps.* Steps have about the same noise while there are few of them, so a stage that pays more takes more of
+them. Descent that ends early shrinks a model as a λ would, the less the longer it goes on: noise and shrinkage fall
+together (theory C5). Noisier first steps do not pay: along directions that are nearly flat a descent remembers them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.account.renyi import Curve
+from expost.account.unit import ROW, Unit
+from expost.goals.goal import TestedGoal
+from expost.goals.measure import Judge
+from expost.mechanisms.descent.clipping import (
+    PARTS,
+    SLOPE_ONE,
+    Clip,
+    ClippedGradients,
+    Frame,
+    SlopeTable,
+    typical_length,
+)
+from expost.mechanisms.mechanism import Mechanism
+from expost.mechanisms.objective.mechanism import require_shape
+from expost.noise.gaussian import discrete_gaussian
+from expost.noise.laplace import Integers
+from expost.noise.source import WordSource
+from expost.passes.blocks import to_grid
+from expost.passes.sums import Sums
+from expost.search.engine import Floats, Pace, StagedPlan, rho_at
+from expost.solve.error_bounds import GeneralErrors
+from expost.solve.losses import Loss
+from expost.solve.problem import Problem
+from expost.solve.row_sums import Passes
+from expost.table.rows import ONE, Rows, RowSource
+from expost.table.shape import Geometry
+
+if TYPE_CHECKING:
+    from expost.search.request import Plan, Request
+
+
+_UP = 1.0 + 1e-12  # rounding of a few products
+
+
+@dataclass(frozen=True)
+class GradientNoise:
+    """How one noisy sum is drawn, and what it costs; public.
+
+    Attributes
+    ----------
+    columns
+        How many numbers it has.
+    most
+        C, in units of 2⁻³²; k times that where k rows are replaced together.
+    rho
+        ρ of one step.
+    """
+
+    columns: int
+    most: int
+    rho: float
+
+    @property
+    def deviation(self) -> float:
+        """σ, in units of 2⁻³²."""
+        return 2.0 * self.most / math.sqrt(2.0 * self.rho) * _UP
+
+    def draws(self, steps: int, source: WordSource) -> Integers:
+        """Return the noise of that many steps, one in each row: it depends on nothing that is private."""
+        drawn = discrete_gaussian(self.deviation, steps * self.columns, random_state=source)
+        return drawn.reshape(steps, self.columns)
+
+
+def noisy_sum(total: Iterable[int], noise: Integers) -> NDArray[np.float64]:
+    """Return a sum with its noise, added in integers, in units of 1."""
+    exact = [int(value) + int(more) for value, more in zip(total, noise, strict=True)]
+    return np.array([value / (ONE * SLOPE_ONE) for value in exact], dtype=np.float64)
+
+
+class DescentGenerator:
+    """The private side: rows whose gradients are summed, and what goals are measured on."""
+
+    def __init__(self, mechanism: GradientDescent, rows: Rows | RowSource, problem: Problem) -> None:
+        self.mechanism, self.problem = mechanism, problem
+        self.gradients = ClippedGradients(rows, SlopeTable.of(problem.loss))
+        self.judge = Passes.over(problem.loss, rows)
+
+
+@dataclass(frozen=True)
+class GradientDescent(Mechanism):
+    """Noise on every gradient; for losses whose slope is bounded, under approximate privacy.
+
+    Parameters
+    ----------
+    geometry
+        The rows' shape, which says how they are looked at.
+    """
+
+    geometry: Geometry
+
+    gaussian = True
+    name = "gradient descent"
+    exact = ("rows in fixed point", "sums of clipped gradients", "generation noise", "test noise and comparisons")
+    charged = ()
+
+    @classmethod
+    def of(cls, *, noise: str, full_matrix: bool) -> GradientDescent:
+        """Refuse: the shape of the rows has to be known."""
+        raise ValueError("gradient descent is made from the shape of the rows: GradientDescent(geometry)")
+
+    def require(self, problem: Problem) -> None:
+        """Raise unless slopes are bounded."""
+        if not math.isfinite(problem.loss.lipschitz(math.inf)):
+            raise ValueError(f"gradient descent needs a loss of bounded slope, not the {problem.loss.name} loss")
+
+    def require_declared(self, rows: Rows | RowSource | Sums) -> None:
+        """Raise unless rows declare the shape, and the constant that frames are moved by."""
+        constant = self.geometry.constant
+        fitting = require_shape(rows, self.geometry, self.name)
+        if constant is not None and fitting.constant != (constant, Frame.of(self.geometry).value):
+            raise ValueError(
+                f"rows do not declare the constant that {self.name} is made for; pass constant to Rows. "
+                f"Nothing was spent"
+            )
+
+    def errors(self, problem: Problem) -> GeneralErrors:
+        """Return the errors of risks that come from passes over the rows."""
+        return GeneralErrors(problem.loss, problem.n, problem.p, problem.regularization)
+
+    def theory_epsilon(self, problem: Problem, excess_risk: float) -> NoReturn:
+        """Refuse: no utility theorem is used."""
+        raise ValueError("gradient descent is for goals that are tested, not for an excess risk")
+
+    def gradient_epsilon(self, problem: Problem, excess_risk: float) -> NoReturn:
+        """Refuse likewise."""
+        self.theory_epsilon(problem, excess_risk)
+
+    def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
+        """Refuse likewise."""
+        return self.theory_epsilon(request.problem, excess_risk)
+
+    def can_certify(self, problem: Problem) -> bool:
+        """Whether a certificate applies: none does."""
+        return False
+
+    def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
+        """Return the generator for private rows."""
+        self.require_rows(rows, problem)
+        assert not isinstance(rows, Sums)
+        return DescentGenerator(self, rows, problem)
+
+
+_MOMENTUM = 0.8  # part of a step that is taken again
+_LEAST_STEPS, _MOST_STEPS = 8, 256  # of a stage
+_CENTRE, _LENGTHS = 0.07, 0.01  # parts of the first stage's ρ for the centre, and for how long rows are
+_LESS_CLIPPED = 0.25  # C grows with this power of all ρ: what clipping misleads by counts more where noise is less
+# of tables that steps were looked at on: fewer share less noise out, and a prediction gets more of it in every step
+_COLUMNS = {"binary": 113, "real": 30}
+_TOGETHER = 0.4  # steps where all columns are numbers: they move together more than indicators do
+_LONGEST = 2.0  # rows that are this many times as long as was guessed count as that
+_START_LABELS, _START = 26.0, 120.0  # of a first stage, for an error rate and for an R² of 0.8
+_USUAL_STEER = 0.02  # what that goal calls a large shortfall
+_SEEN = 2.0  # a mean that is that many deviations of its noise large is one
+
+
+def stretch_of(loss: Loss) -> int:
+    """Return how far numbers are stretched beside indicators: far where a number is predicted from them; public."""
+    return 2 if loss.labels == "binary" else 4
+
+
+def clip_slope(loss: Loss) -> float:
+    """Return where the slope of a row of typical length is cut; public.
+
+    It is a part of the loss's largest: what a large residual says beyond that is worth less than the noise it costs.
+    Probabilities need every slope.
+    """
+    part = 1.0 if loss.name == "logistic" else 0.6 if loss.labels == "binary" else 0.45
+    return part * loss.lipschitz(math.inf)
+
+
+class DescentPlan(StagedPlan):
+    """Gradient descent, stage by stage; attributes are those of :class:`~expost.search.engine.StagedPlan`."""
+
+    each = "gradient descent under Gaussian noise: {stages} stage(s)"
+    timed: ClassVar[bool] = True
+
+    @classmethod
+    def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
+        """Return the pace for a loss and a goal: mean squares take closer looks."""
+        if loss.labels == "binary":
+            looks = Pace(pure_looks=True, test_part=0.12, levels=8, kept=0.4, growth=3.0)
+            return replace(looks, start=_START_LABELS, step=5.0, length=1.3, settled=48)
+        # what a goal leaves unexplained is what noise has to be small beside
+        part = 1.0 if goal is None else min(3.0, max(0.5, _USUAL_STEER / goal.chain().steer))
+        return Pace.of(goal, start=_START * part, lowest=0.375, step=9.0, length=1.4)
+
+    @classmethod
+    def noise_of(cls, loss: Loss, geometry: Geometry) -> float:
+        """Return the same for gradients that are clipped by their length."""
+        length = typical_length(geometry, stretch_of(loss), centred=True)
+        return clip_slope(loss) * length * math.sqrt(geometry.columns)
+
+    @property
+    def usually(self) -> float:
+        """How many times less noise searches usually end with than a first stage has: most end there or soon after."""
+        return 1.6 if self.loss.labels == "binary" else 1.2
+
+    def walk(self, generator: DescentGenerator) -> tuple[Walk, Judge]:
+        """Return the descent, at its beginning."""
+        return Walk(self.loss, self.geometry, generator.gradients, self.pace, self.unit), generator.judge
+
+
+class Walk:
+    """Where the descent is; everything in it was released."""
+
+    def __init__(
+        self, loss: Loss, geometry: Geometry, gradients: ClippedGradients, pace: Pace, unit: Unit = ROW
+    ) -> None:
+        self._gradients, self._rows, stretch = gradients, unit.rows, stretch_of(loss)
+        few = _COLUMNS[loss.labels] / geometry.columns
+        level = pace.step * max(1.0, math.sqrt(few)) * geometry.scale
+        self._step = rho_at(level, DescentPlan.noise_of(loss, geometry), gradients.n, unit)
+        self._slope, self._settled = clip_slope(loss), pace.settled
+        # an error rate is none the worse for it
+        self._steepest = self._slope if loss.labels == "binary" else loss.lipschitz(math.inf)
+        self._paid = self._first = 0.0
+        together = all(block.norm == "box" for block in geometry.blocks)
+        length = pace.length * (_TOGETHER if together else 1.0)
+        self._reach = length / loss.curvature / gradients.n  # a step, times the square of a length
+        self._around = typical_length(geometry, stretch, centred=False)
+        self._look_from(Frame.of(geometry, stretch), typical_length(geometry, stretch, centred=True))
+        self._psi = self._velocity = np.zeros(gradients.p)
+        self._sums = [self._psi]  # of the iterates so far
+
+    def _look_from(self, frame: Frame, length: float, times: float = 1.0) -> None:
+        """Settle where rows are looked at from, how long they are there, and where their gradients are clipped."""
+        slope = max(self._slope, min(times * self._slope, self._steepest))
+        self._length, self._clip = length, Clip.of(frame, slope * length)
+
+    def cost(self, rho: float) -> Curve:
+        """Return what a stage costs: its steps are Gaussian releases."""
+        return Curve.gaussian(rho)
+
+    def stage(self, rho: float, source: WordSource) -> Floats:
+        """Take a stage's steps, which cost ρ together; return the mean of the later iterates, on a public grid."""
+        if len(self._sums) == 1 and self._clip.frame.movable:
+            self._centre(_CENTRE * rho, source)
+            self._measure(_LENGTHS * rho, source)
+            rho *= 1.0 - _CENTRE - _LENGTHS
+        self._paid += rho
+        self._first = self._first or rho
+        self._look_from(self._clip.frame, self._length, (self._paid / self._first) ** _LESS_CLIPPED)
+        count = min(max(round(rho / self._step), _LEAST_STEPS), _MOST_STEPS)
+        noise = self._noise(self._clip, rho / count).draws(count, source)
+        frame = self._clip.frame
+        for step in range(count):
+            total = self._gradients.total(frame.hypothesis(self._psi), self._clip)
+            gradient = noisy_sum(frame.coordinates(total), noise[step])
+            size = self._reach / self._length**2 * min(1.0, math.sqrt(self._settled / len(self._sums)))
+            self._velocity = _MOMENTUM * self._velocity - size * gradient
+            self._psi = self._psi + self._velocity
+            self._sums.append(self._sums[-1] + self._psi)
+        taken = len(self._sums) - 1
+        model = frame.hypothesis((self._sums[-1] - self._sums[taken // 2]) / (taken - taken // 2))
+        return to_grid(model, float(np.abs(model).max(initial=0.0)) or 1.0, norm="l2")
+
+    def _noise(self, clip: Clip, rho: float) -> GradientNoise:
+        return GradientNoise(self._gradients.p, self._rows * clip.most, rho)
+
+    def _centre(self, rho: float, source: WordSource) -> None:
+        """Release the mean of the rows, which costs ρ, and look at them from there."""
+        frame = self._clip.frame
+        around = Clip.of(frame, self._around)
+        noise = self._noise(around, rho)
+        total = noisy_sum(frame.coordinates(self._gradients.rows_total(around)), noise.draws(1, source)[0])
+        deviation = noise.deviation / (ONE * SLOPE_ONE)
+        mean = np.where(np.abs(total) > _SEEN * deviation, total, 0.0) / self._gradients.n
+        self._look_from(frame.moved(mean), self._length)
+
+    def _measure(self, rho: float, source: WordSource) -> None:
+        """Release how long rows are, which costs ρ: a row moves the sum of parts by k times all of them at most."""
+        most = _LONGEST * self._length
+        total = self._gradients.lengths_total(self._clip.frame, most)
+        sigma = self._rows * PARTS / math.sqrt(2.0 * rho) * (1.0 + 1e-12)
+        noisy = total + int(discrete_gaussian(sigma, 1, random_state=source)[0])
+        square = most**2 * noisy / (PARTS * self._gradients.n)
+        self._look_from(self._clip.frame, min(most, max(math.sqrt(max(square, 0.0)), self._length / _LONGEST)))

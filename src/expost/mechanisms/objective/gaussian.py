@@ -1,0 +1,199 @@
+"""Objective perturbation with Gaussian noise (theory C2), under approximate privacy.
+
+*Released*: θ̂ = argmin mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n over all of ℝᵖ, b ~ N(0, Σ), θ₀ public or released
+before, plus a little noise that covers the solver (`expost.mechanisms.objective.mechanism`). *Neighbours*: k rows
+replaced (k = 1 unless a person has several). *Sensitivity*: φ is convex in the prediction, |φ′| ≤ κ, φ′ is c-Lipschitz;
+Σ is diagonal and follows the shape of a row, so that k rows move a sum of gradients by at most μ = 2kκ√A deviations
+(`expost.table.shape`). J = k·ln(1 + cX²/(nλ)), ‖x‖₂ ≤ X. N is a standard normal variable below.
+
+*Theorem.* Releasing θ̂ costs, at every Rényi order r > 1 and for every ordered pair of neighbours, at most
+J + ln(E e^{(r−1)Y})/(r − 1), where
+  Y = max(0, μN + μ²/2) if for each row φ′ has one sign (margin losses: logistic, capped or not, smoothed hinge),
+      E e^{(r−1)Y} = Φ(−μ/2) + e^{r(r−1)μ²/2}·Φ((r − ½)μ),
+  Y = μ|N| + μ²/2 otherwise (Huber's),
+      E e^{(r−1)Y} = 2·e^{r(r−1)μ²/2}·Φ((r − 1)μ).
+
+*Proof.* As for pure privacy (`expost.mechanisms.objective.mechanism`), b = −G(θ̂) is a bijection, so the log ratio of
+densities at θ̂ is that of b against b + v plus a Jacobian's, at most J: k rank-one terms come and k go, each that comes
+adds a factor of at most 1 + cX²/(nλ). The first part is Σ-weighted: with w = Σ^{−½}v and g = Σ^{−½}b standard normal,
+it is g·w + ‖w‖²/2. Now w = Σ_i s_i a_i over the 2k rows that come or go, a_i = ±κΣ^{−½}x_i fixed vectors of length m_i
+≤ κ√A, and s_i in [0, 1] (one sign) or [−1, 1]: the s_i depend on θ̂, hence on b, so that we bound by the maximum over
+all of them. Make the a_i as long as they may be, μ = Σ m_i, and let p_i = m_i/μ, N_i = g·a_i/m_i, standard normal each,
+however they depend on each other. By the triangle inequality and convexity of the square
+    g·w + ‖w‖²/2 ≤ Σ p_i·μ s_i N_i + ½μ²(Σ p_i|s_i|)² ≤ Σ p_i·(μ s_i N_i + ½μ²s_i²).
+Each term is convex in its own s_i, so largest at an end of the interval: it is at most Y with N_i for N. As e^{(r−1)y}
+is convex in y, E e^{(r−1)ΣpᵢYᵢ} ≤ Σ p_i·E e^{(r−1)Y_i} = E e^{(r−1)Y}, which completing squares computes. ∎
+For large rμ that is J + rμ²/2, one Gaussian release of sensitivity 2κ (and ln 2/(r − 1) where slopes have both signs).
+No angle between the rows is worse than none: the bound is the one for rows in one direction.
+
+*Arithmetic.* Rows, sums of slopes, the solver's noise, tests and comparisons are exact; b and the theorem are over the
+reals. The realised ‖b‖ is n‖∇L(θ̂)‖, a private number: it is not reported, branched on or redrawn by.
+
+Objective perturbation with Gaussian noise in stages: noise and shrinkage fall together until a look passes (C2, C5).
+
+A stage perturbs the objective anew with noise that would cost ρ on a gradient. Noise of 1/x on a mean gradient goes
+with λ = 1/(xR); the first model is centred at zero, each further one at the last one released, which is public by then.
+Stages, looks and both theorems are those of `expost.search.engine`; what a stage costs, its Jacobian and its solver
+among it, stands in `expost.mechanisms.objective.gaussian`. It is not a gradual release: every stage pays for itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from expost.account.composition import add_losses
+from expost.account.renyi import STEPS, Curve
+from expost.goals.goal import TestedGoal
+from expost.goals.measure import Judge
+from expost.mechanisms.mechanism import NoiseKind
+from expost.mechanisms.objective.mechanism import LEAST_SOLVER, ObjectiveGenerator, PerturbedMinimum
+from expost.noise.source import WordSource
+from expost.noise.spherical import LARGEST, normals
+from expost.passes.blocks import to_grid
+from expost.search.engine import Floats, Pace, StagedPlan, level_at
+from expost.solve.losses import Loss
+from expost.solve.perturbed import STEEPEST, PerturbedObjective
+from expost.table.shape import Geometry, gaussian_deviations, gaussian_size
+
+_UP, _MORE = 1.0 + 1e-10, 1e-14  # rounding of logarithms that are good to a few units in the last place
+
+
+def largest_moved(mu: float, step: float, one_sided: bool) -> float:
+    """Return ln(E e^{(r−1)Y})/(r − 1) for r = 1 + step, rounded up.
+
+    Examples
+    --------
+    >>> cost = largest_moved(0.02, 400.0, True)
+    >>> bool(401 * 0.02**2 / 2 <= cost <= 401 * 0.02**2 / 2 + 1e-8)
+    True
+    """
+    gaussian = (step + 1.0) * step * mu * mu / 2.0
+    if one_sided:
+        log = float(np.logaddexp(log_ndtr(-mu / 2.0), gaussian + log_ndtr((step + 0.5) * mu)))
+    else:
+        log = gaussian + math.log(2.0) + float(log_ndtr(step * mu))
+    return max(0.0, log) / step * _UP + _MORE
+
+
+@dataclass(frozen=True)
+class GaussianShot(PerturbedMinimum):
+    """One release at given noise and λ; public.
+
+    Attributes
+    ----------
+    loss, geometry, n
+        What is minimised, the rows' shape and number.
+    rho
+        μ²/2: what the noise would cost on a sum of gradients.
+    lam
+        λ.
+    center_norm
+        ‖θ₀‖₂.
+    rows
+        k, how many rows are replaced together.
+    solver_part
+        The noise that covers the solver moves θ by about this part of what the noise on the gradient does.
+    """
+
+    loss: Loss
+    geometry: Geometry
+    n: int
+    rho: float
+    lam: float
+    center_norm: float = 0.0
+    rows: int = 1
+    solver_part: float = 1e-3
+
+    @cached_property
+    def deviations(self) -> tuple[float, ...]:
+        """σ of each block."""
+        return gaussian_deviations(self.geometry, self.rows * self.slope, self.rho)
+
+    @property
+    def typical(self) -> float:
+        """Root mean square of ‖b‖₂/n."""
+        return 2.0 * self.rows * self.slope * gaussian_size(self.geometry) / (math.sqrt(2.0 * self.rho) * self.n)
+
+    @property
+    def pull(self) -> float:
+        """No draw of the noise has a larger ‖b‖₂/n."""
+        blocks = zip(self.geometry.blocks, self.deviations, strict=True)
+        return LARGEST * math.sqrt(math.fsum(block.size * sigma**2 for block, sigma in blocks)) / self.n
+
+    @property
+    def least_solver(self) -> float:
+        """Noise of no cost would be infinite."""
+        return LEAST_SOLVER * math.sqrt(2.0 * self.rho)
+
+    def noise(self, source: WordSource) -> NDArray[np.float64]:
+        """Draw b."""
+        blocks = zip(self.geometry.blocks, self.deviations, strict=True)
+        return np.concatenate([sigma * normals(block.size, source) for block, sigma in blocks])
+
+    @cached_property
+    def curve(self) -> Curve:
+        """What the release costs: noise, Jacobian and solver."""
+        mu, jacobian, solver = math.sqrt(2.0 * self.rho) * _UP, self.rows * self.jacobian * _UP, self.epsilon_solver
+        one_sided = self.loss.one_sided
+        return Curve(
+            tuple(
+                add_losses(largest_moved(mu, step, one_sided), jacobian, solver * (step + 0.5) / step * _UP)
+                for step in STEPS
+            ),
+            math.inf,
+        )
+
+
+class GaussianChainPlan(StagedPlan):
+    """Perturbed objectives, stage by stage; attributes are those of :class:`~expost.search.engine.StagedPlan`."""
+
+    each = "objective perturbation with Gaussian noise: {stages} level(s)"
+    noise: ClassVar[NoiseKind] = "over the reals"
+
+    @classmethod
+    def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
+        """Return the pace for a loss and a goal: Huber's loss shrinks more, for its Jacobian is dear."""
+        if loss.labels == "binary":
+            return Pace.of(goal, growth=2.5, gathers=False)
+        return Pace.of(goal, growth=2.5, gathers=False, start=64.0, lowest=0.375, reach=1.0)
+
+    def shot(self, rho: float, center_norm: float = 0.0) -> GaussianShot:
+        """Return the release of a stage."""
+        level = level_at(rho, self.noise_of(self.loss, self.geometry), self.n, self.unit)
+        lam = max(1.0 / (level * self.pace.reach * self.geometry.scale), 2.0 * self.loss.curvature / STEEPEST)
+        return GaussianShot(self.loss, self.geometry, self.n, rho, lam, center_norm, self.unit.rows)
+
+    def cost(self, rho: float) -> Curve:
+        """Return what a first stage costs."""
+        return self.shot(rho).curve
+
+    def walk(self, generator: ObjectiveGenerator) -> tuple[Levels, Judge]:
+        """Return the first level."""
+        return Levels(self, generator.rows.perturbed), generator.rows.passes
+
+
+class Levels:
+    """The last model; it was released."""
+
+    def __init__(self, plan: GaussianChainPlan, objective: PerturbedObjective) -> None:
+        self._plan, self._objective = plan, objective
+        self.theta = np.zeros(plan.geometry.columns)
+
+    def _shot(self, rho: float) -> GaussianShot:
+        return self._plan.shot(rho, float(np.linalg.norm(self.theta)))
+
+    def cost(self, rho: float) -> Curve:
+        """Return what the next stage costs: a function of public and released numbers."""
+        return self._shot(rho).curve
+
+    def stage(self, rho: float, source: WordSource) -> Floats:
+        """Perturb the objective and return the model, on a public grid."""
+        self.theta = self._shot(rho).draw(self._objective, self.theta, source)
+        return to_grid(self.theta, float(np.abs(self.theta).max(initial=0.0)) or 1.0, norm="l2")

@@ -1,0 +1,386 @@
+"""Objective perturbation (Chaudhuri, Monteleoni, Sarwate 2011; Kifer, Smith, Thakurta 2012): noise on the gradient.
+
+*Released*: θ̂ = argmin mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n over all of ℝᵖ, θ₀ public or released before, plus a
+little noise that covers the solver. *Neighbours*: one row replaced. *Sensitivity*: φ is convex in the prediction with
+|φ′| ≤ κ and φ′ c-Lipschitz; a row's gradient is φ′·x.
+
+*Theorem.* If b has density ∝ exp(−Σ w_j‖b_j‖) in the norms of the rows' shape (`expost.table.shape`) with Σ w_j·2κr_j
+≤ ε′, releasing θ̂ is (ε′ + J)-private, J = ln(1 + cX²/(nλ)), ‖x‖₂ ≤ X.
+*Proof.* At the minimum −b = n·∇(mean φ + (λ/2)‖θ − θ₀‖²)(θ̂) =: G(θ̂), so b and θ̂ determine each other: G is strongly
+monotone and Lipschitz, hence a bijection of ℝᵖ with Lipschitz inverse, and the change of variables holds almost
+everywhere, kinks of φ′ included. The density of θ̂ is that of b = −G(θ̂) times |det ∂G(θ̂)|. For a neighbour, b moves
+by v = φ′(xᵀθ̂, y)x − φ′(x′ᵀθ̂, y′)x′, which costs ε′. For the determinant let K = nλI + Σ φ″xxᵀ over the n − 1 common
+rows; det(K + c₁xxᵀ)/det(K + c₂x′x′ᵀ) ≤ 1 + c₁xᵀK⁻¹x ≤ 1 + cX²/(nλ), as 0 ≤ c₁ ≤ c and K ⪰ nλI: one factor, not two. ∎
+
+*Solver.* What is found lies near θ̂; a little discrete Laplace noise makes up for it, and its ε is added
+(`expost.mechanisms.objective.mechanism`).
+
+Never is the realised ‖b‖ reported, branched on or redrawn by: it is n‖∇L(θ̂)‖, a private number. The noise on the
+gradient is continuous; releases say "over the reals".
+
+The minimiser of a perturbed objective as it is released: solved, rounded, its solver covered by noise on a grid.
+
+*Released*: the point that the solver finds for argmin mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n, rounded to a public
+grid, plus discrete Laplace noise there. *Theorem.* The point found lies within d of the exact minimiser θ̂, d public
+given θ₀ (`expost.solve.perturbed`); so the point rounded and θ̂ itself, on no grid, are within √p·d and half a unit for
+each coordinate in ℓ₁. With f(x) ∝ q^|x| of the noise, made for twice that at ε_s, and s = ε_s/2, E f(o − θ_found) ≤
+e^s·E f(o − θ̂) on one data set and E f(o − θ̂) ≤ e^s·E f(o − θ_found) on its neighbour. In between o ↦ f(o − θ̂) adds
+up to at most one (q^x + q^{1−x} ≤ 1 + q for x between 0 and 1), which is all that is used of it. So a pure loss about
+θ̂ grows by 2s = ε_s at most. A Rényi divergence of order r, ln ∫ p^r p′^{1−r} over r − 1, grows by (rs + (r − 1)s)/(r −
+1) = ε_s·(r − ½)/(r − 1). What θ̂ itself costs stands in `expost.mechanisms.objective.mechanism` (pure) and
+`expost.mechanisms.objective.gaussian` (at a δ).
+
+The solver's noise and the rounding are exact; b is continuous, and theorems about it are over the reals.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.account.composition import add_losses
+from expost.goals.measure import gradient_target
+from expost.mechanisms.mechanism import Mechanism, NoiseKind
+from expost.mechanisms.objective.certificate import ObjectiveCertificate
+from expost.noise.grid import Grid, grid_sensitivity, public_grid
+from expost.noise.laplace import discrete_laplace
+from expost.noise.source import WordSource
+from expost.noise.spherical import block_noise, block_norm, largest_noise
+from expost.noise.tails import laplace_norm
+from expost.passes.sums import Sums
+from expost.solve.error_bounds import GeneralErrors
+from expost.solve.losses import Loss
+from expost.solve.objective import Objective
+from expost.solve.perturbed import STEEPEST, PerturbedErrors, PerturbedObjective
+from expost.solve.problem import Problem
+from expost.solve.row_sums import Passes
+from expost.table.rows import ONE, MemorySource, Rows, RowSource
+from expost.table.shape import Geometry
+
+if TYPE_CHECKING:
+    from expost.search.request import Plan, Request
+
+
+LEAST_SOLVER = 1e-8  # part of what the noise on the gradient costs that covering the solver costs at least
+
+
+class PerturbedMinimum:
+    """What perturbed minimisers share, whatever the law of b; public. Subclasses are frozen dataclasses."""
+
+    loss: Loss
+    geometry: Geometry
+    n: int
+    lam: float
+    center_norm: float
+    solver_part: float
+
+    @property
+    @abstractmethod
+    def typical(self) -> float:
+        """Root mean square of ‖b‖₂/n."""
+
+    @property
+    @abstractmethod
+    def pull(self) -> float:
+        """No draw of the noise has a larger ‖b‖₂/n."""
+
+    @property
+    @abstractmethod
+    def least_solver(self) -> float:
+        """What covering the solver costs at least."""
+
+    @abstractmethod
+    def noise(self, source: WordSource) -> NDArray[np.float64]:
+        """Draw b."""
+
+    @property
+    def slope(self) -> float:
+        """κ."""
+        return self.loss.lipschitz(math.inf)
+
+    @property
+    def jacobian(self) -> float:
+        """J, rounded up."""
+        size = self.loss.curvature * self.geometry.radius**2 / (self.n * self.lam)
+        return math.log1p(size) * (1.0 + 1e-12)
+
+    @cached_property
+    def errors(self) -> PerturbedErrors:
+        """How exact the solver is."""
+        return PerturbedErrors(self.loss, self.n, self.geometry.columns, self.lam, self.center_norm, self.pull)
+
+    @cached_property
+    def _solver(self) -> tuple[Grid, float]:
+        """The grid that θ is rounded to and the ε of the noise there, which covers the solver."""
+        p = self.geometry.columns
+        moved = 2.0 * math.sqrt(p) * self.errors.distance
+        unit = public_grid(max(moved / p, self.solver_part * self.typical / self.lam / p * 2.0**-20))
+        # one unit more: the exact minimiser in between is on no grid, so the sum of two moves need not be whole
+        grid = Grid(unit, grid_sensitivity(moved, unit, p) + 1)
+        scale = self.solver_part * self.typical / self.lam / math.sqrt(2.0 * p)
+        return grid, max(grid.effective_sensitivity / scale, self.least_solver)
+
+    @property
+    def epsilon_solver(self) -> float:
+        """What the noise that covers the solver costs."""
+        return self._solver[1]
+
+    def moved(self, failure_probability: float) -> float:
+        """Return a bound on ‖θ_released − θ̂‖₂ that fails with that probability: solver, rounding and its noise.
+
+        A discrete Laplace variable can be coupled to a continuous one within a unit, and rounding takes half of one.
+        """
+        p = self.geometry.columns
+        grid, epsilon = self._solver
+        length = grid.effective_sensitivity / epsilon * laplace_norm(p, failure_probability)
+        return self.errors.distance + length + 2.0 * math.sqrt(p) * grid.unit
+
+    def draw(
+        self, objective: PerturbedObjective, center: NDArray[np.float64], source: WordSource
+    ) -> NDArray[np.float64]:
+        """Draw the noise, minimise, and return the hypothesis, a multiple of a public power of two."""
+        found = objective.minimiser(self.errors, center, self.noise(source) / self.n)
+        grid, epsilon = self._solver
+        extra = discrete_laplace(epsilon, grid.units, self.geometry.columns, random_state=source)
+        steps = [round(float(value) / grid.unit) + int(more) for value, more in zip(found, extra, strict=True)]
+        return np.array([step * grid.unit for step in steps], dtype=np.float64)
+
+
+CERTIFIED = 1.5e-4  # solver_part where a bound, not a test, says that the model is good enough
+
+
+@dataclass(frozen=True)
+class Shot(PerturbedMinimum):
+    """One release at given noise and λ; public.
+
+    Attributes
+    ----------
+    loss, geometry, n
+        What is minimised, the rows' shape and number.
+    epsilon_noise
+        ε′, for the noise on the gradient.
+    lam
+        λ.
+    center_norm
+        ‖θ₀‖₂.
+    solver_part
+        The noise that covers the solver moves θ by about this part of what the noise on the gradient does.
+    """
+
+    loss: Loss
+    geometry: Geometry
+    n: int
+    epsilon_noise: float
+    lam: float
+    center_norm: float = 0.0
+    solver_part: float = 1e-3
+
+    @property
+    def typical(self) -> float:
+        """Root mean square of ‖b‖₂/n."""
+        return 2.0 * self.slope * self.geometry.noise / (self.epsilon_noise * self.n)
+
+    @property
+    def pull(self) -> float:
+        """No draw of the noise has a larger ‖b‖₂/n."""
+        blocks = [(block.size, block.norm) for block in self.geometry.blocks]
+        return largest_noise(blocks, self.geometry.weights(self.epsilon_noise, self.slope)) / self.n
+
+    @property
+    def least_solver(self) -> float:
+        """Noise of no cost would be infinite."""
+        return LEAST_SOLVER * self.epsilon_noise
+
+    def noise(self, source: WordSource) -> NDArray[np.float64]:
+        """Draw b."""
+        blocks = [(block.size, block.norm) for block in self.geometry.blocks]
+        return block_noise(blocks, self.geometry.weights(self.epsilon_noise, self.slope), source)
+
+    @property
+    def epsilon(self) -> float:
+        """What the release costs."""
+        return add_losses(self.epsilon_noise, self.jacobian, self.epsilon_solver)
+
+    def reach(self, failure_probability: float) -> float:
+        """Return what the released θ is at most away from the one without noise, but for that probability.
+
+        L is λ-strongly convex and ∇L(θ̂) = −b/n, so ‖θ̂ − θ*‖₂ ≤ ‖b‖₂/(nλ), whatever the rows are.
+        """
+        half, blocks = failure_probability / 2, [(block.size, block.norm) for block in self.geometry.blocks]
+        noise = block_norm(blocks, self.geometry.weights(self.epsilon_noise, self.slope), half)
+        return noise / (self.n * self.lam) + self.moved(half)
+
+
+class ObjectiveRows:
+    """Private rows, ready for perturbed objectives.
+
+    ``counts`` says how many rows each given one stands for, where that is known beforehand (made-up rows); otherwise
+    equal rows are found and counted.
+    """
+
+    def __init__(self, rows: Rows | RowSource, loss: Loss, counts: NDArray[np.float64] | None = None) -> None:
+        if counts is not None and isinstance(rows, Rows):
+            self.passes = Passes(loss, MemorySource(rows, counts))
+        else:
+            self.passes = Passes.over(loss, rows)
+        self.n, self.p = self.passes.n, self.passes.p
+        self._given = (rows, counts)
+        self.perturbed = PerturbedObjective(self.passes)
+
+    @cached_property
+    def objective(self) -> Objective:
+        """The same in floating point, with predictions and second derivatives at hand: for simulations in memory."""
+        rows, counts = self._given
+        assert isinstance(rows, Rows)
+        return Objective(self.passes.loss, rows.x / ONE, rows.y / ONE, 1.0, counts, "l2")
+
+
+class ObjectiveGenerator:
+    """The private side: rows and what is minimised over them."""
+
+    def __init__(
+        self,
+        mechanism: ObjectivePerturbation,
+        rows: Rows | RowSource,
+        problem: Problem,
+        counts: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.mechanism, self.problem = mechanism, problem
+        self.rows = ObjectiveRows(rows, problem.loss, counts)
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(Mechanism):
+    """Noise on the gradient; for convex losses whose slope is bounded.
+
+    Parameters
+    ----------
+    geometry
+        The rows' shape, which the noise follows.
+    gaussian
+        Whether noise is Gaussian, at a δ (`expost.mechanisms.objective.gaussian`).
+    """
+
+    geometry: Geometry
+    gaussian: bool = False
+
+    name = "objective"
+    exact = ("rows in fixed point", "test noise and comparisons")
+    charged = ("minimiser of the perturbed objective: solver tolerance and rounding covered by noise that is charged",)
+
+    @classmethod
+    def of(cls, *, noise: str, full_matrix: bool) -> ObjectivePerturbation:
+        """Refuse: the shape of the rows has to be known."""
+        raise ValueError("objective perturbation is made from the shape of the rows: ObjectivePerturbation(geometry)")
+
+    @staticmethod
+    def applies(problem: Problem, *, noise: str) -> bool:
+        """Whether the caller's options leave room for it: it compares with the unconstrained optimum."""
+        free = not problem.radius_stated and not problem.paper_constants
+        return Mechanism.checked(noise) == "laplace" and free and not too_steep(problem)
+
+    @property
+    def noise_kind(self) -> NoiseKind:
+        """The noise is continuous."""
+        return "over the reals"
+
+    def require(self, problem: Problem) -> None:
+        """Raise unless slopes are bounded and the minimiser is found in a time worth the name."""
+        if too_steep(problem):
+            raise ValueError(
+                f"regularization = {problem.regularization:.3g} is too small for objective perturbation: on some rows "
+                f"the minimiser might take more than {STEEPEST:.0e} passes over them. Pass "
+                f"{1.001 * problem.loss.curvature / (STEEPEST - 1.0):.3g} or more"
+            )
+        if not math.isfinite(problem.loss.lipschitz(math.inf)):
+            raise ValueError(f"objective perturbation needs a loss of bounded slope, not the {problem.loss.name} loss")
+
+    def require_declared(self, rows: Rows | RowSource | Sums) -> None:
+        """Raise unless rows declare what the shape needs."""
+        require_shape(rows, self.geometry)
+
+    def errors(self, problem: Problem) -> GeneralErrors:
+        """Return the errors of risks that come from passes over the rows."""
+        return GeneralErrors(problem.loss, problem.n, problem.p, problem.regularization)
+
+    def theory_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return ε at which ‖b‖²/(2λn²) is α in the mean."""
+        target = gradient_target(excess_risk, problem.regularization)
+        slope = problem.loss.lipschitz(math.inf)
+        return 2.0 * slope * self.geometry.noise / (problem.n * target)
+
+    def gradient_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return the same: the noise is on the gradient."""
+        return self.theory_epsilon(problem, excess_risk)
+
+    def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
+        """Settle the one release whose ε is known to suffice."""
+        problem = request.problem
+        return ObjectiveCertificate.of(
+            problem,
+            excess_risk,
+            request.failure_probability,
+            self.geometry,
+            lambda epsilon: Shot(
+                problem.loss, self.geometry, problem.n, epsilon, problem.regularization, solver_part=CERTIFIED
+            ),
+            budget=request.budget,
+        )
+
+    def can_certify(self, problem: Problem) -> bool:
+        """Whether no smaller ball was stated: the certificate is about the unconstrained optimum."""
+        return not problem.radius_stated
+
+    def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
+        """Return the generator for private rows."""
+        self.require_rows(rows, problem)
+        assert not isinstance(rows, Sums)
+        return ObjectiveGenerator(self, rows, problem)
+
+
+def too_steep(problem: Problem) -> bool:
+    """Whether λ is so small that descent, should it be needed, would hardly end; public."""
+    lam = problem.regularization
+    return problem.loss.curvature + lam > STEEPEST * lam
+
+
+def require_shape(
+    rows: Rows | RowSource | Sums, geometry: Geometry, name: str = "objective perturbation"
+) -> Rows | RowSource:
+    """Return the rows, or say that they are not what the noise is made for."""
+    if isinstance(rows, Sums):
+        raise ValueError(f"{name} needs the rows themselves, not their sums")
+    if not _made_for(rows, geometry):
+        raise ValueError(
+            f"rows do not declare the shape that the noise is made for ({geometry.name}); pass norm, shape or longest "
+            f"to Rows. Nothing was spent"
+        )
+    return rows
+
+
+def _made_for(source: Rows | RowSource, geometry: Geometry) -> bool:
+    """Whether no row exceeds the geometry by what rows declare: nothing is looked at."""
+    if geometry.columns != source.p or geometry.radius < 1.0:
+        return False
+    slack = ONE * (1.0 + 1e-14)  # a radius is a rounded quotient; weights have room for that
+    if len(geometry.blocks) == 1:
+        (block,) = geometry.blocks
+        if block.norm == "l2":
+            return block.radius >= source.longest
+        if block.norm == "l1" and source.norm == "l1":
+            return block.radius >= 1.0
+    if source.shape is None:
+        return False
+    if len(geometry.blocks) == 1 and geometry.blocks[0].norm == "l1":
+        total = sum(size * unit if norm == "box" else unit for size, norm, unit in source.shape)
+        return total <= geometry.blocks[0].radius * slack
+    same = [(block.size, block.norm) for block in geometry.blocks] == [part[:2] for part in source.shape]
+    return same and all(
+        unit <= block.radius * slack for block, (_, _, unit) in zip(geometry.blocks, source.shape, strict=True)
+    )

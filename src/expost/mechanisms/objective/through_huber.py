@@ -1,0 +1,361 @@
+"""Objective perturbation for the squared loss, through Huber's (theory C2).
+
+What is released, and why it costs what it does, is in `expost.mechanisms.objective.mechanism`; why the model is good
+enough for the *squared* loss in `expost.mechanisms.objective.through_huber`.
+
+The squared loss through Huber's (theory C2): the certificate of objective perturbation for ridge regression.
+
+The squared loss has no bounded slope, Huber's has: H_C(r) = ½r² up to |r| = C and a straight line beyond. *Released*:
+θ̂ by objective perturbation for H_C, then a noisy mean of what H_C leaves out. *Neighbours*: one row replaced.
+
+*Theorem (accuracy)*. Write L for the ridge objective, L_H for the one with H_C in place of the squared loss, and
+q(θ) = mean ½(|y − xᵀθ| − C)₊². Then L = L_H + q ≥ L_H, hence min L ≥ min L_H and, for every θ,
+
+    L(θ) − min L ≤ [L_H(θ) − min L_H] + q(θ).
+
+The bracket is at most βα by the certificate (`expost.mechanisms.objective.certificate`), but for γ₁. q is tested: its
+noisy value and a margin that noise exceeds with probability γ₂ must fit into (1 − β)α. So L(θ̂) − min L ≤ α, but for
+γ₁ + γ₂. Where no row can have a residual beyond C, as |xᵀθ̂| ≤ m ≤ C − 1 with m read off θ̂, q = 0 and nothing is
+asked. ∎
+
+*Theorem (privacy)*. θ̂ costs what objective perturbation does. Given θ̂, one row moves q by ½(1 + m − C)₊²/n at most
+(`expost.solve.losses.HuberLoss`); the noise is made for that, so the test's ε follows from what is released. It is
+asked only if that is no more than a public limit.
+
+A try that does not pass is followed by one with a larger C, then by the certificate from second moments. Order, C, β
+and the shares of γ follow from n, p, λ, α and γ; failure probabilities add up to γ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.account.account import Account
+from expost.account.composition import add_losses
+from expost.exceptions import TargetUnreachable
+from expost.goals.measure import gradient_target, mean_left_out, mean_left_out_error
+from expost.mechanisms.mechanism import Mechanism
+from expost.mechanisms.moments.covariance import Covariance, CovarianceGenerator
+from expost.mechanisms.moments.ridge import RidgeCertificate
+from expost.mechanisms.objective.certificate import noise_quantile, sufficient
+from expost.mechanisms.objective.mechanism import CERTIFIED, ObjectivePerturbation, Shot, too_steep
+from expost.noise.source import WordSource
+from expost.passes.sums import Sums
+from expost.release.release import Release
+from expost.search.noisy_test import ValueTest
+from expost.shown import up
+from expost.solve.error_bounds import RidgeErrors
+from expost.solve.losses import HuberLoss, Loss
+from expost.solve.perturbed import PerturbedObjective
+from expost.solve.problem import Problem
+from expost.solve.risk import RidgeRisk
+from expost.solve.row_sums import Passes
+from expost.table.rows import Rows, RowSource
+from expost.table.shape import Geometry
+
+if TYPE_CHECKING:
+    from expost.search.request import Plan, Request
+
+
+MakeShot = Callable[[Problem, float], "Shot"]
+
+_SHARES = (0.85, 0.08)  # of γ, for the first try and for the second; second moments get the rest
+_WIDER = 1.5  # C of the second try, in units of the first's
+_SLOPES = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)  # C to choose from; below 1 targets alone leave a residual beyond it
+_CERTIFIED_PARTS = (0.5, 0.6, 0.7, 0.8, 0.9)  # β to choose from
+_TEST_PARTS = (0.01, 0.03, 0.1, 0.3)  # of a try's γ, for its test
+_SOLVER = 1e-3  # and for the noise that covers the solver
+_ROOM = 3.0  # a q of nothing passes but for a chance of ½e^(−3), a fortieth; a second try costs more than the room
+_CLEARLY_LESS = 0.75  # a first try predicted to cost at most this part of second moments is taken
+_OPTIMUM = 0.5  # guess of the largest coordinate of θ*; sound whatever it is
+
+
+@dataclass(frozen=True)
+class HuberTry:
+    """One release and its test; public.
+
+    Attributes
+    ----------
+    shot
+        The release.
+    loss
+        Huber's, of slope C.
+    certified, excess_risk
+        βα and α.
+    test_probability
+        γ₂.
+    """
+
+    shot: Shot
+    loss: HuberLoss
+    certified: float
+    excess_risk: float
+    test_probability: float
+
+    @property
+    def limit(self) -> float:
+        """C."""
+        return self.loss.delta
+
+    @property
+    def dearest_test(self) -> float:
+        """What a test may cost at most; a dearer one is not asked."""
+        return self.shot.epsilon
+
+    @property
+    def dearest(self) -> float:
+        """What the try costs at most."""
+        return add_losses(self.shot.epsilon, self.dearest_test)
+
+    def test_cost(self, sensitivity: float) -> float:
+        """Return the ε at which noise on q of that sensitivity leaves room."""
+        room = self.excess_risk - self.certified
+        return sensitivity * (math.log(1 / (2 * self.test_probability)) + _ROOM) / room
+
+    def largest_prediction(self, theta: NDArray[np.float64]) -> float:
+        """Return m ≥ |xᵀθ| for every row there can be; a sum's rounding included."""
+        (block,) = self.shot.geometry.blocks
+        length = np.abs(theta).max(initial=0.0) if block.norm == "l1" else np.linalg.norm(theta)
+        return float(length) * block.radius * (1.0 + 1e-9)
+
+    def passes(self, rows: Any, theta: NDArray[np.float64], account: Account, source: WordSource) -> bool:
+        """Say whether θ is good enough, booking the test if one is needed; ``rows`` are private."""
+        largest = self.largest_prediction(theta)
+        sensitivity = self.loss.left_out_sensitivity(largest, self.shot.n)
+        if 1.0 + largest <= self.limit:
+            account.reasons.append(f"no residual can exceed C = {self.limit:g}: nothing to test")
+            return True
+        length = float(np.linalg.norm(theta))
+        error = mean_left_out_error(self.shot.n, self.shot.geometry.columns, largest, length, self.limit)
+        epsilon = self.test_cost(sensitivity)
+        if epsilon > self.dearest_test:
+            account.reasons.append(f"a test at C = {self.limit:g} would cost epsilon = {up(epsilon)}: not asked")
+            return False
+        test = ValueTest.of(sensitivity, error, epsilon)
+        account.test = add_losses(account.test, epsilon)
+        noisy = test.ask(rows.left_out(theta, self.loss, largest), source)
+        passed = self.certified + noisy + test.margin(self.test_probability, error) <= self.excess_risk
+        account.reasons.append(
+            f"residuals beyond C = {self.limit:g} tested for epsilon = {up(epsilon)}: "
+            + ("they leave the promise standing" if passed else "not shown to be few enough")
+        )
+        return passed
+
+
+@dataclass(frozen=True)
+class HuberCertificate:
+    """The tries, and what follows if none passes; public.
+
+    Attributes
+    ----------
+    problem
+        With the squared loss.
+    tries
+        In this order.
+    otherwise
+        The certificate from second moments, for what is left of γ and of the budget; None if the budget has no room.
+    """
+
+    problem: Problem
+    tries: tuple[HuberTry, ...]
+    otherwise: RidgeCertificate | None
+
+    @property
+    def expected(self) -> float:
+        """Roughly what is paid; used to choose, never to promise."""
+        return _expected(self.tries[0], noise_quantile(self.tries[0].shot.geometry, 0.1))
+
+    @property
+    def worst_case(self) -> float:
+        """No outcome costs more."""
+        rest = 0.0 if self.otherwise is None else self.otherwise.worst_case
+        # one sum for each part of the account, as they are booked
+        generation = add_losses(*(each.shot.epsilon for each in self.tries))
+        return add_losses(generation, add_losses(*(each.dearest_test for each in self.tries)), rest) * (1 + 1e-12)
+
+    def search(self, generator: Any, account: Account, source: WordSource) -> Release:
+        """Take the tries, then second moments."""
+        for index, each in enumerate(self.tries):
+            theta = each.shot.draw(generator.perturbed(each.loss), np.zeros(self.problem.p), source)
+            account.generation = add_losses(account.generation, each.shot.epsilon)
+            account.reasons.append(f"objective perturbation with slope C = {each.limit:g}: {up(each.shot.epsilon)}")
+            if each.passes(generator, theta, account, source):
+                return account.released(theta, level=index, n_levels=len(self.tries), noise="over the reals")
+        if self.otherwise is None:
+            account.reasons.append("second moments: no room left in the budget")
+            return account.refused(n_levels=len(self.tries), noise="over the reals")
+        inner = Account(account.method, self.otherwise.worst_case, account.secure)
+        release = self.otherwise.search(generator.by_moments, inner, source)
+        return account.conclude(release.with_details(noise="over the reals"))
+
+
+def through_huber(
+    problem: Problem,
+    excess_risk: float,
+    failure_probability: float,
+    geometry: Geometry,
+    make: MakeShot,
+    moments: Callable[[float, float], RidgeCertificate],
+    *,
+    budget: float = math.inf,
+) -> HuberCertificate | RidgeCertificate:
+    """Settle the tries, or second moments alone unless the first try is predicted to cost clearly less.
+
+    Clearly, because second moments may show curvature that no public number knows of, and then cost half of it.
+    ``make(problem, epsilon_noise)`` returns a release; ``moments(gamma, budget)`` the certificate from second moments.
+    """
+    typical = noise_quantile(geometry, 0.1)
+    alone = moments(failure_probability, budget)
+    if excess_risk >= problem.loss.null_value:
+        return alone
+    tries: list[HuberTry] = []
+    left = budget
+    for number, share in enumerate(_SHARES):
+        slopes = _SLOPES if number == 0 else (tries[0].limit * _WIDER,)
+        each = _best(problem, excess_risk, share * failure_probability, geometry, make, slopes, typical)
+        if each is None or each.dearest > left:
+            break
+        tries.append(each)
+        left -= each.dearest * (1 + 1e-9)
+    if not tries or _expected(tries[0], typical) > _CLEARLY_LESS * alone.expected:
+        return alone
+    try:
+        rest = moments((1 - sum(_SHARES)) * failure_probability, left) if left > 0 else None
+    except TargetUnreachable:
+        rest = None  # a refusal then, within the budget
+    return HuberCertificate(problem, tuple(tries), rest)
+
+
+def _best(
+    problem: Problem,
+    alpha: float,
+    gamma: float,
+    geometry: Geometry,
+    make: MakeShot,
+    slopes: tuple[float, ...],
+    typical: float,
+) -> HuberTry | None:
+    """Return the try that is predicted to be cheapest, from public numbers."""
+    best: HuberTry | None = None
+    for slope in slopes:
+        loss = HuberLoss(slope)
+        huber = Problem.of(loss, n=problem.n, p=problem.p, regularization=problem.regularization)
+        for part in _CERTIFIED_PARTS:
+            for test in _TEST_PARTS:
+                spared = gamma * (1 - test - _SOLVER)
+                try:
+                    shot = sufficient(
+                        huber,
+                        part * alpha,
+                        spared,
+                        _SOLVER * gamma,
+                        geometry,
+                        lambda epsilon, huber=huber: make(huber, epsilon),  # type: ignore[misc]
+                    )
+                except TargetUnreachable:
+                    continue
+                each = HuberTry(shot, loss, part * alpha, alpha, test * gamma)
+                if best is None or _expected(each, typical) < _expected(best, typical):
+                    best = each
+    return best
+
+
+def _expected(each: HuberTry, typical: float) -> float:
+    """Roughly what a try costs: noise moves the flat directions, and its largest coordinate is what residuals see."""
+    shot = each.shot
+    coordinate = gradient_target(each.certified, shot.lam) / typical / shot.lam
+    largest = _OPTIMUM + coordinate * math.log(shot.geometry.columns / 0.69)
+    sensitivity = each.loss.left_out_sensitivity(largest, shot.n)
+    cost = each.test_cost(sensitivity) if 1 + largest > each.limit else 0.0
+    return add_losses(shot.epsilon, cost) if cost <= each.dearest_test else 2.0 * each.dearest
+
+
+class ThroughHuberGenerator:
+    """The private side: passes over rows, and their second moments once they are asked for."""
+
+    def __init__(self, mechanism: ThroughHuber, rows: Rows | RowSource, problem: Problem) -> None:
+        self.mechanism, self.problem = mechanism, problem
+        self._rows = rows
+        self._passes = Passes.over(HuberLoss(1.0), rows)
+
+    def perturbed(self, loss: Loss) -> PerturbedObjective:
+        """Return what is minimised with another loss."""
+        return PerturbedObjective(self._passes.with_loss(loss))
+
+    def left_out(self, theta: NDArray[np.float64], huber: HuberLoss, largest_prediction: float) -> float:
+        """Return q(θ), no prediction being larger than that."""
+        return mean_left_out(self._passes, theta, huber, largest_prediction)
+
+    @property
+    def sums(self) -> Sums:
+        """Exact sums, where second moments are all that is used."""
+        return self.by_moments.sums
+
+    @property
+    def risk(self) -> RidgeRisk:
+        """True risks of the squared loss; private."""
+        return self.by_moments.risk
+
+    @cached_property
+    def by_moments(self) -> CovarianceGenerator:
+        """The generator of the certificate from second moments."""
+        return Covariance().on(self._rows, self.problem)
+
+
+@dataclass(frozen=True)
+class ThroughHuber(ObjectivePerturbation):
+    """Noise on the gradient of Huber's loss, in the place of the squared one."""
+
+    @staticmethod
+    def stands_for(problem: Problem, shape: Geometry) -> bool:
+        """Whether it can: second moments, which it falls back to, are for the squared loss and the ℓ₁ ball."""
+        return problem.loss.name == "squared" and shape.blocks[0].norm == "l1" and not too_steep(problem)
+
+    def require(self, problem: Problem) -> None:
+        """Raise unless the loss is squared."""
+        if problem.loss.name != "squared":
+            raise ValueError(f"Huber's loss stands for the squared one here, not for the {problem.loss.name} loss")
+
+    def errors(self, problem: Problem) -> RidgeErrors:  # type: ignore[override]
+        """Return the errors of the certificate from second moments."""
+        return RidgeErrors(problem.p, problem.regularization, problem.radius)
+
+    def theory_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return what second moments need; Huber's slope depends on what is asked."""
+        return Covariance().theory_epsilon(problem, excess_risk)
+
+    def gradient_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return the same for gradients."""
+        return Covariance().gradient_epsilon(problem, excess_risk)
+
+    def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
+        """Settle the tries, or second moments alone where they are not predicted to cost clearly more."""
+        problem, errors = request.problem, request.errors
+        return through_huber(
+            problem,
+            excess_risk,
+            request.failure_probability,
+            self.geometry,
+            lambda huber, epsilon: Shot(
+                huber.loss, self.geometry, huber.n, epsilon, huber.regularization, solver_part=CERTIFIED
+            ),
+            lambda gamma, left: RidgeCertificate.of(problem, excess_risk, gamma, errors, budget=left),
+            budget=request.budget,
+        )
+
+    def behind(self, release: Release) -> Mechanism:
+        """Return second moments where nothing else was tried: nothing of the release is then over the reals."""
+        return self if release.noise == "over the reals" else Covariance()
+
+    def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
+        """Return the generator for private rows."""
+        self.require_rows(rows, problem)
+        assert not isinstance(rows, Sums)
+        return ThroughHuberGenerator(self, rows, problem)

@@ -1,0 +1,287 @@
+"""Output perturbation (theory A5): noise on the minimiser itself, for any smooth convex loss.
+
+*Released*: θ* plus noise, rescaled into the ball. *Neighbours*: one row replaced. *Sensitivity*: θ* moves by at most
+Δ₁ in ℓ₁ (``expost.solve``); the minimiser found numerically lies within d of θ* in ℓ₂, d a public number
+fixed by the solver's tolerance, so 2√p·d is added; rounding to a public grid g makes it ⌊Δ₁/g⌋ + p units (theory B1).
+*Theorem*: gradual release of the rounded vector (``expost.noise.path``); rescaling is post-processing.
+
+With spherical noise (theory B8) the minimiser is not rounded: its ℓ₂-sensitivity is Δ₂ + 2d, Δ₂ = S(R)/(nλ)
+(``expost.solve.problem``), and the theorem is that of ``expost.noise.spherical_path``, over the reals. It
+goes with every calibration: the paper has no spherical noise whose constants could be kept. Laplace noise is charged
+Δ₁ = √p·Δ₂, so its root mean square length is √2·pΔ₂/ε against √(p(p + 1))·Δ₂/ε: a factor √(2p/(p + 1)), up to √2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.exceptions import TargetUnreachable
+from expost.goals.measure import ErrorMeasure, MeanSquareByRows, gradient_target
+from expost.mechanisms.mechanism import Mechanism, Noise, NoiseKind
+from expost.mechanisms.output.certificate import OutputCertificate
+from expost.mechanisms.refinable import RefinableOutput
+from expost.noise.grid import Grid, grid_sensitivity, public_grid
+from expost.noise.laplace import Integers
+from expost.noise.path import NoisePath
+from expost.noise.source import WordSource
+from expost.noise.spherical_path import SphericalPath
+from expost.passes.blocks import distinct
+from expost.passes.first_pass import in_memory
+from expost.passes.sums import Sums
+from expost.solve.ball import into_ball
+from expost.solve.error_bounds import GeneralErrors
+from expost.solve.minimisation import minimise
+from expost.solve.problem import Problem
+from expost.solve.risk import GeneralRisk
+from expost.table.rows import ONE, Rows, RowSource
+
+if TYPE_CHECKING:
+    from expost.search.request import Request
+
+
+@dataclass(frozen=True)
+class Output(Mechanism):
+    """Noise on the minimiser; for any smooth convex loss.
+
+    Parameters
+    ----------
+    noise
+        ``"laplace"``: exact discrete Laplace noise on a grid; ``"spherical"``: over the reals (theory B8).
+    """
+
+    noise: Noise = "laplace"
+
+    name = "output"
+    exact = ("rows in fixed point", "generation noise", "test noise and comparisons")
+    charged = (
+        "minimiser: solver tolerance and, with Laplace noise, rounding to a public grid charged to its sensitivity",
+    )
+
+    @classmethod
+    def of(cls, *, noise: str = "laplace", full_matrix: bool = False) -> Output:
+        """Return the mechanism; it has no matrix."""
+        return cls(cls.checked(noise))
+
+    @property
+    def noise_kind(self) -> NoiseKind:
+        """Exact for Laplace noise."""
+        return "exact" if self.noise == "laplace" else "over the reals"
+
+    def errors(self, problem: Problem) -> GeneralErrors:
+        """Return the errors of risks that come from passes over the rows."""
+        radius = problem.radius if problem.radius_stated else None
+        return GeneralErrors(problem.loss, problem.n, problem.p, problem.regularization, radius)
+
+    def theory_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return ε by the theorem for the noise and, with the paper's constants, by the paper's for logistic loss."""
+        if self.noise == "spherical":
+            return spherical_epsilon(problem, excess_risk)
+        if problem.paper_constants and problem.loss.name == "logistic":
+            return paper_logistic_epsilon(problem, excess_risk)
+        return laplace_epsilon(problem, excess_risk)
+
+    def shot_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return ε for the sensitivity that is charged, in proportion to which all of these theorems have it.
+
+        The minimiser found and rounded is off by e at most, so ½(c + λ)e² of the excess risk is used up before noise is
+        added; discrete noise has no larger second moments than the continuous one (spherical noise is not rounded).
+        """
+        curvature = problem.loss.curvature + problem.regularization
+        off = self.errors(problem).distance_bound + 0.5 * self.grid(problem).unit * math.sqrt(problem.p)
+        left = excess_risk - 0.5 * curvature * off**2 * (1 + 1e-12)
+        if left <= 0:
+            raise TargetUnreachable(
+                f"an excess risk of {excess_risk:g} is finer than the minimiser is found; pass a larger one. "
+                f"Nothing was spent."
+            )
+        exact = problem.output_sensitivity if self.noise == "laplace" else problem.output_l2_sensitivity
+        return self.theory_epsilon(problem, left) * (self.charged_sensitivity(problem) / exact) * (1 + 1e-12)
+
+    def gradient_epsilon(self, problem: Problem, excess_risk: float) -> float:
+        """Return ε from the root mean square of ‖b‖₂ at ε = 1, times the largest curvature."""
+        p = problem.p
+        root = problem.output_sensitivity * math.sqrt(2 * p)
+        if self.noise == "spherical":
+            root = problem.output_l2_sensitivity * math.sqrt(p * (p + 1))
+        length = (problem.loss.curvature + problem.regularization) * root
+        return length / gradient_target(excess_risk, problem.regularization)
+
+    def grid(self, problem: Problem) -> Grid:
+        """Return the grid that the minimiser is rounded to: solver and rounding are charged to its sensitivity."""
+        return _grid(problem, self.errors(problem).distance_bound)
+
+    def charged_sensitivity(self, problem: Problem) -> float:
+        """Return the sensitivity that noise is scaled by: ℓ₁ on the grid for Laplace, ℓ₂ for spherical."""
+        if self.noise == "laplace":
+            return self.grid(problem).effective_sensitivity
+        return problem.output_l2_sensitivity + 2 * self.errors(problem).distance_bound
+
+    def noise_sensitivity(self, problem: Problem) -> float:
+        """Return the sensitivity that is charged: noise is on the parameters."""
+        return self.charged_sensitivity(problem)
+
+    def release_error(self, problem: Problem) -> float:
+        """Return the ℓ₂ distance between what is released and θ* plus continuous noise: solver, rounding, discreteness.
+
+        Rounding moves a coordinate by half a unit; a discrete Laplace variable can be coupled to a continuous one
+        within one.
+        """
+        return self.errors(problem).distance_bound + 1.5 * self.grid(problem).unit * math.sqrt(problem.p)
+
+    def can_certify(self, problem: Problem) -> bool:
+        """Whether no smaller ball was stated: the certificate is about the unconstrained optimum."""
+        return not problem.radius_stated
+
+    def refinable(self, request: Request, excess_risk: float, later: tuple[float, ...]) -> RefinableOutput:
+        """Settle the certified release of the minimiser as the first level of a path that is kept."""
+        return RefinableOutput(self.certificate(request, excess_risk, automatic=False), later)
+
+    def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> OutputCertificate:
+        """Settle the certified release of the minimiser."""
+        return OutputCertificate.of(
+            request.problem,
+            excess_risk,
+            request.failure_probability,
+            request.errors,
+            noise=self.noise,
+            sensitivity=self.charged_sensitivity(request.problem),
+            error=self.release_error(request.problem),
+            budget=request.budget,
+        )
+
+    def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> OutputGenerator:
+        """Return the generator for private rows."""
+        self.require_rows(rows, problem)
+        if isinstance(rows, Sums):
+            raise ValueError("output perturbation needs the rows themselves, not their sums")
+        if isinstance(rows, RowSource):
+            rows = in_memory(rows)  # the exact minimiser and true risks go over rows in memory
+        return OutputGenerator(self, rows, problem)
+
+
+class OutputGenerator:
+    """Hypotheses from a noisy minimiser.
+
+    Parameters
+    ----------
+    mechanism
+        What it is made by.
+    rows
+        The private rows.
+    problem
+        The public side; its loss says what is minimised.
+    """
+
+    def __init__(self, mechanism: Output, rows: Rows, problem: Problem) -> None:
+        self.mechanism, self.problem = mechanism, problem
+        kinds, targets, counts = distinct(rows)
+        x, y = kinds.astype(np.float64) / ONE, targets.astype(np.float64) / ONE
+        errors, lam = mechanism.errors(problem), problem.regularization
+        found = minimise(problem.loss, x, y, lam, tolerance=errors.tolerance, radius=errors.radius, counts=counts)
+        self.risk = GeneralRisk(problem.loss, x, y, lam, found, counts)
+        self._grid = mechanism.grid(problem)
+        # exact: fixed-point squares, at most 2⁴⁰ a row
+        self.trace_units = sum(int(np.vdot(row, row)) for row in _wide(rows))
+
+    def path(self, levels: tuple[float, ...], source: WordSource) -> NoisePath | SphericalPath:
+        """Draw the gradual release of the minimiser."""
+        if self.mechanism.noise == "spherical":
+            sensitivity = self.mechanism.charged_sensitivity(self.problem)
+            return SphericalPath(self.risk.optimum, sensitivity, levels, random_state=source)
+        rounded = np.rint(self.risk.optimum / self._grid.unit).astype(np.int64)
+        return NoisePath(rounded, self._grid.units, levels, random_state=source)
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return self.problem.p
+
+    def shot(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the hypothesis for given noise, in units of the sensitivity; for simulations, which draw their own."""
+        return into_ball(self.risk.optimum + noise * self._grid.effective_sensitivity, self.problem.radius)
+
+    def hypothesis(self, values: Integers | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the noisy minimiser, rescaled into the ball if it lies outside."""
+        return into_ball(self.unrescaled(values), self.problem.radius)
+
+    def unrescaled(self, values: Integers | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the noisy minimiser as it is, which is what the utility theorem is about."""
+        if values.dtype.kind == "f":  # spherical noise: no grid
+            return values
+        return np.asarray(values.astype(np.float64) * self._grid.unit)
+
+    def excess_risk(self) -> ErrorMeasure:
+        """Return the excess risk as a measure."""
+        risk, problem = self.risk, self.problem
+        return ErrorMeasure(
+            risk.excess,
+            sensitivity=problem.risk_sensitivity,
+            error_bound=risk.excess_error_bound(problem.radius),
+            lower=(risk.lower_by_distance, risk.lower),
+            upper=risk.upper,
+        )
+
+    def mean_square(self) -> MeanSquareByRows:
+        """Return the mean squared error, by passes over the rows."""
+        return MeanSquareByRows(self.risk.objective)
+
+
+def laplace_epsilon(problem: Problem, excess_risk: float) -> float:
+    """Return ε for Laplace noise around an unconstrained minimiser of any smooth loss.
+
+    With θ = θ* + b and b of independent Lap(r) coordinates, E[L(θ) − L(θ*)] ≤ ½·E[bᵀ(cΣ + λI)b] ≤ r²(c + λp), because
+    E(xᵀb)² = 2r²‖x‖² ≤ 2r²; r = Δ₁/ε. For the squared loss and the paper's Δ₁ this is
+    (1 + λp)(R+1)²p/(nλε²), the corrected form of the paper's ridge theorem.
+    """
+    steep = problem.loss.curvature + problem.regularization * problem.p
+    return problem.output_sensitivity * math.sqrt(steep / excess_risk)
+
+
+def spherical_epsilon(problem: Problem, excess_risk: float) -> float:
+    """Return ε for spherical noise, in the ℓ₂-sensitivity Δ₂ of the minimiser.
+
+    The noise b is alike in all directions, with E‖b‖² = p(p+1)Δ₂²/ε² (its norm is Gamma(p) times Δ₂/ε), and E b = 0. So
+    E[L(θ* + b) − L(θ*)] ≤ ½·E[bᵀ(cΣ + λI)b] = ½(c·tr Σ/p + λ)·E‖b‖² ≤ ½(p+1)(c + λp)Δ₂²/ε², for a minimum within a
+    ball as well. Against Laplace noise with Δ₁ = √p·Δ₂ the factor is √((p+1)/(2p)).
+    """
+    p = problem.p
+    steep = problem.loss.curvature + problem.regularization * p
+    return problem.output_l2_sensitivity * math.sqrt((p + 1) * steep / (2 * excess_risk))
+
+
+def paper_logistic_epsilon(problem: Problem, excess_risk: float) -> float:
+    """Return ε by the paper's theorem for logistic regression: 2√2·p/(nλε) + 4p²/(n²λε²) ≤ α.
+
+    Proof. b has Laplace coordinates of scale r = 2√p/(nλε), so E‖b‖² = 2pr² and E b = 0. The mean loss has slope at
+    most 1 and rises by at most E‖b‖ ≤ √(2p)·r; the penalty rises by (λ/2)E‖b‖² = λpr². ∎
+
+    Examples
+    --------
+    >>> from expost.solve import LogisticLoss, Problem
+    >>> paper = Problem.of(LogisticLoss(), n=100_000, p=38, regularization=0.005, paper_constants=True)
+    >>> round(paper_logistic_epsilon(paper, 0.05), 3)
+    4.3
+    """
+    n, p, lam = problem.n, problem.p, problem.regularization
+    a = 2 * math.sqrt(2) * p / (n * lam)
+    b = 4 * p**2 / (n**2 * lam)
+    return (a + math.sqrt(a * a + 4 * b * excess_risk)) / (2 * excess_risk)
+
+
+@lru_cache(maxsize=64)  # exact fractions, and the same for every run of an experiment
+def _grid(problem: Problem, distance: float) -> Grid:
+    delta = problem.output_sensitivity + 2 * math.sqrt(problem.p) * distance
+    unit = public_grid(delta / problem.p)
+    return Grid(unit, grid_sensitivity(delta, unit, problem.p))
+
+
+def _wide(rows: Rows) -> Iterator[NDArray[np.int64]]:
+    for start in range(0, rows.n, 1 << 16):
+        yield rows.x[start : start + (1 << 16)].astype(np.int64).ravel()

@@ -1,0 +1,163 @@
+"""The first look at a table on disk: how many rows there are, whether they fit, and where they stay between passes."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expost.passes.engine import Engine, LocalEngine, Totals, note, watched_pass
+from expost.passes.scratch import STATED, UNSTATED, Scratch, ScratchSource, usual_folder
+from expost.table.rows import Batch, Rows, RowSource, declared
+from expost.table.streamed import StreamedSource
+
+__all__ = ["KEPT", "CellCounts", "counted", "in_memory", "judged", "look_at"]
+
+#: Bytes of rows that are kept in memory instead of being read again for every pass.
+KEPT = 128 << 20
+_WORKED = 20  # bytes a cell of rows that are worked on in memory: integers, floats and a copy in between
+_MUCH = 1 << 30  # bytes that are not taken silently
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """How many rows there are, and whether their cells fit; a pass that may keep the rows on its way."""
+
+    scratch: Scratch | None = None
+
+    def __call__(self, batch: Batch) -> Totals:
+        """Return both counts."""
+        if self.scratch is not None:
+            self.scratch.keep(batch)
+        return batch.rows, batch.cells
+
+
+def look_at(
+    source: StreamedSource, engine: Engine | None = None, kept: int | None = None
+) -> tuple[Rows | RowSource, npt.NDArray[np.int64]]:
+    """Return rows, in memory if they are few, and counts of cells that fit; private.
+
+    Parameters
+    ----------
+    source
+        The table; its number of rows is settled here.
+    engine
+        Who carries out passes.
+    kept
+        Bytes that may stay in memory; by default what the engine states, or :data:`KEPT`. Changes nothing but memory
+        and speed.
+    """
+    source.engine = LocalEngine() if engine is None else engine
+    local = source.engine if isinstance(source.engine, LocalEngine) else None
+    if local is not None:
+        stated = local.kept if kept is None else kept
+        kept = KEPT if stated is None else stated
+        few = 4 * source.disk.guess * (source.p + 1) <= kept
+        found = _collected(source, local.threads, kept) if few else None
+        if found is not None:
+            return found
+    scratch = None if local is None else _scratch(local, source)
+    source.n, cells = source.engine.total(source, CellCounts(scratch))
+    if scratch is None:
+        note("rows are written nowhere: the table is read again for every pass")
+        return source, cells
+    if scratch.failed:
+        if local is not None and local.scratch is not None:
+            warnings.warn(
+                f"there is too little room in {local.scratch} for {source.n:,} rows of {source.p} columns; the table "
+                f"is read again for every pass instead",
+                stacklevel=2,
+            )
+        note(f"there is too little room in {scratch.folder}: the table is read again for every pass")
+        return source, cells
+    note(f"rows are kept encrypted in {scratch.folder} until the end, {scratch.size / 1e6:,.0f} MB")
+    return ScratchSource(scratch, source), cells
+
+
+def _scratch(engine: LocalEngine, source: StreamedSource) -> Scratch | None:
+    """Return a file to keep rows in where the engine may write, and where that is."""
+    if engine.scratch is not None:
+        return Scratch(engine.scratch, source.p, source.disk.guess, STATED)
+    folder = usual_folder() if engine.writes else None
+    return None if folder is None else Scratch(folder, source.p, source.disk.guess, UNSTATED)
+
+
+def counted(source: StreamedSource, engine: Engine) -> tuple[npt.NDArray[np.int64], int]:
+    """Return counts of cells that fit and of rows, keeping nothing; private."""
+    n, cells = engine.total(source, CellCounts())
+    return cells, n
+
+
+def judged(source: RowSource) -> Rows | RowSource:
+    """Return rows, in memory if they are few, after somebody has complained about cells if there is reason to."""
+    if not isinstance(source, StreamedSource) or source.judge is None:
+        return source
+    judge, source.judge = source.judge, None
+    rows, cells = look_at(source, source.engine)
+    judge(cells, rows.n)
+    return rows
+
+
+def in_memory(source: RowSource) -> Rows:
+    """Return all rows, for what cannot be had by passes; private. Says what that takes, or that it is too much."""
+    rows = judged(source)
+    if isinstance(rows, Rows):
+        return rows
+    if not isinstance(rows.engine, LocalEngine | None):
+        raise ValueError(
+            "perturbation='output' needs all rows in the memory of one process, and rows of a cluster stay with its "
+            "workers. Pass engine='local', or leave perturbation out"
+        )
+    needed, there = _WORKED * rows.n * (rows.p + 1), os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    said = (
+        f"{rows.n:,} rows of {rows.p} columns take about {needed / 2**30:.1f} GB of memory with perturbation='output'"
+    )
+    if needed > there:
+        raise ValueError(f"{said}, and there are {there / 2**30:.1f} GB. Leave perturbation out, to read in pieces")
+    if needed > _MUCH:
+        warnings.warn(f"{said}; leave perturbation out, to read in pieces", stacklevel=2)
+    batches = [batch.repeated() for part in rows.parts() for batch in rows.read(part)]
+    y = np.concatenate([batch.y for batch in batches])
+    # row by row: what is worked on in floats is the same to the bit only if it stands in the same order
+    x = np.concatenate([batch.x for batch in batches], out=np.empty((len(y), rows.p), dtype=np.int32))
+    return Rows(x, y, **declared(rows))
+
+
+def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, npt.NDArray[np.int64]] | None:
+    """Return rows in memory; None if they turn out to be more than that."""
+    batches: list[Batch] = []
+    size = 0
+    with watched_pass(source.n) as told:
+        for some in _in_order(source, threads):
+            batch = some.repeated()
+            batches.append(batch)
+            size += batch.x.nbytes + batch.y.nbytes
+            if told is not None:
+                told(len(batch))
+            if size > 2 * kept:
+                return None
+    if not any(len(batch) for batch in batches):
+        raise ValueError("there are no rows; pass at least one")
+    cells: Any = sum(batch.cells for batch in batches)
+    y = np.concatenate([batch.y for batch in batches])
+    x = np.empty((len(y), source.p), dtype=np.int32)
+    place = 0
+    for k, batch in enumerate(batches):
+        x[place : place + len(batch)] = batch.x
+        place += len(batch)
+        batches[k] = Batch(batch.x[:0], batch.y[:0])  # so that rows are not held twice
+    return Rows(x, y, **declared(source)), cells
+
+
+def _in_order(source: StreamedSource, threads: int) -> Iterator[Batch]:
+    parts = source.parts()
+    with ThreadPoolExecutor(threads) as pool:
+        for some in range(0, len(parts), 2 * threads):
+            for batches in pool.map(lambda part: list(source.read(part)), parts[some : some + 2 * threads]):
+                yield from batches

@@ -1,0 +1,305 @@
+"""Rows that a schema allows, made up: what a table might look like that nobody has seen. Public through and through.
+
+A *world* is a table drawn from a schema: numbers somewhere within their bounds, categories of unequal sizes, columns
+that go together because one hidden factor moves them all, a few missing cells. A score is a linear function of the
+encoded columns, most of which hardly matter. Labels or targets follow the score with so much noise that the best
+linear model would reach a stated part of what the goal allows. Targets fill their bounds or a small part of them, and
+many are skewed.
+
+Nothing here is known about the caller's rows, and nothing is claimed about them: worlds differ widely on purpose, and
+prices over many of them are a range, not a forecast.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit, ndtr
+
+from expost.goals import R2, ErrorRate, Goal, LogLoss, MeanSquaredError
+from expost.table.encoding import Encoding
+from expost.table.kinds import Categorical, Numeric
+from expost.table.preparation import Preparation
+from expost.table.rows import ONE, Rows, declared
+
+Floats = NDArray[np.float64]
+
+#: What the best linear model misses, as a part of what the goal allows: from easy to nearly out of reach.
+REACH = (0.5, 0.97)
+_FACTOR = (0.0, 0.8)  # correlation of a column with the hidden factor
+_MISSING = 0.02  # of the cells of a column that has a mark for them
+_WIDE = 1000.0  # bounds this many times apart are of something skewed, money say
+_SPREADS = (0.1, 0.6)  # standard deviation of a target scaled to [−1, 1]: bounds are often stated with much room
+_TAIL = (0.1, 0.5)  # share of targets above what is expected of them, or below: few and far, or as many and as near
+_UNEXPLAINED, _MISTAKEN = 0.8, 0.3  # what a goal about the risk is taken to allow, so that reaches mean something
+_GRID = 200
+_GOLDEN = (math.sqrt(5.0) - 1) / 2  # multiples of it fill an interval evenly, however many there are
+
+
+def reach_of(k: int, worlds: int, reach: tuple[float, float] = REACH) -> float:
+    """Return the reach of world k: what is left to the goal shrinks from world to world by the same factor.
+
+    People ask for about as much as can be had, so most worlds are harder than the middle of the range.
+
+    Examples
+    --------
+    >>> [round(reach_of(k, 3), 2) for k in range(3)]
+    [0.69, 0.88, 0.95]
+    """
+    first, last = reach
+    return float(1 - (1 - first) * ((1 - last) / (1 - first)) ** ((k + 0.5) / worlds))
+
+
+def place_of(k: int) -> float:
+    """Return where in a range world k stands: even few worlds one after the other have narrow targets and wide ones.
+
+    Examples
+    --------
+    >>> [round(place_of(k), 2) for k in range(4)]
+    [0.5, 0.12, 0.74, 0.35]
+    """
+    return (0.5 + k * _GOLDEN) % 1.0
+
+
+@dataclass(frozen=True, repr=False)
+class Features:
+    """Rows of a world before its target is drawn; public.
+
+    Attributes
+    ----------
+    x
+        Encoded rows in fixed point.
+    score
+        A linear function of them, of mean 0 and variance 1: what can be known of the target.
+    declares
+        What holds of every row (:class:`~expost.table.rows.Rows`).
+    """
+
+    x: NDArray[np.int32]
+    score: Floats
+    declares: dict[str, Any]
+
+
+def draw_features(encoding: Encoding, n: int, rng: np.random.Generator) -> Features:
+    """Draw rows that follow a schema, and a score.
+
+    Examples
+    --------
+    >>> from expost.table import Categorical, Numeric, Schema
+    >>> schema = Schema("y", {"age": Numeric((17, 90)), "sex": Categorical(["F", "M"])}, target_bounds=(0, 1))
+    >>> world = draw_features(Encoding(schema), 1000, np.random.default_rng(0))
+    >>> world.x.shape, round(float(world.score.std()), 6)
+    ((1000, 5), 1.0)
+    """
+    schema = dataclasses.replace(encoding.schema, person=None, rows_per_person=None)  # rows as they are searched
+    factor = rng.normal(size=n)
+    table: dict[str, Any] = {}
+    for name, kind in schema.columns.items():
+        share = rng.uniform(*_FACTOR)
+        sign = rng.choice([-1.0, 1.0])
+        normal = sign * share * factor + math.sqrt(1 - share**2) * rng.normal(size=n)
+        table[name] = _column(kind, normal, rng)
+    labels = schema.classes
+    table[schema.target] = [labels[0] if labels is not None else (schema.target_bounds or (0.0,))[0]] * n
+    rows = Encoding(schema).encode(table, on_invalid="clip")
+    return Features(np.array(rows.x), _score(rows.x, _owners(encoding), rng), declared(rows))
+
+
+def _column(kind: Any, normal: Floats, rng: np.random.Generator) -> NDArray[Any]:
+    """Return a column's cells, each a growing function of a normal variable."""
+    n = len(normal)
+    if isinstance(kind, Numeric):
+        place = expit(rng.normal(0.0, 0.8) + rng.uniform(0.4, 1.2) * normal)  # within the bounds, around somewhere
+        cells = _number(kind, place)
+    elif isinstance(kind, Categorical):
+        sizes = rng.dirichlet(np.full(len(kind.categories), 0.7))
+        code = np.searchsorted(np.cumsum(sizes)[:-1], ndtr(normal))
+        cells = np.array(kind.categories, dtype=object)[code]
+    else:
+        cells = (ndtr(normal) < rng.uniform(0.1, 0.9)).astype(object)
+    if getattr(kind, "missing", None) == "indicator":
+        cells = cells.astype(object)
+        cells[rng.random(n) < _MISSING] = None
+    return cells
+
+
+def _number(kind: Numeric, place: Floats) -> Floats:
+    """Return numbers at places in [0, 1] between the bounds, on the scale on which they are likely spread evenly."""
+    low, high = kind.bounds
+    if kind.transform == "sqrt":
+        return np.asarray((math.sqrt(low) + place * (math.sqrt(high) - math.sqrt(low))) ** 2)
+    if kind.transform == "log1p" or skewed(kind):
+        return np.asarray(np.expm1(math.log1p(low) + place * (math.log1p(high) - math.log1p(low))))
+    return np.asarray(low + place * (high - low))
+
+
+def skewed(kind: Numeric) -> bool:
+    """Whether bounds are so far apart, above zero, that values are likely crowded near the lower one.
+
+    Examples
+    --------
+    >>> skewed(Numeric((0, 1_000_000))), skewed(Numeric((17, 90)))
+    (True, False)
+    """
+    low, high = kind.bounds
+    return low >= 0 and 1 + high >= _WIDE * (1 + low)
+
+
+def draw_array(preparation: Preparation, n: int, rng: np.random.Generator) -> Features:
+    """Draw rows of an array: numbers in [−1, 1], prepared as an estimator does when those bounds are stated.
+
+    Examples
+    --------
+    >>> from expost.table import Bounds
+    >>> recipe = Preparation(Bounds((-1.0,) * 3, (1.0,) * 3), 3.0, target=None, intercept_weight=0.25, n_columns=3)
+    >>> draw_array(recipe, 100, np.random.default_rng(0)).x.shape
+    (100, 4)
+    """
+    columns = preparation.n_columns
+    factor = rng.normal(size=n)
+    shares = rng.uniform(*_FACTOR, size=columns) * rng.choice([-1.0, 1.0], size=columns)
+    normal = factor[:, None] * shares + rng.normal(size=(n, columns)) * np.sqrt(1 - shares**2)
+    place = expit(rng.normal(0.0, 0.8, size=columns) + rng.uniform(0.4, 1.2, size=columns) * normal)
+    x, none = 2 * place - 1, np.zeros(n)
+    if preparation.target is None:
+        rows = preparation.prepare_classification(x, none, (0.0, 1.0))
+    else:
+        rows = preparation.prepare_regression(x, none)
+    return Features(np.array(rows.x), _score(rows.x, np.arange(rows.p), rng), declared(rows))
+
+
+def _score(x: NDArray[np.int32], owners: NDArray[np.intp], rng: np.random.Generator) -> Floats:
+    """Return a linear function of the rows in which a few columns of the table matter."""
+    centred = x / ONE
+    centred = centred - centred.mean(axis=0)
+    effects = rng.normal(size=centred.shape[1])
+    weights = rng.gamma(0.5, size=int(owners.max()) + 1)
+    total = np.zeros(len(x))
+    for j, weight in enumerate(weights):
+        part = centred[:, owners == j] @ effects[owners == j]
+        spread = float(part.std())
+        if spread > 0:
+            total += weight / spread * part
+    spread = float(total.std())
+    return np.asarray(total / spread if spread > 0 else rng.normal(size=len(x)))
+
+
+def _owners(encoding: Encoding) -> NDArray[np.intp]:
+    """Return which column of the table each encoded one belongs to; the constant is a column of its own."""
+    size = encoding.blocks[0][0]
+    rest = [size + j for j, (width, _) in enumerate(encoding.blocks[1:]) for _ in range(width)]
+    return np.array([*range(size), *rest], dtype=np.intp)
+
+
+def with_target(
+    features: Features, goal: Goal, labels: bool, reach: float, n: int, rng: np.random.Generator, place: float = 0.5
+) -> tuple[Rows, Floats]:
+    """Draw targets of n rows: the best linear model reaches ``reach`` times what the goal, in scaled units, allows.
+
+    Each row of the features stands for n/m. Their labels are drawn one by one and counted, and so are their targets,
+    which scatter around the score: each is one of two, above and below what is expected, that differ from row to row.
+    So nothing is easier to fit than it would be with n rows. ``place`` in [0, 1] says how much of their bounds targets
+    fill, from little to all.
+
+    Returns
+    -------
+    rows, counts
+        Each kind of row once, and how many rows are of it.
+    """
+    m = len(features.score)
+    many = np.full(m, n // m)
+    many[: n % m] += 1
+    if labels:
+        positive = rng.binomial(many, _chances(features.score, goal, reach, rng))
+        targets, counts = np.repeat([ONE, -ONE], m), np.concatenate([positive, many - positive])
+    else:
+        center, spread, tail = _targets(features.score, goal, reach, place, rng)
+        odds, side = math.sqrt((1 - abs(tail)) / abs(tail)), math.copysign(1.0, tail)
+        wider = np.exp(side * (0.5 - abs(tail)) * features.score)  # what is skewed scatters more where it is larger
+        away = spread * np.abs(rng.normal(size=m)) * wider / math.sqrt(float((wider**2).mean()))
+        two = np.concatenate([center + side * away * odds, center - side * away / odds])
+        targets = np.trunc(np.clip(two * ONE, -ONE, ONE))
+        far = rng.binomial(many, abs(tail))
+        counts = np.concatenate([far, many - far])
+    kept = counts > 0
+    x = np.concatenate([features.x, features.x])[kept]
+    return Rows(x, targets[kept].astype(np.int32), **features.declares), counts[kept].astype(np.float64)
+
+
+def _targets(
+    score: Floats, goal: Goal, reach: float, place: float, rng: np.random.Generator
+) -> tuple[Floats, float, float]:
+    """Return what is expected of each row's target, how far targets are from it, and the share of those further away.
+
+    That share is negative if they are below. The few that are far away are on the side of the further bound: money,
+    counts and days are like that.
+    """
+    reach_of_score = float(np.quantile(np.abs(score), 0.99))
+    most = min(_SPREADS[1], 1 / reach_of_score)  # targets lie within their bounds, so what is expected of them does
+    spread = min(_between(*_SPREADS, place), most)
+    if isinstance(goal, R2):
+        left = reach * (1 - goal.at_least)
+    elif isinstance(goal, MeanSquaredError):
+        least = math.sqrt(1.2 * goal.at_most)  # a constant would not do
+        spread = _between(least, max(least, most), place)
+        left = reach * goal.at_most / spread**2
+    else:
+        left = reach * _UNEXPLAINED
+    side = rng.uniform(-1, 1)
+    side = math.copysign(math.sqrt(abs(side)), side)  # more often near a bound than in the middle
+    middle = side * max(0.0, 1 - spread * reach_of_score)
+    tail = math.copysign(_between(*_TAIL, rng.random()), -side)
+    return middle + spread * math.sqrt(1 - left) * score, spread * math.sqrt(left), tail
+
+
+def _between(low: float, high: float, place: float) -> float:
+    """Return a number between two, at a place in [0, 1]; equal steps are equal factors."""
+    return float(low * (high / low) ** place)
+
+
+def _chances(score: Floats, goal: Goal, reach: float, rng: np.random.Generator) -> Floats:
+    """Return each row's chance of the positive label, such that who knows the score misses just the part stated.
+
+    The rarer label has a share above what the goal allows, often not by much: always giving the other one is no way
+    to the goal.
+    """
+    by_log_loss = isinstance(goal, LogLoss)
+    allowed = goal.at_most if isinstance(goal, ErrorRate | LogLoss) else _MISTAKEN
+    least = _rarest(allowed) if by_log_loss else allowed
+    share = math.exp(rng.uniform(math.log(min(1.1 * least, 0.5)), math.log(0.5)))
+    share = share if rng.random() < 0.5 else 1 - share
+    grid = np.quantile(score, (np.arange(_GRID) + 0.5) / _GRID)  # enough to settle two numbers
+
+    def shift(noise: float) -> float:
+        return _root(lambda t: float(expit((grid - t) / noise).mean()) - share, -60.0, 60.0)
+
+    def left(noise: float) -> float:
+        odds = (grid - shift(noise)) / noise
+        p = expit(odds)
+        if by_log_loss:
+            return float(-(p * log_expit(odds) + (1 - p) * log_expit(-odds)).mean())
+        return float(np.minimum(p, 1 - p).mean())
+
+    wanted = reach * allowed
+    noise = math.exp(_root(lambda log_noise: left(math.exp(log_noise)) - wanted, math.log(0.02), math.log(30.0)))
+    return np.asarray(expit((score - shift(noise)) / noise))
+
+
+def _rarest(log_loss: float) -> float:
+    """Return the share of the rarer label at which always stating that share has this log loss."""
+    return _root(lambda q: -q * math.log(q) - (1 - q) * math.log(1 - q) - log_loss, 1e-9, 0.5)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a monotone function changes its sign, or the end nearer to it."""
+    sign = 1.0 if function(high) > function(low) else -1.0
+    for _ in range(18):  # to a few millionths of the interval
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if sign * function(middle) > 0 else (middle, high)
+    return 0.5 * (low + high)

@@ -1,0 +1,18 @@
+"""The release, the one door through which results leave: what it says, predicts, and looks like on paper.
+
+A report is a function of the release alone (and of the data set's budget, if that is given): the same release gives the
+same bytes, and nothing is read from elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from expost.lazy import public_names
+
+if TYPE_CHECKING:
+    from expost.release.page import BudgetLine as BudgetLine, report as report
+    from expost.release.release import NEIGHBOURS as NEIGHBOURS, Promise as Promise, Release as Release
+    from expost.release.stored import FrozenMapping as FrozenMapping
+
+__getattr__, __all__ = public_names(__name__)

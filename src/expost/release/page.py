@@ -1,0 +1,403 @@
+"""One HTML file that opens without a network and prints: the officer's sheet, then the model on the next.
+
+What a report says about the data set's budget, in plain numbers, wherever they are kept.
+
+The officer's sheet: what was promised, what was paid and for what, what that means, and what it does not cover.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from expost.account.loss import ApproximateCap, CurveLoss, PureLoss
+from expost.release.card import card
+from expost.release.markup import bar, bullets, section, table, text
+from expost.release.words import asked, exposed, on_rows, parts, state, subject, suspicion, unit_of, usual, yardstick
+from expost.shown import down, percent, up
+
+if TYPE_CHECKING:
+    from expost.account.ledger import Ledger
+    from expost.release.release import Release
+
+
+@dataclass(frozen=True)
+class BudgetLine:
+    """What has been spent on a data set, this release included.
+
+    Attributes
+    ----------
+    dataset
+        Its name.
+    spent
+        Sum of the losses of all releases about it.
+    cap
+        What they may come to, if somebody has settled that.
+    entry
+        What the book calls this release.
+    held
+        Part of ``spent`` that is held for searches whose outcome is not known; with a δ, what that part is by itself.
+    delta
+        δ of the budget: ``spent`` and ``cap`` are at it, and losses do not simply add up.
+    left
+        What one more fit may cost, where that is not the difference.
+
+    Examples
+    --------
+    >>> BudgetLine("survey-2026", spent=0.41, cap=2.0).remaining
+    1.59
+    """
+
+    dataset: str
+    spent: float
+    cap: float | None = None
+    entry: str | None = None
+    held: float = 0.0
+    delta: float = 0.0
+    left: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("spent", "held"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be a non-negative number")
+        if self.cap is not None and not self.cap >= 0:
+            raise ValueError("cap must be a non-negative number")
+
+    @classmethod
+    def of(cls, ledger: Ledger, release: Release) -> BudgetLine:
+        """Return what a ledger says about the data set of a release, which must be booked there."""
+        budget = ledger.budget
+        total, held, cap, entry = budget.total, budget.held, budget.cap, budget.entry(release.id).id
+        if isinstance(total, PureLoss) and isinstance(held, PureLoss) and isinstance(cap, PureLoss):
+            return cls(ledger.dataset, total.epsilon, cap.epsilon, entry, held.epsilon)
+        assert isinstance(total, CurveLoss)
+        assert isinstance(held, CurveLoss)
+        assert isinstance(cap, ApproximateCap)
+        left = budget.ceiling(cap.delta)
+        return cls(ledger.dataset, total.epsilon, cap.epsilon, entry, held.epsilon, cap.delta, left)
+
+    @property
+    def remaining(self) -> float:
+        """What is left; infinite without a cap."""
+        if self.left is not None:
+            return self.left
+        return math.inf if self.cap is None else max(0.0, self.cap - self.spent)
+
+
+_SUSPICIONS = (0.01, 0.1, 0.5)
+_COLOURS = {
+    "to look at the table": "look",
+    "tests": "tests",
+    "to state it at δ": "stated",
+}  # whatever else is the model
+
+
+def sheet(release: Release, budget: BudgetLine | None) -> str:
+    """Return the sheet as markup."""
+    return "".join(
+        [
+            _header(release),
+            _warnings(release),
+            section("Promised", *_promised(release)),
+            section("Paid", *_paid(release)),
+            section("In words", *_in_words(release)),
+            section("Stated, not checked", *_stated(release)),
+            section("Outside the guarantee", bullets(_outside(release))),
+            section("This data set", *_data_set(release, budget)),
+            section("How it was made", *_made(release)),
+            '<div class="sign"><span>Name</span><span>Date</span><span>Signature</span></div>\n',
+        ]
+    )
+
+
+def _header(release: Release) -> str:
+    verb = "Predicts" if release.status == "released" else "Meant to predict"
+    kind = "ok" if release.status == "released" and release.secure else "no"
+    outcome = state(release) if release.secure else f"{state(release)} (simulation)"
+    day = "date not recorded" if release.date is None else release.date
+    return (
+        f'<header><h1>{verb} {text(subject(release))}</h1><p><span class="{kind}">{text(outcome)}</span> '
+        f"Release <code>{text(release.id)}</code> · {text(day)}</p></header>\n"
+    )
+
+
+def _warnings(release: Release) -> str:
+    said = []
+    if not release.secure:
+        said.append("Simulation: the noise came from a seed. Whoever knows it can take the noise off. Protects nobody.")
+    if math.isinf(release.epsilon):
+        said.append("No privacy: what was released comes from the rows without any noise. Do not publish it.")
+    if release.parameters.get("interrupted", False):
+        said.append(
+            "The search was interrupted. How far it had come may depend on the rows, so what the dearest outcome could "
+            "have cost is charged."
+        )
+    return "".join(f'<p class="warning">{text(line)}</p>\n' for line in said)
+
+
+def _promised(release: Release) -> list[str]:
+    goal, chance = asked(release), release.promise.failure_probability
+    if release.status == "refused":
+        wanted = "" if goal is None else f" Asked for: {goal[0]} {goal[1]}."
+        said = ["<p class=big>nothing</p>", f"<p>No model was released.{text(wanted)}</p>"]
+        if release.closest:
+            said.append(f"<p>{text(_sentence(release.closest))}</p>")
+            if chance is not None:
+                said.append(f"<p>Of all runs like this one, refused or not, at most {chance:g} show what is false.</p>")
+        return said
+    said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(goal[1])} {on_rows(goal[0])}</p>"]
+    said.append(f"<p>{text(_sentence(release.promise.statement))}</p>")
+    beside = None if goal is None else yardstick(goal[0])
+    said += (
+        [] if beside is None else [f"<p>To compare: {text(_sentence(beside)[0].lower() + _sentence(beside)[1:])}</p>"]
+    )
+    if chance is not None:
+        said.append(
+            f"<p>Of all runs like this one at most {chance:g} release a model that misses, refusals counted. "
+            "Where most runs are refused, a single release may be a miss more often than that.</p>"
+        )
+    if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:
+        squared = f"{release.promise.excess_risk_caller_units:.4g}"
+        said.append(f"<p>In squared units of the target the excess risk is at most {text(squared)}.</p>")
+    return said
+
+
+def _paid(release: Release) -> list[str]:
+    total, most, spent = release.epsilon, release.epsilon_worst_case, parts(release)
+    if math.isinf(total):
+        return ["<p class=big>ε = ∞</p>"]
+    of = "" if math.isinf(most) else f" of {up(most)} at most"
+    at = f" at δ = {release.delta:g}" if release.delta else ""
+    said = [f"<p class=big>ε = {up(total)}{of}{at}</p>"]
+    if not math.isinf(most) and most > 0:
+        said.append(bar([(total, "model")] if total else [], most, f"{up(total)} of {up(most)}"))
+    if not spent:
+        return [*said, "<p>Nothing was spent.</p>"]
+    shares = [(loss, _COLOURS.get(what, "model")) for loss, what in spent]
+    keys = " ".join(
+        f'<span class=key><svg viewBox="0 0 10 10"><rect class="{kind}" width="10" height="10"/></svg>'
+        f"{text(up(loss))} {text(what)}</span>"
+        for (loss, what), (_, kind) in zip(spent, shares, strict=True)
+    )
+    if len(spent) > 1 or total < most:
+        said += ["<p class=small>What it was spent on:</p>", bar(shares, sum(loss for loss, _ in spent), "parts of ε")]
+    said.append(f"<p>{keys}</p>")
+    compared = usual(release)
+    said += [] if compared is None else [f"<p>{text(compared)}.</p>"]
+    if math.isinf(most):
+        said.append("<p>Before the run there was no bound on what it could cost.</p>")
+    elif up(total) != up(most):
+        said.append(
+            f"<p>ε = {up(total)} is the loss of what in fact came out. Before the run it was settled that no outcome "
+            f"could cost more than {up(most)}.</p>"
+        )
+    return said
+
+
+def _in_words(release: Release) -> list[str]:
+    unit = text(unit_of(release))
+    if not release.secure or math.isinf(release.epsilon):
+        return [f"<p>Nothing is promised: whoever sees this may learn everything about a {unit}.</p>"]
+    if release.epsilon == 0:
+        return [f"<p>Nobody can learn anything about a {unit} from this.</p>"]
+    rows = [(percent(before), percent(suspicion(before, release.epsilon))) for before in _SUSPICIONS]
+    whose, way = f"Whatever somebody suspected about one {unit}", ", up or down"
+    if release.delta:  # which is about one value against one other, and one direction
+        whose, way = f"Where somebody weighs whether one {unit} is a certain one or a certain other", ""
+    return [
+        f"<p>{whose}, what this {unit} adds to the release {'raises' if release.delta else 'changes'} the odds by a "
+        f"factor of at most <b>{up(release.risk_factor)}</b>{way}, whatever else they know and whatever is done with "
+        f"it later.{_chance(release)}</p>",
+        table(["a suspicion of", "can become at most"], rows, numbers=(0, 1)),
+        "<p class=small>A suspicion p becomes at most p·e<sup>ε</sup>/(1 − p + p·e<sup>ε</sup>), rounded up here. "
+        f"Compared: the rows as they are, and the same rows with one {unit} replaced by any other.</p>",
+    ]
+
+
+def _chance(release: Release) -> str:
+    """Say what a δ leaves out: the bound is for each ordered pair of neighbours, and fails with a small chance."""
+    if not release.delta:
+        return ""
+    unit = text(unit_of(release))
+    return (
+        f" That holds but for a chance of δ = {release.delta:g}, over the noise, for each {unit} and each other it "
+        f"may be compared with, the odds of one of the two; that they move by more either way has a chance of at most "
+        f"2δ. δ was settled before the run.{_leaves(release)}"
+    )
+
+
+def _leaves(release: Release) -> str:
+    found = exposed(release)
+    return "" if found is None else f" {text(_sentence(found))}"
+
+
+def _stated(release: Release) -> list[str]:
+    said = [f"the guarantee is about: {release.neighbours}"]
+    if unit_of(release) == "row" and release.delta:
+        said.append("one row is all there is about one person; whoever has several is not protected as a person")
+    elif unit_of(release) == "row":
+        said.append("one row is all there is about one person; whoever has k rows is protected by k times this ε only")
+    most = release.parameters.get("rows_per_person")
+    if most is not None:
+        which = "row" if most == 1 else f"{most} rows"
+        said.append(
+            f"of each person, told apart by {release.parameters.get('person')}, the first {which} of the table count "
+            f"and no more; whoever has fewer counts as much, with rows repeated"
+        )
+    schema = release.preparation.get("schema")
+    where = "the next sheet" if release.status == "released" else "the file of this release"
+    if schema is not None:
+        said.append(f"{_counted(schema)} come from public knowledge, not from the rows; {where} lists them")
+    elif release.preparation.get("bounds") is not None:
+        many = len(release.preparation["bounds"]["lower"])
+        said.append(
+            f"the bounds of {many} column{'s' if many != 1 else ''} come from public knowledge, not from the rows"
+        )
+    else:
+        said.append("bounds, names of columns and classes come from public knowledge, not from the rows")
+    return [bullets([*said, *release.claims])]
+
+
+def _counted(schema: Any) -> str:
+    columns = schema["columns"].values()
+    bounds = sum("bounds" in column for column in columns)
+    labels = sum(len(column.get("categories", ())) for column in columns)
+    said = [f"{bounds} pair{'s' if bounds != 1 else ''} of bounds"] if bounds else []
+    said += [f"{labels} categories"] if labels else []
+    said += ["the two classes" if "classes" in schema else "the bounds of the target"]
+    return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
+
+
+def _outside(release: Release) -> list[str]:
+    said = [_sentence(line) for line in release.not_covered]
+    if release.noise != "exact":
+        said.append(
+            "The noise is continuous and its proof is about real numbers; a computer's rounding of it is not covered."
+        )
+    unit = unit_of(release)
+    said.append(
+        f"What other rows tell about a {unit} that resembles them: what is true of many is true of this one too."
+    )
+    said.append("How long the computation took, how much memory it used, and that it was done at all.")
+    said.append(
+        "What was told about the rows in other ways, also by choosing goal, columns and bounds after seeing them."
+    )
+    return said
+
+
+def _data_set(release: Release, budget: BudgetLine | None) -> list[str]:
+    if budget is None:
+        new = f"{text(up(release.epsilon_increment))} more than before"
+        if release.continues is not None:
+            new += f", beside release {text(release.continues)}, which it continues"
+        return [
+            f"<p>No book of the data set was given. What several releases about the same rows cost adds up: with this "
+            f"one, {new}.</p>"
+        ]
+    entry = "" if budget.entry is None else f" Entry {text(budget.entry)}."
+    alone = ", by itself," if budget.delta else ""
+    held = "" if not budget.held else f" {text(up(budget.held))} of it{alone} is held for searches that have not ended."
+    if budget.cap is None:
+        return [f"<p>{text(budget.dataset)}: ε = {text(up(budget.spent))} spent so far, no cap.{held}{entry}</p>"]
+    at = f" at δ = {budget.delta:g}" if budget.delta else ""
+    more = "" if budget.left is None else f" One more fit may cost up to {text(down(budget.left))}."
+    over = ' <b class="no">The cap is exceeded.</b>' if budget.spent > budget.cap else ""
+    return [
+        f"<p>{text(budget.dataset)}: ε = {text(up(budget.spent))} of {down(budget.cap)}{at} spent, this release "
+        f"included.{held}{more}{entry}{over}</p>",
+        bar([(min(budget.spent, budget.cap), "model")] if budget.spent else [], budget.cap, "spent of the cap"),
+    ]
+
+
+def _made(release: Release) -> list[str]:
+    named = ", ".join(part for part in (release.method, release.perturbation, release.calibration) if part)
+    noise = "exact" if release.noise == "exact" else "over the reals"
+    source = "a cryptographic source" if release.secure else "a SEED"
+    lines = [f"method {named}; noise {noise}, from {source}", *release.parameters.get("reasons", ())]
+    lines += [f"exact: {', '.join(release.exact)}"] if release.exact else []
+    lines += [f"floating point, bounded and charged: {'; '.join(release.charged)}"] if release.charged else []
+    lines.append(", ".join(f"{name} {version}" for name, version in release.versions.items()))
+    if release.schema_fingerprint is not None:
+        lines.append(f"schema SHA-256 {release.schema_fingerprint}")
+    if release.data_fingerprint is not None:
+        lines.append(f"data SHA-256 {release.data_fingerprint}")
+    return [f"<div class=small>{bullets(lines)}</div>"]
+
+
+def _sentence(line: str) -> str:
+    """Return a text with a capital and a full stop."""
+    line = line.strip()
+    return line[:1].upper() + line[1:] + ("" if line.endswith((".", "!", "?")) else ".")
+
+
+_STYLE = """
+@page { size: A4; margin: 12mm 15mm; }
+* { box-sizing: border-box; }
+body { font: 10pt/1.4 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; color: #1c1c1c; background: #fff;
+  max-width: 190mm; margin: 8mm auto; padding: 0 5mm; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+h1 { font-size: 15pt; line-height: 1.25; margin: 0 0 1mm; overflow-wrap: anywhere; }
+header { border-bottom: 1.5pt solid #1c1c1c; margin-bottom: 2mm; }
+header p { margin: 0 0 2mm; }
+section { display: grid; grid-template-columns: 32mm minmax(0, 1fr); gap: 0 5mm; padding: 2mm 0;
+  border-bottom: .5pt solid #ccc; }
+h2 { font-size: 10pt; font-weight: 600; margin: 0; color: #444; }
+p { margin: 0 0 1.2mm; overflow-wrap: anywhere; }
+ul { margin: 0; padding-left: 4.5mm; } li { overflow-wrap: anywhere; }
+.big { font-size: 13pt; font-weight: 600; } .small { font-size: 8.5pt; color: #444; }
+.formula { font: 10.5pt/1.5 Georgia, "Times New Roman", serif; }
+.ok, .no { padding: .3mm 2mm; border-radius: 1mm; font-weight: 600; margin-right: 2mm; }
+.ok { background: #e2efe6; color: #14532d; } .no { background: #fbe3e0; color: #8a1c10; }
+.warning { border: 1.2pt solid #8a1c10; color: #8a1c10; font-weight: 600; padding: 1.5mm 3mm; margin: 0 0 2mm; }
+.bar { display: block; width: 100%; height: 4mm; margin: .8mm 0 1.5mm; }
+.rest { fill: #f2f2f2; stroke: #999; } .look { fill: #9db8d2; } .tests { fill: #4f81b0; } .model { fill: #1f3f66; }
+.stated { fill: #c9b27c; }
+.key { margin-right: 5mm; white-space: nowrap; } .key svg { width: 3mm; height: 3mm; margin-right: 1.2mm; }
+table { border-collapse: collapse; margin: .5mm 0 1.5mm; }
+th { text-align: left; font-weight: 600; color: #444; border-bottom: .7pt solid #999; vertical-align: bottom; }
+th, td { padding: .3mm 5mm .3mm 0; overflow-wrap: anywhere; } td { vertical-align: top; }
+td:first-child { min-width: 38mm; } td:last-child:not(.n) { min-width: 44mm; } p:has(+ table) { break-after: avoid; }
+.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+tr { break-inside: avoid; } thead { display: table-header-group; }
+.sign { display: flex; gap: 8mm; margin-top: 11mm; break-inside: avoid; }
+.sign span { flex: 1; border-top: .7pt solid #1c1c1c; font-size: 8.5pt; color: #444; padding-top: .5mm; }
+.sheet + .sheet { break-before: page; margin-top: 12mm; }
+@media screen and (max-width: 600px) { section { grid-template-columns: minmax(0, 1fr); }
+  table { display: block; overflow-x: auto; } .sign { flex-direction: column; gap: 11mm; } }
+@media print { body { font-size: 9pt; line-height: 1.32; margin: 0; padding: 0; max-width: none; }
+  h1 { font-size: 13pt; } h2 { font-size: 9pt; } .big { font-size: 11pt; } .small { font-size: 7.5pt; }
+  section { padding: 1.3mm 0; } .bar { height: 3mm; } .sign { margin-top: 9mm; } .sheet + .sheet { margin-top: 0; } }
+"""
+
+
+def report(release: Release, budget: BudgetLine | None = None) -> str:
+    """Return a report on a release as one HTML page.
+
+    Parameters
+    ----------
+    release : Release
+        Released, refused or interrupted.
+    budget : BudgetLine, optional
+        What has been spent on the data set, this release included.
+
+    Returns
+    -------
+    str
+        HTML that refers to nothing outside itself; the same for the same release.
+
+    Examples
+    --------
+    >>> from expost import Release
+    >>> page = report(Release(status="refused", method="auto", epsilon_test=0.1, epsilon_worst_case=2.0))
+    >>> "refused" in page, "<script" in page
+    (True, False)
+    """
+    model = card(release)
+    sheets = [sheet(release, budget), *([model] if model else [])]
+    body = "".join(f'<main class="sheet">\n{part}</main>\n' for part in sheets)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Release {text(release.id)}: {text(subject(release))}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n{body}</body>\n</html>\n"
+    )

@@ -1,0 +1,406 @@
+"""The release: the only object that carries anything about the data out of a search.
+
+It is frozen, says what it covers, and survives a round trip through JSON. What only the curator may see (the true
+excess risk, θ*) is never in it; see :mod:`expost.search.run`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.account.clock import Clock
+from expost.account.composition import _exp, add_losses
+from expost.account.renyi import Curve, check_delta
+from expost.release.stored import (
+    FrozenMapping,
+    check_fields,
+    completed,
+    freeze,
+    is_day,
+    new_id,
+    plain,
+    read_fields,
+    today,
+    versions,
+)
+from expost.shown import one_line
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+NEIGHBOURS = "one row replaced by any other row; the number of rows is public"
+FORMAT = 2
+_PARTS = ("epsilon_generation", "epsilon_test", "epsilon_probe", "epsilon_conversion")
+_APPROXIMATE = ("delta", "epsilon_conversion", "curve")  # said only where there is a δ
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the caller was promised about accuracy, and against what.
+
+    ``excess_risk`` is in scaled units (rows in the unit ℓ₁ ball, targets in [−1, 1]);
+    ``excess_risk_caller_units`` is the same number in squared target units where there are any. Where something else
+    was asked for, ``goal`` names it and ``at_most`` is its number, likewise, or ``at_least`` where more is better.
+    """
+
+    statement: str
+    excess_risk: float | None = None
+    excess_risk_caller_units: float | None = None
+    failure_probability: float | None = None
+    radius: float | None = None
+    regularization: float | None = None
+    goal: str | None = None
+    at_most: float | None = None
+    at_most_caller_units: float | None = None
+    at_least: float | None = None
+
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> Promise:
+        """Return a promise as a file has it; older ones state a least R² by its distance from 1."""
+        if fields.get("goal") == "R²" and "at_least" not in fields and fields.get("at_most") is not None:
+            fields = {**fields, "at_most": None, "at_least": round(1.0 - fields["at_most"], 12)}
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class Release:
+    """The outcome of one search and the privacy it cost.
+
+    Attributes
+    ----------
+    status
+        ``"released"`` or ``"refused"``. A refusal carries no hypothesis and still costs privacy.
+    epsilon
+        Total ex-post privacy loss of this outcome.
+    epsilon_worst_case
+        The ex-ante guarantee: no outcome of this search could have cost more; ``inf`` when there is no such bound.
+    epsilon_generation, epsilon_test, epsilon_probe
+        The parts of ``epsilon``: revealing hypotheses, testing them, measuring the data beforehand.
+    delta, epsilon_conversion, curve
+        Zero and empty for pure privacy. Otherwise δ, settled beforehand: for every ordered pair of neighbours, the
+        chance that the outcome speaks for the rows, against the others, by more than e^ε is at most δ
+        (:mod:`expost.account.renyi`), and that it speaks for either by more at most 2δ. The parts are then
+        those of the Rényi order that counts most, and the last is what stating them at δ adds. ``epsilon_usual`` is the
+        loss in the usual sense of (ε, δ). The curve has ``orders``, ``losses`` and ``most``, and where the search kept
+        to a clock (:mod:`expost.account.clock`) its ``times``, ``rho`` and ``pure``; an interruption has one only if a
+        ledger held it.
+    hypothesis
+        θ in scaled units (nested tuples of floats), or ``None`` for a refusal.
+    level, n_levels
+        Which privacy level the search stopped at (from 0), of how many.
+    promise
+        What is promised about accuracy.
+    noise
+        ``"exact"`` if every random decision follows its stated distribution exactly.
+    secure
+        False if the noise came from a seed; such a release protects nobody.
+    exact, charged
+        Which parts of the computation are exact integer arithmetic, and which are floating point whose error
+        was bounded and charged to the sensitivity.
+    claims
+        What the caller stated and the library could not check (a black box's ε, say).
+    not_covered
+        What the guarantee does not cover.
+    id, date
+        Random hexadecimal digits (from the operating system, whatever the seed) and the day in UTC, settled when the
+        release is made. They tell one run from another and do not count when releases are compared; both stay through
+        :meth:`with_details`. A release from before there were dates has ``None``.
+    target, columns
+        Names of the column that is predicted and of those it is predicted from, as far as they are known.
+    schema_fingerprint, data_fingerprint
+        SHA-256 of the schema, and of the data only where that was asked for: the guarantee does not cover it, and
+        ``not_covered`` then says so.
+
+    Examples
+    --------
+    >>> r = Release(status="released", method="fixed", epsilon_generation=0.5, epsilon_worst_case=0.5)
+    >>> r.epsilon
+    0.5
+    >>> Release.from_json(r.to_json()) == r
+    True
+    """
+
+    status: Literal["released", "refused"]
+    method: str
+    epsilon_generation: float = 0.0
+    epsilon_test: float = 0.0
+    epsilon_probe: float = 0.0
+    epsilon_worst_case: float = math.inf
+    hypothesis: Any = None
+    level: int | None = None
+    n_levels: int | None = None
+    promise: Promise = field(default_factory=lambda: Promise("no accuracy is promised"))
+    perturbation: str | None = None
+    calibration: str | None = None
+    noise: Literal["exact", "over the reals"] = "exact"
+    secure: bool = True
+    neighbours: str = NEIGHBOURS
+    preparation: FrozenMapping = field(default_factory=FrozenMapping)
+    parameters: FrozenMapping = field(default_factory=FrozenMapping)
+    exact: tuple[str, ...] = ()
+    charged: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    versions: FrozenMapping = field(default_factory=versions)
+    id: str = field(default_factory=new_id, compare=False)
+    date: str | None = field(default_factory=today, compare=False)
+    target: str | None = None
+    columns: tuple[str, ...] = ()
+    schema_fingerprint: str | None = None
+    data_fingerprint: str | None = None
+    delta: float = 0.0
+    epsilon_conversion: float = 0.0
+    curve: FrozenMapping = field(default_factory=FrozenMapping)
+
+    def __post_init__(self) -> None:
+        for name in (*_PARTS, "epsilon_worst_case"):
+            value = getattr(self, name)
+            if not value >= 0:
+                raise ValueError(f"{name} must be a non-negative number, got {value}")
+        check_delta(self.delta)
+        if self.delta == 0.0 and (self.epsilon_conversion or self.curve):
+            raise ValueError("a release without delta has no curve, and nothing to convert")
+        if self.status not in ("released", "refused"):
+            raise ValueError(f"status must be 'released' or 'refused', got {self.status!r}")
+        if self.epsilon_worst_case < self.epsilon:
+            raise ValueError(
+                f"an outcome that cost epsilon = {self.epsilon} cannot have a worst case of {self.epsilon_worst_case}"
+            )
+        if self.status == "refused" and self.hypothesis is not None:
+            raise ValueError("a refusal carries no hypothesis")
+        if self.continues is not None and not 0 <= self.epsilon_increment <= self.epsilon:
+            raise ValueError("a release that continues another adds at least nothing and at most its epsilon to it")
+        if not isinstance(self.id, str) or not self.id:
+            raise ValueError("id must be text")
+        if self.date is not None and not is_day(self.date):
+            raise ValueError(f"date must be a day, as 2026-03-31, got {self.date!r}")
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, Mapping | list | tuple) or hasattr(value, "__array__"):
+                object.__setattr__(self, item.name, freeze(value))
+
+    @property
+    def epsilon(self) -> float:
+        """Total ex-post privacy loss of this outcome (never below the exact sum of its parts)."""
+        return add_losses(*(getattr(self, name) for name in _PARTS))
+
+    @property
+    def epsilon_usual(self) -> float:
+        """What the same outcome cost in the usual, less strict sense of (ε, δ); ``epsilon`` if it is pure.
+
+        For every set S of outcomes P[S] ≤ E′[e^ε; S] + δ, ε that of each outcome. Other libraries state one ε for all
+        outcomes, beforehand: that is to be compared with this one as the price of what came out, and with
+        ``epsilon_worst_case`` as a guarantee. After an interruption of which only ``epsilon`` is known it is that.
+        """
+        if not self.curve:
+            return self.epsilon
+        if "times" in self.curve:
+            return min(self.epsilon, self._clock().usual_epsilon(self.curve["rho"], self.curve["pure"], self.delta))
+        return min(self.epsilon, self.account_curve().usual_epsilon(self.delta))
+
+    def _clock(self) -> Clock:
+        return Clock(tuple(self.curve["times"]))
+
+    def _least_epsilon(self) -> float:
+        """Return what ε may not be below."""
+        if "times" in self.curve:
+            return self._clock().epsilon(self.curve["rho"], self.curve["pure"], self.delta)
+        return self.account_curve().epsilon(self.delta)
+
+    @property
+    def continues(self) -> str | None:
+        """Id of the release that this one goes on from on a kept path: ``epsilon`` is then that of both together."""
+        found = self.parameters.get("continues")
+        return found if isinstance(found, str) else None
+
+    @property
+    def epsilon_increment(self) -> float:
+        """What this release costs beside the one it continues; all of ``epsilon`` if it continues none."""
+        found = self.parameters.get("epsilon_increment", self.epsilon)
+        return float(found) if self.continues is not None else self.epsilon
+
+    def epsilon_beside(self, ids: Container[str]) -> float:
+        """Return what this release costs where releases of those ids are counted already."""
+        return self.epsilon_increment if self.continues in ids else self.epsilon
+
+    @property
+    def unit(self) -> str:
+        """What neighbours differ in, in one word: ``"row"`` or ``"person"``."""
+        from expost.release.words import unit_of
+
+        return unit_of(self)
+
+    @property
+    def risk_factor(self) -> float:
+        """The factor e^ε by which any observer's odds about one row (or person) can have moved; at a δ, but for it."""
+        return _exp(self.epsilon)
+
+    @property
+    def closest(self) -> str:
+        """How close a refusal came, in words; empty where nothing was shown.
+
+        What is stated is false in at most γ of all runs, refused or not, as ``promise`` says of a model that misses.
+        """
+        from expost.release.words import closest
+
+        return closest(self)
+
+    def __str__(self) -> str:
+        from expost.release.words import summary
+
+        return summary(self)
+
+    def _repr_html_(self) -> str:
+        from expost.release.words import summary_html
+
+        return summary_html(self)
+
+    def predict(self, rows: Any, *, on_invalid: Literal["error", "clip"] = "error") -> NDArray[Any]:
+        """Predict from the release alone; this costs no privacy.
+
+        Parameters
+        ----------
+        rows : frame of pandas, Polars or PyArrow, mapping of names to columns, array, or path
+            Of a CSV or Parquet file, a folder or a pattern, which is read in pieces; or what
+            :func:`~expost.table.disk.open_disk` opened, with how CSV files are written. Needs no target.
+            Columns of an array stand in the order of :attr:`columns`; others are found by name.
+        on_invalid : {"error", "clip"}, default="error"
+            Whether cells that cannot be read raise :class:`~expost.exceptions.InvalidRows`, which names the first such
+            row, or count as missing. Numbers outside their bounds are moved to the nearest either way.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels, or targets within their bounds.
+
+        Raises
+        ------
+        ValueError
+            If the release holds no model, as a refusal does not.
+        """
+        from expost.release.scoring import scorer_of
+
+        return scorer_of(self).predict(rows, on_invalid)
+
+    def predict_proba(self, rows: Any, *, on_invalid: Literal["error", "clip"] = "error") -> NDArray[np.float64]:
+        """Return the probability of each class, where the model estimates probabilities.
+
+        Parameters
+        ----------
+        rows, on_invalid
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            Columns in the order of ``parameters["classes"]``.
+        """
+        from expost.release.scoring import scorer_of
+
+        return scorer_of(self).probabilities(rows, on_invalid)
+
+    def to_sklearn(self) -> Pipeline:
+        """Return the model as a fitted pipeline of scikit-learn's own parts, which scores without this library.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+            Predicts as :meth:`predict` with ``on_invalid="clip"`` does, from frames with the model's columns if they
+            have names and from arrays otherwise. Text must have no spaces around it, columns of numbers hold
+            numbers, and missing text is None or NaN (``pandas.NA`` is an error). Pickled or saved with joblib it needs
+            scikit-learn and NumPy alone to be loaded.
+        """
+        from expost.release.export import to_sklearn
+
+        return to_sklearn(self)
+
+    def account_curve(self) -> Curve:
+        """Return what the release cost as a Rényi curve; a pure one costs its ε at every order.
+
+        Raises
+        ------
+        ValueError
+            If only its ε at δ is known, as after an interruption.
+        """
+        if self.delta == 0.0:
+            return Curve.ex_post(self.epsilon)
+        if not self.curve:
+            raise ValueError("of this release only epsilon at delta is known, not its curve")
+        return Curve.stated(self.curve["orders"], self.curve["losses"], self.curve["most"])
+
+    def with_details(self, **details: Any) -> Release:
+        """Return a copy with further descriptive fields set; losses and hypothesis stay as they are."""
+        fixed = {"status", "hypothesis", *_PARTS, *_APPROXIMATE, "id", "date"}
+        if fixed & set(details):
+            raise ValueError(f"{sorted(fixed & set(details))} are settled by the search")
+        return dataclasses.replace(self, **details)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and lists, ready for JSON; ``epsilon`` and ``risk_factor`` included.
+
+        What belongs to δ is left out where there is none.
+        """
+        said = {item.name: plain(getattr(self, item.name)) for item in dataclasses.fields(self)}
+        if self.delta == 0.0:
+            said = {name: value for name, value in said.items() if name not in _APPROXIMATE}
+        usual = {} if self.delta == 0.0 else {"epsilon_usual": plain(self.epsilon_usual)}
+        return {
+            "format": FORMAT,
+            "epsilon": plain(self.epsilon),
+            **usual,
+            "risk_factor": plain(self.risk_factor),
+            **said,
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return the release as JSON. JSON has no infinity: it is written ``{"float": "inf"}``."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Release:
+        """Read what :meth:`to_json` wrote; an inconsistent or foreign text is a ``ValueError``.
+
+        Every field is checked (:mod:`expost.release.stored`), so that whatever is done with the release afterwards is
+        done with values of the types, sizes and lengths that it has to have.
+        """
+        raw = read_fields(text)
+        if raw.get("format") not in (1, FORMAT) or isinstance(raw["format"], bool):
+            raise ValueError(f"not a release of format {FORMAT}; was it written by another version?")
+        if raw["format"] == 1:
+            raw = completed(raw)
+        beside = ("format", "epsilon", "risk_factor", "epsilon_usual")
+        _, stated, factor, usual = (raw.pop(name, None) for name in beside)
+        known = {item.name for item in dataclasses.fields(cls)}
+        if "delta" not in raw:
+            known -= set(_APPROXIMATE)
+        if set(raw) != known:
+            unlike = ", ".join(sorted(one_line(name[:40]) for name in set(raw) ^ known)[:10])
+            raise ValueError(f"not a release: fields {unlike} are missing or unknown")
+        check_fields(raw)
+        raw["promise"] = Promise.read(raw["promise"])
+        release = cls(**raw)
+        if stated != release.epsilon:
+            raise ValueError("not a release: the stated epsilon is not the sum of its parts")
+        if release.curve and release.epsilon < release._least_epsilon() * (1 - 1e-9):
+            raise ValueError("not a release: the stated epsilon is below what its curve comes to at its delta")
+        if usual is not None and not _same(usual, release.epsilon_usual):
+            raise ValueError("not a release: the stated epsilon_usual is not what its curve comes to at its delta")
+        if not _same(factor, release.risk_factor):
+            raise ValueError("not a release: the stated risk factor is not e to the epsilon")
+        from expost.release.scoring import check_model
+
+        check_model(release)
+        return release
+
+
+def _same(stated: Any, value: float) -> bool:
+    """Whether a number is as stated, not to the last bit: another machine's exp may differ there."""
+    return isinstance(stated, int | float) and math.isclose(stated, value, rel_tol=1e-9)

@@ -1,0 +1,423 @@
+"""What a release in a file must be like, field by field: it comes from a stranger, and is data until it was checked.
+
+:func:`read_fields` is the one door. A text is at most :data:`LARGEST` characters long and nested :data:`DEEPEST` deep,
+names no key twice, and no text in it is longer than :data:`LONGEST`. :data:`FIELDS` says what each field must be, and
+what those in it must be that anything here reads. Other entries of ``parameters`` and ``preparation`` may be any plain
+values: mechanisms describe themselves there, and nothing looks at them. What the fields say of each other is checked by
+``Release`` (what was paid) and by :func:`expost.release.scoring.check_model` (the model).
+
+Values that cannot be changed, and how they are written to JSON and read back.
+
+Which run a release comes from: its id and day, what it was made with, and what older files do not say.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import math
+import platform
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from importlib import metadata
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from expost.shown import one_line
+
+
+class FrozenMapping(Mapping[str, Any]):
+    """A read-only dictionary, so that a frozen release is frozen all the way down.
+
+    By hand because ``types.MappingProxyType`` cannot be pickled, and estimators are.
+    """
+
+    __slots__ = ("_items",)
+    _items: dict[str, Any]
+
+    def __init__(self, items: Mapping[str, Any] | None = None) -> None:
+        frozen = {str(key): freeze(value) for key, value in (items or {}).items()}
+        object.__setattr__(self, "_items", frozen)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a release cannot be changed")
+
+    def __reduce__(self) -> tuple[type[FrozenMapping], tuple[dict[str, Any]]]:
+        return (FrozenMapping, (dict(self._items),))
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self._items.items(), key=lambda item: item[0])))
+
+    def __repr__(self) -> str:
+        return repr(dict(self._items))
+
+
+def freeze(value: Any) -> Any:
+    """Return an immutable copy made of plain Python values."""
+    if isinstance(value, Mapping):
+        return FrozenMapping(value)
+    if hasattr(value, "__array__"):
+        return freeze(np.asarray(value).tolist())
+    if isinstance(value, list | tuple):
+        return tuple(freeze(item) for item in value)
+    return value
+
+
+def plain(value: Any) -> Any:
+    """Return dictionaries, lists and numbers that JSON can hold."""
+    if dataclasses.is_dataclass(value):
+        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}  # JSON has no infinity, and a bare string could be somebody's class label
+    return value
+
+
+def restored(value: Any) -> Any:
+    """Undo :func:`plain`, as far as tuples and infinities go."""
+    if isinstance(value, dict):
+        if set(value) == {"float"} and value["float"] in ("inf", "-inf", "nan"):
+            return float(value["float"])
+        return {key: restored(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(restored(item) for item in value)
+    return value
+
+
+_SINCE_2 = {"id", "date", "target", "columns", "schema_fingerprint", "data_fingerprint"}  # fields that format 1 lacks
+
+
+@lru_cache(maxsize=1)  # reading package metadata takes milliseconds, and a search makes thousands of releases
+def versions() -> FrozenMapping:
+    """Return what a release was made with."""
+    return FrozenMapping(
+        {
+            "expost": metadata.version("expost"),
+            "numpy": np.__version__,
+            "cryptography": metadata.version("cryptography"),
+            "python": platform.python_version(),
+        }
+    )
+
+
+def new_id() -> str:
+    """Return random hexadecimal digits, from the operating system and no seed."""
+    return secrets.token_hex(8)
+
+
+def today() -> str:
+    """Return the day in UTC. No time of day: beside the start of a search it would tell how long the search took."""
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def is_day(text: Any) -> bool:
+    """Whether a text is a day, as 2026-03-31."""
+    try:
+        datetime.date.fromisoformat(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def completed(raw: dict[str, Any]) -> dict[str, Any]:
+    """Add what releases of format 1 did not say; the id is made of the text, so that reading twice gives it twice."""
+    if _SINCE_2 & set(raw):
+        raise ValueError(f"not a release: format 1 has no fields {sorted(_SINCE_2 & set(raw))}")
+    text = json.dumps(plain(raw), sort_keys=True, separators=(",", ":"))
+    added = dict.fromkeys(_SINCE_2) | {"columns": (), "id": hashlib.sha256(text.encode()).hexdigest()[:16]}
+    known = raw.get("preparation")
+    if isinstance(known, dict) and isinstance(known.get("schema"), dict):
+        added["target"] = known["schema"].get("target")
+        columns = known["schema"].get("columns")
+        added["columns"] = tuple(columns) if isinstance(columns, dict) else ()
+        added["schema_fingerprint"] = known.get("fingerprint")
+    return {**raw, **added}
+
+
+#: Limits of a file: characters in all, lists and objects within each other, characters of one text.
+LARGEST, DEEPEST, LONGEST = 1 << 28, 32, 100_000
+_MOST = 2**63 - 1  # rows, levels and the like
+_ID = 100
+
+Check = Callable[[str, Any], None]
+
+
+def read_fields(text: str) -> dict[str, Any]:
+    """Return the object that a text holds, tuples for lists, within the limits; a ``ValueError`` otherwise."""
+    if len(text) > LARGEST:
+        raise ValueError(f"not a release: it has more than {LARGEST:,} characters")
+    try:
+        raw = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError(f"not a release: it is nested more than {DEEPEST} deep") from None
+    except ValueError as error:
+        raise ValueError(f"not a release: {error}") from None
+    if not isinstance(raw, dict):
+        raise ValueError("not a release: it is not an object")
+    _check_size(raw, 1)
+    return {name: restored(value) for name, value in raw.items()}
+
+
+def check_fields(fields: Mapping[str, Any]) -> None:
+    """Complain about a field that is not what it must be; all of them are there."""
+    for name, check in FIELDS.items():
+        if name in fields:
+            check(name, fields[name])
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _check_size(value: Any, depth: int) -> None:
+    if isinstance(value, str):
+        if len(value) > LONGEST or any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise ValueError(f"not a release: a text has more than {LONGEST:,} characters, or half a character")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("not a release: a number is too large")
+    elif isinstance(value, dict | list):
+        if depth > DEEPEST:
+            raise ValueError(f"not a release: it is nested more than {DEEPEST} deep")
+        for item in (*value, *value.values()) if isinstance(value, dict) else value:
+            _check_size(item, depth + 1)
+
+
+# --- what a value may be ---------------------------------------------------------------------------------------------
+
+
+def _is(said: str, holds: Callable[[Any], bool]) -> Check:
+    def check(where: str, value: Any) -> None:
+        if not holds(value):
+            raise ValueError(f"not a release: {where} must be {said}")
+
+    return check
+
+
+def _real(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= math.inf
+
+
+def _number(low: float = -math.inf, high: float = math.inf, *, infinite: bool = False) -> Check:
+    """A number within bounds; infinite only where a loss may be."""
+    within = "" if low == -math.inf else " that is not negative" if high == math.inf else f" from {low:g} to {high:g}"
+    said = f"a {'' if infinite else 'finite '}number{within}"
+    largest = math.inf if infinite else 1.7e308
+    return _is(said, lambda value: _real(value) and low <= value <= high and abs(value) <= largest)
+
+
+def _whole(low: int, high: int = _MOST) -> Check:
+    return _is(
+        f"a whole number from {low} to {high}",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and low <= value <= high,
+    )
+
+
+def _one_of(*allowed: str) -> Check:
+    return _is(" or ".join(map(repr, allowed)), lambda value: isinstance(value, str) and value in allowed)
+
+
+def _or_none(check: Check) -> Check:
+    return lambda where, value: None if value is None else check(where, value)
+
+
+def _list_of(check: Check, many: int | None = None) -> Check:
+    """A list, of so many if that is stated."""
+
+    def of(where: str, value: Any) -> None:
+        if not isinstance(value, tuple) or (many is not None and len(value) != many):
+            raise ValueError(f"not a release: {where} must be a list{'' if many is None else f' of {many}'}")
+        for place, item in enumerate(value):
+            check(f"{where}[{place}]", item)
+
+    return of
+
+
+def _object_of(
+    needed: Mapping[str, Check], others: Mapping[str, Check] = MappingProxyType({}), rest: Check | None = None
+) -> Check:
+    """An object that has some keys and may have others; unknown ones only if it is said what ``rest`` of them hold."""
+    known = {**needed, **others}
+
+    def of(where: str, value: Any) -> None:
+        if not isinstance(value, dict):
+            raise ValueError(f"not a release: {where} must be an object")
+        for name in needed.keys() - value.keys():
+            raise ValueError(f"not a release: {where} has no {name}")
+        for name, item in value.items():
+            check, shown = known.get(name, rest), one_line(name[:40])
+            if check is None:
+                raise ValueError(f"not a release: {where} has an unknown key {shown!r}")
+            check(f"{where}.{shown}", item)
+
+    return of
+
+
+def _anything(where: str, value: Any) -> None:
+    return
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _ID and value == one_line(value)
+
+
+_NUMBER, _POSITIVE_OR_ZERO, _LOSS = _number(), _number(0.0), _number(0.0, infinite=True)
+_NUMBERS, _LOSSES = _list_of(_NUMBER), _list_of(_LOSS)
+_TEXT = _is("text", lambda value: isinstance(value, str))
+_TEXTS = _list_of(_TEXT)
+_NAME = _is(f"text of at most {_ID} characters in one line", _is_name)
+_TRUTH = _is("true or false", lambda value: isinstance(value, bool))
+_DAY = _is("a day, as 2026-03-31", is_day)
+_LABEL = _is("text, a finite number, true or false", lambda value: isinstance(value, str | bool) or _finite(value))
+#: θ is used in sums and products: what comes of it has to stay a number.
+_PARAMETER = _number(-1e100, 1e100)
+
+
+def _finite(value: Any) -> bool:
+    return _real(value) and math.isfinite(value)
+
+
+def _rising(where: str, value: Any) -> None:
+    _list_of(_LOSS)(where, value)
+    if any(low >= high for low, high in pairwise(value)):
+        raise ValueError(f"not a release: {where} must be in increasing order")
+
+
+def _curve(where: str, value: Any) -> None:
+    """Nothing, or losses at orders, and on a clock if there is one."""
+    if value != {}:
+        clock = _ON_A_CLOCK if isinstance(value, dict) and "times" in value else {}
+        _object_of({**_ON_ORDERS, **clock})(where, value)
+
+
+def _hypothesis(where: str, value: Any) -> None:
+    """Numbers, or lists of them within each other."""
+    if isinstance(value, tuple):
+        for place, item in enumerate(value):
+            _hypothesis(f"{where}[{place}]", item)
+    else:
+        _PARAMETER(where, value)
+
+
+_PROMISE = _object_of(
+    {"statement": _TEXT},
+    {
+        "excess_risk": _or_none(_POSITIVE_OR_ZERO),
+        "excess_risk_caller_units": _or_none(_LOSS),
+        "failure_probability": _or_none(_number(0.0, 1.0)),
+        "radius": _or_none(_LOSS),
+        "regularization": _or_none(_POSITIVE_OR_ZERO),
+        "goal": _or_none(_NAME),
+        "at_most": _or_none(_NUMBER),
+        "at_most_caller_units": _or_none(_LOSS),
+        "at_least": _or_none(_NUMBER),
+    },
+)
+_ON_ORDERS = {"orders": _NUMBERS, "losses": _LOSSES, "most": _LOSS}
+_ON_A_CLOCK = {"times": _rising, "rho": _LOSS, "pure": _LOSS}
+_PREPARATION = _object_of(
+    {},
+    {
+        "schema": _object_of({}, rest=_anything),  # `expost.table.schema` checks it
+        "bounds": _or_none(_object_of({"lower": _NUMBERS, "upper": _NUMBERS})),
+        "feature_bound": _POSITIVE_OR_ZERO,
+        "target": _or_none(_list_of(_NUMBER, 2)),
+        "intercept_weight": _number(0.0, 1.0),
+        "n_columns": _whole(1),
+        "shape": _one_of("box", "l1"),
+        "regularization_per_column": _list_of(_LOSS),
+        "regularization_constant": _LOSS,
+    },
+    _anything,
+)
+_STATISTICS = {"second": _NUMBERS, "first": _NUMBERS}
+_STATISTICS |= {"noise": _POSITIVE_OR_ZERO, "split": _number(0.0, 1.0 - 1e-9), "shrunk": _POSITIVE_OR_ZERO}
+_PARAMETERS = _object_of(
+    {},
+    {
+        "n": _whole(1),
+        "p": _whole(1),
+        "loss": _TEXT,
+        "columns": _TEXTS,
+        "coef": _list_of(_number(infinite=True)),
+        "intercept": _number(infinite=True),
+        "classes": _list_of(_LABEL, 2),
+        "largest_odds": _LOSS,
+        "person": _TEXT,
+        "persons": _whole(1),
+        "rows_per_person": _whole(1),
+        "reasons": _TEXTS,
+        "interrupted": _TRUTH,
+        "unfit": _TRUTH,
+        "path": _NAME,
+        "continues": _NAME,
+        "epsilon_increment": _LOSS,
+        "regularization": _POSITIVE_OR_ZERO,
+        "radius": _LOSS,
+        "noise_sensitivity": _POSITIVE_OR_ZERO,
+        "noise_reach": _LOSS,
+        "noise_reach_coverage": _number(0.0, 1.0),
+        "statistics": _object_of(_STATISTICS),
+    },
+    _anything,
+)
+
+#: What each field of a release must be.
+FIELDS: dict[str, Check] = {
+    "status": _one_of("released", "refused"),
+    "method": _NAME,
+    "epsilon_generation": _LOSS,
+    "epsilon_test": _LOSS,
+    "epsilon_probe": _LOSS,
+    "epsilon_worst_case": _LOSS,
+    "hypothesis": _or_none(_hypothesis),
+    "level": _or_none(_whole(0)),
+    "n_levels": _or_none(_whole(1)),
+    "promise": _PROMISE,
+    "perturbation": _or_none(_NAME),
+    "calibration": _or_none(_NAME),
+    "noise": _one_of("exact", "over the reals"),
+    "secure": _TRUTH,
+    "neighbours": _TEXT,
+    "preparation": _PREPARATION,
+    "parameters": _PARAMETERS,
+    "exact": _TEXTS,
+    "charged": _TEXTS,
+    "claims": _TEXTS,
+    "not_covered": _TEXTS,
+    "versions": _object_of({}, rest=_TEXT),
+    "id": _NAME,
+    "date": _or_none(_DAY),
+    "target": _or_none(_TEXT),
+    "columns": _TEXTS,
+    "schema_fingerprint": _or_none(_NAME),
+    "data_fingerprint": _or_none(_NAME),
+    "delta": _number(0.0, 1.0),
+    "epsilon_conversion": _LOSS,
+    "curve": _curve,
+}

@@ -1,0 +1,382 @@
+"""What a release says, in words and rounded numbers; the summary and the report share them.
+
+A release in the few lines a person wants to read: what ``print(release)`` and the command line show.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from expost.shown import one_line, percent, up, visible
+
+if TYPE_CHECKING:
+    from expost.release.release import Release
+
+
+SIMULATION = "SEEDED SIMULATION: protects nobody"
+
+
+def suspicion(before: float, epsilon: float) -> float:
+    """Return what a suspicion can become at most.
+
+    Let somebody think a statement about one row true with probability p, the other rows given. What came out has, for
+    any two values of that row, probabilities whose ratio is at most e^ε; so have the averages over the values that make
+    the statement true and over those that make it false. By Bayes' rule the odds p/(1 − p) move by at most that ratio,
+    and p becomes at most p·e^ε/(1 − p + p·e^ε). What the other rows tell about this one is not counted. At a δ that is
+    about one value against one other, but for a chance of δ: averages over values need not keep it.
+
+    Examples
+    --------
+    >>> round(suspicion(0.01, 0.41), 4), suspicion(0.5, 0.0), suspicion(0.01, float("inf"))
+    (0.015, 0.5, 1.0)
+    """
+    if math.isinf(epsilon) or epsilon > 700:
+        return 1.0 if before > 0 else 0.0
+    factor = math.exp(epsilon)
+    return before * factor / (1 - before + before * factor)
+
+
+def unit_of(release: Release) -> str:
+    """Return what the guarantee is about one of, a row if nothing else was said.
+
+    Examples
+    --------
+    >>> from expost.release import Release
+    >>> unit_of(Release(status="refused", method="m"))
+    'row'
+    """
+    found = re.search(r"\bone (\w+)", release.neighbours)
+    return "row" if found is None else found[1]
+
+
+def number_of_rows(release: Release) -> int | None:
+    """Return how many rows there were, which is public, if the release says so."""
+    n = release.parameters.get("n")
+    return n if isinstance(n, int) else None
+
+
+def exposed(release: Release) -> str | None:
+    """Say for how many a guarantee at a δ may fail by chance, if there is a δ and their number is public.
+
+    For each of n, and each other they may be compared with, it fails with a chance of at most δ. So the expected number
+    of those for whom it does, each compared with one other, is at most n·δ.
+
+    Examples
+    --------
+    >>> from expost.release import Release
+    >>> exposed(Release(status="refused", method="m", delta=0.01, parameters={"n": 4000}))
+    'over all 4,000 rows n·δ = 40: by chance it may speak for so many by more than ε on average, each against one other'
+    """
+    persons = release.parameters.get("persons")
+    n, noun = (number_of_rows(release), "row") if persons is None else (persons, "person")
+    if not release.delta or n is None:
+        return None
+    return (
+        f"over all {n:,} {noun}s n·δ = {up(n * release.delta)}: by chance it may speak for so many by more than ε on "
+        f"average, each against one other"
+    )
+
+
+def subject(release: Release) -> str:
+    """Say what is predicted from what.
+
+    Examples
+    --------
+    >>> from expost.release import Release
+    >>> subject(Release(status="refused", method="m", target="kwh", columns=("a", "b"), parameters={"n": 2000}))
+    'kwh from 2 columns, 2,000 rows'
+    """
+    schema = release.preparation.get("schema", {})
+    classes = release.parameters.get("classes", schema.get("classes"))
+    what = one_line(release.target or "a target")
+    if classes is not None:
+        what += f" ({'/'.join(map(one_line, classes))})"
+    many = len(release.columns) or release.preparation.get("n_columns")
+    of = "" if not many else f" from {many:,} column{'s' if many != 1 else ''}"
+    persons = release.parameters.get("persons")  # where they are the unit, how many rows they have is not public
+    n, noun = (number_of_rows(release), "row") if persons is None else (persons, "person")
+    return what + of + ("" if n is None else f", {n:,} {noun}{'s' if n != 1 else ''}")
+
+
+def state(release: Release) -> str:
+    """Say what became of the search.
+
+    Examples
+    --------
+    >>> from expost.release import Release
+    >>> state(Release(status="refused", method="m"))
+    'refused: no level met the target'
+    """
+    if release.status == "released":
+        return release.status
+    if release.parameters.get("interrupted", False):
+        return "refused: the search was interrupted"
+    if release.parameters.get("unfit", False):
+        return "refused: the table hardly fits its schema"
+    return "refused: no level met the target"
+
+
+def asked(release: Release) -> tuple[str, str] | None:
+    """Return the goal's name and what was asked of it, where the goal is more than an excess risk.
+
+    Examples
+    --------
+    >>> from expost.release import Promise, Release
+    >>> goal = Promise("...", goal="R²", at_least=0.85)
+    >>> asked(Release(status="released", method="m", promise=goal))
+    ('R²', 'at least 0.85')
+    """
+    goal = release.promise
+    if goal.goal is not None and goal.at_least is not None:
+        return goal.goal, f"at least {goal.at_least:g}"
+    most = goal.at_most if goal.at_most_caller_units is None else goal.at_most_caller_units
+    return None if goal.goal is None or most is None else (goal.goal, f"at most {most:g}")
+
+
+def closest(release: Release) -> str:
+    """Say how close a refusal came, where its looks show it; empty where they do not (theory D3).
+
+    Examples
+    --------
+    >>> from expost.release import Promise, Release
+    >>> goal = Promise("...", goal="error rate", at_most=0.15)
+    >>> closest(Release(status="refused", method="m", promise=goal, parameters={"shown": 0.18699}))
+    'closest: an error rate of at most 0.187 was shown, 0.15 was asked'
+    """
+    promise, shown = release.promise, release.parameters.get("shown")
+    if release.status != "refused" or not isinstance(shown, float) or promise.goal is None or not promise.at_most:
+        return ""
+    most = promise.at_most if promise.at_most_caller_units is None else promise.at_most_caller_units
+    article = "an" if promise.goal[0] in "aeiou" else "a"
+    number = up(shown * (most / promise.at_most))
+    return f"closest: {article} {promise.goal} of at most {number} was shown, {most:g} was asked"
+
+
+_BOUNDED = "targets and predictions moved into the target's bounds"
+_JUDGED = {"R²": _BOUNDED, "mean squared error": _BOUNDED, "log loss": "log odds moved into bounds"}
+_YARDSTICKS = {
+    "error rate": "always giving the commoner label is wrong as often as the other one occurs",
+    "log loss": "always stating the share of a label has at most 0.693, less where one is rare",
+    "R²": "always predicting the mean reaches 0",
+    "mean squared error": "always predicting the mean has the target's variance",
+}
+
+
+def on_rows(goal: str) -> str:
+    """Say what a goal is promised on, and how predictions are judged there.
+
+    Examples
+    --------
+    >>> on_rows("error rate"), on_rows("R²")
+    ('on these rows', "on these rows, targets and predictions moved into the target's bounds")
+    """
+    return ", ".join(["on these rows", *([_JUDGED[goal]] if goal in _JUDGED else [])])
+
+
+def yardstick(goal: str | None) -> str | None:
+    """Say what a constant would reach, for a goal by its name: what is promised says little without it.
+
+    Examples
+    --------
+    >>> yardstick("R²")
+    'always predicting the mean reaches 0'
+    """
+    return None if goal is None else _YARDSTICKS.get(goal)
+
+
+def parts(release: Release) -> list[tuple[float, str]]:
+    """Return what was paid and what for, without what cost nothing.
+
+    Examples
+    --------
+    >>> from expost.release import Release
+    >>> parts(Release(status="released", method="m", epsilon_probe=0.1, epsilon_generation=0.5))
+    [(0.1, 'to look at the table'), (0.5, 'the model')]
+    """
+    model = "the model" if release.status == "released" else "models that are not shown"
+    if release.parameters.get("interrupted", False):
+        model = "whatever the search may have shown"
+    said = [
+        (release.epsilon_probe, "to look at the table"),
+        (release.epsilon_test, "tests"),
+        (release.epsilon_generation, model),
+        (release.epsilon_conversion, "to state it at δ"),
+    ]
+    return [(loss, what) for loss, what in said if loss]
+
+
+def usual(release: Release) -> str | None:
+    """Say what the loss at a δ is in the sense in which other libraries state theirs, beforehand.
+
+    Examples
+    --------
+    >>> from expost.release import Release
+    >>> from expost.account.renyi import Curve
+    >>> curve = Curve.gaussian(0.001)
+    >>> usual(Release("released", "m", curve.epsilon(1e-6), delta=1e-6, curve=curve.to_dict()))
+    'ε = 0.2001 in the usual, less strict sense of (ε, δ), which other libraries state beforehand'
+    """
+    if not release.curve or up(release.epsilon_usual) == up(release.epsilon):  # as it is for pure noise
+        return None
+    sense = "in the usual, less strict sense of (ε, δ), which other libraries state beforehand"
+    return f"ε = {up(release.epsilon_usual)} {sense}"
+
+
+def worst_case_line(release: Release) -> str:
+    """Say what was known before the run."""
+    if math.isinf(release.epsilon_worst_case):
+        return "the cost of other outcomes had no bound"
+    at = f" at δ = {release.delta:g}" if release.delta else ""
+    return f"no outcome could cost more than ε = {up(release.epsilon_worst_case)}{at}"
+
+
+WIDTH = 100
+_BLOCKS = 20
+_COEFFICIENTS = 24  # more would push the price off the screen
+
+Lines = Sequence[tuple[str, str]]
+
+
+def summary(release: Release, more: Lines = ()) -> str:
+    """Return the few lines a person wants to read, and more of them (labels and texts) if there is more to say.
+
+    Examples
+    --------
+    >>> from expost import Release
+    >>> print(summary(Release(status="released", method="fixed", epsilon_generation=0.5, epsilon_worst_case=0.5)))
+    a target                                                                                    released
+      privacy       ε = 0.5 paid ████████████████████ of 0.5 at most (one row replaced)
+                    0.5 the model
+      in words      a suspicion of 1 % about one row can become at most 1.64 % (odds ×1.649)
+      promise       no accuracy is promised
+      method        fixed
+      noise         exact, cryptographic source
+    """
+    title, outcome = subject(release), state(release)
+    gap = WIDTH - len(title) - len(outcome)
+    first = f"{title}{' ' * gap}{outcome}" if gap >= 2 else f"{title}\n  {outcome}"
+    return visible(f"{first}\n{_aligned([*_lines(release), *more])}")
+
+
+def summary_html(release: Release) -> str:
+    """Return the same lines as a table for notebooks."""
+    rows = "".join(
+        f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(label)}</th>"
+        f"<td style='text-align:left;white-space:pre-wrap'>{html.escape(one_line(text))}</td></tr>"
+        for label, text in _lines(release)
+    )
+    caption = f"{html.escape(subject(release))} <b>{html.escape(state(release))}</b>"
+    return f"<div><div>{caption}</div><table>{rows}</table></div>"
+
+
+def _lines(release: Release) -> list[tuple[str, str]]:
+    """Return labels and texts."""
+    spent = " · ".join(f"{up(loss)} {what}" for loss, what in parts(release)) or "nothing"
+    rows = [] if release.secure else [("SIMULATION", "the noise came from a seed: this protects nobody")]
+    goal, before = asked(release), release.continues
+    if goal is not None:
+        chance = release.promise.failure_probability
+        sure = "" if chance is None else f" (at most {chance:g} of all runs miss, refusals counted)"
+        if release.status == "released":
+            rows.append((goal[0], f"{goal[1]} {on_rows(goal[0])}, as asked{sure}"))
+            beside = yardstick(goal[0])
+            rows += [("to compare", beside)] if beside else []
+        else:
+            rows.append((goal[0], f"{goal[1]} was asked for; no model is released"))
+            rows += [("", text) for text in (release.closest,) if text]
+    rows += [
+        ("privacy", _paid(release)),
+        ("", spent),
+        *[("", text) for text in (usual(release),) if text],
+        *([("", f"{up(release.epsilon_increment)} of it is new, beside release {before}")] if before else []),
+        ("in words", _in_words(release)),
+        *[("", text) for text in (exposed(release),) if text],
+        ("promise", release.promise.statement),
+    ]
+    if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:
+        squared = f"{release.promise.excess_risk_caller_units:.4g}"
+        rows.append(
+            (
+                "in your units",
+                f"excess risk at most {squared} in squared target units (risk: half the mean square, plus penalty)",
+            )
+        )
+    rows.append(("method", _method_line(release)))
+    reasons = release.parameters.get("reasons", ())
+    rows += [("because" if i == 0 else "", text) for i, text in enumerate(reasons)]
+    rows.append(("noise", _noise_line(release)))
+    rows += [("taken as given", text) for text in release.claims]
+    rows += [("not covered", text) for text in release.not_covered]
+    if "coef" in release.parameters:
+        rows.append(("model", "coefficients in your units:"))
+        rows += _model_lines(release)
+    return rows
+
+
+def _paid(release: Release) -> str:
+    unit = f"(one {unit_of(release)} replaced)"
+    most = release.epsilon_worst_case
+    at = f" at δ = {release.delta:g}" if release.delta else ""
+    paid = f"ε = {up(release.epsilon)}{at} paid"
+    if math.isinf(most):
+        return f"{paid}; {worst_case_line(release)} {unit}".rstrip()
+    filled = math.ceil(_BLOCKS * release.epsilon / most) if most else 0
+    return f"{paid} {'█' * filled}{'░' * (_BLOCKS - filled)} of {up(most)} at most {unit}".rstrip()
+
+
+def _in_words(release: Release) -> str:
+    if not release.secure:
+        return "nothing: the noise came from a seed, which whoever knows it can take off"
+    if math.isinf(release.epsilon):
+        return f"nothing is promised: somebody may learn everything about a {unit_of(release)}"
+    before, unit = 0.01, unit_of(release)
+    about, chance = f"about one {unit}", ""
+    if release.delta:  # which is about one value against one other, and one direction
+        about = f"that one {unit} is a certain one, and not a certain other,"
+        chance = f", but for a chance of {release.delta:g} that it becomes more"
+    return (
+        f"a suspicion of {percent(before)} {about} can become at most "
+        f"{percent(suspicion(before, release.epsilon))} (odds ×{up(release.risk_factor)}){chance}"
+    )
+
+
+def _aligned(rows: Lines) -> str:
+    """Put labels in one column and texts, folded, in another."""
+    indent = 2
+    width = max([12, *(len(label) for label, _ in rows)]) + 2 + indent
+    lines = []
+    for label, text in rows:
+        folded = textwrap.wrap(text, WIDTH - width, break_long_words=False, break_on_hyphens=False) or [""]
+        start = f"{'':<{indent}}{label}"
+        lines += [f"{start:<{width}}{folded[0]}", *(f"{'':<{width}}{more}" for more in folded[1:])]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _model_lines(release: Release) -> list[tuple[str, str]]:
+    listed = list(zip(release.parameters["columns"], release.parameters["coef"], strict=True))
+    more = max(0, len(listed) - _COEFFICIENTS)
+    shown = [("(constant)", release.parameters["intercept"]), *listed[: len(listed) - more]]
+    numbers = [f"{value:+.5g}" for _, value in shown]
+    width = max(map(len, numbers))
+    lines = [("", f"{number:<{width}}  {name}") for number, (name, _) in zip(numbers, shown, strict=True)]
+    return [*lines, *([("", f"and {more} more, which the release and its report list")] if more else [])]
+
+
+def _method_line(release: Release) -> str:
+    named = [release.method, release.perturbation, release.calibration]
+    line = ", ".join(part for part in named if part)
+    if release.level is None or release.n_levels == 1:
+        return line
+    # counted as in the JSON
+    of = " (the first is 0)" if release.n_levels is None else f" of 0 to {release.n_levels - 1}"
+    return f"{line}; stopped at level {release.level}{of}"
+
+
+def _noise_line(release: Release) -> str:
+    kind = "exact" if release.noise == "exact" else "analysed over the reals"
+    return f"{kind}, " + ("cryptographic source" if release.secure else SIMULATION)

@@ -1,0 +1,371 @@
+"""A real statistic released with exact discrete noise on a public grid.
+
+A real statistic released with exact Gaussian noise on a public grid, looked at once or twice (theory C4).
+
+*Released*: the value, rounded down to a grid, plus a discrete Gaussian. *Sensitivity*: Δ units, rounding and floating
+point charged (`expost.noise.grid`). *Theorem (privacy)*: ρ = Δ²/(2σ²) at every look. *Theorem (accuracy)*:
+independent looks at one value, averaged with weights 1/σ², have noise that is stochastically between N(0, σ̄²) − 2 and
+N(0, σ̄²) + 2 units, 1/σ̄² = Σ1/σ² (`expost.noise.gaussian`); so average + z·σ̄ + 3 units + error is below the
+true value with probability at most Φ(−z). How precise a second look is must be settled before the first is seen;
+whether it is taken need not be.
+
+One look at a value, and a second if the first is promising: independent Gaussian tests of fixed cost (theory C4).
+
+*Question*: is the value at most zero? *Released*: the value with noise that costs ρ, and perhaps again with noise that
+costs ``again``·ρ. *Theorem (privacy)*: each look books its curve. *Theorem (accuracy)*: "yes" though the value is above
+zero has probability at most γ, ``first`` of it for the first look and the rest for the average of both. How precise a
+second look is does not depend on the first (`expost.search.noisy_test`). *What is shown*: noisy values with their
+margins are bounds on the value, all of them but for that probability, whatever the answer (theory D3). No
+AboveThreshold is interleaved with fresh releases, so nothing has to be said about their concurrent composition.
+
+A look at a value with Laplace noise that is taken away step by step until the answer is clear (theory A2, B1).
+
+For searches under approximate privacy whose looks would cost more than their models if noise were Gaussian: one precise
+look costs its ε and no factor for δ (theory C3).
+
+*Question*: is the value at most zero? *Released*: the value with discrete Laplace noise at levels ε₁ < … < ε_K, one
+after the other, on one path of gradual release (`expost.noise.path`), as far as it takes. *Theorem (privacy)*: however
+far that is, and whatever decides it from what is released, the look costs the last level alone. It is booked as the
+path is walked, in differences. How many levels there are, and how far apart, was settled before.
+
+*Theorem (accuracy)*. Let the answer be "yes" at level k if the noisy value is at most −c·s_k, s_k the scale of its
+noise, s_k/s_{k+1} = q. If the value is above zero, some level says so with probability at most
+½e^{−c}(1 + (K − 1)·j·(q/2)·((1 − e^{−(q−1)c/q})/(q − 1) + 1/(q + 1))), j = 1 − 1/q², K levels.
+*Proof.* Let A_k: noise at level k is at most −c·s_k. A_K has probability ½e^{−c}. If noise does not jump between k + 1
+and k, A_k is in A_{k+1}, as c·s_k > c·s_{k+1}. It jumps with probability j, by a fresh Laplace variable of scale s_k.
+So P[A_k but not A_{k+1}] ≤ j·P[Z > −c·s_{k+1}, Z + W ≤ −c·s_k], Z and W independent of scales s_{k+1} and s_k; in
+units of s_k that is j·∫ over z > −c/q of (q/2)e^{−q|z|}·½e^{−c−z}, which is the bracket's second term. Add over k. ∎
+*What is shown.* That is about the noise alone, whatever the value is: but for that probability every noisy value looked
+at is a bound on the value with its margin, c·s_k (theory D3).
+On integers: a geometric variable is a rounded exponential one, so each Laplace variable above is within one unit of a
+discrete one and the path within K, and keeping probabilities differ by less than 10⁻⁹; both are in the margin.
+
+One question with Laplace noise, settled before it is asked.
+
+*Released*: whether value + noise stays below a limit. *Theorem*: Laplace noise of scale s costs Δ/s, whatever the
+answer; with s = f·target/ln(1/(2δ)) and the limit at (1 − f)·target, a wrong "yes" needs the noise to fall below
+−f·target = −s·ln(1/(2δ)), which has probability at most δ. The ε of a question depends on the hypothesis only through
+what is released before it is asked, so ε is known beforehand and questions add up adaptively.
+
+On the grid the value is rounded up, its floating-point error added, and the limit lowered by two units.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from expost.account.account import RenyiAccount
+from expost.account.renyi import Curve
+from expost.goals.measure import Measure, charged_grid
+from expost.noise.gaussian import deviations, discrete_gaussian
+from expost.noise.grid import Grid
+from expost.noise.laplace import discrete_laplace
+from expost.noise.path import NoisePath
+from expost.noise.source import WordSource
+
+
+@dataclass(frozen=True)
+class ValueTest:
+    """A value released with Laplace noise, to be compared with zero; settled before it is asked for.
+
+    Attributes
+    ----------
+    grid
+        What the value is rounded to, rounding and floating point charged.
+    epsilon
+        What it costs.
+    """
+
+    grid: Grid
+    epsilon: float
+
+    @classmethod
+    def of(cls, sensitivity: float, error_bound: float, epsilon: float) -> ValueTest:
+        """Settle it for a value of that sensitivity computed to within that error."""
+        return cls(Grid.of(sensitivity, error_bound=error_bound), epsilon)
+
+    def margin(self, failure_probability: float, error_bound: float) -> float:
+        """Return m: noisy + m < value has at most that probability.
+
+        A discrete Laplace variable of scale s falls below −s·ln(1/(2δ)) − one unit with probability at most δ; rounding
+        down takes another unit, and the value computed may be too small by its error.
+        """
+        scale = self.grid.effective_sensitivity / self.epsilon
+        tail = max(0.0, math.log(1 / (2 * failure_probability)))
+        return scale * tail * (1 + 1e-9) + 3 * self.grid.unit + error_bound
+
+    def ask(self, value: float, source: WordSource) -> float:
+        """Return the noisy value."""
+        noise = int(discrete_laplace(self.epsilon, self.grid.units, 1, random_state=source)[0])
+        return (math.floor(value / self.grid.unit) + noise) * self.grid.unit
+
+
+def noisy_values(
+    values: list[float], *, sensitivity: float, error_bound: float, epsilon: float, source: WordSource
+) -> list[float]:
+    """Return values of joint ℓ₁-sensitivity Δ with discrete Laplace noise of scale Δ/ε (theory B1's rounding).
+
+    Each value is computed to within ``error_bound`` and rounded to the grid, which is charged: ⌊(Δ + 2kη)/g⌋ + k
+    units for k values.
+
+    Examples
+    --------
+    >>> from expost.noise.source import SeededSource
+    >>> [noisy] = noisy_values([0.25], sensitivity=1e-5, error_bound=0.0, epsilon=1.0, source=SeededSource(1))
+    >>> abs(noisy - 0.25) < 1e-3
+    True
+    """
+    count = len(values)
+    grid = Grid.of(sensitivity, error_bound=count * error_bound)
+    units = grid.units + count - 1
+    noise = discrete_laplace(epsilon, units, count, random_state=source)
+    return [
+        (math.floor(value / grid.unit) + int(extra)) * grid.unit for value, extra in zip(values, noise, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class GaussianValue:
+    """How a value is looked at; settled beforehand.
+
+    Attributes
+    ----------
+    grid
+        What the value is rounded to, rounding and floating point charged.
+    error_bound
+        How far the computed value may be off.
+    """
+
+    grid: Grid
+    error_bound: float
+
+    @classmethod
+    def of(cls, sensitivity: float, error_bound: float) -> GaussianValue:
+        """Settle it for a value of that sensitivity computed to within that error."""
+        return cls(Grid.of(sensitivity, error_bound=error_bound), error_bound)
+
+    def deviation(self, rho: float) -> float:
+        """Return σ in real units at a cost of ρ."""
+        return self._units(rho) * self.grid.unit
+
+    def _units(self, rho: float) -> float:
+        return self.grid.units / math.sqrt(2.0 * rho) * (1.0 + 1e-12)
+
+    def ask(self, value: float, rho: float, source: WordSource) -> float:
+        """Return the noisy value."""
+        noise = int(discrete_gaussian(self._units(rho), 1, random_state=source)[0])
+        return (math.floor(value / self.grid.unit) + noise) * self.grid.unit
+
+    def margin(self, rho: float, failure_probability: float) -> float:
+        """Return m: noisy + m < value has at most that probability, looks of ρ in all averaged by their ρ."""
+        deviation = self.deviation(rho) * deviations(failure_probability)
+        return deviation * (1.0 + 1e-9) + 4.0 * self.grid.unit + self.error_bound
+
+
+def averaged(first: float, first_rho: float, second: float, second_rho: float) -> float:
+    """Return the average of two looks, weighted by their ρ.
+
+    Examples
+    --------
+    >>> round(averaged(1.0, 0.1, 2.0, 0.3), 12)
+    1.75
+    """
+    return (first * first_rho + second * second_rho) / (first_rho + second_rho)
+
+
+@dataclass
+class Looks:
+    """Looks that are booked on one account.
+
+    Attributes
+    ----------
+    account, source
+        Where they are booked, and where noise comes from.
+    again
+        ρ of a second look, as a multiple of the first one's.
+    first
+        Part of γ for the first look.
+    count
+        How many were taken.
+    shown
+        The least bound on a value that looks have shown.
+    """
+
+    account: RenyiAccount
+    source: WordSource
+    again: float
+    first: float
+    count: int = 0
+    shown: float = math.inf
+
+    def pass_at(self, value: GaussianValue, truth: float, rho: float, gamma: float) -> bool:
+        """Whether looks show that the value is at most zero; wrong with probability at most γ. The first must fit."""
+        noisy = self._look(value, truth, rho)
+        if self._shows(noisy + value.margin(rho, self.first * gamma)):
+            return True
+        more = self.again * rho
+        margin = value.margin(rho + more, (1.0 - self.first) * gamma)
+        if noisy + margin > 0.0 or not self.account.fits(Curve.gaussian(more)):
+            return False
+        return self._shows(averaged(noisy, rho, self._look(value, truth, more), more) + margin)
+
+    def _shows(self, bound: float) -> bool:
+        self.shown = min(self.shown, bound)
+        return bound <= 0.0
+
+    def _look(self, value: GaussianValue, truth: float, rho: float) -> float:
+        self.account.book("test", Curve.gaussian(rho))
+        self.count += 1
+        return value.ask(truth, rho, self.source)
+
+
+#: From one level to the next.
+RATIO = 1.3
+_HOPE = 0.3  # of the last level's margin: a value that looks as if it will not be that clear is given up
+
+
+@lru_cache(maxsize=256)
+def laplace_deviations(gamma: float, levels: int) -> float:
+    """Return c, in scales of noise: "yes" though the value is above zero has probability at most γ.
+
+    Examples
+    --------
+    >>> round(laplace_deviations(0.05, 3), 2), round(math.log(3 / 2 / 0.05), 2)  # adding probabilities gives more
+    (3.06, 3.4)
+    """
+    low, high = 0.0, 2.0 + math.log(levels) + math.log(1.0 / gamma)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if _misled(middle, levels) <= gamma * (1.0 - 1e-6) else (middle, high)
+    return high
+
+
+def _misled(c: float, levels: int) -> float:
+    """Return the theorem's bound."""
+    jump = 1.0 - 1.0 / RATIO**2
+    further = (1.0 - math.exp(-(RATIO - 1.0) * c / RATIO)) / (RATIO - 1.0) + 1.0 / (RATIO + 1.0)
+    return 0.5 * math.exp(-c) * (1.0 + (levels - 1) * jump * 0.5 * RATIO * further)
+
+
+@dataclass
+class PureLooks:
+    """Looks that are booked on one account.
+
+    Attributes
+    ----------
+    account, source
+        Where they are booked, and where noise comes from.
+    levels
+        How many a look may have.
+    count
+        How many were looked at.
+    shown
+        The least bound on a value that looks have shown.
+    """
+
+    account: RenyiAccount
+    source: WordSource
+    levels: int
+    count: int = 0
+    shown: float = math.inf
+
+    def pass_at(self, truth: float, sensitivity: float, error: float, epsilon: float, gamma: float) -> bool:
+        """Whether a look shows that the value is at most zero; wrong with probability at most γ.
+
+        Parameters
+        ----------
+        truth, sensitivity, error
+            The value; how far the unit can move it, and how far what was computed may be off.
+        epsilon
+            What the first level costs; it must fit.
+        gamma
+            γ.
+        """
+        levels = [epsilon * RATIO**k for k in range(self.levels)]
+        grid = Grid.of(sensitivity, error_bound=error)
+        unit, units = grid.unit, grid.units
+        wide = laplace_deviations(gamma, self.levels) * grid.effective_sensitivity * (1.0 + 1e-9)
+        margins = [wide / level + (self.levels + 3) * unit + error for level in levels]
+        path = NoisePath(np.array([math.floor(truth / unit)]), units, levels, random_state=self.source)
+        paid = 0.0
+        for value, margin in zip(path, margins, strict=True):
+            # the first was seen to fit; the path has drawn its noise, but nothing of it has been looked at
+            step = Curve.ex_post(math.nextafter(value.epsilon - paid, math.inf))
+            if paid and not self.account.fits(step):
+                return False
+            self.account.book("test", step)
+            self.count, paid = self.count + 1, value.epsilon
+            noisy = int(value.values[0]) * unit
+            self.shown = min(self.shown, noisy + margin)
+            if noisy + margin <= 0.0:
+                return True
+            if noisy + _HOPE * margins[-1] > 0.0:
+                return False
+        return False
+
+
+_SLACK = 2  # grid units: rounding of the limit, and discrete against continuous tails
+
+
+@dataclass(frozen=True)
+class OneTest:
+    """A single yes/no question with Laplace noise.
+
+    Attributes
+    ----------
+    target
+        What must not be exceeded, in real units.
+    failure_probability
+        δ, the chance of a wrong yes.
+    share
+        f, the part of the target given to the noise: the limit is (1 − f)·target, the noise scale f·target/ln(1/(2δ)).
+    """
+
+    target: float
+    failure_probability: float
+    share: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.failure_probability < 0.5 or not 0 < self.share < 1 or not self.target > 0:
+            raise ValueError("a test needs 0 < failure_probability < 1/2, 0 < share < 1 and a positive target")
+
+    @property
+    def scale(self) -> float:
+        """Noise scale in real units."""
+        return self.share * self.target / math.log(1 / (2 * self.failure_probability))
+
+    def epsilon(self, sensitivity: float) -> float:
+        """Return what the answer costs for a measure of that sensitivity."""
+        return sensitivity / self.scale
+
+    def cost(self, sensitivity: float, error_bound: float) -> float:
+        """Return what the answer costs, rounding to a grid and floating point included."""
+        return self.epsilon(charged_grid(sensitivity, error_bound).effective_sensitivity)
+
+    def ask(self, measure: Measure, hypothesis: Any, source: WordSource) -> tuple[bool, float]:
+        """Return the answer and what it cost."""
+        grid = measure.fine_grid(hypothesis)
+        epsilon = self.epsilon(grid.effective_sensitivity)
+        noise = int(discrete_laplace(epsilon, grid.units, 1, random_state=source)[0])
+        return self.passes(measure, hypothesis, noise, grid), epsilon
+
+    def passes(self, measure: Measure, hypothesis: Any, noise: int, grid: Grid) -> bool:
+        """Return the answer for noise drawn beforehand."""
+        limit = math.floor((1 - self.share) * self.target / grid.unit) - _SLACK - noise
+        return measure.at_most(hypothesis, limit, grid.unit)
+
+
+def best_share(test_cost: float, other_cost: float) -> float:
+    """Return f that makes test_cost/f + other_cost/(1 − f) smallest: √T/(√T + √G).
+
+    Examples
+    --------
+    >>> best_share(1.0, 4.0)
+    0.3333333333333333
+    """
+    return math.sqrt(test_cost) / (math.sqrt(test_cost) + math.sqrt(other_cost))

@@ -1,0 +1,184 @@
+"""L(θ) = mean φ(xᵀθ, y) + (λ/2)‖θ‖² over float64 rows, and its gradient with a rigorous rounding bound.
+
+Sums over rows run in blocks of 8192 whose results are added, so that the error bounds grow like 8192 + n/8192
+instead of n, whatever order the BLAS sums in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.numeric import BLOCK, INFLATION, ROW_SLACK, FloatArray, Private, gamma, summation_length
+from expost.solve.losses import Loss
+from expost.table.rows import Norm
+
+
+class Gradient(NamedTuple):
+    """A computed gradient and a bound on the ℓ₂ norm of its rounding error."""
+
+    vector: FloatArray
+    rounding: float
+
+
+def gradient_rounding(loss: Loss, n: int, p: int, lam: float, norm: float, mean_slope: float) -> float:
+    """Bound ‖computed ∇L(θ) − ∇L(θ)‖₂, given ‖θ‖₂ ≤ ``norm`` and mean |φ'| ≤ ``mean_slope``.
+
+    Proof. Predictions: |û_i − u_i| ≤ γ_p·Σ_j|x_ij||θ_j| ≤ γ_p‖θ‖ since ‖x_i‖₂ ≤ 1 (Cauchy–Schwarz), which moves φ' by
+    at most curvature·γ_p‖θ‖; evaluating φ' adds a relative EVALUATION_ULPS·u. Sums: entry j of Σ x_i w_i has error
+    at most γ_K·Σ_i|x_ij||w_i|, K = min(n, 8192) + ⌈n/8192⌉ + 1, and the ℓ₂ norm over j of a sum of vectors is at most
+    the sum of theirs, γ_K·Σ_i‖x_i‖₂|w_i| ≤ γ_K·n·mean|w|. Division by n, the product λθ and the last addition add one
+    unit each. Second-order terms are far below the final inflation by 10⁻⁶. ∎
+
+    Examples
+    --------
+    >>> from expost.solve.losses import LogisticLoss
+    >>> gradient_rounding(LogisticLoss(), 100_000, 38, 0.005, 7.5, 1.0) < 1e-12
+    True
+    """
+    length = summation_length(n) + loss.EVALUATION_ULPS + 4
+    bound = gamma(length) * mean_slope + loss.curvature * gamma(p) * norm + gamma(3) * lam * norm
+    return INFLATION * bound
+
+
+def check_shapes(X: FloatArray, y: FloatArray) -> None:
+    """Raise unless there are n rows of p columns and n targets."""
+    if np.ndim(X) != 2 or np.shape(y) != np.shape(X)[:1] or min(np.shape(X)) < 1:
+        raise ValueError("X must have shape (n, p) and y shape (n,), with n, p >= 1")
+
+
+class Objective(Private):
+    """The objective over given rows. Private.
+
+    Parameters
+    ----------
+    loss : Loss
+    X : array of shape (n, p)
+        Rows with ‖x‖₁ ≤ 1.
+    y : array of shape (n,)
+        Targets in [−1, 1], or ±1 for a binary loss.
+    lam : float
+        λ > 0.
+    counts : array of shape (n,), optional
+        How many rows each given one stands for, whole numbers (``expost.passes.blocks``); one if not given. Products
+        with them are rounded once more, which ``summation_length`` allows for.
+    norm : {"l1", "l2"}
+        Which norm of a row is at most 1. Bounds of true risks (``expost.solve.risk``) need ``"l1"``.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        X: FloatArray,
+        y: FloatArray,
+        lam: float,
+        counts: FloatArray | None = None,
+        norm: Norm = "l1",
+    ) -> None:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        check_shapes(X, y)
+        if not 0.0 < lam < math.inf:
+            raise ValueError("lam must be positive and finite")
+        self.loss, self.X, self.y, self.lam = loss, X, y, lam
+        self.n: int = X.shape[0] if counts is None else int(counts.sum())
+        self.counts = counts
+        self.p: int = X.shape[1]
+        # Written so that NaN fails: every bound in this room rests on these.
+        order = 1 if norm == "l1" else 2
+        if not all((np.linalg.norm(X[block], ord=order, axis=1) <= 1.0 + ROW_SLACK).all() for block in self.blocks()):
+            raise ValueError(f"every row of X must have {norm} norm at most 1")
+        if loss.labels == "binary" and not (np.abs(y) == 1.0).all():
+            raise ValueError(f"the {loss.name} loss needs targets -1 and 1")
+        if not (np.abs(y) <= 1.0).all():
+            raise ValueError("every target must lie in [-1, 1]")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(loss={self.loss!r}, n={self.n}, p={self.p}, lam={self.lam})"
+
+    def blocks(self) -> Iterator[slice]:
+        """Yield the blocks of rows that are summed in one go."""
+        for start in range(0, len(self.y), BLOCK):
+            yield slice(start, min(len(self.y), start + BLOCK))
+
+    def mean(self, values: FloatArray) -> float:
+        """Return the mean over rows, summed in blocks."""
+        counted = self._counted(values)
+        return math.fsum(float(counted[block].sum()) for block in self.blocks()) / self.n
+
+    def _counted(self, values: FloatArray) -> FloatArray:
+        return values if self.counts is None else values * self.counts
+
+    def count(self, rows: NDArray[np.bool_]) -> int:
+        """Return how many rows are meant, exactly."""
+        return int(np.count_nonzero(rows)) if self.counts is None else int(self.counts[rows].sum())
+
+    def predictions(self, theta: FloatArray) -> FloatArray:
+        """Return Xθ."""
+        return np.asarray(self.X @ theta)
+
+    def errors(self, theta: FloatArray) -> int:
+        """Return how many rows θ misclassifies, exactly if it is on the grid of `expost.passes.blocks`."""
+        return self.count((self.predictions(theta) > 0.0) != (self.y > 0.0))
+
+    def mean_of(
+        self, term: Callable[[FloatArray, FloatArray], FloatArray], theta: FloatArray, most: float = math.inf
+    ) -> float:
+        """Return the mean of a term of predictions and targets."""
+        return self.mean(term(self.predictions(theta), self.y))
+
+    def target_variance(self) -> float:
+        """Return the mean of (y − ȳ)²."""
+        mean = self.mean(self.y)
+        return self.mean((self.y - mean) ** 2)
+
+    def gradient(self, theta: FloatArray, u: FloatArray) -> Gradient:
+        """Return ∇L(θ) and its rounding bound; ``u`` must be freshly computed predictions of θ."""
+        slopes = self.loss.derivative(u, self.y)
+        total = self._sum_of_rows(slopes)
+        mean_slope = self.mean(np.abs(slopes))
+        norm = float(np.linalg.norm(theta))
+        rounding = gradient_rounding(self.loss, self.n, self.p, self.lam, norm, mean_slope)
+        return Gradient(total / self.n + self.lam * theta, rounding)
+
+    def mean_gradient(self, u: FloatArray) -> FloatArray:
+        """Return mean φ'·x at predictions ``u``: the gradient without the penalty."""
+        return self._sum_of_rows(self.loss.derivative(u, self.y)) / self.n
+
+    def _sum_of_rows(self, weights: FloatArray) -> FloatArray:
+        """Return Σ weight·x, in blocks."""
+        total = np.zeros(self.p)
+        counted = self._counted(weights)
+        for block in self.blocks():
+            total += counted[block] @ self.X[block]
+        return total
+
+    def curvature_at(self, u: FloatArray) -> FloatArray:
+        """Return XᵀDX/n, D the second derivatives at predictions ``u``."""
+        return self._weighted_gram(np.sqrt(self.loss.second_derivative(u, self.y)))
+
+    def hessian(self, u: FloatArray) -> FloatArray:
+        """Return XᵀDX/n + λI, D the second derivatives at predictions ``u``."""
+        return self._weighted_gram(np.sqrt(self.loss.second_derivative(u, self.y))) + self.lam * np.eye(self.p)
+
+    def covariance(self) -> FloatArray:
+        """Return Σ = XᵀX/n."""
+        return self._weighted_gram(None)
+
+    def _weighted_gram(self, roots: FloatArray | None) -> FloatArray:
+        if self.counts is not None:
+            roots = np.sqrt(self.counts) if roots is None else roots * np.sqrt(self.counts)
+        total = np.zeros((self.p, self.p))
+        for block in self.blocks():
+            rows = self.X[block] if roots is None else self.X[block] * roots[block, None]
+            total += rows.T @ rows
+        return np.asarray(total / self.n)
+
+    def slope_along(self, theta: FloatArray, step: FloatArray, u: FloatArray, v: FloatArray, t: float) -> float:
+        """Return the derivative of L(θ + t·step) in t, from predictions u = Xθ and v = X·step."""
+        data = self.mean(self.loss.derivative(u + t * v, self.y) * v)
+        return data + self.lam * float((theta + t * step) @ step)

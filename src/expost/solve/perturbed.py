@@ -1,0 +1,332 @@
+"""The minimiser of a perturbed objective, certified to a public tolerance, for every set of rows.
+
+F(θ) = mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n, θ₀ released before, b noise. F is λ-strongly convex and C-smooth, C = c
++ λ. Newton's method with a line search finds the minimiser in a few steps. Should it not, gradient descent does, in a
+number of steps that is known beforehand: no rows can make it fail.
+
+*Theorem.* Let computed gradients be off by at most e in ℓ₂. Steps of size 1/C reach ‖computed gradient‖ ≤ 3e, hence
+‖∇F‖ ≤ 4e =: τ, after at most (16C/3λ)·ln(1 + hλ/e²) + C/λ + 1 of them, h = F(θ₀) − min F.
+*Proof.* While ‖ĝ‖ > 3e, smoothness gives a fall of at least (‖ĝ‖²/C)(1 − e/‖ĝ‖ − ½) ≥ ‖ĝ‖²/(6C), which is at least
+1.5e²/C. Also ‖∇F‖ ≤ ‖ĝ‖ + e ≤ (4/3)‖ĝ‖ and ‖∇F‖² ≥ 2λ(F − min F), so each step takes off a part 3λ/(16C) of what is
+left. After (16C/3λ)·ln(1 + hλ/e²) steps no more than e²/λ is left, which falls of 1.5e²/C use up in C/λ steps. ∎
+
+*Where e holds.* e = a + b‖θ‖ grows with θ and is taken at N = ‖θ₀‖ + 2d, d = (κ + ‖b‖/n)/λ ≥ ‖∇F(θ₀)‖/λ; the
+minimiser is within d of θ₀. Steps of descent only lower F, so they stay within √(2h/λ) ≤ d of the minimiser, and e
+holds on the way. Newton's steps may raise F and go anywhere, and nothing is said about points on their way: only the
+point that is accepted counts, and its own gradient covers it. *Proof.* Let ‖ĝ‖ ≤ 3e at θ, and D its distance from the
+minimiser. Then λD ≤ ‖∇F(θ)‖ ≤ 3e + a + b‖θ‖ ≤ 4e + bD, as ‖θ‖ ≤ N − d + D. If D exceeded d, then with b ≤ e/d (N ≥ 2d)
+λD < 4eD/d + eD/d, that is 5e > λd. But e is some 10⁻¹⁵ of (C/λ)(κ + ‖b‖/n) and C/λ is at most 10⁷ (``STEEPEST``). So
+D ≤ d, ‖θ‖ ≤ N, and e holds at θ. ∎
+
+*How long at most.* Descent is for rows on which both Newton's method and L-BFGS stall; none are known. Its steps are
+some 300·C/λ, each a pass. A λ below C/10⁷ is refused before a row is looked at, or not chosen.
+
+*Rounding.* Predictions, slopes and their sums are those of `expost.solve.row_sums`: a prediction is off by a unit or
+two of ‖θ‖, slopes are rounded to a public grid and add up exactly, so the gradient does not depend on how the rows were
+read.
+
+*Passes.* Each point that is looked at costs one pass over the rows, for its gradient and far from the end for its
+second derivatives as well; close to it those of a point before will do. From 2¹⁹ rows on they are of a sample of the
+rows (`expost.passes.blocks.sampled`); should steps be poor, of all of them again. From 200 columns on, where second
+derivatives cost far more than gradients, directions come from the last few gradients first (L-BFGS), and from 1200
+columns on, where p² numbers would not do, always. Either way the point is judged by its gradient alone.
+
+Directions from the last few gradients (L-BFGS, Nocedal 1980), for more columns than second derivatives are kept for.
+
+Nothing rests on a direction: a point is judged by its gradient. Memory is 2·10 vectors of p numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from scipy.linalg import cho_factor, cho_solve
+
+from expost.exceptions import ConvergenceError
+from expost.numeric import INFLATION, UNIT, FloatArray, Private, gamma
+from expost.passes.blocks import prediction_rounding
+from expost.solve.losses import Loss
+from expost.solve.row_sums import Passes, Slopes, slope_rounding
+
+_KEPT = 10
+
+
+class LimitedMemory:
+    """Pairs of steps and changes of the gradient, and the inverse second derivatives that they make likely.
+
+    Parameters
+    ----------
+    scale
+        Size of the first step, in units of the gradient.
+
+    Examples
+    --------
+    >>> memory = LimitedMemory(1.0)
+    >>> memory.learn(np.array([1.0, 0.0]), np.array([4.0, 0.0]))
+    >>> memory.direction(np.array([8.0, 4.0]))
+    array([2., 1.])
+    """
+
+    def __init__(self, scale: float) -> None:
+        self._scale = scale
+        self._pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=_KEPT)
+
+    def learn(self, step: FloatArray, change: FloatArray) -> None:
+        """Remember how the gradient changed along a step, if it grew."""
+        along, square = float(step @ change), float(change @ change)
+        if square > 0.0 and along > 1e-14 * float(np.linalg.norm(step)) * math.sqrt(square):
+            self._pairs.append((step, change, along))
+            self._scale = along / square
+
+    def direction(self, gradient: FloatArray, first: Callable[[FloatArray], FloatArray] | None = None) -> FloatArray:
+        """Return about H⁻¹ times the gradient; ``first`` does so before any pair was learnt."""
+        result, parts = gradient.copy(), []
+        for step, change, along in reversed(self._pairs):
+            part = float(step @ result) / along
+            result -= part * change
+            parts.append(part)
+        result = result * self._scale if first is None else first(result)
+        for (step, change, along), part in zip(self._pairs, reversed(parts), strict=True):
+            result += step * (part - float(change @ result) / along)
+        return result
+
+
+#: (c + λ)/λ beyond which the theorem's number of steps is no comfort.
+STEEPEST = 1e7
+_NEWTON_STEPS = 60
+_QUASI_STEPS = 2000
+_HALVINGS = 40
+_SAMPLED_HALVINGS = 4  # each is a pass: sooner than go on halving, second derivatives are taken at all rows
+_SAMPLED = 17  # log₂ of the fewest rows that second derivatives are taken at, if there are that many
+_CLOSE = 0.1  # a step that leaves less of the gradient than this has found second derivatives that will do for others
+_SOME, _NEAR = 64, 0.3  # from so many columns on, where second derivatives cost four times what a gradient does
+_POOR = 0.3  # a step that leaves more of the gradient than this is far from the end, or second derivatives are bad
+_PATIENCE = 4  # such steps in a row before second derivatives are taken at all rows
+_BROAD = 200  # columns from which on L-BFGS is tried first: a pass for second derivatives costs p/16 of others
+_WIDE = 1200  # columns from which on second derivatives are not formed: 11 MB for each thread, p²n operations a pass
+
+
+@dataclass(frozen=True)
+class PerturbedErrors:
+    """How exact the minimiser is; public given θ₀ and a bound on the noise.
+
+    Attributes
+    ----------
+    loss, n, p, lam
+        What is minimised.
+    center_norm
+        ‖θ₀‖₂.
+    pull
+        Bound on ‖b‖₂/n.
+    """
+
+    loss: Loss
+    n: int
+    p: int
+    lam: float
+    center_norm: float
+    pull: float
+
+    @property
+    def gap(self) -> float:
+        """Bound on F(θ₀) − min F: ‖∇F(θ₀)‖²/(2λ), and ‖x‖₂ ≤ 1."""
+        return (self.loss.lipschitz(math.inf) + self.pull) ** 2 / (2.0 * self.lam)
+
+    @property
+    def norm(self) -> float:
+        """Bound on ‖θ‖₂ at every point looked at."""
+        return self.center_norm + 2.0 * math.sqrt(2.0 * self.gap / self.lam) * INFLATION
+
+    @property
+    def rounding(self) -> float:
+        """e, at every such point: predictions, slopes, sums, penalty and linear term."""
+        slope, norm = self.loss.lipschitz(math.inf), self.norm
+        slopes = slope_rounding(self.loss) + self.loss.EVALUATION_ULPS * UNIT * slope
+        predicted = self.loss.curvature * prediction_rounding(self.p) * norm
+        return INFLATION * (slopes + predicted + gamma(8) * (slope + self.lam * (norm + self.center_norm) + self.pull))
+
+    @property
+    def tolerance(self) -> float:
+        """τ, which ‖∇F‖ at the point returned does not exceed."""
+        return 4.0 * self.rounding
+
+    @property
+    def distance(self) -> float:
+        """Bound on the ℓ₂ distance of the point returned from the exact minimiser: τ/λ."""
+        return INFLATION * self.tolerance / self.lam
+
+    @property
+    def steps(self) -> int:
+        """Steps of gradient descent that suffice from θ₀."""
+        steep = (self.loss.curvature + self.lam) / self.lam
+        return math.ceil(steep * (16.0 / 3.0 * math.log1p(self.gap * self.lam / self.rounding**2) + 1.0)) + 2
+
+
+def _stages(n: int, p: int) -> list[tuple[int | None, int]]:
+    """Return ways to the minimiser, one after the other: how second derivatives are formed, and how many steps; public.
+
+    One row in 2ᵏ leaves between 2¹⁷ and 2¹⁸ of many.
+
+    Examples
+    --------
+    >>> _stages(10_000_000, 50)
+    [(6, 60), (0, 60), (None, 2000)]
+    >>> _stages(10_000, 400), _stages(10_000, 5000)
+    ([(None, 50), (0, 60), (None, 2000)], [(None, 2000)])
+    """
+    last: tuple[int | None, int] = (None, _QUASI_STEPS)
+    if p >= _WIDE:
+        return [last]
+    sample = max(0, (n >> _SAMPLED).bit_length() - 1) if n >> (_SAMPLED + 2) else 0
+    newton: list[tuple[int | None, int]] = [(each, _NEWTON_STEPS) for each in ((sample, 0) if sample else (0,))]
+    return [(None, p // 8), *newton, last] if p >= _BROAD else [*newton, last]
+
+
+class _Point(NamedTuple):
+    """A point that was looked at, ∇F there, and about the loss's second derivatives, from one row in 2^sample."""
+
+    theta: FloatArray
+    gradient: FloatArray
+    curvature: FloatArray | None
+    sample: int | None
+
+    @property
+    def length(self) -> float:
+        return float(np.linalg.norm(self.gradient))
+
+
+class PerturbedObjective(Private):
+    """F over given rows; private.
+
+    Parameters
+    ----------
+    passes
+        Sums over the rows.
+    """
+
+    def __init__(self, passes: Passes) -> None:
+        self.passes = passes
+
+    @np.errstate(all="ignore")  # a warning that some rows cause would tell of them
+    def minimiser(self, errors: PerturbedErrors, center: FloatArray, linear: FloatArray) -> FloatArray:
+        """Return a point whose gradient is certified to ``errors.tolerance``; ``linear`` is b/n."""
+        at = center.copy()
+        for sample, steps in _stages(errors.n, errors.p):
+            walk = self._quasi if sample is None else self._newton
+            found = walk(self._look(at, errors.lam, center, linear, sample), errors, center, linear, steps)
+            if self._accepted(found.gradient, errors):
+                return found.theta
+            at = found.theta
+        return self._descend(errors, center, linear)
+
+    def _newton(
+        self, at: _Point, errors: PerturbedErrors, center: FloatArray, linear: FloatArray, steps: int
+    ) -> _Point:
+        """Return the point that is accepted, or the last where there is no way on.
+
+        Close to the end second derivatives hardly change, and those of the point before will do, mended by what
+        gradients have shown since: passes for the gradient alone cost far less.
+        """
+        sample, factor, poor, near = at.sample, None, 0, False
+        memory = LimitedMemory(1.0)
+        for _ in range(steps):
+            if self._accepted(at.gradient, errors) or poor > _PATIENCE:
+                break
+            if at.curvature is not None:
+                factor, memory = _factored(at.curvature, errors.lam), LimitedMemory(1.0)
+            if factor is None:
+                break
+            step = -memory.direction(at.gradient, partial(_solved, factor))
+            halvings = _SAMPLED_HALVINGS if sample or at.curvature is None else _HALVINGS
+            following = self._moved(at, step, errors.lam, center, linear, None if near else sample, halvings)
+            if following is None and at.curvature is not None:
+                break
+            if following is None:
+                following = self._look(at.theta, errors.lam, center, linear, sample)
+            kept = following.length / at.length
+            poor = poor + 1 if sample and kept > _POOR else 0
+            near = kept <= (_CLOSE if errors.p < _SOME else _NEAR)
+            memory.learn(following.theta - at.theta, following.gradient - at.gradient)
+            at = following
+        return at
+
+    def _quasi(self, at: _Point, errors: PerturbedErrors, center: FloatArray, linear: FloatArray, steps: int) -> _Point:
+        """Return the point that is accepted, or the last where there is no way on; nothing of size p² is formed."""
+        memory = LimitedMemory(1.0 / (errors.loss.curvature + errors.lam))
+        for _ in range(steps):
+            if self._accepted(at.gradient, errors):
+                break
+            step = -memory.direction(at.gradient)
+            following = self._moved(at, step, errors.lam, center, linear, None, _HALVINGS)
+            if following is None:
+                break
+            memory.learn(following.theta - at.theta, following.gradient - at.gradient)
+            at = following
+        return at
+
+    def _accepted(self, gradient: FloatArray, errors: PerturbedErrors) -> bool:
+        return float(np.linalg.norm(gradient)) * (1.0 + gamma(errors.p + 4)) <= 3.0 * errors.rounding
+
+    def _look(
+        self, theta: FloatArray, lam: float, center: FloatArray, linear: FloatArray, sample: int | None
+    ) -> _Point:
+        """Look at a point: one pass over the rows; second derivatives are of one row in 2^sample, or not formed."""
+        found: Slopes = self.passes.slopes(theta, curvature=sample is not None, sample=sample or 0)
+        gradient = np.asarray(found.gradient + (lam * (theta - center) + linear))
+        return _Point(theta, gradient, found.curvature, None if sample is None else found.sample)
+
+    def _moved(
+        self,
+        at: _Point,
+        step: FloatArray,
+        lam: float,
+        center: FloatArray,
+        linear: FloatArray,
+        sample: int | None,
+        halvings: int,
+    ) -> _Point | None:
+        """Return a point worth going to along a step, or None where floating point finds none.
+
+        The gradient has to be shorter there, or the point hardly past the minimum along the step: as long as the slope
+        along it stays negative F, which is convex, has fallen all the way. Otherwise slopes say where that may be.
+        """
+        if not np.isfinite(step).all():
+            return None
+        length, start = 1.0, float(at.gradient @ step)
+        for _ in range(halvings):
+            moved = self._look(np.asarray(at.theta + length * step), lam, center, linear, sample)
+            slope = float(moved.gradient @ step)
+            if moved.length < at.length * (1.0 - 0.1 * length) or slope <= -0.1 * start:
+                return moved
+            length *= min(max(start / (start - slope), 0.1), 0.5) if start < slope else 0.5
+        return None
+
+    def _descend(self, errors: PerturbedErrors, center: FloatArray, linear: FloatArray) -> FloatArray:
+        """Go down by steps of 1/C, which is certain to end."""
+        theta, size = center.copy(), 1.0 / (errors.loss.curvature + errors.lam)
+        for _ in range(errors.steps):
+            gradient = self._look(theta, errors.lam, center, linear, None).gradient
+            if self._accepted(gradient, errors):
+                return theta
+            theta = theta - size * gradient
+        raise ConvergenceError("the loss is not what it says it is: not convex, or steeper than its constants")
+
+
+def _solved(factor: tuple[FloatArray, bool], vector: FloatArray) -> FloatArray:
+    return np.asarray(cho_solve(factor, vector, check_finite=False))
+
+
+def _factored(curvature: FloatArray, lam: float) -> tuple[FloatArray, bool] | None:
+    """Return the Cholesky factor of the second derivatives of F; None where floating point has none."""
+    curvature[np.diag_indices_from(curvature)] += lam
+    try:
+        return cho_factor(curvature, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None

@@ -1,0 +1,442 @@
+"""One column of raw cells, as it came in, and the ways of reading it.
+
+How long it is and its declared type are public; what is in it is read by :mod:`expost.table.cells` where it is not
+numbers already. Like all private values it prints nothing of what it holds.
+
+Columns of text that are held in other ways than cell by cell, and read to the same effect.
+
+A table of raw cells, as it came in: an array, the columns of a frame, or a list of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from expost.table.cells import MISSING, UNKNOWN, Label, Lookup, is_undecoded, label, number, numbers, signs
+
+_NUMBERS = "biuf"
+_LOOSE = "OUST"  # objects, text and bytes: read cell by cell
+
+Booleans = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+def require_readable(dtype: np.dtype[Any], name: str) -> None:
+    """Complain about a declared type that cannot hold real numbers, such as complex numbers or dates."""
+    if dtype.kind not in _NUMBERS + _LOOSE:
+        hint = "Complex data not supported: " if dtype.kind == "c" else ""
+        raise ValueError(f"{hint}{name} must hold real numbers; its dtype is {dtype}")
+
+
+class Column:
+    """The cells of one column.
+
+    Parameters
+    ----------
+    values : ndarray with one dimension, or list
+        The cells. An array says by its type what all of them are; a list says nothing.
+    missing : ndarray of bool, optional
+        Which cells are missing, whatever ``values`` holds there.
+    """
+
+    def __init__(self, values: npt.NDArray[Any] | list[Any], missing: Booleans | None = None) -> None:
+        self._values, self._missing = values, missing
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Column(n={len(self)})"
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether its type says nothing about its cells, or that they are text."""
+        return not (isinstance(self._values, np.ndarray) and self._values.dtype.kind in _NUMBERS)
+
+    def plain(self) -> Floats | None:
+        """Return the cells if they are numbers by their type and none is missing; None otherwise."""
+        if self.is_loose or (self._missing is not None and self._missing.any()):
+            return None
+        return self.floats(slice(None))
+
+    def cells(self) -> list[Any]:
+        """Return the cells as they came, None where they are missing."""
+        cells = _cells_of(self._values)
+        if self._missing is None:
+            return cells
+        return [None if gone else cell for cell, gone in zip(cells, self._missing.tolist(), strict=True)]
+
+    def taken(self, places: npt.NDArray[np.intp]) -> Self:
+        """Return the cells at some places, in that order, some of them more than once perhaps."""
+        values = self._values
+        chosen = values[places] if isinstance(values, np.ndarray) else [values[i] for i in places.tolist()]
+        return type(self)(chosen, None if self._missing is None else self._missing[places])
+
+    def array(self) -> npt.NDArray[Any]:
+        """Return the cells in an array of their declared type, masked if that is a type of numbers."""
+        if isinstance(self._values, np.ndarray):
+            return self._values if self._missing is None else np.ma.MaskedArray(self._values, self._missing)
+        array = np.empty(len(self._values), dtype=object)
+        array[:] = self._values
+        return array
+
+    def floats(self, part: slice) -> Floats:
+        """Read cells as numbers; what is none becomes NaN."""
+        values = self._values[part]
+        return read_floats(values, None if self._missing is None else self._missing[part])
+
+    def not_numbers(self) -> int:
+        """Count cells that are neither numbers nor missing."""
+        return int(which_not_numbers(self._values).sum())
+
+    def numbers(self, marks: Lookup) -> tuple[Floats, Booleans]:
+        """Read all cells as numbers, NaN if they are none, and say which are missing or marked as such."""
+        values = self.floats(slice(None))
+        nan = np.isnan(values)
+        missing = np.zeros(len(values), dtype=np.bool_)
+        for mark in marks.numbers:
+            missing |= values == number(mark)
+        if isinstance(self._values, np.ndarray) and self._values.dtype.kind in _NUMBERS:
+            missing |= nan
+        else:
+            cells = self.cells()
+            for i in np.flatnonzero(nan).tolist():
+                missing[i] = marks.code(cells[i]) != UNKNOWN
+        return np.where(missing, np.nan, values), missing
+
+    def codes(self, lookup: Lookup) -> npt.NDArray[np.int64]:
+        """Say for each cell which group of labels it belongs to."""
+        values = self._values
+        if not (isinstance(values, np.ndarray) and values.dtype.kind in _NUMBERS):
+            return np.array(lookup.codes(self.cells()), dtype=np.int64)
+        codes = np.full(len(values), UNKNOWN, dtype=np.int64)
+        for stated, code in lookup.numbers.items():
+            codes[_equal_numbers(values, stated)] = code
+        codes[np.isnan(values)] = MISSING
+        if self._missing is not None:
+            codes[self._missing] = MISSING
+        return codes
+
+    def undecoded(self, among: Booleans) -> Booleans:
+        """Say which of some cells are text in which bytes were not in the encoding it was read with."""
+        found = np.zeros(len(among), dtype=np.bool_)
+        if self.is_loose and among.any():
+            cells = self.cells()
+            for i in np.flatnonzero(among).tolist():
+                found[i] = is_undecoded(cells[i])
+        return found
+
+    def signs(self, part: slice, classes: tuple[Label, Label]) -> tuple[Booleans, Booleans]:
+        """Say which labels are the positive class and which are neither class."""
+        values = self._values[part]
+        kind = values.dtype.kind if isinstance(values, np.ndarray) else "O"
+        text = [isinstance(c, str) for c in classes]
+        if (kind in _NUMBERS and all(isinstance(c, str | bytes) for c in classes)) or (kind == "U" and not any(text)):
+            raise ValueError(
+                f"labels have dtype {self._values.dtype}, which classes cannot match; "  # type: ignore[union-attr]
+                "pass classes like them"
+            )
+        if isinstance(values, np.ndarray) and kind in _NUMBERS + "US":
+            equal = _equal_numbers if kind in _NUMBERS else _equal_text
+            negative, positive = (equal(values, c) for c in classes)
+            unknown = ~(negative | positive)
+        else:
+            positive, unknown = signs(_cells_of(values), classes)
+        if self._missing is not None:
+            positive, unknown = positive & ~self._missing[part], unknown | self._missing[part]
+        return positive, unknown
+
+    def distinct(self) -> tuple[npt.NDArray[Any], int]:
+        """Return the different labels in order, and how many cells are none: missing, infinite, or something else.
+
+        This reads labels off the data, which no guarantee covers.
+        """
+        if isinstance(self._values, np.ndarray) and self._values.dtype.kind in _NUMBERS:
+            usable = np.isfinite(self._values) if self._missing is None else np.isfinite(self._values) & ~self._missing
+            return np.unique(self._values[usable]), int((~usable).sum())
+        found: dict[tuple[str, Label], Any] = {}
+        unusable = 0
+        for cell in _cells_of(self._values):
+            value = label(cell)
+            if value is None or (isinstance(value, float) and not np.isfinite(value)):
+                unusable += 1
+            else:
+                truth = type(cell) is bool or type(cell) is np.bool_
+                found.setdefault((_sort(value), value), bool(value) if truth else value)
+        if len({sort for sort, _ in found}) > 1:
+            raise ValueError(
+                "Unknown label type: y has labels of several kinds (numbers, text, bytes); pass "
+                "classes=(negative, positive)"
+            )
+        return labels_array([found[key] for key in sorted(found)]), unusable
+
+
+def _cells_of(values: npt.NDArray[Any] | list[Any]) -> list[Any]:
+    """Return cells as a flat list of objects, none of them looked at."""
+    return values.ravel().tolist() if isinstance(values, np.ndarray) else values
+
+
+def read_floats(values: npt.NDArray[Any] | list[Any], missing: Booleans | None) -> Floats:
+    """Read cells as numbers, of an array with any number of dimensions; what is none becomes NaN."""
+    if not isinstance(values, np.ndarray):
+        read = numbers(values)
+    elif values.dtype.kind in _NUMBERS:
+        with np.errstate(all="ignore"):  # a long double may not fit
+            read = values.astype(np.float64, copy=missing is not None)
+    else:
+        read = numbers(_cells_of(values)).reshape(values.shape)
+    if missing is not None:
+        read[missing] = np.nan
+    return read
+
+
+def which_not_numbers(values: npt.NDArray[Any] | list[Any]) -> Booleans:
+    """Say which cells are neither numbers nor missing."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in _NUMBERS:
+        return np.zeros(values.shape, dtype=np.bool_)
+    bad = np.array([number(cell) is None for cell in _cells_of(values)], dtype=np.bool_)
+    return bad.reshape(values.shape) if isinstance(values, np.ndarray) else bad
+
+
+def _equal_numbers(values: npt.NDArray[Any], stated: Label) -> Booleans:
+    """Compare numbers by value: neither 2⁵³ + 1 nor 300 beside bytes may be rounded to something else."""
+    if isinstance(stated, str | bytes):
+        return np.zeros(values.shape, dtype=np.bool_)
+    if values.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            return np.asarray(values.astype(np.float64) == number(stated), dtype=np.bool_)
+    if isinstance(stated, float):
+        if not stated.is_integer():
+            return np.zeros(values.shape, dtype=np.bool_)
+        stated = int(stated)
+    if values.dtype.kind == "b":
+        values = values.view(np.uint8)  # beside truth values NumPy takes no integer that is too large for it
+    return np.asarray(values == stated, dtype=np.bool_)
+
+
+def _equal_text(values: npt.NDArray[Any], stated: Label) -> Booleans:
+    if not isinstance(stated, str if values.dtype.kind == "U" else bytes):
+        return np.zeros(values.shape, dtype=np.bool_)
+    return np.asarray(values == stated, dtype=np.bool_)
+
+
+def _sort(value: Label) -> str:
+    return "text" if isinstance(value, str) else "bytes" if isinstance(value, bytes) else "number"
+
+
+def labels_array(labels: list[Any]) -> npt.NDArray[Any]:
+    """Make an array of labels that holds them as they are; NumPy's own text drops zeros at the end."""
+    array = np.array(labels)
+    return array if array.tolist() == labels else np.array(labels, dtype=object)
+
+
+_SWAPPED: Final = str.maketrans(",.", ".,")
+
+
+class CommaColumn(Column):
+    """Text with decimal commas. Points are swapped with them, so that one for thousands makes no number."""
+
+    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+        """Read cells as numbers; what is none becomes NaN."""
+        return numbers([cell.translate(_SWAPPED) if type(cell) is str else cell for cell in self.cells()[part]])
+
+
+class DictionaryColumn(Column):
+    """Text by number: each different text once, and which of them a cell is.
+
+    A label is looked up once for each text; what a cell becomes depends on its text alone.
+
+    Examples
+    --------
+    >>> column = DictionaryColumn(["no", "yes", None], np.array([1, 1, 0, 2]))
+    >>> column.codes(Lookup([["no"], ["yes"]])).tolist(), column.cells()
+    ([1, 1, 0, -1], ['yes', 'yes', 'no', None])
+    """
+
+    def __init__(self, texts: list[Any], places: npt.NDArray[Any]) -> None:
+        self._texts, self._places = texts, places
+        self._missing = None
+
+    @property
+    def _values(self) -> list[Any]:  # type: ignore[override]
+        texts = self._texts
+        return [texts[place] for place in self._places.tolist()]
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether its type says nothing about its cells, or that they are text; without making them."""
+        return True
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def taken(self, places: npt.NDArray[np.intp]) -> Self:
+        """Return the cells at some places, in that order, some of them more than once perhaps."""
+        return type(self)(self._texts, self._places[places])
+
+    def codes(self, lookup: Lookup) -> npt.NDArray[np.int64]:
+        """Say for each cell which group of labels it belongs to."""
+        return np.asarray(np.array(lookup.codes(self._texts), dtype=np.int64)[self._places])
+
+
+class ParsedColumn(Column):
+    """Text that a reader has parsed as numbers: finite ones, or empty cells.
+
+    Examples
+    --------
+    >>> column = ParsedColumn(np.array([1.0, 0.0]), np.array([False, True]))
+    >>> column.numbers(Lookup([[""]]))
+    (array([ 1., nan]), array([False,  True]))
+    """
+
+    def __init__(self, values: Floats, empty: Booleans | None) -> None:
+        super().__init__(values, empty)
+
+    def numbers(self, marks: Lookup) -> tuple[Floats, Booleans]:
+        """Read all cells as numbers, NaN if they are none, and say which are missing or marked as such."""
+        values = self.floats(slice(None))
+        missing = np.zeros(len(values), dtype=np.bool_)
+        for mark in marks.numbers:
+            missing |= values == number(mark)
+        if self._missing is not None and marks.code("") != UNKNOWN:
+            missing |= self._missing
+        return np.where(missing, np.nan, values) if missing.any() else values, missing
+
+
+class RawRows:
+    """The cells of a table; like all private values it prints nothing of what it holds.
+
+    Parameters
+    ----------
+    n, width : int
+        Number of rows and of columns.
+    names : list, optional
+        Names of the columns, if they have any.
+    counted : bool, default=False
+        Whether the number of columns is that of most rows of a list, because nobody stated it.
+    """
+
+    def __init__(self, n: int, width: int, *, names: list[Any] | None = None, counted: bool = False) -> None:
+        self.n, self.width, self.names, self.counted = n, width, names, counted
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n={self.n}, width={self.width})"
+
+    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+        """Read rows as numbers; what is none becomes NaN."""
+        return self._floats(part)
+
+    def not_numbers(self) -> npt.NDArray[np.int64]:
+        """Count, by column, cells that are neither numbers nor missing."""
+        return self._not_numbers()
+
+    def plain_columns(self) -> list[npt.NDArray[np.float64]] | None:
+        """Return columns that are numbers by their types, none of them missing; None if they do not come that way."""
+        return None
+
+    def _floats(self, part: slice) -> npt.NDArray[np.float64]:
+        raise NotImplementedError
+
+    def _not_numbers(self) -> npt.NDArray[np.int64]:
+        raise NotImplementedError
+
+
+class Block(RawRows):
+    """An array with two dimensions."""
+
+    def __init__(self, values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> None:
+        super().__init__(*values.shape)
+        self._values, self._missing = values, missing
+
+    def _floats(self, part: slice) -> npt.NDArray[np.float64]:
+        return read_floats(self._values[part], None if self._missing is None else self._missing[part])
+
+    def _not_numbers(self) -> npt.NDArray[np.int64]:
+        return np.asarray(which_not_numbers(self._values).sum(axis=0), dtype=np.int64)
+
+
+class Columns(RawRows):
+    """Columns of a frame, each with a type of its own."""
+
+    def __init__(self, columns: Sequence[Column], n: int, names: list[Any]) -> None:
+        super().__init__(n, len(columns), names=names)
+        self._columns = columns
+
+    def plain_columns(self) -> list[npt.NDArray[np.float64]] | None:
+        """Return columns that are numbers by their types, none of them missing; None if they do not come that way."""
+        found = [column.plain() for column in self._columns]
+        plain = [column for column in found if column is not None]
+        return plain if len(plain) == len(found) else None
+
+    def _floats(self, part: slice) -> npt.NDArray[np.float64]:
+        return np.column_stack([column.floats(part) for column in self._columns])
+
+    def _not_numbers(self) -> npt.NDArray[np.int64]:
+        return np.array([column.not_numbers() for column in self._columns], dtype=np.int64)
+
+
+class ListedRows(RawRows):
+    """A list of rows, each a list, a tuple or an array with one dimension.
+
+    A row of another kind is a row of missing cells. A shorter one lacks its last cells, a longer one is cut.
+    """
+
+    def __init__(self, rows: list[Any], width: int, *, counted: bool) -> None:
+        super().__init__(len(rows), width, counted=counted)
+        self._rows = rows
+
+    def _floats(self, part: slice) -> npt.NDArray[np.float64]:
+        return numbers(self._cells(part)).reshape(-1, self.width)
+
+    def _not_numbers(self) -> npt.NDArray[np.int64]:
+        bad = which_not_numbers(self._cells(slice(None))).reshape(-1, self.width)
+        return np.asarray(bad.sum(axis=0), dtype=np.int64)
+
+    def _cells(self, part: slice) -> list[Any]:
+        flat: list[Any] = []
+        for row in self._rows[part]:
+            cells = cells_of_row(row, self.width)
+            flat += cells
+            flat += [None] * (self.width - len(cells))
+        return flat
+
+
+def cells_of_row(row: Any, limit: int | None = None) -> list[Any] | tuple[Any, ...]:
+    """Return the first cells of a row from a list, none if it is no row; what a subclass overrides is not called.
+
+    Examples
+    --------
+    >>> cells_of_row([1, "x"]), cells_of_row(np.arange(3), 2), cells_of_row("no row")
+    ([1, 'x'], [0, 1], ())
+    """
+    kind = type(row)
+    if issubclass(kind, list):
+        return list.__getitem__(row, slice(limit))
+    if issubclass(kind, tuple):
+        return tuple.__getitem__(row, slice(limit))
+    if kind is np.ndarray and row.ndim == 1:
+        return row[:limit].tolist()  # type: ignore[no-any-return]
+    return ()
+
+
+def length_of_row(row: Any) -> int:
+    """Return how many cells a row from a list has, −1 if it is no row.
+
+    Examples
+    --------
+    >>> length_of_row((1, 2)), length_of_row("no row")
+    (2, -1)
+    """
+    kind = type(row)
+    if issubclass(kind, list):
+        return list.__len__(row)
+    if issubclass(kind, tuple):
+        return tuple.__len__(row)
+    return len(row) if kind is np.ndarray and row.ndim == 1 else -1

@@ -1,0 +1,428 @@
+"""From a table and its schema to rows whose shape is public.
+
+An encoded row has blocks. The first is a box: the constant and every plain number, each in [−1, 1]. After it comes one
+block for each column that has indicators, in which the entries' sizes add up to at most 1: the indicators of a
+category, one of which is 1, or a number and the mark that it is missing, one of which is 0. Indicators are not centred:
+a row of zeros but for one 1 is short in every norm, and centring would make it long.
+
+*Length.* With d box columns and m other blocks a row has ‖x‖₂² ≤ d + m = B, because Σx² ≤ Σ|x| ≤ 1 in each of the m.
+In fixed point 1 is written as c = ⌊2²⁰/√B⌋: rows are divided by s = 2²⁰/c, which is √B or a little more. A number v
+becomes v·c truncated toward zero, an indicator c itself. So every entry is at most c, entries of an ℓ₁ block add up to
+at most c, and ‖x‖₂² ≤ B·c² ≤ 2⁴⁰: all of it exactly, in integers, for every row whatever is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from expost import validation
+from expost.exceptions import InvalidRows
+from expost.table.bounds import Bounds
+from expost.table.cells import Lookup, number as number_of
+from expost.table.entrance import OnInvalid
+from expost.table.files import NamedColumns, open_named
+from expost.table.parts import Part, PlainNumbers, middle_and_half, part_of, read_target, unit_for
+from expost.table.persons import PersonTally, count_persons, slots
+from expost.table.rows import ONE, Rows, room_for
+from expost.table.schema import Schema
+from expost.table.tallies import STATE_ENCODING, UNDECODED, Tally, complaints, misfits, remedies
+
+__all__ = ["CONSTANT", "Encoding"]
+
+CONSTANT = "(constant)"
+
+Floats = npt.NDArray[np.float64]
+
+
+class Encoding:
+    """How a table with a schema becomes rows; public, and computed without looking at any row.
+
+    Parameters
+    ----------
+    schema : Schema
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the encoded columns, the constant first.
+    blocks : tuple of (int, "box" or "l1")
+        Number of columns and norm of each block, in order.
+    square : int
+        B: the largest squared length of a row before it is scaled.
+    unit : int
+        c: what 1 is in fixed point, and the largest norm of every block, in units of 2⁻²⁰.
+    scale : float
+        s = 2²⁰/c, which rows are divided by.
+
+    Notes
+    -----
+    With ``on_invalid="error"`` cells that are not what the schema says, and columns that nearly never are, raise
+    :class:`~expost.exceptions.InvalidRows`. That message is for the curator: whether it appears depends on single rows,
+    so it is
+    **not covered by the privacy guarantee**. With ``on_invalid="clip"`` no row can raise, warn or change another: what
+    cannot be read is treated as missing (all indicators 0 if the schema gives missing cells none), and as a target it
+    is the negative class or the middle of the bounds. Either way, numbers beyond their bounds are moved to the nearest
+    and cells that are missing are what the schema says.
+
+    Examples
+    --------
+    >>> schema = Schema.from_dict(
+    ...     {
+    ...         "target": "income",
+    ...         "classes": ["low", "high"],
+    ...         "columns": {"age": {"bounds": [0, 100]}, "sex": {"categories": ["F", "M"]}},
+    ...     }
+    ... )
+    >>> encoding = Encoding(schema)
+    >>> encoding.names
+    ('(constant)', 'age', 'sex=F', 'sex=M', 'sex=(missing)')
+    >>> encoding.blocks, encoding.square
+    (((2, 'box'), (3, 'l1')), 3)
+    >>> table = {"age": [100, 25, "?"], "sex": ["F", " M ", None], "income": ["low", "high", "high"]}
+    >>> encoding.encode(table, on_invalid="clip")
+    Rows(n=3, p=5)
+    >>> (encoding.design(table) * encoding.scale).round(2)
+    array([[ 1. ,  1. ,  1. ,  0. ,  0. ],
+           [ 1. , -0.5,  0. ,  1. ,  0. ],
+           [ 1. ,  0. ,  0. ,  0. ,  1. ]])
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        parts = [part_of(name, kind, schema.missing) for name, kind in schema.columns.items()]
+        boxed = [part for part in parts if part.boxed]
+        others = [part for part in parts if not part.boxed]
+        self._parts = [*boxed, *others]
+        self.names = (CONSTANT, *(name for part in self._parts for name in part.names))
+        validation.columns(len(self.names), f" that {len(schema.columns):,} columns of the schema become")
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for i, name in enumerate(self.names) if name in self.names[:i])
+            raise ValueError(f"two encoded columns would be called {twice!r}; rename a column or a category")
+        box: tuple[int, Literal["box", "l1"]] = (1 + len(boxed), "box")
+        self.blocks = (box, *((len(part.names), "l1") for part in others))
+        self.square = 1 + len(parts)
+        self.unit = unit_for(self.square)
+        self.scale = ONE / self.unit
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The table's columns in the order in which they are encoded."""
+        return tuple(part.name for part in self._parts)
+
+    @property
+    def constant_column(self) -> int:
+        """Which encoded column is the constant: the first."""
+        return 0
+
+    @property
+    def declares(self) -> dict[str, Any]:
+        """What holds of every row that it makes (:class:`~expost.table.rows.Rows`)."""
+        shape = tuple((size, norm, self.unit) for size, norm in self.blocks)
+        return {"norm": "l2", "shape": shape, "constant": (self.constant_column, self.unit)}
+
+    def __repr__(self) -> str:
+        return f"Encoding({len(self.schema.columns)} columns become {len(self.names)})"
+
+    def encode(self, frame: Any, on_invalid: OnInvalid = "error") -> Rows:
+        """Turn a table into bounded rows.
+
+        Parameters
+        ----------
+        frame : frame of pandas, Polars or PyArrow, mapping of names to columns, path of a file, or NamedColumns
+            Columns that the schema does not name are not looked at.
+        on_invalid : {"error", "clip"}, default="error"
+            See the class; "error" is outside the privacy guarantee.
+
+        Returns
+        -------
+        Rows
+            With ‖x‖₂ ≤ 1; labels are −1 and +1, targets of a regression in [−1, 1]. Where the schema names persons,
+            k rows for each (:mod:`expost.table.persons`).
+        """
+        if on_invalid not in ("error", "clip"):
+            raise ValueError('on_invalid must be "error" or "clip"')
+        raw = self.open(frame)
+        if len(raw) == 0:
+            raise ValueError("there are no rows; pass at least one")
+        x, tallies = self._features(raw)
+        y, target = self._target(raw)
+        if on_invalid == "error":
+            _require_fit(tallies, target)
+            found = self.person_tally(raw)
+            self.require_persons(*(0, 0) if found is None else (found.unreadable, found.undecoded))
+        places = self._places(raw)
+        return Rows(*((x, y) if places is None else (x[places], y[places])), **self.declares)
+
+    def open(self, frame: Any) -> NamedColumns:
+        """Find the columns of a table that a fit needs; none is looked at."""
+        return open_named(frame, self.schema.needed)
+
+    def slotted(self, frame: Any) -> NamedColumns:
+        """Return the raw rows that :meth:`encode` makes rows of: where the schema names persons, k of each."""
+        raw = self.open(frame)
+        places = self._places(raw)
+        return raw if places is None else raw.taken(places)
+
+    def encoded(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """Return some rows and counts of their cells, which add up to those of the table (:meth:`tallied`).
+
+        x is held column by column, as the table is: turning it around would take as long as half of the rest.
+        """
+        x, tallies = self._features(raw, columns=True)
+        y, target = self._target(raw)
+        every = (*tallies, target)
+        counts = [(t.missing, t.unreadable, t.outside, t.other, t.undecoded, *(t.classes or (0, 0))) for t in every]
+        return x, y, np.array(counts, dtype=np.int64)
+
+    def tallied(self, counts: npt.NDArray[np.int64], n: int) -> tuple[list[Tally], Tally]:
+        """Return what the counts of :meth:`encoded`, added up over n rows, say of each column and the target."""
+        schema = self.schema
+        names = [*((part.name, part.counted_as) for part in self._parts)]
+        made = {
+            name: Tally(name, kind, n, int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4]))
+            for (name, kind), row in zip(names, counts, strict=False)
+        }
+        missing, unreadable, outside, other, undecoded, *classes = (int(count) for count in counts[-1])
+        kind, pair = ("number", None) if schema.classes is None else ("class", (classes[0], classes[1]))
+        target = Tally(schema.target, kind, n, missing, unreadable, outside, other, undecoded, pair)
+        return [made[name] for name in schema.columns], target
+
+    def require_fit(self, tallies: list[Tally], target: Tally) -> None:
+        """Raise for a table that does not fit; for the curator, not covered by the guarantee."""
+        _require_fit(tallies, target)
+
+    def design(self, frame: Any, on_invalid: OnInvalid = "clip") -> Floats:
+        """Return rows to predict for, encoded as :meth:`encode` does; the table needs no target.
+
+        Parameters
+        ----------
+        frame : as in :meth:`encode`
+        on_invalid : {"error", "clip"}, default="clip"
+            Whether cells that cannot be read raise, or are treated as missing.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, len(names))
+        """
+        raw = open_named(frame, list(self.schema.columns))
+        [(_, x)] = self.designs([raw], on_invalid)
+        return x
+
+    def designs(
+        self, pieces: Iterable[NamedColumns], on_invalid: OnInvalid, named: Callable[[int], str] | None = None
+    ) -> Iterator[tuple[NamedColumns, Floats]]:
+        """Yield pieces of a table with what :meth:`design` makes of them.
+
+        After one in which a cell cannot be read only counts go on, and what was counted is raised at the end.
+
+        Parameters
+        ----------
+        pieces : iterable of NamedColumns
+        on_invalid : {"error", "clip"}
+        named : callable, optional
+            Names a row of the present piece.
+        """
+        total: list[Tally] | None = None
+        first = None
+        for raw in pieces:
+            x, tallies = self._features(raw)
+            total = tallies if total is None else [a + b for a, b in zip(total, tallies, strict=True)]
+            if first is None and on_invalid == "error" and complaints(tallies, None):
+                row, name = self._first(raw)
+                place = f"row {row + 1} (counting from 1)" if named is None else named(row)
+                first = f"{place}, column {name!r}"
+            if first is None:
+                yield raw, x / ONE
+        if first is not None and total is not None:
+            raise InvalidRows(
+                f"the rows to predict for do not fit the schema: {'; '.join(complaints(total, None))}; the first is "
+                f"{first}. {remedies(total, None)}"
+            )
+
+    def margins(self, frame: Any, theta: npt.ArrayLike, on_invalid: OnInvalid = "clip") -> Floats:
+        """Return xᵀθ for each row of a table: the sign is the class, or the target scaled to [−1, 1]."""
+        return np.asarray(self.design(frame, on_invalid) @ self._parameters(theta))
+
+    def predictions(self, frame: Any, theta: npt.ArrayLike) -> Floats:
+        """Return xᵀθ in the units of the target, for regression."""
+        middle, half = self._target_scale()
+        return middle + half * self.margins(frame, theta)
+
+    def to_caller_units(self, theta: npt.ArrayLike) -> tuple[dict[str, float], float]:
+        """Express parameters of encoded rows as coefficients of the table's own columns.
+
+        Parameters
+        ----------
+        theta : array-like of shape (len(names),)
+
+        Returns
+        -------
+        coefficients : dict of str to float
+            By name of the encoded column, the constant left out. A number counts in its own units, after its
+            transform and within its bounds (in the middle of them if it is missing), an indicator as 0 or 1.
+        intercept : float
+            What is predicted, or decided by, is the intercept and all coefficients times their columns.
+
+        Examples
+        --------
+        >>> from expost.table import Numeric
+        >>> encoding = Encoding(Schema("y", {"x": Numeric((0, 10))}, target_bounds=(0, 4)))
+        >>> theta = [0.0, encoding.scale]  # y/4 = x/10
+        >>> encoding.to_caller_units(theta)
+        ({'x': 0.4}, 0.0)
+        """
+        parameters = self._parameters(theta)
+        middle, half = self._target_scale()
+        scaled = (parameters * half / self.scale).tolist()
+        intercept = middle + scaled[0]
+        coefficients: dict[str, float] = {}
+        place = 1
+        for part in self._parts:
+            center, width = middle_and_half(part)
+            for i, name in enumerate(part.names):
+                coefficients[name] = scaled[place + i] / (width if i == 0 else 1.0)
+            intercept -= center * coefficients[part.names[0]]
+            place += len(part.names)
+        return coefficients, intercept
+
+    def tallies(self, frame: Any) -> tuple[list[Tally], Tally]:
+        """Count the cells that fit the schema, column by column, and the target's; private, for the curator."""
+        raw = self.open(frame)
+        found = {tally.name: tally for tally in self._features(raw)[1]}
+        return [found[name] for name in self.schema.columns], self._target(raw)[1]
+
+    def readable(self, frame: Any) -> dict[str, int]:
+        """Count rows whose cell is readable, by column, and rows of each class. These counts are private.
+
+        Returns
+        -------
+        dict of str to int
+            For each column, the number of cells that are a number, a category (others included where the schema allows
+            them), true or false. For the target of a regression likewise, under its name; for classification two
+            counts, ``"<target>=<label>"``, the negative class first.
+
+        Notes
+        -----
+        *Sensitivity.* Each cell is read by itself, so replacing one row by anything changes each column's count by at
+        most 1, and the two class counts by at most 2 together (a label that changes sides moves both). With k columns
+        the vector of counts moves by at most k + 2 in the ℓ₁ norm for classification and k + 1 for regression.
+
+        Examples
+        --------
+        >>> from expost.table import Numeric
+        >>> encoding = Encoding(Schema("y", {"x": Numeric((0, 10))}, classes=("no", "yes")))
+        >>> encoding.readable({"x": [1, "two", 30], "y": ["yes", "no", "no"]})
+        {'x': 2, 'y=no': 2, 'y=yes': 1}
+        """
+        tallies, target = self.tallies(frame)
+        counts = {tally.name: tally.readable for tally in tallies}
+        if target.classes is None or self.schema.classes is None:
+            return {**counts, target.name: target.readable}
+        named = zip(self.schema.classes, target.classes, strict=True)
+        return {**counts, **{f"{target.name}={label}": count for label, count in named}}
+
+    def person_tally(self, frame: Any) -> PersonTally | None:
+        """Count persons and their rows, where the schema names them; private, for the curator."""
+        schema, raw = self.schema, self.open(frame)
+        if schema.person is None or schema.rows_per_person is None:
+            return None
+        return count_persons(raw[schema.person].cells(), schema.rows_per_person, schema.missing)
+
+    def _places(self, raw: NamedColumns) -> npt.NDArray[np.intp] | None:
+        schema = self.schema
+        if schema.person is None or schema.rows_per_person is None:
+            return None
+        return slots(raw[schema.person].cells(), schema.rows_per_person, schema.missing)[0]
+
+    def require_persons(self, unreadable: int, undecoded: int) -> None:
+        """Raise if there are cells in which no person can be told; for the curator, not covered by the guarantee."""
+        if unreadable:
+            raise InvalidRows(
+                f"cells that are neither text nor numbers in {self.schema.person} ({unreadable}), so persons "
+                f"cannot be told apart. This message depends on single rows and is not covered by the privacy "
+                f"guarantee; make them text"
+            )
+        if undecoded:
+            raise InvalidRows(
+                f"{UNDECODED} in {self.schema.person} ({undecoded}), so persons may be taken for one another. "
+                f"This message depends on single rows and is not covered by the privacy guarantee; {STATE_ENCODING}"
+            )
+
+    def _features(self, raw: NamedColumns, *, columns: bool = False) -> tuple[npt.NDArray[np.int32], list[Tally]]:
+        x = room_for(len(raw), len(self.names), columns=columns)
+        x[:, 0] = self.unit
+        done = self._plain_numbers(raw, x)
+        tallies, place = [], 1
+        for part in self._parts:
+            width = len(part.names)
+            found = done.get(part.name)
+            if found is None:
+                found = _filled(part, raw, x[:, place : place + width], self.unit)
+            else:
+                x[:, place + 1 : place + width] = 0  # nothing is missing
+            tallies.append(found)
+            place += width
+        return x, tallies
+
+    def _first(self, raw: NamedColumns) -> tuple[int, str]:
+        """Return the first row with a cell that cannot be read, from 0, and its column."""
+        found = [
+            (int(np.argmax(bad)), part.name) for part in self._parts if (bad := part.unreadable(raw[part.name])).any()
+        ]
+        return min(found)
+
+    def _plain_numbers(self, raw: NamedColumns, x: npt.NDArray[np.int32]) -> dict[str, Tally]:
+        """Write columns of plain numbers, and return their tallies."""
+        columns, places, low, high, place = {}, [], [], [], 1
+        for part in self._parts:
+            bounds = part.plain_bounds
+            values = None if bounds is None else raw[part.name].plain()
+            if bounds is not None and values is not None:
+                columns[part.name] = values
+                places.append(place)
+                low.append(bounds[0])
+                high.append(bounds[1])
+            place += len(part.names)
+        if len(columns) < 2:
+            return {}
+        marks = [number for number in map(number_of, Lookup([self.schema.missing]).numbers) if number is not None]
+        plain = PlainNumbers(Bounds(tuple(low), tuple(high)), marks)
+        outside, dirty = plain.fill(list(columns.values()), places, x, self.unit)
+        counted = zip(columns, outside.tolist(), (~dirty).tolist(), strict=True)
+        return {name: Tally(name, "number", len(raw), 0, 0, outside=count) for name, count, clean in counted if clean}
+
+    def _target(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], Tally]:
+        schema = self.schema
+        return read_target(schema.target, raw[schema.target], schema.classes, schema.target_bounds, schema.missing)
+
+    def _target_scale(self) -> tuple[float, float]:
+        if self.schema.target_bounds is None:
+            return 0.0, 1.0
+        low, high = self.schema.target_bounds
+        bounds = Bounds((low,), (high,))
+        return float(bounds.center[0]), float(bounds.half_range[0])
+
+    def _parameters(self, theta: npt.ArrayLike) -> Floats:
+        parameters = np.asarray(theta, dtype=np.float64)
+        if parameters.shape != (len(self.names),):
+            raise ValueError(f"theta must have shape ({len(self.names)},); got {parameters.shape}")
+        return parameters
+
+
+def _filled(part: Part, raw: NamedColumns, out: npt.NDArray[np.int32], unit: int) -> Tally:
+    out[...] = 0
+    with np.errstate(all="ignore"):  # a warning would tell of a cell
+        return part.fill(raw[part.name], out, unit)
+
+
+def _require_fit(tallies: list[Tally], target: Tally) -> None:
+    found = [*misfits(tallies, target), *complaints(tallies, target)]
+    if found:
+        raise InvalidRows(
+            f"the table does not fit the schema: {'; '.join(found)}. This message depends on single rows and is not "
+            f"covered by the privacy guarantee; expost check shows counts. {remedies(tallies, target)}"
+        )

@@ -1,0 +1,387 @@
+"""The one entrance: containers of any kind come in, and nothing has looked at a cell before.
+
+Neighbours are data sets in which one row is replaced, so a row must not change what becomes of another, nor raise, warn
+or print. That is easily lost before the first line of mathematics: NumPy makes text of a whole list for the sake of one
+cell, a reader guesses the type of a column from all of them. Here a container is taken apart by its *structure* alone
+(dimensions, declared types, names of columns), which is public and may be complained about, and each cell is read by
+itself (:mod:`expost.table.cells`) when the rows are prepared.
+
+A list declares nothing, and so needs a rule for its number of columns, because a single row must not decide it. With
+``on_invalid="clip"`` it is the number that was stated (``width``: by bounds for each column, or by an earlier fit).
+If none was, it is what more than half of the rows have, and is taken to be public: no single row can change it where
+the others agree, and nothing computed from the rows could do better, because step by step every list becomes every
+other. Shorter rows then lack cells, longer ones are cut, and what is no row is a row of missing cells. With
+``on_invalid="error"`` rows of different lengths are an error.
+
+Columns of Arrow, pandas and Polars, by their declared types.
+
+The type of a column is public: it says how its cells are held, and a type that cannot hold real numbers is complained
+about. pandas and Polars are looked up among the modules the caller has imported, never imported for their sake.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+
+from expost.table.columns import (
+    Block,
+    Column,
+    Columns,
+    DictionaryColumn,
+    ListedRows,
+    RawRows,
+    cells_of_row,
+    length_of_row,
+    require_readable,
+)
+
+
+def columns_of_frame(frame: Any) -> tuple[list[Column], int, list[Any]] | None:
+    """Return the columns, number of rows and names of a frame; None if it is none that is known here."""
+    names = names_of_frame(frame)
+    if names is None:
+        return None
+    return [frame_column(frame, j, name) for j, name in enumerate(names)], int(frame.shape[0]), names
+
+
+def names_of_frame(frame: Any) -> list[Any] | None:
+    """Return the names of a frame's columns; None if it is no frame that is known here."""
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    if isinstance(frame, pa.Table | pa.RecordBatch):
+        return list(frame.schema.names)
+    if pandas is not None and isinstance(frame, pandas.DataFrame):
+        return list(frame.columns)
+    if polars is not None and isinstance(frame, polars.DataFrame):
+        return list(frame.columns)
+    return None
+
+
+def frame_column(frame: Any, j: int, name: Any) -> Column:
+    """Read one column of a frame; the types of the others may be anything."""
+    called = f"column {name!r}"
+    if isinstance(frame, pa.Table | pa.RecordBatch):
+        return arrow_column(frame.column(j), called)
+    return (
+        pandas_column(frame.iloc[:, j], called) if hasattr(frame, "iloc") else polars_column(frame.to_series(j), called)
+    )
+
+
+def column_of_frame(column: Any, name: str) -> Column | None:
+    """Return a single column; None if it is of no kind known here."""
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return arrow_column(column, name)
+    if pandas is not None:
+        if isinstance(column, pandas.Index | pandas.api.extensions.ExtensionArray):
+            column = pandas.Series(column)
+        if isinstance(column, pandas.Series):
+            return pandas_column(column, name)
+    if polars is not None and isinstance(column, polars.Series):
+        return polars_column(column, name)
+    return None
+
+
+def arrow_column(column: Any, name: str) -> Column:
+    """Read an Arrow array, in one piece or in chunks.
+
+    Examples
+    --------
+    >>> arrow_column(pa.array([1, None, 3]), "x").floats(slice(None))
+    array([ 1., nan,  3.])
+    """
+    is_ = pa.types
+    kind = column.type
+    if is_.is_dictionary(kind):
+        found = _by_number(column) if is_.is_string(kind.value_type) else None
+        if found is not None:
+            return found
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if is_.is_null(kind):
+        return Column(np.zeros(len(column)), np.ones(len(column), dtype=np.bool_))
+    if is_.is_floating(kind):
+        column = column.cast(pa.float64())
+    if is_.is_floating(kind) or is_.is_integer(kind) or is_.is_boolean(kind):
+        if column.null_count == 0:  # the same numbers, without a copy
+            return Column(_numpy(column))
+        values = column.fill_null(False if is_.is_boolean(kind) else 0)
+        return Column(_numpy(values), _numpy(column.is_null()))
+    if is_.is_decimal(kind):
+        return Column(column.to_pylist())
+    if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
+        return _by_text(column) or Column(_texts(column))
+    if is_.is_binary(kind) or is_.is_large_binary(kind) or is_.is_binary_view(kind) or is_.is_fixed_size_binary(kind):
+        return Column(column.to_pylist())
+    raise ValueError(f"{name} must hold real numbers; its type is {kind}")
+
+
+def pandas_column(series: Any, name: str) -> Column:
+    """Read a pandas series; a categorical one by its categories."""
+    import pandas as pd
+
+    dtype, values = series.dtype, series.array
+    if isinstance(dtype, np.dtype):
+        require_readable(dtype, name)
+        return Column(series.to_numpy())
+    if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
+        return arrow_column(values.__arrow_array__(), name)
+    if isinstance(dtype, pd.CategoricalDtype):
+        # By code, with an entry for "missing" at the end: pandas would make floats of all integers if one is missing.
+        categories = np.empty(len(dtype.categories) + 1, dtype=object)
+        categories[:-1] = np.asarray(dtype.categories, dtype=object)
+        return Column(categories[values.codes])
+    if isinstance(dtype, pd.SparseDtype):
+        dense = np.asarray(values)
+        require_readable(dense.dtype, name)
+        return Column(dense)
+    if dtype.kind in "biuf":
+        missing = np.asarray(values.isna(), dtype=np.bool_)
+        return Column(values.to_numpy(dtype=np.dtype(dtype.type), na_value=dtype.type(0)), missing)
+    if dtype.kind == "O":
+        return Column(np.asarray(values, dtype=object))
+    raise ValueError(f"{name} must hold real numbers; its dtype is {dtype}")
+
+
+def polars_column(series: Any, name: str) -> Column:
+    """Read a Polars series."""
+    import polars as pl
+
+    if series.dtype == pl.Object:
+        return Column(series.to_list())
+    if str(series.dtype) in ("Int128", "UInt128"):  # unknown to Arrow, and to older versions of Polars
+        series = series.cast(pl.Float64, strict=False)
+    return arrow_column(series.to_arrow(), name)
+
+
+def _numpy(column: Any) -> Any:
+    return column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
+
+
+def _by_text(column: Any) -> Column | None:
+    """Return text by number; None if Arrow cannot, which is if it is no text."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    coded = column.dictionary_encode("encode")
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    return _by_number(coded)
+
+
+def _by_number(column: Any) -> Column | None:
+    """Return text that Arrow holds by number; None if it is in pieces, has more texts than cells, or is no text.
+
+    A file's dictionary may be that of many more rows than were read.
+    """
+    if isinstance(column, pa.ChunkedArray) or len(column.dictionary) > len(column):
+        return None
+    try:
+        texts = column.dictionary.to_pylist()
+    except UnicodeDecodeError:  # Arrow does not check text it is given; which way is taken does not show
+        return None
+    places = column.indices
+    if places.null_count:
+        places = places.fill_null(len(texts))  # None, which comes after them
+    return DictionaryColumn([*texts, None], places.to_numpy(zero_copy_only=False))
+
+
+def _texts(column: Any) -> list[str | None]:
+    try:
+        texts: list[str | None] = column.to_pylist()
+    except UnicodeDecodeError:  # Arrow does not check text it is given; which way is taken does not show
+        return [_decoded(cell) for cell in column.cast(pa.large_binary()).to_pylist()]
+    return texts
+
+
+def _decoded(cell: bytes | None) -> str | None:
+    try:
+        return None if cell is None else cell.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+OnInvalid = Literal["error", "clip"]
+
+_RESHAPE = (
+    "Reshape your data either using array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) "
+    "if it contains a single sample."
+)
+
+
+def open_rows(X: Any, *, on_invalid: OnInvalid = "error", width: int | None = None, name: str = "X") -> RawRows:
+    """Take a table apart into cells.
+
+    Parameters
+    ----------
+    X : list of rows, array, or frame of pandas, Polars or PyArrow
+    on_invalid : {"error", "clip"}, default="error"
+        What rows of different lengths in a list are: an error, or rows that lack cells or have too many.
+    width : int, optional
+        The number of columns, where it was stated; it decides for a list with ``on_invalid="clip"`` alone.
+    name : str
+        What to call the table in messages.
+
+    Returns
+    -------
+    RawRows
+
+    Raises
+    ------
+    TypeError, ValueError
+        About the structure: sparse matrices, other numbers of dimensions, types that cannot hold real numbers.
+
+    Examples
+    --------
+    >>> rows = open_rows([[True, "2.5"], ["x", None]])
+    >>> rows
+    ListedRows(n=2, width=2)
+    >>> rows.floats(slice(None))
+    array([[1. , 2.5],
+           [nan, nan]])
+    """
+    if isinstance(X, RawRows):
+        return X
+    _refuse_sparse(X, name)
+    frame = columns_of_frame(X)
+    if frame is not None:
+        return Columns(*frame)
+    listed = _as_list(X)
+    if listed is not None:
+        return _listed_rows(listed, on_invalid, width, name)
+    array, missing = _as_array(X, name)
+    _require_dimensions(array.shape, name)
+    return Block(array, missing)
+
+
+def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> tuple[Column, int]:
+    """Take a target apart into cells.
+
+    Parameters
+    ----------
+    y : list, array, or column of pandas, Polars or PyArrow
+        Or a table of one column.
+    on_invalid : {"error", "clip"}, default="error"
+        With ``"clip"`` an entry of a list that is a list of one cell is read as that cell, by itself; with ``"error"``
+        a list of such entries is a table of one column.
+    name : str
+        What to call the target in messages.
+
+    Returns
+    -------
+    column : Column
+    dimensions : int
+        2 if it came as a table of one column.
+
+    Examples
+    --------
+    >>> column, dimensions = open_column(["yes", "no", b"no"])
+    >>> column.signs(slice(None), ("no", "yes"))
+    (array([ True, False, False]), array([False, False,  True]))
+    """
+    if isinstance(y, Column):
+        return y, 1
+    _refuse_sparse(y, name)
+    single = column_of_frame(y, name)
+    if single is not None:
+        return single, 1
+    frame = columns_of_frame(y)
+    if frame is not None:
+        columns, n, _ = frame
+        _require_one_column((n, len(columns)), name)
+        return columns[0], 2
+    listed = _as_list(y)
+    if listed is not None:
+        return _listed_column(listed, on_invalid, name)
+    array, missing = _as_array(y, name)
+    if array.ndim == 1:
+        return Column(array, missing), 1
+    _require_one_column(array.shape, name)
+    return Column(array[:, 0], None if missing is None else missing[:, 0]), 2
+
+
+def _listed_rows(rows: list[Any], on_invalid: OnInvalid, width: int | None, name: str) -> RawRows:
+    if on_invalid == "clip" and width is not None:
+        return ListedRows(rows, width, counted=False)
+    lengths = Counter(map(length_of_row, rows))
+    most, count = lengths.most_common(1)[0] if lengths else (-1, 1)
+    if on_invalid == "error" and len(lengths) > 1:
+        raise ValueError(f"{name} must be a dense array of shape (n_rows, n_columns): its rows differ in length")
+    if 2 * count <= len(rows):
+        raise ValueError(
+            f"{name} is a list without a number of cells that most of its rows have; state the number of columns by "
+            f"bounds for each column"
+        )
+    if most == -1:
+        _require_dimensions((len(rows),), name)
+    return ListedRows(rows, most, counted=on_invalid == "clip")
+
+
+def _listed_column(cells: list[Any], on_invalid: OnInvalid, name: str) -> tuple[Column, int]:
+    if on_invalid == "error":
+        lengths = set(map(length_of_row, cells))
+        if cells and -1 not in lengths:
+            _require_one_column((len(cells), lengths.pop() if len(lengths) == 1 else "…"), name)
+            return Column([cells_of_row(cell)[0] for cell in cells]), 2
+        return Column(cells), 1
+    return Column([cells_of_row(cell)[0] if length_of_row(cell) == 1 else cell for cell in cells]), 1
+
+
+def _as_list(values: Any) -> list[Any] | None:
+    """Return the elements of a container that declares no type for them."""
+    if isinstance(values, list):
+        return values
+    if isinstance(values, tuple | range | deque):
+        return list(values)
+    if hasattr(values, "__array__") or isinstance(values, str | bytes | bytearray | memoryview):
+        return None
+    return list(values) if isinstance(values, Sequence) else None
+
+
+def _as_array(values: Any, name: str) -> tuple[Any, Any]:
+    """Return the array a container says it is, and which cells it hides."""
+    if not hasattr(values, "__array__") and not isinstance(values, memoryview):
+        raise ValueError(f"{name} must be a dense array, a list or a frame, not {type(values).__name__}")
+    array = np.asarray(values)
+    require_readable(array.dtype, name)
+    if not isinstance(values, np.ma.MaskedArray):
+        return array, None
+    missing = np.ma.getmaskarray(values)
+    if array.dtype.kind in "biuf":
+        return array, missing
+    array = array.astype(object)  # a copy: the caller keeps what is hidden
+    array[missing] = None
+    return array, None
+
+
+def _refuse_sparse(values: Any, name: str) -> None:
+    if scipy.sparse.issparse(values):
+        raise TypeError(
+            f"Sparse data was passed for {name}, but dense data is required. Use '.toarray()' to convert to a dense "
+            "numpy array."
+        )
+
+
+def _require_dimensions(shape: Sequence[Any], name: str) -> None:
+    if len(shape) > 2:
+        found = f"Found array with dim {len(shape)}"
+        raise ValueError(f"{name} must be a dense array of shape (n_rows, n_columns): {found}")
+    if len(shape) < 2:
+        got = "1D" if len(shape) else "scalar"
+        raise ValueError(
+            f"{name} must be a dense array of shape (n_rows, n_columns): Expected 2D array, got {got} array instead. "
+            f"{_RESHAPE}"
+        )
+
+
+def _require_one_column(shape: Sequence[Any], name: str) -> None:
+    if len(shape) != 2 or shape[1] != 1:
+        stated = ", ".join(map(str, shape))
+        raise ValueError(
+            f"{name} must be a dense array of shape (n_rows,): {name} should be a 1d array, got an array of shape "
+            f"({stated}) instead."
+        )

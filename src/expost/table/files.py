@@ -1,0 +1,495 @@
+"""Tables from CSV and Parquet files, as arrays the preparation understands.
+
+Reading is the curator's step: its errors name files and columns, never a value. They can still depend on what is in the
+file, and are then not covered by any privacy guarantee; with ``text_as_missing`` they depend on its structure alone
+(header, declared types), and every cell is read by itself.
+
+Which files a path means: a file, all tables in a folder, or those that a pattern fits.
+
+Columns by name, from a frame, a dictionary or a file, each to be read cell by cell.
+
+Which columns there are is public, so it may be complained about; what is in them is not looked at here.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from expost.table.columns import Column, CommaColumn
+from expost.table.csv_lines import CsvLines
+from expost.table.entrance import arrow_column, frame_column, names_of_frame, open_column
+from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS, suggestion
+
+CSV = (".csv", ".csv.gz")
+PARQUET = (".parquet", ".pq")
+_TRUTH = {"true": 1.0, "false": 0.0}
+_CHUNK_ROWS = 4096
+
+TargetAs = Literal["inferred", "number", "text"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Features and target read from a file.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (n, p)
+        Feature columns; missing cells are NaN.
+    y : ndarray, shape (n,)
+        The target column with the type the file gives it.
+    column_names : tuple of str
+        Names of the feature columns.
+    """
+
+    X: npt.NDArray[np.float64]
+    y: npt.NDArray[Any]
+    column_names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Table(n={self.X.shape[0]}, column_names={list(self.column_names)})"
+
+
+def read_table(
+    path: str | Path,
+    target: str,
+    *,
+    columns: Sequence[str] | None = None,
+    text_as_missing: bool = False,
+    target_as: TargetAs = "inferred",
+) -> Table:
+    """Read a CSV or Parquet file into features and target.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``.
+    target : str
+        Name of the target column. Labels keep their type; a missing one is None or NaN.
+    columns : sequence of str, optional
+        Feature columns, in this order. By default all but the target.
+    text_as_missing : bool, default=False
+        Read cells of feature columns that are not numbers as missing instead of complaining, and every cell by itself:
+        nothing that stands in one row changes what is read in another. In a CSV file each line is then a row, so that
+        values must not contain line breaks; a line lacks cells if it is too short, further cells of a longer one are
+        left out, and an empty line has none. Declared types of a Parquet file are public, and dates, say, still an
+        error.
+    target_as : {"inferred", "number", "text"}, default="inferred"
+        Read the target with the type the file gives it, or each cell by itself as a number (else missing) or as text.
+        With ``"inferred"`` all cells of the target in a CSV file decide about each.
+
+    Returns
+    -------
+    Table
+        Integers and booleans among the features become floats, missing cells NaN. With ``text_as_missing`` a target
+        of numbers in a Parquet file is a masked array, because a missing cell must not change the type of the others.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file type or a column is unknown, or a feature column is not numeric.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "people.csv")
+    ...     _ = file.write_text("age,member,city\\n31,true,Bern\\n,false,Oslo\\n")
+    ...     table = read_table(file, target="city")
+    >>> table
+    Table(n=2, column_names=['age', 'member'])
+    >>> table.X
+    array([[31.,  1.],
+           [nan,  0.]])
+    """
+    file = Path(path)
+    data = _opened(file, by_line=text_as_missing, text=[target] if target_as != "inferred" else [])
+    try:
+        available = list(data.names) if isinstance(data, CsvLines) else list(data.column_names)
+    except UnicodeDecodeError:
+        raise ValueError(f"the names of the columns of {file} are not in UTF-8; save it as UTF-8") from None
+    names = chosen_columns(available, target, columns, file)
+    if isinstance(data, CsvLines):
+        X, y = _from_lines(data, [available.index(name) for name in [*names, target]], target_as)
+    else:
+        X, y = _from_arrow(data, names, target, target_as, by_cell=text_as_missing)
+    return Table(X, y, tuple(names))
+
+
+def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    name = path.name.lower()
+    if not name.endswith(CSV + PARQUET):
+        raise ValueError(f"cannot tell the type of {path}; its name must end in {', '.join(CSV + PARQUET)}")
+    try:
+        if name.endswith(PARQUET):
+            return pa.parquet.ParquetFile(path).read()
+        if by_line:
+            return CsvLines(path)
+        options = pa.csv.ConvertOptions(column_types={column: pa.string() for column in text})
+        with pa.input_stream(str(path), compression="gzip" if name.endswith(".gz") else None) as stream:
+            return pa.csv.read_csv(stream, convert_options=options)
+    except (pa.ArrowException, OSError, ValueError):
+        pass
+    # Raised out here, because the reader's own message may quote cells and would ride along as the context.
+    rows = "lines" if by_line else "rows of as many cells, in UTF-8"
+    kind = "Parquet" if name.endswith(PARQUET) else f"CSV (a header, then {rows})"
+    raise ValueError(f"{path} could not be read as {kind}")
+
+
+def chosen_columns(available: list[str], target: str, columns: Sequence[str] | None, path: Path) -> list[str]:
+    """Return the feature columns, after complaining about those that are not there."""
+    repeated = sorted(name for name, many in Counter(available).items() if many > 1)
+    if repeated:
+        raise ValueError(f"column name(s) {', '.join(repeated)} appear more than once in {path}; rename them")
+    listed = f"its columns are {', '.join(available)}"
+    if target not in available:
+        raise ValueError(f"there is no target column {target!r} in {path}; {listed}")
+    names = [name for name in available if name != target] if columns is None else list(columns)
+    if target in names:
+        raise ValueError(f"columns contain the target {target!r}; leave it out of the features")
+    unknown = [name for name in names if name not in available]
+    if unknown:
+        raise ValueError(f"there are no column(s) {', '.join(map(str, unknown))} in {path}; {listed}")
+    if not names or len(set(names)) != len(names):
+        raise ValueError("pass at least one feature column, and each only once")
+    return names
+
+
+def _from_lines(
+    lines: CsvLines, columns: list[int], target_as: TargetAs
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
+    X = np.empty((len(lines), len(columns) - 1), dtype=np.float64)
+    target: list[str | None] = []
+    for start in range(0, len(lines), _CHUNK_ROWS):
+        part = slice(start, start + _CHUNK_ROWS)
+        rows = lines.cells(part, columns)
+        X[part] = _loose(Column([cell for row in rows for cell in row[:-1]])).reshape(-1, X.shape[1])
+        target += [row[-1] for row in rows]
+    if target_as == "number":
+        return X, _loose(Column(target))
+    return X, np.array(target, dtype=object) if target_as == "text" else _inferred(target)
+
+
+def _from_arrow(
+    data: Any, names: list[str], target: str, target_as: TargetAs, *, by_cell: bool
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
+    text = [name for name in names if not _is_numeric(data.schema.field(name).type)]
+    if text and not by_cell:
+        raise ValueError(
+            f"feature column(s) {', '.join(text)} are not numeric; drop or encode them, "
+            f"or pass columns= with the columns to use; {TEXT_COLUMNS}. {PLAIN_NUMBERS.capitalize()}"
+        )
+    X = np.empty((data.num_rows, len(names)), dtype=np.float64)
+    for j, name in enumerate(names):
+        X[:, j] = _numbers(data.column(name), name)
+    column = data.column(target)
+    labels = _labels(column, target) if by_cell else _plain_labels(column, target)
+    if target_as == "number" and labels.dtype.kind not in "biuf":
+        labels = _numbers(column, target)
+    return X, labels
+
+
+def _is_numeric(kind: Any) -> bool:
+    is_ = pa.types
+    return bool(
+        is_.is_integer(kind)
+        or is_.is_floating(kind)
+        or is_.is_boolean(kind)
+        or is_.is_decimal(kind)
+        or is_.is_null(kind)  # a column without a single value: all NaN
+    )
+
+
+def _numbers(column: Any, name: str) -> npt.NDArray[np.float64]:
+    if pa.types.is_decimal(column.type):
+        # Unchecked cast: a checked one complains about numbers beyond 2⁵³, and quotes them.
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+    opened = arrow_column(column, f"column {name!r}")
+    return opened.floats(slice(None)) if _is_numeric(column.type) else _loose(opened)
+
+
+def _loose(column: Column, part: slice = slice(None)) -> npt.NDArray[np.float64]:
+    """Return numbers as the column reads them, 0 and 1 for truths, NaN elsewhere; each cell by itself."""
+    read, cells = column.floats(part), column.cells()[part]
+    for i in np.flatnonzero(np.isnan(read)):
+        if isinstance(cells[i], str):
+            read[i] = _TRUTH.get(cells[i].lower(), np.nan)
+    return read
+
+
+class _LooseColumn(Column):
+    def __init__(self, column: Column) -> None:
+        super().__init__(column.cells())
+        self._column = column  # which knows how numbers are written in it
+
+    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+        return _loose(self._column, part)
+
+    def not_numbers(self) -> int:
+        cells = self.cells()
+        nothing = [i for i in np.flatnonzero(np.isnan(_loose(self._column))).tolist() if cells[i] not in (None, "")]
+        return len(nothing)
+
+
+def loose(column: Column) -> Column:
+    """Return a column that reads text as numbers where it is one, or true or false; each cell by itself."""
+    return _LooseColumn(column) if column.is_loose else column
+
+
+def _inferred(cells: list[str | None]) -> npt.NDArray[Any]:
+    """Give labels the type that all of them allow; what this tells about single rows is not covered."""
+    column = pa.chunked_array([pa.array([cell or None for cell in cells], pa.string())])
+    for kind in (pa.int64(), pa.bool_(), pa.float64()):
+        try:
+            return np.asarray(column.cast(kind).to_numpy())
+        except pa.ArrowInvalid:
+            pass
+    return np.asarray(column.to_numpy())
+
+
+def _labels(column: Any, name: str) -> npt.NDArray[Any]:
+    """Return labels with the declared type of their column, whether one is missing or not."""
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    return arrow_column(column, f"column {name!r}").array()
+
+
+def _plain_labels(column: Any, name: str) -> npt.NDArray[Any]:
+    """Return labels with the type that suits all of them: integers are floats if one is missing."""
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    return np.asarray(column.to_numpy()) if _is_numeric(column.type) else _labels(column, name)
+
+
+def found_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Return files of a table in the order of their names; nothing is opened.
+
+    Parameters
+    ----------
+    path : str or path
+        A file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``; a folder, of which all such files are meant,
+        those in folders within it too; or a pattern with ``*``, ``?`` or ``**``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    ValueError
+        If a name does not tell the type, or a folder holds files of both types.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("b.csv", "a.csv", "notes.txt"):
+    ...         Path(folder, name).touch()
+    ...     [file.name for file in found_files(folder)]
+    ['a.csv', 'b.csv']
+    """
+    path = Path(path)
+    if path.is_dir():
+        inside = [file for file in sorted(path.rglob("*")) if file.is_file() and _ends(file, CSV + PARQUET)]
+        files = [file for file in inside if not file.name.startswith((".", "_"))]
+        if not files:
+            raise FileNotFoundError(f"there is no file ending in {', '.join(CSV + PARQUET)} in the folder {path}")
+        _require_one_type(path, files)
+        return files
+    if path.is_file():
+        files = [path]
+    elif any(mark in str(path) for mark in "*?["):
+        files = sorted(Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file())
+        if not files:
+            raise FileNotFoundError(f"there is no file {path}")
+    else:
+        raise FileNotFoundError(f"there is no file {path}")
+    for file in files:
+        if not _ends(file, CSV + PARQUET):
+            raise ValueError(f"cannot tell the type of {file}; its name must end in {', '.join(CSV + PARQUET)}")
+    return files
+
+
+def is_parquet(file: Path) -> bool:
+    """Whether a file is Parquet, by its name."""
+    return _ends(file, PARQUET)
+
+
+def _require_one_type(folder: Path, files: list[Path]) -> None:
+    """Complain about a folder in which the same rows may stand twice, once in each type."""
+    if len({is_parquet(file) for file in files}) == 1:
+        return
+    inner = "" if all(file.parent == folder for file in files) else "**/"
+    endings = [ending for ending in CSV + PARQUET if any(_ends(file, (ending,)) for file in files)]
+    patterns = " or ".join(f"'{folder}/{inner}*{ending}'" for ending in endings)
+    raise ValueError(
+        f"{folder} holds both CSV and Parquet files, and the same rows might count twice; pass a pattern that says "
+        f"which are meant, such as {patterns}"
+    )
+
+
+def _ends(file: Path, endings: tuple[str, ...]) -> bool:
+    return file.name.lower().endswith(endings)
+
+
+class NamedColumns:
+    """Raw columns by name; like all private values it prints nothing of what they hold.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+    n : int
+        Number of rows.
+    uneven : sequence of int, optional
+        Rows, from 0, whose line in a CSV file has another number of cells than the first line has names.
+    """
+
+    def __init__(self, columns: Mapping[str, Column], n: int, uneven: Sequence[int] = ()) -> None:
+        self.columns, self.n, self.uneven = dict(columns), n, uneven
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    def taken(self, places: npt.NDArray[np.intp]) -> NamedColumns:
+        """Return the rows at some places, in that order, some of them more than once perhaps."""
+        return NamedColumns({name: column.taken(places) for name, column in self.columns.items()}, len(places))
+
+    def __repr__(self) -> str:
+        return f"NamedColumns(n={self.n}, names={list(self.columns)})"
+
+
+def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
+    """Take columns out of a table by their names.
+
+    Parameters
+    ----------
+    frame : frame of pandas, Polars or PyArrow, mapping of names to columns, path of a file, or NamedColumns
+        See :func:`read_columns` for files.
+    names : sequence of str
+        Which columns. Spaces around names in the table do not count.
+
+    Examples
+    --------
+    >>> open_named({"age": [31, "47"], " city": ["Bern", None], "when": [1, 2]}, ["city", "age"])
+    NamedColumns(n=2, names=['city', 'age'])
+    """
+    if isinstance(frame, NamedColumns):
+        places_of(list(frame.columns), names)
+        return frame
+    if isinstance(frame, str | os.PathLike):
+        return read_columns(frame, names)
+    there = names_of_frame(frame)
+    if there is not None:
+        places = places_of(there, names)
+        return NamedColumns({name: frame_column(frame, j, name) for name, j in places.items()}, int(frame.shape[0]))
+    if not isinstance(frame, Mapping):
+        raise ValueError(
+            f"columns are found by their names: pass a frame, a dictionary of columns or the path of a file, "
+            f"not {type(frame).__name__}"
+        )
+    keys = list(frame)
+    columns = {
+        name: open_column(frame[keys[j]], on_invalid="clip", name=f"column {name!r}")[0]
+        for name, j in places_of(keys, names).items()
+    }
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) > 1:
+        raise ValueError("columns must be of the same length")
+    return NamedColumns(columns, lengths.pop() if lengths else 0)
+
+
+def read_columns(
+    path: str | os.PathLike[str],
+    names: Sequence[str],
+    *,
+    separator: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+) -> NamedColumns:
+    """Read columns of a CSV or Parquet file, so that no row changes how another is read.
+
+    Parameters
+    ----------
+    path : str or path
+        A file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``. In a CSV file every line is one row.
+    names : sequence of str
+        Which columns.
+    separator : str, optional
+        What stands between the cells of a CSV file; by default the comma, semicolon or tab of its first line.
+    decimal : {".", ","}, default="."
+        What a CSV file has before the fraction of a number.
+    encoding : str, default="utf-8"
+        Of a CSV file. Cells that are not in it have replacement marks where they are not.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "people.csv")
+    ...     _ = file.write_text("age; weight\\n31; 70,5\\n47; 1.000,5\\n")
+    ...     columns = read_columns(file, ["weight"], decimal=",")
+    >>> columns["weight"].floats(slice(None))
+    array([70.5,  nan])
+    """
+    file = Path(path)
+    if decimal not in (".", ","):
+        raise ValueError('decimal must be "." or ","')
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no file {file}")
+    kind = file.name.lower()
+    if kind.endswith(PARQUET):
+        table = _parquet(file)
+        return NamedColumns(open_named(table, names).columns, table.num_rows)
+    if not kind.endswith(CSV):
+        raise ValueError(f"cannot tell the type of {file}; its name must end in {', '.join(CSV + PARQUET)}")
+    try:
+        lines = CsvLines(file, separator=separator or "", encoding=encoding, strip=True)
+    except (OSError, ValueError) as error:  # which speak of the first line and of options alone
+        raise ValueError(f"{file} could not be read as CSV: {error}") from None
+    places = places_of(lines.names, names)
+    rows = lines.cells(slice(None), list(places.values()))
+    made = CommaColumn if decimal == "," else Column
+    listed = zip(*rows, strict=True) if rows else [()] * len(places)
+    return NamedColumns({name: made(list(cells)) for name, cells in zip(places, listed, strict=True)}, len(lines))
+
+
+def _parquet(file: Path) -> Any:
+    try:
+        return pa.parquet.ParquetFile(file).read()
+    except (pa.ArrowException, OSError, ValueError):
+        pass  # raised out here, because the reader's own message may quote cells
+    raise ValueError(f"{file} could not be read as Parquet")
+
+
+def places_of(there: Sequence[Any], wanted: Sequence[str], file: Path | None = None) -> dict[str, int]:
+    """Say where each column is, after complaining about those that are not there or there twice.
+
+    A file is named where a table has several.
+    """
+    plain = [str(name).strip() for name in there]
+    places, many = {name: j for j, name in enumerate(plain)}, Counter(plain)
+    for name in wanted:
+        if many[name] != 1:
+            if name in many:
+                raise ValueError(f"there are {many[name]} columns {name!r} in {file or 'the table'}; rename them")
+            if file is not None:
+                raise ValueError(f"{file} has no column {name!r}; {suggestion(name, plain)}")
+            raise ValueError(f"there is no column {name!r} in the table; {suggestion(name, plain)}")
+    return {name: places[name] for name in wanted}

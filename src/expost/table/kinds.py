@@ -1,0 +1,276 @@
+"""What a column can be: a number within bounds, one of several categories, or true or false.
+
+All of it is stated, never read off the data.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, time
+from typing import Any, Literal
+
+import numpy as np
+
+from expost import validation
+from expost.table.cells import Lookup
+
+__all__ = [
+    "BOOLEAN_WORDS",
+    "NO_DATES",
+    "PLAIN_NUMBERS",
+    "TEXT_COLUMNS",
+    "TRANSFORMS",
+    "Boolean",
+    "Categorical",
+    "Kind",
+    "Numeric",
+    "Value",
+    "kind_from_dict",
+    "labels",
+    "pair_of_numbers",
+    "suggestion",
+]
+
+Transform = Literal["log1p", "sqrt"]
+TRANSFORMS = {"log1p": (math.log1p, -1.0), "sqrt": (math.sqrt, 0.0)}  # and the lowest value that has one
+BOOLEAN_WORDS = (("false", "f", "no", "n", 0), ("true", "t", "yes", "y", 1))
+
+#: What to do about a column of dates.
+NO_DATES = "a date cannot be a column; turn it into a number, such as days since a public day, or leave it out"
+#: What numbers look like, where cells of a column of numbers are none.
+PLAIN_NUMBERS = (
+    "write numbers plainly: 1234.5 and not 1,234.5, 12 and not 12 %, and a date as a number, such as days since a "
+    "public day"
+)
+#: What to do about columns that are no numbers, where no schema is stated.
+TEXT_COLUMNS = "a schema describes text and categories, and expost init drafts one"
+_DATE = re.compile(r"\s*(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4})")
+
+Value = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A column of numbers.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+        Lowest and highest possible value. Values beyond them are moved to the nearest.
+    transform : {"log1p", "sqrt"}, optional
+        What is taken of a value before it is scaled: log(1 + v) or √v.
+    missing : {"middle", "indicator"}, default="middle"
+        A missing value is put in the middle of the (transformed) bounds, or there and marked in a column of its own.
+
+    Examples
+    --------
+    >>> Numeric((0, 100_000), transform="log1p")
+    Numeric(bounds=(0.0, 100000.0), transform='log1p', missing='middle')
+    >>> Numeric((90, 17))
+    Traceback (most recent call last):
+    ...
+    ValueError: bounds must have the lower one first; write bounds = [17, 90]
+    """
+
+    bounds: tuple[float, float]
+    transform: Transform | None = None
+    missing: Literal["middle", "indicator"] = "middle"
+
+    def __post_init__(self) -> None:
+        low, high = pair_of_numbers(self.bounds, "bounds")
+        object.__setattr__(self, "bounds", (low, high))
+        if self.transform is not None:
+            _one_of(self.transform, tuple(TRANSFORMS), "transform")
+            lowest = TRANSFORMS[self.transform][1]
+            if low < lowest or (self.transform == "log1p" and low == lowest):
+                limit = "above -1" if self.transform == "log1p" else "of at least 0"
+                raise ValueError(f'transform = "{self.transform}" needs a lower bound {limit}, not {low:g}')
+        _one_of(self.missing, ("middle", "indicator"), "missing")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what differs from the defaults, in plain values."""
+        return {"bounds": list(self.bounds), **_changed(self, "transform", "missing")}
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A column of categories, which become one indicator each.
+
+    Parameters
+    ----------
+    categories : sequence of str, int, float or bool
+        Every value that counts. Text is compared without spaces around it.
+    other : bool, default=False
+        Whether values that are not listed share an indicator. Otherwise they are an error, or missing.
+    missing : {"indicator", "other", "zero"}, default="indicator"
+        A missing value has an indicator of its own, is one of the others, or has all indicators 0.
+
+    Examples
+    --------
+    >>> Categorical(["Private", "State-gov"], other=True)
+    Categorical(categories=('Private', 'State-gov'), other=True, missing='indicator')
+    """
+
+    categories: tuple[Value, ...]
+    other: bool = False
+    missing: Literal["indicator", "other", "zero"] = "indicator"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "categories", labels(self.categories, "categories"))
+        if not self.categories:
+            raise ValueError('categories must not be empty; write categories = ["one value", "another"]')
+        if not isinstance(self.other, bool):
+            raise ValueError("other must be true or false")
+        _one_of(self.missing, ("indicator", "other", "zero"), "missing")
+        if self.missing == "other" and not self.other:
+            raise ValueError('missing = "other" needs other = true')
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what differs from the defaults, in plain values."""
+        return {"categories": list(self.categories), **_changed(self, "other", "missing")}
+
+
+@dataclass(frozen=True)
+class Boolean:
+    """A column of true and false, which becomes one number, 1 or 0.
+
+    Parameters
+    ----------
+    missing : {"middle", "indicator"}, default="middle"
+        A missing value is ½, or 0 and marked in a column of its own.
+
+    Notes
+    -----
+    Read as true: true, t, yes, y and 1; as false: false, f, no, n and 0; in upper or lower case. Columns with other
+    words are categories.
+    """
+
+    missing: Literal["middle", "indicator"] = "middle"
+
+    def __post_init__(self) -> None:
+        _one_of(self.missing, ("middle", "indicator"), "missing")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what differs from the defaults, in plain values."""
+        return {"boolean": True, **_changed(self, "missing")}
+
+
+Kind = Numeric | Categorical | Boolean
+
+_OPTIONS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
+    "bounds": (Numeric, ("transform", "missing")),
+    "categories": (Categorical, ("other", "missing")),
+    "boolean": (Boolean, ("missing",)),
+}
+_WRITE = 'write { bounds = [lowest, highest] }, { categories = ["one value", "another"] } or { boolean = true }'
+
+
+def kind_from_dict(stated: Any) -> Kind:
+    """Make a kind of column from what a file says about it.
+
+    Examples
+    --------
+    >>> kind_from_dict({"bounds": [17, 90]})
+    Numeric(bounds=(17.0, 90.0), transform=None, missing='middle')
+    >>> kind_from_dict({"bound": [17, 90]})
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown option 'bound'; did you mean 'bounds'?
+    """
+    if isinstance(stated, Numeric | Categorical | Boolean):
+        return stated
+    if not isinstance(stated, Mapping):
+        raise ValueError(f"{type(stated).__name__} is no description of a column; {_WRITE}")
+    known = sorted({*_OPTIONS, *(option for _, options in _OPTIONS.values() for option in options)})
+    for key in stated:
+        if key not in known:
+            raise ValueError(f"unknown option {key!r}; {suggestion(key, known)}")
+    kinds = [key for key in _OPTIONS if key in stated]
+    if len(kinds) != 1:
+        raise ValueError(f"{'it has ' + ' and '.join(kinds) if kinds else 'it says nothing of its values'}; {_WRITE}")
+    home, options = _OPTIONS[kinds[0]]
+    for key in stated:
+        if key != kinds[0] and key not in options:
+            raise ValueError(f"{key} is no option beside {kinds[0]}; there it may be {' or '.join(options)}")
+    given = dict(stated)
+    if home is Boolean and given.pop("boolean") is not True:
+        raise ValueError(f"boolean must be true; for another kind of column {_WRITE}")
+    return home(**given)  # type: ignore[no-any-return]
+
+
+def pair_of_numbers(stated: Any, name: str) -> tuple[float, float]:
+    """Check a pair (low, high) of finite numbers."""
+    example = f"{name} = [lowest, highest]"
+    if isinstance(stated, str | bytes) or not isinstance(stated, Iterable):
+        raise ValueError(f"{name} must be two numbers; write {example}")
+    pair = list(stated)
+    if any(isinstance(end, date | time) or (isinstance(end, str) and _DATE.match(end)) for end in pair):
+        raise ValueError(f"{name} must be two numbers: {NO_DATES}")
+    if len(pair) != 2 or any(isinstance(end, bool | str | bytes) for end in pair):
+        raise ValueError(f"{name} must be two numbers; write {example}")
+    try:
+        low, high = float(pair[0]) + 0.0, float(pair[1]) + 0.0  # no −0, which would be written as 0
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be two numbers; write {example}") from None
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError(f"{name} must be finite: the lowest and highest value that is possible; write {example}")
+    if low > high:
+        raise ValueError(f"{name} must have the lower one first; write {name} = [{high:g}, {low:g}]")
+    if not high / 2 - low / 2 > 0:
+        raise ValueError(f"{name} must not be equal: a column of one value says nothing; leave it out")
+    validation.pair(name, low, high)
+    return low, high
+
+
+def labels(stated: Any, name: str) -> tuple[Value, ...]:
+    """Check a list of labels, each of them text, a number or a truth value, and no two the same."""
+    if isinstance(stated, str | bytes) or not isinstance(stated, Iterable):
+        raise ValueError(f'{name} must be a list; write {name} = ["one value", "another"]')
+    plain = (value.item() if isinstance(value, np.generic) else value for value in stated)
+    listed = tuple(value.strip() if isinstance(value, str) else _plain_number(value) for value in plain)
+    validation.columns(len(listed), f" of {name}")
+    for value in listed:
+        if not isinstance(value, str | int | float) or (
+            not isinstance(value, str) and not math.isfinite(validation.as_float(value))
+        ):
+            raise ValueError(f"{name} must hold text, finite numbers, true or false only")
+        if isinstance(value, str) and not _is_unicode(value):
+            raise ValueError(f"{name} must hold text that can be written to a file")
+    try:
+        Lookup([[value] for value in listed])
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    return listed
+
+
+def suggestion(key: Any, known: Sequence[str]) -> str:
+    """Say what may have been meant."""
+    near = difflib.get_close_matches(str(key), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+
+
+def _plain_number(value: Any) -> Any:
+    """Return 1 for 1.0, which are one label and should be written alike."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return True
+
+
+def _one_of(value: Any, allowed: tuple[str, ...], name: str) -> None:
+    if value not in allowed:
+        listed = " or ".join(f'"{text}"' for text in allowed)
+        raise ValueError(f"{name} must be {listed}, not {value!r}")
+
+
+def _changed(kind: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(kind, name) for name in names if getattr(kind, name) != getattr(type(kind), name)}

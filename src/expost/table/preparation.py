@@ -1,0 +1,606 @@
+"""The public recipe that turns raw columns into bounded rows, and parameters back into the caller's units.
+
+A :class:`Preparation` holds only what the caller stated (bounds, never statistics), so it can be published
+with the model. Each row is prepared from that row alone, in elementwise operations and integers: the result
+is the same to the bit for every chunk size, and replacing one row changes one row.
+
+Rows for noise that follows their shape: features in a box or an ℓ₁ ball, and a constant as large as any of them.
+
+A :class:`~expost.table.preparation.Preparation` puts features and constant into one ℓ₁ ball, where a constant takes
+room from the features and k dense columns keep 1/k of their signal. Objective perturbation asks for less: ‖x‖₂ ≤ 1 and
+a bound on each block of columns (`expost.table.shape`). So here a block is as long as the constant, c = 2⁻²⁰·⌊2²⁰/√B⌋.
+
+- *Box* (columns with bounds): every column lies in [−c, c]. B is the number of columns, the constant among them.
+- *ℓ₁ ball* (rows with a stated bound F on their ℓ₁ norm): features are divided by F and clipped to ℓ₁ norm c in
+  integers. B is 2, or 1 without a constant.
+
+*Claim.* ‖x‖₂ ≤ 1, exactly. *Proof.* B blocks of at most c each (in a box every column is one; ‖·‖₂ ≤ ‖·‖₁ for the
+ball) have ‖x‖₂² ≤ B·c² ≤ 1, as (2²⁰c)² ≤ 2⁴⁰/B. ∎ Each row is prepared from that row alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from expost import validation
+from expost.exceptions import InvalidRows
+from expost.table.bounds import Bounds
+from expost.table.cells import resolve_classes
+from expost.table.columns import Column, RawRows
+from expost.table.entrance import OnInvalid, open_column, open_rows
+from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
+from expost.table.parts import PlainNumbers, unit_for
+from expost.table.rows import FRACTION_BITS, MAX_COLUMNS, ONE, Norm, Rows, clip_l1, clip_unit, room_for, to_fixed_point
+
+# Fixed-point targets of a chunk, and which of them could not be used.
+_Targets = Callable[[slice], tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]
+
+_CHUNK_ROWS = 4096  # a chunk that stays in cache is two to three times faster than a large one
+_HUGE = float(np.finfo(np.float64).max)
+
+
+def resolve_feature_bound(feature_bound: float | None, bounds: Bounds | None, n_columns: int) -> float:
+    """Settle the largest ℓ₁ norm a row may have before it is clipped.
+
+    Parameters
+    ----------
+    feature_bound : float or None
+        The caller's choice, in scaled units if there are bounds and in the caller's units otherwise.
+    bounds : Bounds or None
+        With bounds and no choice, the answer is ``n_columns``: no row within its bounds is ever clipped.
+    n_columns : int
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> resolve_feature_bound(None, Bounds((0.0, 0.0), (1.0, 1.0)), 2)
+    2.0
+    >>> resolve_feature_bound(1.5, None, 2)
+    1.5
+    """
+    if feature_bound is None:
+        if bounds is None:
+            raise ValueError("pass feature_bound (the largest ℓ₁ norm a row may have) or bounds")
+        return float(n_columns)
+    return validation.positive("feature_bound", feature_bound)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How raw columns become rows: public, and computed without looking at any row.
+
+    Parameters
+    ----------
+    bounds : Bounds or None
+        Columns are moved into these and scaled to [−1, 1]; None leaves them as they are.
+    feature_bound : float
+        F: rows are divided by it, and those whose ℓ₁ norm is then still too large are clipped.
+    target : (float, float) or None
+        Bounds of a regression target; None for classification.
+    intercept_weight : float
+        c: value of a constant last column, which takes c of the unit ℓ₁ norm and leaves 1 − c to the
+        features. 0 means no such column; otherwise at least 2⁻²⁰ and at most 1 − 2⁻²⁰.
+    n_columns : int
+        Number of raw columns.
+
+    Notes
+    -----
+    With ``on_invalid="error"`` a row with NaN, an infinite value, a cell that is not a number or an unknown label
+    raises :class:`~expost.exceptions.InvalidRows`, which counts the bad rows and names their columns. That message is
+    for the curator: whether it appears depends on single rows, so it is **not covered by the privacy guarantee**. With
+    ``on_invalid="clip"`` no row can raise, warn or change another: what is missing or not a number goes to the middle
+    of the bounds (0 without bounds), an infinite value to the nearest bound, an unknown label to ``classes[0]``, and
+    rows of a list that are too short or too long are filled up or cut.
+
+    Examples
+    --------
+    >>> recipe = Preparation(Bounds((0.0,), (10.0,)), 1.0, target=(0.0, 4.0), intercept_weight=0, n_columns=1)
+    >>> rows = recipe.prepare_regression([[10.0], [5.0]], [4.0, 1.0])
+    >>> rows
+    Rows(n=2, p=1)
+    >>> recipe.to_caller_units([1.0])  # 0 at x = 0 and 4 at x = 10
+    (array([0.4]), 0.0)
+    """
+
+    bounds: Bounds | None
+    feature_bound: float
+    target: tuple[float, float] | None
+    intercept_weight: float
+    n_columns: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n_parameters <= MAX_COLUMNS or self.n_columns < 1:
+            raise ValueError(f"n_columns must lie between 1 and {MAX_COLUMNS}, a constant column included")
+        if self.bounds is not None and self.bounds.n_columns != self.n_columns:
+            raise ValueError(f"bounds are for {self.bounds.n_columns} columns, not n_columns={self.n_columns}")
+        object.__setattr__(self, "feature_bound", validation.positive("feature_bound", self.feature_bound))
+        c = float(self.intercept_weight)
+        if c != 0 and not 1 / ONE <= c <= 1 - 1 / ONE:
+            raise ValueError("intercept_weight must be 0 (no intercept) or lie between 2**-20 and 1 - 2**-20")
+        object.__setattr__(self, "intercept_weight", c)
+        if self.target is not None:
+            low, high = self.target
+            Bounds((low,), (high,))  # finite, in order
+            object.__setattr__(self, "target", (float(low), float(high)))
+
+    @property
+    def norm(self) -> Norm:
+        """The norm that prepared rows are bounded in."""
+        return "l1"
+
+    @property
+    def declares(self) -> dict[str, Any]:
+        """What holds of every row that it makes (:class:`~expost.table.rows.Rows`)."""
+        return {"norm": self.norm, "longest": self.longest}
+
+    @property
+    def factor(self) -> float:
+        """What columns, scaled to their bounds if there are any, are multiplied by for a prepared row."""
+        return (1 - self.intercept_weight) / self.feature_bound
+
+    @property
+    def divisor(self) -> float:
+        """The inverse of the factor."""
+        return 1.0 / self.factor
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether rows end in a constant column."""
+        return self.intercept_weight > 0
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of columns of a prepared row; the constant column, if any, is the last."""
+        return self.n_columns + int(self.has_intercept)
+
+    @property
+    def constant(self) -> int:
+        """Value of the constant column in fixed-point units, 0 if there is none."""
+        return math.floor(self.intercept_weight * ONE)
+
+    @property
+    def feature_limit(self) -> int:
+        """Largest ℓ₁ norm of a prepared row without its constant column, in fixed-point units."""
+        # ⌊(1−c)·2²⁰⌋ + ⌊c·2²⁰⌋ ≤ 2²⁰: the whole row keeps within ONE.
+        return math.floor((1 - self.intercept_weight) * ONE)
+
+    @property
+    def longest(self) -> float:
+        """Z ≤ 1: no prepared row has ‖x‖₂ above it.
+
+        Proof. Features have ‖·‖₁ ≤ F, and with bounds each is at most f in size, one unit for rounding included; so
+        their ‖·‖₂² ≤ ‖·‖_∞·‖·‖₁ ≤ min(f, F)·min(F, p·f). The constant adds its square. ∎
+
+        Examples
+        --------
+        >>> recipe = Preparation(Bounds((0.0,) * 9, (1.0,) * 9), 9.0, target=None, intercept_weight=0, n_columns=9)
+        >>> round(recipe.longest, 4)  # nine columns of a ninth each
+        0.3333
+        """
+        most = self.feature_limit / ONE
+        each = most if self.bounds is None else min(most, self.factor * (1.0 + 1e-12) + 1.0 / ONE)
+        square = each * min(most, self.n_columns * each) + (self.constant / ONE) ** 2
+        return min(1.0, math.sqrt(square) * (1.0 + 1e-12))
+
+    def prepare_regression(
+        self, X: Any, y: Any, *, on_invalid: OnInvalid = "error", chunk_size: int = _CHUNK_ROWS
+    ) -> Rows:
+        """Bound, scale and clip features and targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+        y : array-like of shape (n,)
+        on_invalid : {"error", "clip"}, default="error"
+            See the class; "error" is outside the privacy guarantee.
+        chunk_size : int
+            Rows worked on at a time; bounds memory and changes nothing else.
+
+        Returns
+        -------
+        Rows
+
+        Examples
+        --------
+        >>> recipe = Preparation(None, 2.0, target=(-1.0, 1.0), intercept_weight=0, n_columns=2)
+        >>> recipe.prepare_regression([[1.0, -1.0]], [float("nan")], on_invalid="clip")
+        Rows(n=1, p=2)
+        """
+        if self.target is None:
+            raise ValueError("this preparation has no target bounds; it prepares classification")
+        return self._prepare(X, _single(y, on_invalid, "y"), None, on_invalid, chunk_size)
+
+    def prepare_classification(
+        self,
+        X: Any,
+        labels: Any,
+        classes: Sequence[Any] | npt.NDArray[Any],
+        *,
+        on_invalid: OnInvalid = "error",
+        chunk_size: int = _CHUNK_ROWS,
+    ) -> Rows:
+        """Bound, scale and clip features, and turn labels into −1 and +1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+        labels : array-like of shape (n,)
+        classes : pair
+            The negative label (−1) and the positive label (+1). Public: stated, not collected from the rows.
+        on_invalid : {"error", "clip"}, default="error"
+            See the class; "error" is outside the privacy guarantee.
+        chunk_size : int
+            Rows worked on at a time; bounds memory and changes nothing else.
+
+        Returns
+        -------
+        Rows
+
+        Examples
+        --------
+        >>> recipe = Preparation(None, 1.0, target=None, intercept_weight=0, n_columns=1)
+        >>> recipe.prepare_classification([[0.5], [0.1]], ["yes", "no"], ("no", "yes"))
+        Rows(n=2, p=1)
+        """
+        if self.target is not None:
+            raise ValueError("this preparation has target bounds; it prepares regression")
+        return self._prepare(X, _single(labels, on_invalid, "labels"), resolve_classes(classes), on_invalid, chunk_size)
+
+    def prepared(
+        self,
+        raw: RawRows,
+        cells: Column,
+        classes: tuple[Any, Any] | None,
+        chunk_size: int = _CHUNK_ROWS,
+        *,
+        by_column: bool = False,
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """Return some rows and counts of what cannot be used in them, which add up (:meth:`require_usable`)."""
+        n, columns = raw.n, raw.width
+        if columns != self.n_columns:
+            raise ValueError(f"X has {columns} columns; this preparation is for {self.n_columns}")
+        x = room_for(n, self.n_parameters, columns=by_column)
+        y = np.empty(n, dtype=np.int32)
+        x[:, self.n_columns :] = self.constant
+        counts = np.zeros(2 + 2 * columns, dtype=np.int64)
+        targets = self._targets(cells, classes)
+        done = self._filled(raw, x)
+        for start in range(0, n, chunk_size):
+            part = slice(start, start + chunk_size)
+            y[part], bad_y = targets(part)
+            if done:
+                counts[:2] += np.count_nonzero(bad_y)
+                continue
+            values = raw.floats(part)
+            bad_cell = ~np.isfinite(values)
+            x[part, : self.n_columns] = self._features(values)
+            counts[0] += np.count_nonzero(bad_cell.any(axis=1) | bad_y)
+            counts[1] += np.count_nonzero(bad_y)
+            counts[2 : 2 + columns] += bad_cell.sum(axis=0)
+        if counts[2:].any():
+            counts[2 + columns :] = raw.not_numbers()
+        return x, y, counts
+
+    def require_usable(self, counts: npt.NDArray[np.int64], n: int, names: Sequence[Any] | None) -> None:
+        """Raise if there are rows that cannot be used; for the curator, not covered by the guarantee."""
+        if counts[0]:
+            bad_target = "in neither class" if self.target is None else "NaN or infinite"
+            bad, strange = counts[2:].reshape(2, -1)
+            raise _complaint(n, names, int(counts[0]), bad, strange, int(counts[1]), bad_target)
+
+    def _targets(self, cells: Column, classes: tuple[Any, Any] | None) -> _Targets:
+        """Return what makes targets of cells, a part at a time."""
+        if classes is not None:
+
+            def labels(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+                positive, unknown = cells.signs(part, classes)
+                return np.where(positive, ONE, -ONE).astype(np.int64), unknown
+
+            return labels
+        assert self.target is not None
+        bounds = Bounds(self.target[:1], self.target[1:])
+
+        def numbers(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+            values = cells.floats(part)
+            scaled = bounds.scale(values)
+            scaled[np.isnan(scaled)] = 0.0
+            return clip_unit(scaled), ~np.isfinite(values)
+
+        return numbers
+
+    def design(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return rows to predict for, bounded and rounded as those of a fit are; NaN is the middle of the bounds.
+
+        Examples
+        --------
+        >>> recipe = Preparation(Bounds((0.0,), (10.0,)), 1.0, target=None, intercept_weight=0.25, n_columns=1)
+        >>> recipe.design(np.array([[10.0], [50.0]]))
+        array([[0.75, 0.25],
+               [0.75, 0.25]])
+        """
+        x = np.full((len(values), self.n_parameters), self.constant, dtype=np.int64)
+        x[:, : self.n_columns] = self._features(values)
+        return x / ONE
+
+    def to_caller_units(self, theta: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], float]:
+        """Express parameters of prepared rows as coefficients of raw columns.
+
+        Parameters
+        ----------
+        theta : array-like of shape (n_parameters,)
+
+        Returns
+        -------
+        coef : ndarray of float64, shape (n_columns,)
+        intercept : float
+            ``X @ coef + intercept`` is the prediction in the caller's units (the decision value for
+            classification) for every row within its bounds.
+
+        Examples
+        --------
+        >>> recipe = Preparation(Bounds((0.0,), (2.0,)), 1.0, target=None, intercept_weight=0.5, n_columns=1)
+        >>> recipe.to_caller_units([1.0, 1.0])
+        (array([0.5]), 0.0)
+        """
+        parameters = np.asarray(theta, dtype=np.float64)
+        if parameters.shape != (self.n_parameters,):
+            raise ValueError(f"theta must have shape ({self.n_parameters},); got {parameters.shape}")
+        middle, half = 0.0, 1.0
+        if self.target is not None:
+            y_bounds = Bounds(self.target[:1], self.target[1:])
+            middle, half = float(y_bounds.center[0]), float(y_bounds.half_range[0])
+        coef = parameters[: self.n_columns] * (self.factor * half)
+        intercept = middle
+        if self.bounds is not None:
+            coef = coef / self.bounds.half_range
+            intercept -= float(coef @ self.bounds.center)
+        if self.has_intercept:
+            intercept += float(parameters[-1]) * (self.constant / ONE) * half
+        return coef, intercept
+
+    def describe(self) -> dict[str, Any]:
+        """Say everything about the recipe in plain values that JSON can hold.
+
+        Examples
+        --------
+        >>> Preparation(None, 2.0, target=None, intercept_weight=0, n_columns=3).describe()
+        {'bounds': None, 'feature_bound': 2.0, 'target': None, 'intercept_weight': 0.0,
+         'n_columns': 3, 'fraction_bits': 20}
+        """
+        bounds = self.bounds
+        return {
+            "bounds": bounds and {"lower": list(bounds.lower), "upper": list(bounds.upper)},
+            "feature_bound": self.feature_bound,
+            "target": None if self.target is None else list(self.target),
+            "intercept_weight": self.intercept_weight,
+            "n_columns": int(self.n_columns),
+            "fraction_bits": FRACTION_BITS,
+        }
+
+    @classmethod
+    def described(cls, plain: Mapping[str, Any]) -> Preparation:
+        """Return the recipe that :meth:`describe` says.
+
+        Examples
+        --------
+        >>> recipe = Preparation(Bounds((0.0,), (2.0,)), 1.0, target=(0, 4), intercept_weight=0.5, n_columns=1)
+        >>> Preparation.described(recipe.describe()) == recipe
+        True
+        """
+        bounds, target = plain["bounds"], plain["target"]
+        return cls(
+            None if bounds is None else Bounds(tuple(bounds["lower"]), tuple(bounds["upper"])),
+            plain["feature_bound"],
+            None if target is None else (target[0], target[1]),
+            intercept_weight=plain["intercept_weight"],
+            n_columns=plain["n_columns"],
+        )
+
+    def _prepare(
+        self, X: Any, cells: Column, classes: tuple[Any, Any] | None, on_invalid: OnInvalid, chunk_size: int
+    ) -> Rows:
+        if on_invalid not in ("error", "clip"):
+            raise ValueError('on_invalid must be "error" or "clip"')
+        if chunk_size < 1:
+            raise ValueError("chunk_size must be at least 1")
+        raw = open_rows(X, on_invalid=on_invalid, width=self.n_columns)
+        if raw.width == self.n_columns and raw.n != len(cells):
+            raise ValueError(f"X has {raw.n} rows, but there are {len(cells)} targets")
+        if raw.width == self.n_columns and raw.n == 0:
+            raise ValueError("there are no rows; pass at least one")
+        x, y, counts = self.prepared(raw, cells, classes, chunk_size)
+        if on_invalid == "error":
+            self.require_usable(counts, raw.n, raw.names)
+        return Rows(x, y, **self.declares)
+
+    def _features(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+        if self._never_clipped and np.isfinite(values).all():
+            # What follows for such rows, without the steps that change nothing; the cast truncates toward zero.
+            assert self.bounds is not None
+            return self.bounds.scale(values) * self.factor * ONE
+        scaled = values if self.bounds is None else self.bounds.scale(values)
+        with np.errstate(all="ignore"):
+            # Infinite (or overflowing) values without bounds become the largest float: the clip makes of it
+            # what it makes of any very long row. With bounds none are left.
+            scaled = np.nan_to_num(scaled * self.factor, nan=0.0, posinf=_HUGE, neginf=-_HUGE)
+        return self._within(to_fixed_point(scaled))
+
+    def _filled(self, raw: RawRows, x: npt.NDArray[np.int32]) -> bool:
+        """Write features column by column, if all are plain numbers within their bounds; the same, and faster."""
+        columns = raw.plain_columns() if self._never_clipped else None
+        if columns is None or self.bounds is None:
+            return False
+        plain = PlainNumbers(self.bounds, [])
+        if not plain.all_within(columns):
+            return False
+        # times ``factor`` and then a power of two, which is exact, is times their product
+        plain.fill(columns, range(self.n_columns), x, self.factor * ONE)
+        return True
+
+    def _within(self, units: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return clip_l1(units, self.feature_limit)
+
+    @property
+    def _never_clipped(self) -> bool:
+        """Whether no row within its bounds can be too long: every entry is at most ``factor``."""
+        plain = type(self) is Preparation and self.bounds is not None
+        return plain and self.n_columns * math.floor(self.factor * ONE) <= self.feature_limit
+
+
+def _single(y: Any, on_invalid: OnInvalid, name: str) -> Column:
+    if isinstance(y, Column):
+        return y
+    column, dimensions = open_column(y, on_invalid=on_invalid, name=name)
+    if dimensions != 1:
+        raise ValueError(f"{name} must be a dense array of shape (n_rows,)")
+    return column
+
+
+def _complaint(
+    n: int,
+    names: Sequence[Any] | None,
+    bad_rows: int,
+    bad_in_column: npt.NDArray[np.int64],
+    strange: npt.NDArray[np.int64],
+    bad_targets: int,
+    bad_target: str,
+) -> InvalidRows:
+    reasons = []
+    if (bad_in_column > strange).any():
+        reasons.append(f"NaN or infinite in column(s) {_counted(bad_in_column - strange, names)}")
+    if strange.any():
+        reasons.append(
+            f"cells that are not numbers in column(s) {_counted(strange, names)} (drop or encode such columns: what "
+            f"goes in as an argument must be a string or a number; {PLAIN_NUMBERS}; {TEXT_COLUMNS})"
+        )
+    clipped = ["move such values into their bounds"] if bad_in_column.any() else []
+    if bad_targets:
+        reasons.append(f"target {bad_target} ({bad_targets})")
+        labels = bad_target == "in neither class"
+        clipped.append("count rows in neither class as the first" if labels else "put such targets in the middle")
+    return InvalidRows(
+        f"{bad_rows} of {n} rows cannot be used: {'; '.join(reasons)}. This message depends on single rows "
+        f"and is not covered by the privacy guarantee; "
+        f'remove these rows, or pass on_invalid="clip" to {" and ".join(clipped)} instead'
+    )
+
+
+def _counted(bad: npt.NDArray[np.int64], names: Sequence[Any] | None) -> str:
+    called = range(len(bad)) if names is None else names
+    where = [f"{called[j]} ({bad[j]})" for j in np.flatnonzero(bad).tolist()]
+    more = f" and {len(where) - 10} more" if len(where) > 10 else ""
+    return ", ".join(where[:10]) + more
+
+
+@dataclass(frozen=True)
+class BlockPreparation(Preparation):
+    """How raw columns become rows of blocks: public, and computed without looking at any row.
+
+    Parameters
+    ----------
+    bounds, feature_bound, target, n_columns
+        As in :class:`~expost.table.preparation.Preparation`; ``feature_bound`` is 1 for a box.
+    intercept_weight : float
+        0 for no constant column; otherwise there is one, as long as any block whatever the number.
+    shape : {"box", "l1"}
+        Whether each feature is bounded by itself, which takes bounds, or their ℓ₁ norm is.
+
+    Examples
+    --------
+    >>> from expost.table.bounds import Bounds
+    >>> recipe = BlockPreparation(Bounds((0.0,), (10.0,)), 1.0, target=(0.0, 4.0), intercept_weight=1, n_columns=1)
+    >>> rows = recipe.prepare_regression([[10.0], [5.0]], [4.0, 1.0])
+    >>> (rows.x / ONE).round(3).tolist(), rows.norm
+    ([[0.707, 0.707], [0.0, 0.707]], 'l2')
+    >>> recipe.to_caller_units([recipe.divisor, 0.0])[0]  # 0 at x = 0 and 4 at x = 10
+    array([0.4])
+    """
+
+    shape: Literal["box", "l1"] = "box"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "intercept_weight", 0.5 if self.intercept_weight else 0.0)
+        super().__post_init__()
+        if self.shape == "box" and (self.bounds is None or self.feature_bound != 1.0):
+            raise ValueError("a box is made of bounds, with feature_bound=1")
+        object.__setattr__(self, "intercept_weight", self.constant / ONE)
+
+    @property
+    def norm(self) -> Norm:
+        """Prepared rows lie in the Euclidean ball; those of a single ℓ₁ block lie in the unit ℓ₁ ball."""
+        return "l1" if self.shape == "l1" and not self.has_intercept else "l2"
+
+    @property
+    def declares(self) -> dict[str, Any]:
+        """What holds of every row that it makes (:class:`~expost.table.rows.Rows`)."""
+        shape = tuple((size, norm, self.unit) for size, norm in self.blocks)
+        constant = (self.constant_column, self.unit) if self.has_intercept else None
+        return {"norm": self.norm, "shape": shape, "constant": constant}
+
+    @property
+    def square(self) -> int:
+        """B, the number of blocks that are each at most c long."""
+        return (self.n_columns if self.shape == "box" else 1) + int(self.has_intercept)
+
+    @property
+    def unit(self) -> int:
+        """c in fixed-point units: the largest norm of a block, and the constant."""
+        return unit_for(self.square)
+
+    @property
+    def blocks(self) -> tuple[tuple[int, Literal["box", "l1"]], ...]:
+        """Number of columns and norm of each block, in order."""
+        if self.shape == "box":
+            return ((self.n_parameters, "box"),)
+        constant: tuple[tuple[int, Literal["box", "l1"]], ...] = ((1, "box"),) if self.has_intercept else ()
+        return ((self.n_columns, "l1"), *constant)
+
+    @property
+    def typical_divisor(self) -> float:
+        """How far rows were shrunk, for numbers that only steer a search (any value is sound).
+
+        With bounds, columns of [−1, 1] are what people think in. Without, F may be the size of one entry or the sum of
+        k equal ones: the geometric middle.
+        """
+        root = ONE / self.unit
+        if self.bounds is not None:
+            return root * self.feature_bound
+        return root * math.sqrt(self.n_columns)
+
+    @property
+    def constant(self) -> int:
+        """Value of the constant column in fixed-point units, 0 if there is none."""
+        return self.unit if self.has_intercept else 0
+
+    @property
+    def constant_column(self) -> int | None:
+        """Which column is the constant, if there is one."""
+        return self.n_parameters - 1 if self.has_intercept else None
+
+    @property
+    def feature_limit(self) -> int:
+        """Largest norm of the features in their shape, in fixed-point units."""
+        return self.unit
+
+    def describe(self) -> dict[str, Any]:
+        """Say everything about the recipe in plain values that JSON can hold."""
+        return {**super().describe(), "shape": self.shape}
+
+    @property
+    def factor(self) -> float:
+        """What columns, scaled to their bounds if there are any, are multiplied by for a prepared row."""
+        return self.unit / ONE / self.feature_bound
+
+    def _within(self, units: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        if self.shape == "l1":
+            return clip_l1(units, self.feature_limit)
+        return np.clip(units, -self.unit, self.unit)

@@ -1,0 +1,350 @@
+"""Rows made of a table on disk, batch by batch: what `Encoding` and `Preparation` make of it, never all at once.
+
+Rows of a large table that a schema counts by person, read in pieces.
+
+Which rows count, and how often, is settled by one look at the column of persons, in the order of the table: a person's
+first k rows, in turn until k slots are filled (:mod:`expost.table.persons`). From then on a row is read wherever it
+stands and counts as often as it fills a slot, so sums are those over all slots. What is held is a number for each row,
+four bytes; while it is settled some sixty bytes a row and 150 for each person: 750 MB for a million persons with ten
+rows each. It is held by the process that runs the search; names do not travel.
+
+Features and target of a table on disk, for estimators: nothing is read but what is public about it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expost.table.cells import is_undecoded
+from expost.table.columns import Column, Columns, RawRows
+from expost.table.disk import Disk, ParquetTable, open_disk
+from expost.table.encoding import Encoding
+from expost.table.files import NamedColumns, chosen_columns, loose
+from expost.table.kinds import Numeric
+from expost.table.persons import UNREADABLE, person_of
+from expost.table.preparation import Preparation
+from expost.table.rows import Batch, Norm, RowSource, digits
+
+_CELLS = 1 << 21  # of a batch, raw or made
+_MOST_ROWS = 1 << 16
+
+
+def usual_rows(width: int) -> int:
+    """Return how many rows of so many cells are read at a time: a power of two, as sums are over so many.
+
+    Examples
+    --------
+    >>> usual_rows(10), usual_rows(50), usual_rows(1000)
+    (65536, 32768, 2048)
+    """
+    return min(_MOST_ROWS, max(1 << 10, 1 << (_CELLS // width).bit_length() >> 1))
+
+
+class StreamedSource(RowSource):
+    """Rows that are made of a table when they are asked for; holds nothing but what is public.
+
+    Parameters
+    ----------
+    disk : Disk, or another that has ``pieces`` and ``read``
+        The table.
+    names : sequence of str
+        Which columns.
+    p, norm
+        Of the rows.
+    batch_rows : int, optional
+        Rows read at a time; changes nothing but memory and speed.
+
+    Attributes
+    ----------
+    judge
+        Complains about counts of cells, in the first pass; None once that is done, or if nobody is to complain.
+    """
+
+    def __init__(self, disk: Disk, names: Sequence[str], p: int, norm: Norm, batch_rows: int | None) -> None:
+        disk.require(names)
+        self.disk, self.names, self.p, self.norm = disk, list(names), p, norm
+        self.n = disk.guess  # until it was looked at
+        self.batch_rows = usual_rows(max(p, len(self.names))) if batch_rows is None else batch_rows
+        self.numeric: frozenset[str] = frozenset()
+        self.judge: Callable[[npt.NDArray[np.int64], int], None] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "engine": None, "judge": None}  # a worker needs none
+
+    def parts(self) -> Sequence[Any]:
+        """Return the pieces of the table."""
+        return self.disk.pieces()
+
+    def read(self, part: Any) -> Iterator[Batch]:
+        """Yield the rows of a piece."""
+        for columns in self.disk.read(part, self.names, self.numeric, self.batch_rows):
+            yield self.made(columns)
+
+    def made(self, columns: NamedColumns) -> Batch:
+        """Return the rows that columns become, and counts of their cells."""
+        raise NotImplementedError
+
+
+class EncodedSource(StreamedSource):
+    """Rows of a table with a schema.
+
+    Parameters
+    ----------
+    disk, batch_rows
+        As above.
+    encoding : Encoding
+        How the table becomes rows.
+    """
+
+    def __init__(self, disk: Disk, encoding: Encoding, batch_rows: int | None = None) -> None:
+        schema = encoding.schema
+        super().__init__(disk, [*schema.columns, schema.target], len(encoding.names), "l2", batch_rows)
+        self.encoding = encoding
+        vars(self).update(encoding.declares)
+        numbers = {name for name, kind in schema.columns.items() if isinstance(kind, Numeric)}
+        self.numeric = frozenset(numbers | ({schema.target} if schema.classes is None else set()))
+
+    def made(self, columns: NamedColumns) -> Batch:
+        """Return the rows that columns become, and counts of their cells."""
+        x, y, cells = self.encoding.encoded(columns)
+        return Batch(x, y, cells=cells, uneven=len(columns.uneven))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which columns are features, which is the target, and how labels are told apart."""
+
+    features: tuple[str, ...]
+    target: str
+    classes: tuple[Any, Any] | None
+
+
+class PreparedSource(StreamedSource):
+    """Rows of a table with bounds.
+
+    Parameters
+    ----------
+    disk, batch_rows
+        As above.
+    preparation : Preparation
+        How the table becomes rows.
+    wanted : Wanted
+        Its columns.
+    """
+
+    def __init__(self, disk: Disk, preparation: Preparation, wanted: Wanted, batch_rows: int | None = None) -> None:
+        super().__init__(
+            disk, [*wanted.features, wanted.target], preparation.n_parameters, preparation.norm, batch_rows
+        )
+        vars(self).update(preparation.declares)
+        self.preparation, self.wanted = preparation, wanted
+        self._labels = wanted.classes is not None and any(isinstance(c, str | bytes) for c in wanted.classes)
+        self.numeric = frozenset(wanted.features if self._labels else self.names)
+
+    def made(self, columns: NamedColumns) -> Batch:
+        """Return the rows that columns become, and counts of their cells."""
+        wanted = self.wanted
+        raw = Columns([loose(columns[name]) for name in wanted.features], len(columns), list(wanted.features))
+        target = columns[wanted.target]
+        if not self._labels:
+            target = Column(loose(target).floats(slice(None)))
+        x, y, cells = self.preparation.prepared(raw, target, wanted.classes, by_column=True)
+        return Batch(x, y, cells=cells)
+
+
+class PersonSource(EncodedSource):
+    """Rows of a table with a schema that names persons, each as often as it fills a slot.
+
+    Parameters
+    ----------
+    disk, encoding, batch_rows
+        As in :class:`~expost.table.streamed.EncodedSource`.
+
+    Attributes
+    ----------
+    unreadable, undecoded : int
+        Rows whose person is neither text nor a number, or text in another encoding; private.
+    """
+
+    def __init__(self, disk: Disk, encoding: Encoding, batch_rows: int | None = None) -> None:
+        super().__init__(disk, encoding, batch_rows)
+        schema = encoding.schema
+        assert schema.person is not None
+        assert schema.rows_per_person is not None
+        disk.require([schema.person])
+        self._pieces = disk.pieces()
+        self.unreadable = self.undecoded = 0
+        names, sizes = self._numbered(schema.person)
+        self._times = np.split(times(names, schema.rows_per_person), np.cumsum(sizes)[:-1])
+        self.n = int(sum(some.sum(dtype=np.int64) for some in self._times))
+
+    def every_row(self) -> EncodedSource:
+        """Return the table row by row, whoever's they are."""
+        return EncodedSource(self.disk, self.encoding, self.batch_rows)
+
+    def parts(self) -> Sequence[int]:
+        """Return numbers of the pieces of the table."""
+        return range(len(self._pieces))
+
+    def read(self, part: int) -> Iterator[Batch]:
+        """Yield the rows of a piece that count, those that count equally often together."""
+        place = 0
+        for columns in self.disk.read(self._pieces[part], self.names, self.numeric, self.batch_rows):
+            often = self._times[part][place : place + len(columns)]
+            place += len(columns)
+            for count in np.unique(often[often > 0]).tolist():
+                made = self.made(columns.taken(np.flatnonzero(often == count)))
+                assert made.cells is not None
+                counts = np.full(len(made), float(count))
+                first = True
+                for batch in digits(made.x, made.y, counts):
+                    yield replace(batch, cells=made.cells * (count if first else 0))
+                    first = False
+
+    def _numbered(self, person: str) -> tuple[npt.NDArray[np.int64], list[int]]:
+        """Return a number for each row that is its person's, and how many rows pieces have; count what is no name."""
+        none = {None, *map(person_of, self.encoding.schema.missing)}
+        known: dict[object, int] = {}
+        numbers: list[npt.NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+        sizes: list[int] = []
+        alone = 0
+        for piece in self._pieces:
+            size = 0
+            for columns in self.disk.read(piece, [person], frozenset(), self.batch_rows):
+                found = []
+                cells = columns[person].cells()
+                self.undecoded += sum(map(is_undecoded, cells))
+                for key in map(person_of, cells):
+                    if key in none:
+                        alone += 1
+                        found.append(-alone)  # a person of its own
+                    else:
+                        self.unreadable += key is UNREADABLE
+                        found.append(known.setdefault(key, len(known)))
+                numbers.append(np.array(found, dtype=np.int64))
+                size += len(found)
+            sizes.append(size)
+        return np.concatenate(numbers), sizes
+
+
+def times(persons: npt.NDArray[np.int64], k: int) -> npt.NDArray[np.int32]:
+    """Say how many of their person's k slots each row fills.
+
+    Examples
+    --------
+    >>> times(np.array([0, 1, 0, 0, -1, 1]), 3).tolist()  # 0 has three rows, 1 has two and −1 one
+    [1, 2, 1, 1, 3, 1]
+    """
+    order = np.argsort(persons, kind="stable")
+    placed = persons[order]
+    first = np.flatnonzero(np.concatenate([[True], placed[1:] != placed[:-1]])) if len(placed) else np.zeros(0, int)
+    sizes = np.diff(np.concatenate([first, [len(placed)]]))
+    rank = np.arange(len(placed)) - np.repeat(first, sizes)
+    own = np.minimum(np.repeat(sizes, sizes), k)
+    filled = np.where(rank < own, k // np.maximum(own, 1) + (rank < k % np.maximum(own, 1)), 0)
+    found = np.zeros(len(persons), dtype=np.int32)
+    found[order] = filled
+    return found
+
+
+class ColumnsOnDisk(RawRows):
+    """Columns that are read when a pass is made, not before."""
+
+    def __init__(
+        self, disk: Disk, n: int, features: Sequence[str], target: str, engine: Any, *, named: bool = True
+    ) -> None:
+        super().__init__(n, len(features), names=list(features) if named else None)
+        self.disk, self.features, self.target, self.engine = disk, tuple(features), target, engine
+
+
+class TargetOnDisk(Column):
+    """A target that is read when a pass is made; says how long it is and what its type is."""
+
+    def __init__(self, n: int, dtype: np.dtype[Any], name: str | None) -> None:
+        super().__init__([])
+        self._n, self.dtype, self.name = n, dtype, name
+
+    def __len__(self) -> int:
+        return self._n
+
+    def distinct(self) -> tuple[npt.NDArray[Any], int]:
+        """Refuse: that would take a pass of its own, and no guarantee covers it."""
+        raise ValueError("labels are not read off a table that is read in pieces; pass classes=(negative, positive)")
+
+
+class TableOnDisk:
+    """A table that need not fit into memory, as features and target.
+
+    Parameters
+    ----------
+    path : str or path
+        A CSV or Parquet file, a folder of them, or a pattern.
+    target : str
+        Name of the target column.
+    columns : sequence of str, optional
+        Feature columns. By default all but the target.
+    engine : None, "local", "dask" or an engine, default=None
+        Who carries out passes over the rows.
+    **options
+        How CSV files are written; see :func:`expost.table.disk.open_disk`.
+
+    Attributes
+    ----------
+    X, y
+        For ``fit``.
+    column_names : tuple of str
+        Of the features.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import pyarrow, pyarrow.parquet
+    >>> from expost import AccuracyFirstRidge
+    >>> x = np.random.default_rng(0).uniform(-1, 1, 20_000)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "table.parquet")
+    ...     pyarrow.parquet.write_table(pyarrow.table({"x": x, "y": x / 2}), file)
+    ...     table = TableOnDisk(file, "y")
+    ...     model = AccuracyFirstRidge(excess_risk=0.05, bounds=1, target_bound=1, random_state=0)
+    ...     model.fit(table.X, table.y).release_.status
+    'released'
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | Disk,
+        target: str,
+        *,
+        columns: Sequence[str] | None = None,
+        engine: Any = None,
+        **options: Any,
+    ) -> None:
+        disk = open_disk(path, **options)
+        self.column_names = tuple(chosen_columns(disk.files[0].names, target, columns, disk.files[0].path))
+        disk.require([*self.column_names, target])
+        n = disk.n if disk.n is not None else disk.count()
+        if n == 0:
+            raise ValueError(f"{path} has no rows")
+        self.X = ColumnsOnDisk(disk, n, self.column_names, target, engine)
+        self.y = TargetOnDisk(n, _dtype(disk, target), target)
+
+    def __repr__(self) -> str:
+        return f"TableOnDisk(n={self.X.n}, column_names={list(self.column_names)})"
+
+
+def _dtype(disk: Disk, target: str) -> np.dtype[Any]:
+    first = disk.files[0]
+    if not isinstance(first, ParquetTable):
+        return np.dtype(object)
+    try:
+        found: Any = first.types[first.places([target])[target]].to_pandas_dtype()
+    except NotImplementedError:
+        found = object
+    made: np.dtype[Any] = np.dtype(found)
+    return made

@@ -1,0 +1,34 @@
+"""How long noise that follows a shape gets, against draws of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from expost.noise.source import SeededSource
+from expost.noise.spherical import _moments, block_noise, block_norm
+from tests.helpers import at_most_by_chance
+
+DRAWS = 4000
+
+
+@pytest.mark.parametrize("norm", ["box", "l1", "l2"])
+@pytest.mark.parametrize("size", [1, 4])
+def test_moments(norm, size):
+    """Six standard errors: false alarms have probability 2e-9 where the mean of draws is normal."""
+    source = SeededSource(3)
+    squares = np.array([np.sum(block_noise([(size, norm)], [1.0], source) ** 2) for _ in range(DRAWS)])
+    square, fourth = _moments(size, norm)
+    error = np.sqrt((fourth - square**2) / DRAWS)
+    assert abs(squares.mean() - square) < 6 * error
+    assert abs(squares.mean() - 0.7 * square) > 6 * error  # what it would catch
+    assert np.mean(squares**2) == pytest.approx(fourth, rel=0.5)
+
+
+def test_few_draws_are_longer():
+    """Binomial, false alarm RARE; at two thirds of the bound there are too many."""
+    blocks, weights, source = [(3, "box"), (6, "l1"), (4, "l2")], [1.0, 2.0, 0.5], SeededSource(1)
+    lengths = np.array([np.linalg.norm(block_noise(blocks, weights, source)) for _ in range(DRAWS)])
+    bound = block_norm(blocks, weights, 0.1)
+    assert np.count_nonzero(lengths > bound) <= at_most_by_chance(DRAWS, 0.1)
+    assert np.count_nonzero(lengths > bound / 1.5) > at_most_by_chance(DRAWS, 0.1)

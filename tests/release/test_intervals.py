@@ -1,0 +1,159 @@
+"""Intervals for the noise in coefficients: they cover what they say, and there are none where nothing can be said."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from expost import AccuracyFirstModel, ErrorRate, Promise, Release, Schema
+from expost.estimators.base import block_geometry
+from expost.mechanisms import mechanism_of
+from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
+from expost.release.card import COVERAGE, noise_interval, units
+from expost.release.page import report
+from expost.release.scoring import scorer_of
+from expost.search import run_search
+from expost.solve.losses import CappedLogisticLoss, LogisticLoss
+from expost.solve.perturbed import PerturbedObjective
+from expost.solve.problem import Problem
+from expost.table.encoding import Encoding
+from tests.helpers import at_most_by_chance, classification_rows
+from tests.release.model_helpers import AMOUNT, released
+
+RUNS = 300
+
+
+def runs(noise: str, **options) -> tuple[np.ndarray, list[Release]]:
+    """Return the noiseless parameters and many releases of them."""
+    rows = classification_rows()
+    problem = Problem.of(LogisticLoss(), n=rows.n, p=rows.p, regularization=0.05)
+    generator = mechanism_of("output", noise=noise).on(rows, problem)
+    made = [run_search(generator, problem, random_state=seed, **options) for seed in range(RUNS)]
+    return generator.risk.optimum, made
+
+
+def misses(truth: np.ndarray, made: list[Release], shrink: float = 1.0) -> int:
+    """Count runs in which the first coefficient's interval does not cover."""
+    return sum(
+        abs(release.hypothesis[0] - truth[0]) > shrink * noise_interval(release).width
+        for release in made
+        if noise_interval(release).kind == "interval"
+    )
+
+
+@pytest.mark.parametrize("noise", ["laplace", "spherical"])
+def test_intervals_cover_and_narrower_ones_do_not(noise):
+    """False alarms have probability RARE, as for all statistical tests here."""
+    truth, made = runs(noise, method="fixed", max_epsilon=0.5)
+    assert all(noise_interval(release).kind == "interval" for release in made)
+    allowed = at_most_by_chance(RUNS, 1 - COVERAGE)
+    assert misses(truth, made) <= allowed
+    assert misses(truth, made, shrink=0.3) > allowed  # what the test would catch
+
+
+def test_a_rescaled_model_has_no_interval():
+    truth, made = runs("laplace", method="fixed", max_epsilon=0.5)
+    inside = made[0]
+    radius = float(np.linalg.norm(inside.hypothesis))
+    for known in ({"radius": radius}, {"radius": None}):
+        rescaled = inside.with_details(parameters={**inside.parameters, **known})
+        assert noise_interval(rescaled).kind == "none"
+    assert truth.shape == (len(inside.hypothesis),)
+
+
+def test_levels_make_intervals_wider():
+    release = Release(
+        status="released",
+        method="above_threshold",
+        perturbation="output",
+        epsilon_generation=2.0,
+        hypothesis=[0.5, 0.1],
+        parameters={"noise_sensitivity": 0.02, "radius": 3.0},
+    )
+    one, many = noise_interval(release), noise_interval(release.with_details(n_levels=32))
+    assert one.width == pytest.approx(0.01 * math.log(10), rel=1e-3)
+    assert many.width == pytest.approx(0.01 * math.log(320), rel=1e-3)
+    assert "whichever of the 32 levels" in many.statement
+    for known in ({"continues": "a1f", "epsilon_increment": 0.1}, {}):
+        details = {"parameters": {**release.parameters, **known}} if known else {"neighbours": "one person replaced"}
+        assert noise_interval(release.with_details(**details)).kind == "none"
+    assert noise_interval(release.with_details(method="doubling")).kind == "none"
+
+
+def test_a_promised_excess_risk_bounds_the_distance():
+    promise = Promise(
+        "… against the unconstrained optimum", excess_risk=0.02, regularization=0.01, failure_probability=0.1
+    )
+    release = Release(status="released", method="auto", epsilon_generation=1.0, hypothesis=[0.5], promise=promise)
+    found = noise_interval(release)
+    assert (found.kind, found.width) == ("bound", pytest.approx(2.0))
+    assert "A bound, not an estimate" in found.statement
+    other = dataclasses.replace(promise, statement="… against the best in a ball")
+    assert noise_interval(release.with_details(promise=other)).kind == "none"
+
+
+def test_noise_on_the_gradient_moves_parameters_by_less_than_is_stated():
+    """Over made-up rows, beside the model that the same rows and λ give without noise.
+
+    Rows that hardly bend the loss, all but alike, come near the bound; a tenth of it does not do even here.
+    """
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.uniform(0, 1, 4000), "b": np.full(4000, 0.5)})
+    table["y"] = np.where(table.a > 0.3, "yes", "no")
+    schema = Schema.from_dict(
+        {"target": "y", "classes": ["no", "yes"], "columns": {name: {"bounds": [0, 1]} for name in "ab"}}
+    )
+    for seed in range(3):
+        release = AccuracyFirstModel(schema, ErrorRate(0.2), random_state=seed).fit(table).release_
+        found = noise_interval(release)
+        assert found.kind == "bound"
+        away = np.linalg.norm(np.array(release.hypothesis) - without_noise(table, schema, release))
+        assert 0.1 * found.width < away < found.width
+        assert f"{found.width:.3g} in scaled units" in found.statement
+        assert "noise, bound" in report(release)
+
+
+def test_the_noise_of_earlier_levels_is_counted():
+    """Columns that never vary have coefficients of exactly 0 without noise, whatever the levels: theirs is noise alone.
+
+    With hundreds of them the last level's reach alone would not cover it.
+    """
+    rng, many, n = np.random.default_rng(2), 60, 4000
+    table = pd.DataFrame({"a": rng.uniform(0.48, 0.52, n)} | {f"b{j}": np.full(n, 0.5) for j in range(many)})
+    table["y"] = np.where(table.a > 0.5, "yes", "no")
+    columns = {name: {"bounds": [0, 1]} for name in table.columns if name != "y"}
+    schema = Schema.from_dict({"target": "y", "classes": ["no", "yes"], "columns": columns})
+    later = []
+    for seed in range(4):
+        release = AccuracyFirstModel(schema, ErrorRate(0.1), max_epsilon=300.0, random_state=seed).fit(table).release_
+        noise = np.linalg.norm(np.array(release.hypothesis)[-many:])
+        assert noise <= noise_interval(release).width
+        later.append(release.level > 0)
+    assert any(later)
+
+
+def without_noise(table: pd.DataFrame, schema: Schema, release: Release) -> np.ndarray:
+    rows = Encoding(schema).encode(table, on_invalid="error")
+    loss, lam = CappedLogisticLoss(0.5), release.parameters["regularization"]
+    shot = Shot(loss, block_geometry(Encoding(schema)), rows.n, 1.0, lam)
+    return PerturbedObjective(ObjectiveRows(rows, loss).passes).minimiser(
+        shot.errors, np.zeros(rows.p), np.zeros(rows.p)
+    )
+
+
+def test_where_nothing_can_be_said_it_says_why():
+    assert "holds no public number" in noise_interval(released(AMOUNT)).statement
+    null = Release(status="released", method="auto", epsilon_test=0.1, hypothesis=[0.0])
+    assert "No noise was added" in noise_interval(null).statement
+    optimum = Release(status="released", method="auto", epsilon_generation=math.inf, hypothesis=[0.1])
+    assert "no noise" in noise_interval(optimum).statement
+
+
+def test_units_are_those_of_the_coefficients():
+    release = released(AMOUNT)
+    scorer = scorer_of(release)
+    assert units(scorer) * scorer.theta[1:] == pytest.approx(release.parameters["coef"])

@@ -1,0 +1,86 @@
+"""Looks with Laplace noise on an account at δ: how often they mislead, and what they book. False alarm one in 10⁶."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from expost.account.account import RenyiAccount
+from expost.account.renyi import ORDERS, Curve
+from expost.noise import SeededSource
+from expost.search import noisy_test as pure_looks
+from expost.search.noisy_test import RATIO, PureLooks, laplace_deviations as deviations
+
+RUNS, GAMMA, MOVED, LEVELS = 2000, 0.2, 1e-4, 4
+
+
+def looked(truth: float, seed: int, epsilon: float = 0.05, budget: float = 5.0) -> tuple[bool, PureLooks]:
+    looks = PureLooks(RenyiAccount("looks", budget, False, delta=1e-6), SeededSource([43, seed]), LEVELS)
+    return looks.pass_at(truth, MOVED, 0.0, epsilon, GAMMA), looks
+
+
+def wrong(truth: float = 1e-9) -> int:
+    """How often a value that is just above zero passes."""
+    return sum(looked(truth, seed)[0] for seed in range(RUNS))
+
+
+@pytest.mark.parametrize("levels", [1, 3, 8])
+@pytest.mark.parametrize("gamma", [0.2, 0.02])
+def test_the_margin_is_what_a_path_of_noise_needs(levels, gamma):
+    """Whole paths, by simulation, none given up: misled as often as promised, and nearly that. False alarm 10⁻⁶."""
+    rng, runs, c = np.random.default_rng(7), 200_000, deviations(gamma, levels)
+    scales = RATIO ** -np.arange(levels)
+    noise = rng.laplace(0, scales[-1], runs)
+    misled = noise <= -c * scales[-1]
+    for scale in scales[-2::-1]:
+        jumps = rng.random(runs) > RATIO**-2
+        noise = np.where(jumps, noise + rng.laplace(0, scale, runs), noise)
+        misled |= noise <= -c * scale
+    count = int(misled.sum())
+    assert stats.binomtest(count, runs, gamma, alternative="greater").pvalue > 1e-6
+    assert count > 0.85 * gamma * runs
+
+
+def test_a_wrong_yes_is_as_rare_as_promised(monkeypatch):
+    monkeypatch.setattr(pure_looks, "_HOPE", -1e9)  # nothing is given up
+    count = wrong()
+    assert stats.binomtest(count, RUNS, GAMMA, alternative="greater").pvalue > 1e-6
+    assert count > 0.7 * GAMMA * RUNS
+
+
+def test_control_the_margin_of_one_level(monkeypatch):
+    """Each level by itself fails with γ then, and there are several."""
+    monkeypatch.setattr(pure_looks, "_HOPE", -1e9)
+    monkeypatch.setattr(pure_looks, "laplace_deviations", lambda gamma, levels: np.log(1 / (2 * gamma)))
+    assert stats.binomtest(wrong(), RUNS, GAMMA, alternative="greater").pvalue < 1e-6
+
+
+def test_a_look_costs_its_last_level_alone():
+    seen = set()
+    for seed in range(60):
+        passed, looks = looked(-0.004, seed)
+        assert np.isclose(looks.account.curve.most, 0.05 * RATIO ** (looks.count - 1), rtol=1e-9)
+        assert looks.account.curve.split[1] >= 0.05 * RATIO ** (looks.count - 1)
+        seen.add((looks.count, passed))
+    assert (1, True) in seen
+    assert len({count for count, _ in seen}) > 1
+
+
+def test_a_level_that_does_not_fit_is_not_looked_at():
+    counts = [looked(-0.003, seed, budget=0.051)[1].count for seed in range(30)]
+    assert set(counts) == {1}
+    assert len({looked(-0.003, seed)[1].count for seed in range(30)}) > 1
+
+
+def test_a_pure_loss_counts_once_whatever_the_order():
+    """What makes them cheap: where orders are high a loss ε adds ε, not rε²/2."""
+    losses = np.array(Curve.pure(0.05).losses)
+    assert (losses <= 0.05).all()
+    assert np.isclose(losses[-1], 0.05)
+    assert losses[0] < 0.05 * ORDERS[0] * 0.05
+
+
+@pytest.mark.parametrize("truth", [0.01, 0.1])
+def test_a_value_far_above_is_looked_at_once(truth):
+    assert {looked(truth, seed)[1].count for seed in range(20)} == {1}

@@ -1,0 +1,152 @@
+"""CSV files cut anywhere between lines, read as if they had not been."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from expost.exceptions import UnreadableFile
+from expost.table import csv_lines as lines, disk as csv_blocks
+from expost.table.cells import Lookup
+from expost.table.disk import CsvFile
+from expost.table.files import read_columns
+
+MARKS = Lookup([["", "?", -9]])
+PLACES = Lookup([["Bern"], ["Oslo"], ["", "?"]])
+HOSTILE = (
+    b'age;city\n31;Bern\n;Oslo\n47\n\n-9;Rome\n1e3; Bern \r\n"52;Oslo\n+5;x;y;z\nnan;Oslo\ninf;Bern\n0x10;\n1_0;Bern\n'
+    b"\xff;\xff\n ;?\n1e400;Oslo\n5\rBern\n00.5;Bern\n 7 ;Oslo"
+)
+LINES = [f"{k / 7!r},{('Bern', 'Oslo', '')[k % 3]}" for k in range(60)]
+PLAIN = "\n".join(["age,city", *LINES, ",Oslo", "-9,Rome", ""]).encode()
+QUOTED = b'"age","city"\n"1","Bern"\n"2.5",Oslo\n,"Oslo"\n"","Bern"\r\n"-9"," Bern "\n"7","Be,rn"\n 8 ,"Oslo"\n'
+ODD = [b'1,"Be""rn"', b'1, "Bern"', b'1,"Bern" ', b'1,Be"rn', b'1,"Bern', b'1,"""', b'"1,Bern"', b'"1","Bern\n2,Oslo"']
+MARKED = b"city,age\n" + b"\xef\xbb\xbfBern,1\nOslo,2\n" * 8  # a byte order mark, which is one at no line's start
+
+
+def read(file: CsvFile) -> tuple[bytes, bytes, list[int]]:
+    """Return everything that is made of the cells, in order."""
+    floats, missing, codes = [], [], []
+    for part in file.parts():
+        for columns in file.read(part, ["age", "city"], frozenset(["age"]), 10):
+            values, gone = columns["age"].numbers(MARKS)
+            floats.append(values)
+            missing.append(gone)
+            codes += columns["city"].codes(PLACES).tolist()
+    return np.concatenate(floats).tobytes(), np.concatenate(missing).tobytes(), codes
+
+
+def expected(path) -> tuple[bytes, bytes, list[int]]:
+    columns = read_columns(path, ["age", "city"])
+    values, gone = columns["age"].numbers(MARKS)
+    return values.tobytes(), gone.tobytes(), columns["city"].codes(PLACES).tolist()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [HOSTILE, HOSTILE + b"\n", HOSTILE + b"\n\n", PLAIN, PLAIN[:-1], MARKED, QUOTED, *(QUOTED + line for line in ODD)],
+)
+def test_every_cut_gives_the_same_cells(tmp_path, content):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    whole = expected(path)
+    for size in [1, 2, 3, 5, 8, 13, 21, 34, 100, 10_000]:
+        file = CsvFile(path, part_bytes=size)
+        assert read(file) == whole
+        assert file.count() == len(whole[2])
+    packed = tmp_path / "t.csv.gz"
+    packed.write_bytes(gzip.compress(content))
+    for size in (1, 7, 10_000):
+        assert read(CsvFile(packed, part_bytes=size)) == whole
+        assert CsvFile(packed, part_bytes=size).count() == len(whole[2])
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_every_cut_finds_the_same_lines_too_long(tmp_path, monkeypatch, end):
+    """Each is a row of cells that cannot be read, and changes no other, wherever the file is cut."""
+    for module in (csv_blocks, lines):
+        monkeypatch.setattr(module, "LONGEST_LINE", 12)
+        monkeypatch.setattr(module, "_USUAL", 3, raising=False)
+    rows = [b"1,Bern", b"%s,Oslo" % (b"7" * 7), b"%s,Oslo" % (b"7" * 8), b"2,Oslo", b"x" * 100, b"3,Bern", b"9" * 50]
+    path, packed = tmp_path / "t.csv", tmp_path / "t.csv.gz"
+    for content in (end.join([b"age,city", *rows]), end.join([b"age,city", *rows, b"4,Bern", b""])):
+        path.write_bytes(content)
+        packed.write_bytes(gzip.compress(content))
+        whole = expected(path)
+        assert np.frombuffer(whole[0])[:6].tolist() == pytest.approx([1, 7777777, np.nan, 2, np.nan, 3], nan_ok=True)
+        assert not np.frombuffer(whole[1], dtype=np.bool_)[[2, 4]].any()  # not missing: they cannot be read
+        for size in (1, 2, 3, 5, 8, 13, 21, 34, 100, 10_000):
+            for each in (path, packed):
+                file = CsvFile(each, part_bytes=size)
+                assert read(file) == whole
+                assert file.count() == len(whole[2])
+
+
+def test_plain_blocks_are_read_by_arrow_and_others_are_not(tmp_path, monkeypatch):
+    """The quick way is taken where it may be, so that the test above is about both."""
+    taken = []
+    plain = csv_blocks._plain
+    monkeypatch.setattr(csv_blocks, "_plain", lambda *given: taken.append(plain(*given)) or taken[-1])
+    others = [b'"1",Be"rn\n', b"nan,Oslo\n", b"\n", b"\r\n", b"1\n", b"5\r,Bern\n", b"\xff,\xff\n"]
+    for content, quick in (
+        (PLAIN, True),
+        (QUOTED, True),
+        (HOSTILE, False),
+        *((QUOTED + line, False) for line in ODD[:-2]),
+        *((PLAIN + line, False) for line in others),
+    ):
+        (tmp_path / "t.csv").write_bytes(content)
+        taken.clear()
+        read(CsvFile(tmp_path / "t.csv"))
+        assert (taken[0] is not None) == quick
+
+
+def test_a_reader_that_guesses_would_be_noticed(tmp_path, monkeypatch):
+    """The broken variant: blocks that are not plain given to Arrow all the same."""
+    (tmp_path / "t.csv").write_bytes(b"age,city\nnan,Bern\n1,Oslo\n")
+    whole = expected(tmp_path / "t.csv")
+    assert read(CsvFile(tmp_path / "t.csv")) == whole
+    monkeypatch.setattr(csv_blocks.np, "isfinite", lambda values: np.ones(len(values), dtype=bool))
+    assert read(CsvFile(tmp_path / "t.csv")) != whole
+
+
+def test_decimal_commas_and_other_encodings(tmp_path):
+    (tmp_path / "t.csv").write_bytes("weight;city\n70,5;Zürich\n1.000,5;Bern\n3;Oslo\n".encode("latin-1"))
+    options = {"decimal": ",", "encoding": "latin-1"}
+    (columns,) = CsvFile(tmp_path / "t.csv", **options).read((12, 60), ["weight", "city"], frozenset(["weight"]), 10)
+    assert np.array_equal(columns["weight"].numbers(MARKS)[0], [70.5, np.nan, 3.0], equal_nan=True)
+    assert columns["city"].cells() == ["Zürich", "Bern", "Oslo"]
+
+
+def test_a_mark_is_left_out_by_arrow_at_the_start_of_a_block(monkeypatch, tmp_path):
+    """The broken variant: such blocks given to Arrow all the same."""
+    (tmp_path / "t.csv").write_bytes(MARKED)
+    whole = expected(tmp_path / "t.csv")
+    monkeypatch.setattr(csv_blocks, "_MARK", b"\0")
+    assert any(read(CsvFile(tmp_path / "t.csv", part_bytes=size)) != whole for size in (1, 13, 10_000))
+
+
+@pytest.mark.parametrize("encoding", ["hz", "iso2022_kr", "shift_jisx0213", "utf-7", "utf-16", "klingon"])
+def test_encodings_in_which_ascii_is_something_else_are_refused(tmp_path, encoding):
+    (tmp_path / "t.csv").write_bytes(PLAIN)
+    with pytest.raises(ValueError, match="not one in which ASCII is ASCII"):
+        CsvFile(tmp_path / "t.csv", encoding=encoding)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "ascii", "iso2022_jp", "utf-8-sig", "cp932", "gbk"])
+def test_a_quote_in_one_line_changes_no_other_in_any_encoding(tmp_path, encoding):
+    lines = [b"age,city", b"1,Bern", b"2,\\x42ern", b"3,Be\\rn", b"4,\x1b$B%Y\x1b(BBern", b"5,Oslo"]
+    (tmp_path / "t.csv").write_bytes(b"\n".join(lines))
+    (tmp_path / "q.csv").write_bytes(b"\n".join([*lines[:-1], b'5,"Oslo"']))
+    assert read(CsvFile(tmp_path / "t.csv", encoding=encoding)) == read(CsvFile(tmp_path / "q.csv", encoding=encoding))
+
+
+def test_a_packed_file_that_changes_is_noticed(tmp_path):
+    packed = tmp_path / "t.csv.gz"
+    packed.write_bytes(gzip.compress(PLAIN))
+    file = CsvFile(packed)
+    packed.write_bytes(gzip.compress(PLAIN + b"1,Bern\n"))
+    with pytest.raises(UnreadableFile, match="has changed"):
+        read(file)
