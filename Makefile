@@ -19,7 +19,7 @@ test: $(READY) lint
 test-browser: $(READY)
 	@$(BIN)/pip install -q -e ".[browser]"
 	@PLAYWRIGHT_BROWSERS_PATH=$(CURDIR)/$(VENV)/browsers EXPOST_CHROMIUM="$$(PLAYWRIGHT_BROWSERS_PATH=$(CURDIR)/$(VENV)/browsers $(BIN)/python tools/chromium.py)" \
-		$(BIN)/python -m pytest -m browser --override-ini "addopts=-q --strict-markers --strict-config" tests/exploring
+		$(BIN)/python -m pytest -m browser --override-ini "addopts=-q --strict-markers --strict-config" tests/planning
 
 lint: $(READY)
 	@$(BIN)/ruff check .

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from experiments import compare, reproduce
+from experiments.command import EXITS
 from expost.cli.terminal import complain, prepared_streams
 
 COMMANDS = {"reproduce": reproduce, "compare": compare}
@@ -17,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, module in COMMANDS.items():
-        exits = "; ".join(f"{status} {meaning}" for status, meaning in module.EXITS.items())
+        exits = "; ".join(f"{status} {meaning}" for status, meaning in EXITS.items())
         command = commands.add_parser(name, description=module.DESCRIPTION, epilog=f"exit status: {exits}")
         module.add_arguments(command)
         command.set_defaults(run=module.run)

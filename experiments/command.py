@@ -10,7 +10,7 @@ from typing import Any
 
 from expost import validation
 from expost.cli.command import INTERRUPTED
-from expost.cli.options import check_folder
+from expost.cli.options import check_counts, check_folder
 from expost.cli.terminal import behind, complain, print_text
 from expost.exceptions import SearchInterrupted
 
@@ -61,6 +61,7 @@ def run_experiment_command(options: argparse.Namespace, load: Any, command: str,
 
 def check_grid(options: argparse.Namespace) -> None:
     """Complain about numbers out of their range before anything is read."""
+    check_counts(options)
     for alpha in options.alphas or ():
         validation.positive("--alphas", alpha)
 

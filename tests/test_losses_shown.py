@@ -174,7 +174,7 @@ def test_budgets_and_ledgers(tmp_path):
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_the_page_rounds_alike():
-    script = (SOURCE / "exploring/assets/model.js").read_text(encoding="utf-8")
+    script = (SOURCE / "planning/assets/model.js").read_text(encoding="utf-8")
     values = [*np.exp(np.random.default_rng(0).uniform(-12, 6, 500)).tolist(), 0.1, 1.0, 9.96, 0.0996, 10.0, 99.5]
     asked = (
         f'const document = {{getElementById: () => ({{textContent: \'{{"goal": {{"values": []}}}}\'}})}};\n{script}\n'

@@ -180,7 +180,7 @@ def test_a_report_that_fails_does_not_lose_the_release(tmp_path, capsys, monkeyp
     def broken(*_):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("expost.release.page", broken)
+    monkeypatch.setattr("expost.release.page.report", broken)
     said = call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK, "--seed", 1, "--report", tmp_path / "r.html")
     assert said.status == 1
     assert "a bug" in said.err

@@ -61,7 +61,7 @@ class TestBound:
     def test_without_margins_it_does_not(self, monkeypatch, delta, way):
         monkeypatch.setattr(ValueTest, "margin", lambda *_: 0.0)
         monkeypatch.setattr(GaussianValue, "margin", lambda *_: 0.0)
-        monkeypatch.setattr(pure_looks, "deviations", lambda *_: 0.0)
+        monkeypatch.setattr(pure_looks, "laplace_deviations", lambda *_: 0.0)
         assert false_bounds(monkeypatch, delta=delta, perturbation=way) > stats.binom.isf(RARE, RUNS, GAMMA)
 
     def test_it_says_something(self, delta, way):

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
-from expost import validation
+from expost.cli.options import check_counts
 from expost.cli.terminal import REFUSED, WRONG, complain, paid, prepared_streams, unspent
 from expost.exceptions import UNSPENT
 from expost.shown import one_line, up
@@ -59,9 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status: int = 0
     try:
         options = _parsed(given)
-        for name in validation.COUNTS.keys() & vars(options):
-            if isinstance(getattr(options, name), int):  # not left out, and no names of columns
-                validation.count(f"--{name.replace('_', '-')}", getattr(options, name))
+        check_counts(options)
         with _stopped_alike():
             status = options.run(options)
         sys.stdout.flush()

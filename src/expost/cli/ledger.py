@@ -12,15 +12,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.account.events import Budget, Entry, Event
-from expost.account.loss import ApproximateCap, PrivacyLoss
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.predict import read_release
 from expost.cli.terminal import complain, print_text
 from expost.shown import one_line
 
 if TYPE_CHECKING:
+    from expost.account.events import Budget, Entry, Event
     from expost.account.ledger import Ledger
+    from expost.account.loss import PrivacyLoss
 
 
 Action = Callable[[argparse.Namespace], str]
@@ -213,6 +213,7 @@ def shown(budget: Budget) -> str:
 
     Examples
     --------
+    >>> from expost.account.events import Budget, Event
     >>> from expost.account.loss import PureLoss
     >>> event = Event("a1f03c", "reserved", PureLoss(0.75), "2026-03-03", "ada")
     >>> print(shown(Budget("survey", "one household replaced", PureLoss(2.0), "2026-03-01", "ada", (event,))))
@@ -241,6 +242,8 @@ def shown(budget: Budget) -> str:
 
 def squares(budget: Budget) -> str:
     """Say how what is left is meant where losses do not simply add up."""
+    from expost.account.loss import ApproximateCap
+
     if not isinstance(budget.cap, ApproximateCap):
         return ""
     return f" for one more fit at δ = {budget.cap.delta:g}; two that cost half of it each would leave some"

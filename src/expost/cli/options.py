@@ -99,6 +99,13 @@ def _label(text: str, kind: str) -> bool | int | float:
     return int(text) if kind in "iu" else float(text)
 
 
+def check_counts(options: argparse.Namespace) -> None:
+    """Complain about anything counted that is out of its range."""
+    for name in validation.COUNTS.keys() & vars(options):
+        if isinstance(getattr(options, name), int):  # not left out, and no names of columns
+            validation.count(f"--{name.replace('_', '-')}", getattr(options, name))
+
+
 def check_numbers(options: argparse.Namespace) -> None:
     """Complain about numbers out of their range, before anything is imported that would take time."""
     for flag in FLAGS.values():
