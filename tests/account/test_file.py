@@ -110,13 +110,11 @@ class TestDamage:
         [
             "DELETE FROM events WHERE number = 3",
             "DELETE FROM events WHERE number = 1",
-            "UPDATE datasets SET cap = replace(cap, 'p+1', 'p+3')",
             "INSERT INTO events SELECT 9, dataset, 'x', kind, loss, day, by, NULL, NULL, NULL, NULL FROM events"
             " LIMIT 1",
             "DELETE FROM chain WHERE position = (SELECT max(position) FROM chain)",
             "DELETE FROM chain",
-            "UPDATE chain SET checksum = 'f' WHERE position = 1",
-            "INSERT INTO datasets SELECT 'b', unit, cap, day, by FROM datasets",
+            "UPDATE chain SET checksum = 'f' WHERE position = 5",
         ],
     )
     def test_whatever_is_changed_or_lost_is_noticed_and_can_be_repaired(self, tmp_path, statement):
@@ -130,12 +128,45 @@ class TestDamage:
         assert Ledger.damage(ledger.path) == ""
         assert ledger.budget.total.epsilon >= 0.75
 
-    def test_a_lost_data_set_is_not_repaired_away(self, tmp_path):
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "DELETE FROM datasets WHERE name = 'census'",
+            "UPDATE datasets SET cap = replace(cap, 'p+1', 'p+3')",
+            "UPDATE datasets SET unit = 'one cell replaced'",
+            "INSERT INTO datasets SELECT 'b', unit, cap, day, by FROM datasets WHERE name = 'survey'",
+            "UPDATE chain SET checksum = 'f' WHERE position = 1",
+        ],
+    )
+    def test_what_a_data_set_is_about_is_not_repaired_away(self, tmp_path, statement):
+        """A cap, a unit or a whole data set: no charge makes up for one that may have changed."""
         ledger = new_ledger(tmp_path)
         Ledger.create(ledger.path, "census", cap=1.0).book(released(0.5))
-        change(ledger.path, "DELETE FROM datasets WHERE name = 'census'")
+        change(ledger.path, statement)
         with pytest.raises(LedgerUnavailable, match="restore a copy"):
             ledger.repair(0.5, reason="lost")
+        assert says(ledger) is None
+
+    def test_a_repair_lowers_no_other_data_set(self, tmp_path):
+        ledger = new_ledger(tmp_path)
+        ledger.book(released(0.75))
+        other = Ledger.create(ledger.path, "census", cap=1.0)
+        other.book(released(0.5))
+        change(ledger.path, "UPDATE events SET loss = replace(loss, 'p-1', 'p-3') WHERE dataset = 'census'")
+        assert "event 2" in Ledger.damage(ledger.path)
+        with pytest.raises(ValueError, match=r"'survey', 'census' .* says nothing about the others"):
+            ledger.repair(0.25, reason="a disk error")
+        with pytest.raises(ValueError, match=r"cost 0\.375 more than it says; state at least that"):
+            other.repair(0.25, reason="a disk error")
+        other.repair(0.375, reason="what its release says")
+        assert (charged(ledger), sum(charged(other))) == ([0.75], 0.5)
+
+    def test_a_file_that_says_it_has_no_chain_and_has_one_is_damaged(self, tmp_path):
+        ledger = new_ledger(tmp_path)
+        ledger.book(released(0.75))
+        change(ledger.path, "UPDATE events SET loss = replace(loss, 'p-1', 'p-3')")
+        change(ledger.path, "PRAGMA user_version = 1")
+        assert says(ledger) is None
 
     @pytest.mark.parametrize(
         ("column", "value"),

@@ -26,12 +26,15 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
 from expost.account.events import Budget, Event, Kind, Process, user
 from expost.account.loss import PrivacyLoss, loss_from_json
 from expost.exceptions import LedgerUnavailable
+from expost.release.release import Release
+from expost.shown import up
 
 APPLICATION, FORMAT, UNCHAINED = 0x65787073, 2, 1  # "exps": how the file says whose it is
 PATIENCE = 60.0  # seconds to wait for another process; each holds the lock for milliseconds
@@ -53,6 +56,7 @@ CREATE TABLE chain (
 );
 """
 _FOR_EVER = "CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'kept for ever'); END"
+_HAS_CHAIN = "SELECT 1 FROM sqlite_master WHERE name = 'chain'"
 _COLUMNS = "entry, kind, loss, day, by, reason, release_id, release, process"
 
 
@@ -75,17 +79,22 @@ class _Content:
         datasets = connection.execute("SELECT name, unit, cap, day, by FROM datasets NOT INDEXED ORDER BY rowid")
         events = connection.execute(f"SELECT number, dataset, {_COLUMNS} FROM events NOT INDEXED ORDER BY number")
         rows = {row[0]: row for row in datasets}, {row[0]: row for row in events}
-        if _format(connection) == UNCHAINED:
+        if _format(connection) == UNCHAINED and not connection.execute(_HAS_CHAIN).fetchone():
             return cls(*rows, [])
         links = list(connection.execute("SELECT dataset, event, checksum FROM chain ORDER BY position"))
         return cls(*rows, links or [(None, None, "")])
 
     def __post_init__(self) -> None:
-        """Compute the chain anew."""
+        """Compute the chain anew, and tell which rows are wrong: those that their links as stored do not fit."""
         self.last, right = self.identity, 0
         for place, (dataset, event, checksum) in enumerate(self.links[1:], start=1):
             self.last = _linked(self.last, self._row(dataset, event))
             right = place if self.last == checksum else right
+        self.wrong: list[tuple[str | None, int | None]] = [
+            (dataset, event)
+            for (_, _, before), (dataset, event, checksum) in pairwise(self.links[right:])
+            if checksum != _linked(before, self._row(dataset, event))
+        ]
         unlinked = set(self.datasets) - {link[0] for link in self.links[1:] if link[1] is None}
         self.unlinked: list[tuple[str | None, int | None]] = [
             (name, None) for name in self.datasets if name in unlinked
@@ -94,10 +103,18 @@ class _Content:
             (None, number) for number in sorted(self.events.keys() - {link[1] for link in self.links[1:]})
         ]
         self.damage = ""
-        if self.links and (right + 1 < len(self.links) or self.unlinked):
-            dataset, event, _ = (*self.unlinked[0], "") if right + 1 == len(self.links) else self.links[right + 1]
-            which = f"event {event}" if event is not None else f"data set {dataset!r}"
+        if self.links and (self.wrong or self.unlinked):
+            dataset, event = (self.wrong or self.unlinked)[0]
+            which = f"event {event}" if event is not None else f"data set {dataset!r}, its cap or its unit"
             self.damage = f"{which} is not as it was recorded, or not there"
+
+    def hit(self) -> set[str]:
+        """Return the data sets whose events may be wrong; all of them if one is lost or says another name."""
+        if not self.identity:
+            return set(self.datasets)
+        events = [self.events.get(number) for _, number in (*self.wrong, *self.unlinked) if number is not None]
+        names = {row[1] if row is not None and row[1] in self.datasets else None for row in events}
+        return set(self.datasets) if None in names else {str(name) for name in names}
 
     @property
     def identity(self) -> str:
@@ -208,25 +225,40 @@ class Store:
             return _Content.read(connection).damage
 
     def repair(self, name: str, epsilon: float, reason: str) -> str:
-        """Take the rows as they are from here on and charge a data set for what may be lost; returns what was wrong."""
+        """Take the rows as they are from here on and charge a data set for what may be lost; returns what was wrong.
+
+        No decision makes up for a cap or a unit that may have changed, and one about this data set says nothing about
+        another: both are refused. What is charged is at least what the releases of wrong events say beyond them.
+        """
         with self._connection("rw") as connection, _transaction(connection, "IMMEDIATE"):
             content = _Content.read(connection)
             if not content.damage:
                 raise ValueError(f"{self.path} is as it was recorded; there is nothing to repair")
-            self._found(content, name)
-            lost = {link[0] for link in content.links if link[0] is not None} - content.datasets.keys()
-            if lost or any(row[1] not in content.datasets for row in content.events.values()):
-                raise LedgerUnavailable(f"{self.path} has lost a data set; restore a copy of the ledger")
+            budget = self._found(content, name)
+            stated = {dataset for dataset, event in (*content.wrong, *content.unlinked) if event is None}
+            if (stated and content.identity) or any(row[1] not in content.datasets for row in content.events.values()):
+                raise LedgerUnavailable(
+                    f"what {self.path} says of a data set, its name, cap or unit, is not as it was recorded; restore a "
+                    f"copy of the ledger"
+                )
+            others = sorted(content.hit() - {name})
+            if others:
+                raise ValueError(
+                    f"data sets {', '.join(map(repr, [name, *others]))} of {self.path} may all be wrong, and a "
+                    f"decision about one says nothing about the others; restore a copy of the ledger"
+                )
+            numbers = {number for _, number in (*content.wrong, *content.unlinked)}
+            least = _understated(budget, [row for key, row in content.events.items() if key in numbers])
+            if epsilon < least:
+                raise ValueError(f"the releases in the ledger cost {up(least)} more than it says; state at least that")
             if not content.identity:  # all of the chain is lost
                 content.links.clear()
             for dataset, number in content.unlinked:
                 content.link(connection, dataset, number)
-            for dataset in content.datasets:
-                cap = content.budget(dataset).cap
-                loss = cap.decided(epsilon if dataset == name else 0.0, cap.total([]))
-                why = f"{reason} (a repair: {content.damage})"
-                event = Event(secrets.token_hex(8), "decided", loss, today(), user(), reason=why)
-                content.add(connection, dataset, event)
+            loss = budget.cap.decided(epsilon, budget.cap.total([]))
+            why = f"{reason} (a repair: {content.damage})"
+            event = Event(secrets.token_hex(8), "decided", loss, today(), user(), reason=why)
+            content.add(connection, name, event)
             return content.damage
 
     def _sound(self, connection: sqlite3.Connection, *, chained: bool = False) -> _Content:
@@ -316,6 +348,17 @@ def _keep_for_ever(connection: sqlite3.Connection, *tables: str) -> None:
 def _linked(before: str, row: tuple[Any, ...] | None) -> str:
     """Return the link of a row after another; of one that is lost as well."""
     return hashlib.sha256(json.dumps([before, row], default=repr).encode()).hexdigest()
+
+
+def _understated(budget: Budget, rows: list[tuple[Any, ...]]) -> float:
+    """Return how much more the releases of events cost than the events say, as far as they can be read."""
+    wrong, short = {(row[2], row[3]) for row in rows}, 0.0
+    for event in budget.events:
+        if (event.entry, event.kind) in wrong and event.release_id is not None and event.release is not None:
+            with contextlib.suppress(ValueError):
+                says: Any = budget.cap.total([event.loss])
+                short += max(0.0, Release.from_json(event.release).epsilon_increment - says.epsilon)
+    return short
 
 
 def _text(value: Any) -> str:
