@@ -18,14 +18,28 @@ import numpy as np
 import pytest
 
 import expost
-from expost import AccuracyFirstRidge, Ledger, Release, budget
+from expost import (
+    R2,
+    AccuracyFirstRidge,
+    ErrorRate,
+    ExcessRisk,
+    Ledger,
+    LogLoss,
+    MeanSquaredError,
+    Release,
+    budget,
+)
 from expost.account.account import RenyiAccount
 from expost.account.renyi import Curve
 from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning, SearchInterrupted
 from expost.release.page import BudgetLine, report
+from expost.search import run_search
 from expost.shown import down, up
+from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.solve.problem import Problem
 from tests.cli.helpers import REGRESSION, call, write
 from tests.cli.test_interrupted import interrupt
+from tests.helpers import outcome, regression_rows
 
 SOURCE = Path(expost.__file__).parent
 PAID = 3.49219  # "3.492" to the nearest, which is less
@@ -225,3 +239,31 @@ def test_both_directions_have_more_than_delta(epsilon):
         low, high = (m, high) if normal.cdf((m * m / 2 - epsilon) / m) < delta else (low, m)
     both = normal.cdf((m * m / 2 - epsilon) / m) + normal.cdf((-epsilon - m * m / 2) / m)
     assert 1.01 * delta < both <= (1 + np.exp(-epsilon)) * delta * (1 + 1e-9) < 2 * delta
+
+
+@pytest.mark.parametrize(
+    ("goal", "said"),
+    [
+        (ErrorRate(0.12345649), "at most 0.123457"),
+        (R2(0.8999996), "at least 0.899999"),
+        (MeanSquaredError(123456.49), "at most 123457"),
+        (LogLoss(0.54321001), "at most 0.543211"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_promises_are_never_better_than_what_was_tested(goal, said):
+    loss = LogisticLoss() if goal.name in ("error rate", "log loss") else SquaredLoss()
+    problem = Problem.of(loss, n=100, p=2, regularization=0.1)
+    assert said in goal.promise(problem).statement
+
+
+def test_a_probability_is_never_rounded_up_to_certainty():
+    release = outcome(
+        run_search,
+        regression_rows(5_000),
+        Problem.of(SquaredLoss(), n=5_000, p=4, regularization=0.05),
+        ExcessRisk(0.1),
+        failure_probability=1e-7,
+        random_state=0,
+    )
+    assert "with probability at least 0.999999 over the noise" in release.promise.statement

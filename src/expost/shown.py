@@ -6,7 +6,8 @@ the direction of reading, or begin a line of its own that looks like ours.
 How an ε, and what follows from it, is written for people: never better than what holds.
 
 A loss, paid or possible, is rounded up, and so are the odds and suspicions it allows; a cap, and what is left of it, is
-rounded down. Nothing else in the package writes one in a few digits (``tests/test_losses_shown.py`` reads the source).
+rounded down. Promises likewise, in six digits: at most so much upwards, at least so much, or a probability, downwards.
+Nothing else in the package writes one in a few digits (``tests/test_losses_shown.py`` reads the source).
 """
 
 from __future__ import annotations
@@ -58,15 +59,15 @@ def up(value: float, digits: int = 4) -> str:
     return _rounded(value, digits, decimal.ROUND_CEILING)
 
 
-def down(value: float) -> str:
-    """Write a number with four digits, rounded down: what is left is not to look larger than it is.
+def down(value: float, digits: int = 4) -> str:
+    """Write a number in a few digits, rounded down: what is left is not to look larger than it is.
 
     Examples
     --------
     >>> down(0.12349), down(0.1)
     ('0.1234', '0.1')
     """
-    return _rounded(value, 4, decimal.ROUND_FLOOR)
+    return _rounded(value, digits, decimal.ROUND_FLOOR)
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:

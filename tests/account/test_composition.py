@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -67,3 +68,13 @@ def test_compose_adds(parts):
 def test_order_and_grouping_do_not_matter_but_for_the_last_bit():
     releases = [Release(status="released", method="m", epsilon_generation=x) for x in (0.1, 0.7, 0.2, 1e-17)]
     assert compose(releases).epsilon == compose(reversed(releases)).epsilon
+
+
+def test_a_release_that_says_it_adds_too_little_counts_in_full():
+    """As a ledger charges it: what a file says of its increment is compared with the release it goes on from."""
+    first = Release(status="released", method="m", epsilon_generation=0.5)
+    adds = {"continues": first.id, "epsilon_increment": 1.0}
+    honest = Release(status="released", method="m", epsilon_generation=1.5, parameters=adds)
+    edited = dataclasses.replace(honest, parameters={**adds, "epsilon_increment": 0.0})
+    assert compose([first, honest]).epsilon == 1.5
+    assert compose([first, edited]).epsilon == 2.0

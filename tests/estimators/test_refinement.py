@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, KeepPath, Release, compose, refine
-from expost.exceptions import AccuracyNotReached, SearchInterrupted, TargetUnreachable
+from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning, SearchInterrupted, TargetUnreachable
 from expost.mechanisms.moments.certificate import Seen, split_path
 from expost.noise.path import KeptLevels
 from expost.release import sealed
@@ -76,8 +76,8 @@ def excess_of(model: Any, kind: str, release: Release, lam: float | None = None)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_difference_is_paid(kind, tmp_path, key):
     model, one = first(kind, tmp_path / "path", key)
-    two = refine(one, tmp_path / "path", key, excess_risk=LATER[0])
-    three = refine(Release.from_json(two.to_json()), tmp_path / "path", key, excess_risk=LATER[1])
+    two = refine(one, tmp_path / "path", key, excess_risk=LATER[0], max_epsilon=10.0)
+    three = refine(Release.from_json(two.to_json()), tmp_path / "path", key, excess_risk=LATER[1], max_epsilon=10.0)
     chain = [one, two, three]
     for before, after in pairwise(chain):
         assert after.continues == before.id
@@ -384,3 +384,12 @@ def test_an_interruption_is_charged_for(tmp_path, key, monkeypatch):
     assert one.epsilon < release.epsilon <= 0.5
     assert release.continues == one.id
     assert release.epsilon_increment == pytest.approx(release.epsilon - one.epsilon)
+
+
+def test_no_more_than_two_unless_more_is_stated(tmp_path, key):
+    """As for a fit: the cap is about everything on the path, and a release above it warns."""
+    _, one = first("output", tmp_path / "path", key)
+    with pytest.raises(TargetUnreachable, match="max_epsilon = 2"):
+        refine(one, tmp_path / "path", key, excess_risk=LATER[1])
+    with pytest.warns(LargeEpsilonWarning, match="is large"):
+        assert refine(one, tmp_path / "path", key, excess_risk=LATER[1], max_epsilon=10.0).epsilon > 2.0

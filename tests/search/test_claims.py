@@ -11,14 +11,14 @@ from expost import AccuracyFirstLogisticRegression, ErrorRate, ExcessRisk
 from expost.exceptions import AccuracyNotReached
 from expost.goals.measure import ErrorMeasure
 from expost.mechanisms import Covariance, Output
-from expost.noise import NoisePath
+from expost.noise import NoisePath, SeededSource
 from expost.passes.sums import Sums, sums_of
 from expost.release.page import report
 from expost.search import run_search, search_path
 from expost.search.above_threshold import AboveThreshold, calibrate
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.solve.problem import Problem
-from expost.table.rows import MemorySource
+from expost.table.rows import MemorySource, Rows
 from tests.helpers import logistic_rows, regression_rows
 
 N = 20_000
@@ -54,6 +54,39 @@ def search(rows, loss=None, goal=None, **options):
 def test_nothing_is_claimed_of_the_librarys_own():
     rows = regression_rows(N)
     assert search(rows).claims == search(MemorySource(rows)).claims == ()
+
+
+class OwnRows(Rows):
+    """Rows of somebody's own, who may skip every check."""
+
+
+class OwnWords(SeededSource):
+    """A random source of somebody's own, who says that it protects people."""
+
+    secure = True
+
+
+class OwnRule:
+    """A stopping rule of somebody's own."""
+
+    name, secure, n_tests = "own", True, 1
+    epsilon_stop = epsilon_never = epsilon_worst_case = 0.0
+
+    def accepts(self, hypothesis):
+        return True
+
+
+def test_rows_words_and_rules_of_ones_own_are_claimed():
+    rows = regression_rows(N)
+    own = OwnRows(**{field.name: getattr(rows, field.name) for field in dataclasses.fields(rows)})
+    assert search(own).claims == ("every row is what its source declares",)
+    request = (rows, problem(SquaredLoss()), ExcessRisk(0.05))
+    assert run_search(*request, random_state=OwnWords(1)).claims == (
+        "the random words given are uniform, independent and known to nobody",
+    )
+    assert run_search(*request, random_state=SeededSource(1)).claims == ()
+    path = NoisePath(np.array([5]), 1, [0.1], random_state=0)
+    assert "the answers of the stopping rule cost no more than it states" in search_path(path, OwnRule()).claims
 
 
 def test_what_is_handed_over_is_claimed():

@@ -28,15 +28,24 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, TypeVar
 
+from expost import validation
 from expost.account.clock import Clock
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger, Reservation
 from expost.account.renyi import NOTHING, ORDERS, Curve, room
 from expost.account.shared import Budget
 from expost.account.unit import ROW, Unit
-from expost.exceptions import AccuracyNotReached, LedgerWarning, SearchInterrupted, UnreadableFile, warn
+from expost.exceptions import (
+    AccuracyNotReached,
+    LargeEpsilonWarning,
+    LedgerWarning,
+    SearchInterrupted,
+    UnreadableFile,
+    warn,
+)
 from expost.release.release import Release
 from expost.release.stored import FrozenMapping
+from expost.shown import up
 
 SETTLE = "expost ledger settle charges what the release says, with a reason"
 BOOK = "expost ledger book once the ledger can be used again"
@@ -252,7 +261,7 @@ class Spending:
             else:
                 self._reservation.settle(self.release)
         except Exception as error:
-            self._complaint = f"{error}{self._what_stays(self._reservation)}"
+            self._complaint = f"{str(error).removesuffix('.')}{self._what_stays(self._reservation)}"
         self._reservation = None
 
     def _what_stays(self, reservation: Reservation) -> str:
@@ -284,6 +293,17 @@ def released(release: Release) -> Release:
     if release.status == "refused":
         raise AccuracyNotReached(release)
     return release
+
+
+def warn_if_large(release: Release) -> None:
+    """Warn about an ε that protects little, unless it was stated outright or is infinite, which warns by itself."""
+    if not validation.MOST < release.epsilon < math.inf or release.method == "fixed":
+        return
+    warn(
+        f"epsilon = {up(release.epsilon)} is large: odds about any {release.unit} may have moved by a factor of "
+        f"{up(release.risk_factor)}. Ask for less accuracy, or pass a smaller max_epsilon",
+        LargeEpsilonWarning,
+    )
 
 
 Part = Literal["probe", "test", "generation"]

@@ -95,19 +95,23 @@ def compose(releases: Iterable[Release], *, delta: float | None = None) -> Compo
         raise ValueError(
             "releases about different neighbours do not add up: a loss for one row is not one for a person"
         )
-    ids = {release.id for release in listed}
+    losses = {release.id: release.epsilon for release in listed}
+
+    def beside(release: Release) -> float:
+        """Return what a release adds to the one it continues, if what it says of that is enough; or all of it."""
+        before = losses.get(release.continues or "", -math.inf)
+        enough = add_losses(max(before, 0.0), release.epsilon_increment) >= release.epsilon
+        return release.epsilon_increment if before >= 0.0 and enough else release.epsilon
+
     worst = add_losses(*(release.epsilon_worst_case for release in listed))
     deltas = add_losses(*(release.delta for release in listed))
     if delta is None:
-        together = add_losses(*(release.epsilon_beside(ids) for release in listed))
+        together = add_losses(*map(beside, listed))
         return Composition(together, worst, len(listed), deltas)
     from expost.account.renyi import NOTHING, Curve
 
     # a release that continues another is pure: it has no curve of its own
-    curves = (
-        Curve.ex_post(release.epsilon_beside(ids)) if release.delta == 0.0 else release.account_curve()
-        for release in listed
-    )
+    curves = (Curve.ex_post(beside(release)) if release.delta == 0.0 else release.account_curve() for release in listed)
     joint = sum(curves, NOTHING)
     whole = worst if deltas <= delta else math.inf
     return Composition(joint.epsilon(delta), whole, len(listed), delta, joint.usual_epsilon(delta))

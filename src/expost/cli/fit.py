@@ -198,12 +198,12 @@ def run(options: argparse.Namespace) -> int:
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
     for warning in noted:
         print(warning, file=sys.stderr)
-    if not deliver(release, options, ledger) or (uncharged() and not complaint):
+    delivered = deliver(release, options, ledger)
+    if complaint:
+        complain(complaint, options)
+    if not delivered or uncharged():
         return NOT_WRITTEN
-    if not complaint:
-        return 0
-    complain(complaint, options)
-    return REFUSED
+    return REFUSED if complaint else 0
 
 
 def _noting(options: argparse.Namespace) -> list[str]:

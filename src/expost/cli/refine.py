@@ -42,7 +42,10 @@ def add_arguments(refine: argparse.ArgumentParser) -> None:
     refine.add_argument("--excess-risk", type=float, required=True, metavar="A", help="the accuracy wanted now")
     refine.add_argument("--regularization", type=float, metavar="L", help="another one; second moments only")
     refine.add_argument(
-        "--max-epsilon", type=float, metavar="E", help="no outcome may cost more, everything on the path included"
+        "--max-epsilon",
+        type=float,
+        metavar="E",
+        help=f"no outcome may cost more, everything on the path included (default: {validation.MOST:g})",
     )
     add_release_output(refine)
     add_charged_ledger(refine)
@@ -84,10 +87,11 @@ def run(options: argparse.Namespace) -> int:
             release, complaint = interruption.release, str(interruption)
     except (ValueError, OSError) as error:
         return complain(error, options)
-    if not deliver(release, output, options, ledger) or (uncharged() and not complaint):
-        return NOT_WRITTEN
+    delivered = deliver(release, output, options, ledger)
     if complaint:
         complain(complaint, options)
+    if not delivered or uncharged():
+        return NOT_WRITTEN
     return REFUSED if complaint else 0
 
 

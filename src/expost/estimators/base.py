@@ -16,14 +16,13 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
-from expost.account.account import Spending, released
+from expost.account.account import Spending, released, warn_if_large
 from expost.account.ledger import Ledger
 from expost.estimators.defaults import (
     LIFTED,
     chained,
     settled_budget,
     settled_regularization,
-    warn_if_large,
     warn_if_shrunk,
 )
 from expost.estimators.inputs import open_features, score_of

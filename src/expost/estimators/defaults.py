@@ -7,9 +7,8 @@ from typing import Any
 
 from expost import validation
 from expost.account.unit import Unit
-from expost.exceptions import LargeDeltaWarning, LargeEpsilonWarning, StrongRegularizationWarning, warn
+from expost.exceptions import LargeDeltaWarning, StrongRegularizationWarning, warn
 from expost.goals.goal import Goal, TestedGoal
-from expost.release.release import Release
 from expost.shown import up
 from expost.table.preparation import Preparation
 
@@ -17,7 +16,6 @@ __all__ = [
     "chained",
     "settled_budget",
     "settled_regularization",
-    "warn_if_large",
     "warn_if_likely",
     "warn_if_shrunk",
 ]
@@ -97,17 +95,6 @@ def warn_if_shrunk(lam: float, preparation: Preparation) -> None:
             f"feature_bound, or a goal such as ErrorRate(...) or R2(...), which needs no regularization",
             StrongRegularizationWarning,
         )
-
-
-def warn_if_large(release: Release) -> None:
-    """Warn about an ε that protects little, unless it was stated outright or is infinite, which warns by itself."""
-    if not validation.MOST < release.epsilon < math.inf or release.method == "fixed":
-        return
-    warn(
-        f"epsilon = {up(release.epsilon)} is large: odds about any {release.unit} may have moved by a factor of "
-        f"{up(release.risk_factor)}. Ask for less accuracy, or pass a smaller max_epsilon",
-        LargeEpsilonWarning,
-    )
 
 
 def warn_if_likely(delta: float, n: int, unit: Unit) -> None:

@@ -13,11 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
-from expost.account.account import Spending, released
+from expost.account.account import Spending, released, warn_if_large
 from expost.account.ledger import Ledger
 from expost.account.unit import ROW, Unit
 from expost.estimators.base import block_geometry, cheapest_geometry
-from expost.estimators.defaults import warn_if_large, warn_if_likely
+from expost.estimators.defaults import warn_if_likely
 from expost.estimators.inputs import as_schema, margins_and_targets, reject_fit_parameters, score_of, with_target
 from expost.estimators.pipeline_check import Surroundings, noted_surroundings
 from expost.exceptions import unspent

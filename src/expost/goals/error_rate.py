@@ -17,6 +17,7 @@ from expost.goals.measure import Judge, Measure, errors
 from expost.noise.grid import UNITS, Grid
 from expost.passes.blocks import to_grid
 from expost.release.release import Promise
+from expost.shown import up
 from expost.solve.losses import CappedLogisticLoss, Loss
 from expost.solve.problem import Problem
 
@@ -58,7 +59,7 @@ class ErrorRate(TestedGoal):
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the share."""
         statement = (
-            f"the share of clipped, rounded rows misclassified is at most {self.at_most:g} (a tie counts as the "
+            f"the share of clipped, rounded rows misclassified is at most {up(self.at_most, 6)} (a tie counts as the "
             f"first class)"
         )
         return Promise(statement, goal=self.name, at_most=self.at_most)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from expost.goals.goal import ABOUT_RISK, Goal
 from expost.release.release import Promise
+from expost.shown import up
 from expost.solve.problem import Problem
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class ExcessRisk(Goal):
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the risk."""
         return Promise(
-            f"the excess {ABOUT_RISK} is at most {self.at_most:g}, against {problem.compared_with}",
+            f"the excess {ABOUT_RISK} is at most {up(self.at_most, 6)}, against {problem.compared_with}",
             excess_risk=self.at_most,
         )
 

@@ -16,6 +16,7 @@ from expost.goals.goal import ChainSettings, TestedGoal
 from expost.goals.measure import Judge, Measure
 from expost.numeric import INFLATION, FloatArray, gamma, summation_length
 from expost.release.release import Promise
+from expost.shown import up
 from expost.solve.losses import LogisticLoss, Loss
 from expost.solve.problem import Problem
 
@@ -70,7 +71,7 @@ class LogLoss(TestedGoal):
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the mean."""
         statement = (
-            f"the log loss of the bounded, rounded rows is at most {self.at_most:g}, log odds moved into "
+            f"the log loss of the bounded, rounded rows is at most {up(self.at_most, 6)}, log odds moved into "
             f"[-{LARGEST_ODDS:g}, {LARGEST_ODDS:g}]"
         )
         return Promise(statement, goal=self.name, at_most=self.at_most)

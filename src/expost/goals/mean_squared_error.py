@@ -35,6 +35,7 @@ from expost.goals.measure import (
 from expost.noise.grid import check
 from expost.numeric import round_up
 from expost.release.release import Promise
+from expost.shown import down, up
 from expost.solve.losses import HuberLoss, Loss
 from expost.solve.problem import Problem
 
@@ -105,15 +106,15 @@ class MeanSquaredError(TestedGoal):
         stated = promise.at_most * square_unit
         return dataclasses.replace(
             promise,
-            statement=f"{promise.statement}; that is {stated:g} in squared units of the target",
+            statement=f"{promise.statement}; that is {up(stated, 6)} in squared units of the target",
             at_most_caller_units=stated,
         )
 
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the mean square."""
         statement = (
-            f"the mean squared error of the clipped, rounded rows is at most {self.at_most:g}, targets in [-1, 1] and "
-            f"predictions moved into the target's bounds"
+            f"the mean squared error of the clipped, rounded rows is at most {up(self.at_most, 6)}, targets in [-1, 1] "
+            f"and predictions moved into the target's bounds"
         )
         return Promise(statement, goal=self.name, at_most=self.at_most)
 
@@ -224,7 +225,8 @@ class R2(TestedGoal):
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the share."""
         statement = (
-            f"R² of the bounded, rounded rows is at least {self.at_least:g}, predictions moved into the target's bounds"
+            f"R² of the bounded, rounded rows is at least {down(self.at_least, 6)}, predictions moved into the target's "
+            f"bounds"
         )
         return Promise(statement, goal=self.name, at_least=self.at_least)
 

@@ -209,9 +209,10 @@ class RelativeExcessRisk(Goal):
         whose = "that of the null model θ = 0"
         if self.baseline == "constant":
             whose = "what the best constant (its mean loss, no penalty) is above the minimum"
-        number = "" if alpha is None else f" (and at most {alpha:g})"
+        number = "" if alpha is None else f" (and at most {up(alpha, 6)})"
         return Promise(
-            f"the excess {ABOUT_RISK} is at most {self.fraction:g} of {whose}{number}, against {problem.compared_with}",
+            f"the excess {ABOUT_RISK} is at most {up(self.fraction, 6)} of {whose}{number}, against "
+            f"{problem.compared_with}",
             excess_risk=alpha,
             goal=self.name,
             at_most=self.fraction,

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
+
+from expost import validation
 
 _BUFFER_BYTES = 1 << 15
 _LARGEST_BLOCK = 1 << 26  # bytes under one key: far below the 2^38 at which a 32-bit block counter would wrap
@@ -156,3 +158,10 @@ def resolve_source(random_state: int | np.random.RandomState | WordSource | None
         "random_state must be None (secure noise), a non-negative integer or a numpy RandomState "
         f"(simulation), or a noise source; got {type(random_state).__name__}"
     )
+
+
+def source_claims(random_state: Any) -> tuple[str, ...]:
+    """Return what is taken as given of a random source that is not the library's own and says it protects people."""
+    if random_state is None or not (validation.secure(random_state) and validation.foreign(random_state)):
+        return ()
+    return ("the random words given are uniform, independent and known to nobody",)

@@ -34,6 +34,7 @@ from scipy.special import gammaincinv
 from expost.release.markup import bullets, number, section, table, text
 from expost.release.scoring import BoundsScorer, SchemaScorer, Scorer, scorer_of
 from expost.release.words import unit_of
+from expost.shown import down
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -125,7 +126,7 @@ def _by_promise(release: Release) -> Interval | None:
         math.sqrt(2 * alpha / lam),
         "bound",
         f"A bound, not an estimate: it follows from the promised excess risk and the regularization alone, and covers "
-        f"{_REFERENCE} with probability at least {100 * (1 - chance):.4g} % over the noise, for all rows there could "
+        f"{_REFERENCE} with probability at least {down(100 * (1 - chance))} % over the noise, for all rows there could "
         f"be. For most rows the noise is far smaller; how much smaller is not public.",
     )
 
@@ -139,7 +140,7 @@ def _on_gradient(release: Release) -> Interval | None:
         reach,
         "bound",
         f"A bound, not an estimate: the noise went into the fit, and how far it moved one coefficient depends on the "
-        f"rows, which are not shown. Each bound covers {_LEVELS} with probability at least {100 * coverage:.4g} % "
+        f"rows, which are not shown. Each bound covers {_LEVELS} with probability at least {down(100 * coverage)} % "
         f"over the noise, for all rows there could be: all parameters together are moved by at most {reach:.3g} in "
         f"scaled units, where their own length is {length:.3g}. For most rows the move is far smaller.",
     )

@@ -144,7 +144,9 @@ def _promised(release: Release) -> list[str]:
         if release.closest:
             said.append(f"<p>{text(_sentence(release.closest))}</p>")
             if chance is not None:
-                said.append(f"<p>Of all runs like this one, refused or not, at most {chance:g} show what is false.</p>")
+                said.append(
+                    f"<p>Of all runs like this one, refused or not, at most {up(chance, 6)} show what is false.</p>"
+                )
         return said
     said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(goal[1])} {on_rows(goal[0])}</p>"]
     said.append(f"<p>{text(_sentence(release.promise.statement))}</p>")
@@ -154,11 +156,11 @@ def _promised(release: Release) -> list[str]:
     )
     if chance is not None:
         said.append(
-            f"<p>Of all runs like this one at most {chance:g} release a model that misses, refusals counted. "
+            f"<p>Of all runs like this one at most {up(chance, 6)} release a model that misses, refusals counted. "
             "Where most runs are refused, a single release may be a miss more often than that.</p>"
         )
     if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:
-        squared = f"{release.promise.excess_risk_caller_units:.4g}"
+        squared = up(release.promise.excess_risk_caller_units)
         said.append(f"<p>In squared units of the target the excess risk is at most {text(squared)}.</p>")
     return said
 

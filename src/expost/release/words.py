@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from expost.shown import one_line, percent, up, visible
+from expost.shown import down, one_line, percent, up, visible
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -133,9 +133,9 @@ def asked(release: Release) -> tuple[str, str] | None:
     """
     goal = release.promise
     if goal.goal is not None and goal.at_least is not None:
-        return goal.goal, f"at least {goal.at_least:g}"
+        return goal.goal, f"at least {down(goal.at_least, 6)}"
     most = goal.at_most if goal.at_most_caller_units is None else goal.at_most_caller_units
-    return None if goal.goal is None or most is None else (goal.goal, f"at most {most:g}")
+    return None if goal.goal is None or most is None else (goal.goal, f"at most {up(most, 6)}")
 
 
 def closest(release: Release) -> str:
@@ -154,7 +154,7 @@ def closest(release: Release) -> str:
     most = promise.at_most if promise.at_most_caller_units is None else promise.at_most_caller_units
     article = "an" if promise.goal[0] in "aeiou" else "a"
     number = up(shown * (most / promise.at_most))
-    return f"closest: {article} {promise.goal} of at most {number} was shown, {most:g} was asked"
+    return f"closest: {article} {promise.goal} of at most {number} was shown, {up(most, 6)} was asked"
 
 
 _BOUNDED = "targets and predictions moved into the target's bounds"
@@ -281,7 +281,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
     goal, before = asked(release), release.continues
     if goal is not None:
         chance = release.promise.failure_probability
-        sure = "" if chance is None else f" (at most {chance:g} of all runs miss, refusals counted)"
+        sure = "" if chance is None else f" (at most {up(chance, 6)} of all runs miss, refusals counted)"
         if release.status == "released":
             rows.append((goal[0], f"{goal[1]} {on_rows(goal[0])}, as asked{sure}"))
             beside = yardstick(goal[0])
@@ -299,7 +299,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
         ("promise", release.promise.statement),
     ]
     if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:
-        squared = f"{release.promise.excess_risk_caller_units:.4g}"
+        squared = up(release.promise.excess_risk_caller_units)
         rows.append(
             (
                 "in your units",

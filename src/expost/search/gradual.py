@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from expost import validation
 from expost.account.account import Account, Spending, released
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger
@@ -158,6 +159,7 @@ def search_path(
         "it by no more than its sensitivity",
         TESTED_CLAIM,
         *(() if postprocess is None else ("what is made of revealed values reads nothing else of the rows",)),
+        *(("the answers of the stopping rule cost no more than it states",) if validation.foreign(rule) else ()),
     )
 
     def work(spending: Spending) -> Release:

@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 
 from expost import validation
-from expost.account.account import Account, Spending, released
+from expost.account.account import Account, Spending, released, warn_if_large
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger
 from expost.account.shared import current
@@ -213,7 +213,7 @@ def refine(
     regularization : float, optional
         Another λ, on a path of second moments.
     max_epsilon : float, optional
-        No outcome may cost more, everything on the path included.
+        No outcome may cost more, everything on the path included: 2 unless more is stated, ``math.inf`` for no limit.
     ledger : Ledger, optional
         Is charged what is new, if the release to go on from is booked there, and everything otherwise. The most it
         could be is held before the path is opened any further.
@@ -266,7 +266,9 @@ def refine(
     kept.require(goal.at_most, request)
     kept.rehearse(request)
     budget = _budget(release, max_epsilon)
-    return Spending(ledger).guard(lambda spending: released(kept.go_on(request, budget, spending)))
+    outcome = Spending(ledger).guard(lambda spending: released(kept.go_on(request, budget, spending)))
+    warn_if_large(outcome)
+    return outcome
 
 
 @dataclass(frozen=True, repr=False)
@@ -402,13 +404,15 @@ class _Kept:
 
 
 def _budget(release: Release, max_epsilon: float | None) -> float:
-    stated = validation.budget(max_epsilon)
-    if stated is not None and stated < release.epsilon:
+    if max_epsilon == math.inf:
+        return math.inf
+    stated = validation.budget(max_epsilon) or validation.MOST
+    if stated < release.epsilon:
         raise TargetUnreachable(
             f"max_epsilon = {down(stated)} is about everything on the path, of which epsilon = {up(release.epsilon)} "
-            f"is spent. Nothing was spent beside it."
+            f"is spent. Pass a larger one. Nothing was spent beside it."
         )
-    return math.inf if stated is None else stated
+    return stated
 
 
 def _write_new(file: Path, content: bytes) -> None:

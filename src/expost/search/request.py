@@ -87,7 +87,7 @@ class Method(ABC):
         assert request.goal is not None
         gamma = request.failure_probability
         kept = request.goal.promise(request.problem, reduced)
-        chance = f"with probability at least {1 - gamma:g} over the noise, either nothing is released or "
+        chance = f"with probability at least {down(1 - gamma, 6)} over the noise, either nothing is released or "
         return dataclasses.replace(kept, statement=chance + kept.statement, failure_probability=gamma)
 
 

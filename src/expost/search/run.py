@@ -25,7 +25,7 @@ from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal
 from expost.mechanisms import Generator, Mechanism, mechanism_for, mechanism_of
 from expost.mechanisms.moments.gaussian import moments_for
-from expost.noise.source import WordSource, resolve_source
+from expost.noise.source import WordSource, resolve_source, source_claims
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.search import METHODS
@@ -70,7 +70,9 @@ def run_search(
         minimisation. ``perturbation``, ``noise`` and ``full_matrix`` are then its own.
     problem, goal
         What is minimised, and how good the model must be, in scaled units; no goal only for ``method="fixed"``.
-    method, perturbation, noise, full_matrix, failure_probability, calibration, n_levels, max_epsilon, on_failure, delta
+    max_epsilon : float, optional
+        No outcome costs more. A search of one's own has no limit unless one is stated.
+    method, perturbation, noise, full_matrix, failure_probability, calibration, n_levels, on_failure, delta
         As in :class:`~expost.AccuracyFirstRidge`. ``perturbation`` is by default the one that is predicted to be
         cheapest (:func:`expost.mechanisms.mechanism_for`).
     levels
@@ -167,7 +169,8 @@ def carry_out(
 
     def detailed(outcome: Release) -> Release:
         details = request.details(outcome)
-        return outcome.with_details(**{**details, "claims": (*details["claims"], *_given(rows))})
+        given = (*_given(rows), *source_claims(random_state))
+        return outcome.with_details(**{**details, "claims": (*details["claims"], *given)})
 
     held = describe(detailed(account.interrupted().with_details(noise=request.mechanism.noise_kind)))
     unbounded = request.on_failure == "release_optimum"
@@ -192,9 +195,9 @@ def _given(rows: Rows | RowSource | Sums | Generator) -> tuple[str, ...]:
     """Say what is taken as given of what came in the place of rows."""
     if isinstance(rows, Sums):
         return ("the sums given are exact, of as many rows as they say, each with ‖x‖₁ ≤ 1 and |y| ≤ 1",)
-    if isinstance(rows, RowSource):
+    if isinstance(rows, Rows | RowSource):
         return ("every row is what its source declares",) if validation.foreign(rows) else ()
-    return () if isinstance(rows, Rows) else ("the generator given is what its mechanism makes of rows within bounds",)
+    return ("the generator given is what its mechanism makes of rows within bounds",)
 
 
 def _or_optimum(release: Release, generator: Generator) -> Release:
