@@ -225,8 +225,8 @@ class R2(TestedGoal):
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about the share."""
         statement = (
-            f"R² of the bounded, rounded rows is at least {down(self.at_least, 6)}, predictions moved into the target's "
-            f"bounds"
+            f"R² of the bounded, rounded rows is at least {down(self.at_least, 6)}, predictions moved into the "
+            f"target's bounds"
         )
         return Promise(statement, goal=self.name, at_least=self.at_least)
 
