@@ -219,6 +219,13 @@ EDITS = {
 }
 
 
+# what a model's units depend on, and the sealed path knows
+UNITS = {
+    "another bound on rows": lambda raw: raw["preparation"].update(feature_bound=99.0),
+    "other columns": lambda raw: raw.update(columns=["x" + name for name in raw["columns"]]),
+}
+
+
 def test_an_edited_release_is_refused_before_anything_is_spent(folder, capsys):
     book = ["--ledger", folder / "ledger.db", "--dataset", "survey"]
     assert call(capsys, "ledger", "create", folder / "ledger.db", "--dataset", "survey", "--cap", "100").status == 0
@@ -228,11 +235,12 @@ def test_an_edited_release_is_refused_before_anything_is_spent(folder, capsys):
     opened = ["--path", folder / "kept", "--key", folder / "curator.key", "--excess-risk", "0.004", *book]
     text = (folder / "first.json").read_text(encoding="utf-8")
     before = Ledger(folder / "ledger.db", "survey").budget.events
-    for what, change in EDITS.items():
+    for what, change in {**EDITS, **UNITS}.items():
         raw = json.loads(text)
         change(raw)
         (folder / "edited.json").write_text(json.dumps(raw), encoding="utf-8")
-        for command in (["refine", folder / "edited.json", *opened], ["refit", folder / "edited.json"]):
+        refit = ["refit", folder / "edited.json"]  # has no sealed path to compare a release with
+        for command in (["refine", folder / "edited.json", *opened], *([refit] if what in EDITS else [])):
             answer = call(capsys, *command)
             assert (answer.status, answer.out) == (2, ""), (what, answer)
             assert answer.err.count("\n") == 1

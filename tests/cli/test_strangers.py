@@ -20,7 +20,7 @@ from expost.cli import main
 from expost.release.page import report
 from expost.release.stored import DEEPEST, LONGEST
 from expost.table.schema import Schema
-from tests.cli.helpers import call, write
+from tests.cli.helpers import REGRESSION, call, write
 from tests.release.model_helpers import LABELS, released
 
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -230,3 +230,68 @@ def test_a_sample_of_the_campaign(campaign, tmp_path):
         campaign.run_chunk(1, kind, range(number), str(tmp_path), limited=False)[0] for kind, number in many.items()
     ]
     assert found == [[]] * len(many)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda raw: raw["preparation"].pop("feature_bound"),
+        lambda raw: raw["parameters"]["statistics"].update(split=0.0),
+        lambda raw: raw["parameters"]["statistics"].update(noise=1e200),
+        lambda raw: raw["parameters"]["statistics"]["first"].__setitem__(0, 1.7e308),
+        lambda raw: raw["parameters"].update(more=[[]] * 200_000),
+    ],
+)
+def test_numbers_and_sizes_that_nothing_can_be_made_of_are_refused(tmp_path, capsys, change):
+    made = tmp_path / "release.json"
+    data = write(tmp_path)
+    fit = ["fit", data, *REGRESSION, "--excess-risk", "0.05", "--regularization", "1", "--perturbation", "covariance"]
+    assert call(capsys, *fit, "--keep-statistics", "--max-epsilon", "inf", "--seed", "1", "--output", made).status == 0
+    raw = json.loads(made.read_text(encoding="utf-8"))
+    change(raw)
+    made.write_text(json.dumps(raw), encoding="utf-8")
+    said = call(capsys, "refit", made, "--regularization", "0.5")
+    assert (said.status, said.err.count("\n")) == (2, 1), said.err
+
+
+def test_a_schema_of_dots_or_of_many_bytes_is_refused_at_once(tmp_path, capsys):
+    schema = tmp_path / "s.toml"
+    for text in (".".join("a" * 20_000) + " = 1\n", "# " + "x" * (17 << 20)):
+        schema.write_text(text, encoding="utf-8")
+        said = call(capsys, "plan", schema, "--rows", "100", "--error-rate", "0.2")
+        assert (said.status, "32 parts" in said.err or "bytes" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["key", "kept", "ledger.db", "data.csv", "release.json"])
+def test_no_file_that_is_read_is_written_over(tmp_path, capsys, monkeypatch, name):
+    """Nor one among others in a folder, nor one that the same command writes: whatever --force says."""
+    monkeypatch.chdir(tmp_path)
+    data = write(tmp_path)
+    assert call(capsys, "key", "key").status == 0
+    assert call(capsys, "ledger", "create", "ledger.db", "--dataset", "d", "--cap", "50").status == 0
+    keep = ["--keep-path", "kept", "--key", "key", "--later", "0.02", "--max-epsilon", "50"]
+    fit = ["fit", data, *REGRESSION, "--excess-risk", "0.1", "--regularization", "1", *keep, "--force"]
+    books = ["--ledger", "ledger.db", "--dataset", "d"]
+    if name == "kept":
+        assert call(capsys, *fit, "--output", "kept").status == 2
+        assert not (tmp_path / "kept").exists()
+    assert call(capsys, *fit, *books, "--output", "release.json").status == 0
+    before, names = (tmp_path / name).read_bytes(), sorted(path.name for path in tmp_path.iterdir())
+    refine = ["refine", "release.json", "--path", "kept", "--key", "key", "--excess-risk", "0.05", "--force", *books]
+    if name != "data.csv":
+        assert call(capsys, *refine, "--max-epsilon", "50", "--output", name).status == 2
+    other = ["fit", str(tmp_path), *REGRESSION, "--excess-risk", "0.1", "--regularization", "1", *books, "--force"]
+    assert call(capsys, *other, "--output", name).status == 2
+    assert (tmp_path / name).read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_closed_streams_change_no_exit_status(tmp_path, capsys, monkeypatch, closed):
+    data = write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, closed, None)
+    quick = ["--excess-risk", "0.45", "--regularization", "1", "--max-epsilon", "10", "--seed", "1"]
+    assert main(["fit", str(data), *REGRESSION, *quick, "--output", "r.json"]) == 0
+    assert Release.from_json((tmp_path / "r.json").read_text(encoding="utf-8")).status == "released"
+    assert main(["fit", "nowhere.csv", *REGRESSION, *quick]) == 2

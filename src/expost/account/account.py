@@ -261,7 +261,7 @@ class Spending:
             else:
                 self._reservation.settle(self.release)
         except Exception as error:
-            self._complaint = f"{str(error).removesuffix('.')}{self._what_stays(self._reservation)}"
+            self._complaint = f"{_at_the_end(error)}{self._what_stays(self._reservation)}"
         self._reservation = None
 
     def _what_stays(self, reservation: Reservation) -> str:
@@ -286,6 +286,11 @@ class Spending:
         name = type(error).__name__
         # what is said about a file names it and quotes nothing of it
         return SearchInterrupted(self.release, f"{name}: {error}" if isinstance(error, UnreadableFile) else name)
+
+
+def _at_the_end(error: Exception) -> str:
+    """Return what a ledger says against a settlement: its refusals say that nothing was spent, which is not so here."""
+    return str(error).removesuffix(".").removesuffix(" here").removesuffix(". Nothing was spent")
 
 
 def released(release: Release) -> Release:

@@ -16,6 +16,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Self
 
+from expost import validation
 from expost.account.renyi import NOTHING, Curve, check_delta, room
 from expost.account.unit import ROW, Unit
 from expost.shown import down, up
@@ -37,10 +38,8 @@ class Budget:
     """
 
     def __init__(self, epsilon: float, delta: float) -> None:
-        check_delta(delta, positive=True)
-        if not epsilon > 0:
-            raise ValueError(f"epsilon must be a positive number, got {epsilon!r}")
-        self.epsilon, self.delta = float(epsilon), float(delta)
+        self.epsilon, self.delta = validation.positive("epsilon", epsilon), validation.delta(delta)
+        check_delta(self.delta, positive=True)
         self.spent: Curve = NOTHING
         self.unit: Unit | None = None
         self._taken_by: object | None = None

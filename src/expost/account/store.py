@@ -307,6 +307,8 @@ class Store:
                     connection.execute("PRAGMA journal_mode = DELETE")
                 connection.execute("PRAGMA synchronous = EXTRA")
                 yield connection
+        except UnicodeDecodeError:
+            raise LedgerUnavailable(f"the ledger {self.path} cannot be read; restore a copy of it") from None
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
                 raise ValueError(f"{self.path} is no ledger of expost") from None
@@ -319,7 +321,8 @@ def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        connection.execute("ROLLBACK")
+        with contextlib.suppress(sqlite3.Error):  # which would hide what happened
+            connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
 

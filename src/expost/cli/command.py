@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_counts(options)
         with _stopped_alike():
             status = options.run(options)
-        sys.stdout.flush()
+        _flushed()
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit does not fail as well
         return status
@@ -73,6 +73,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _ended_by(error)
     return status
+
+
+def _flushed() -> None:
+    """Let what was printed be written; if it cannot be, what was done stands, and so does the exit status."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit does not fail as well
+        complain(f"standard output could not be written ({error.strerror}); what was asked was done")
 
 
 def _forget_searches() -> None:

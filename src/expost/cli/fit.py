@@ -281,11 +281,13 @@ def _search(options: argparse.Namespace, ledger: Ledger | None, progress: Progre
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Complain about files that could not be written before there is anything to write."""
-    read = (options.data, options.schema, options.bounds_file, options.ledger)
+    read = (options.data, options.schema, options.bounds_file, options.ledger, options.key)
     check_output(options.output, force=options.force, inputs=read)
     check_output(options.report, force=options.force, option="--report", inputs=read)
-    if options.report is not None and options.report == options.output:
-        raise ValueError("--output and --report name the same file")
+    written = {name: getattr(options, name) for name in ("output", "report", "keep_path")}
+    places = [path.resolve() for path in written.values() if path is not None]
+    if len(set(places)) < len(places):
+        raise ValueError("--output, --report and --keep-path must name different files")
     if options.output is None and not options.json and not os.access(Path(), os.W_OK | os.X_OK):
         raise ValueError(
             "this folder cannot be written to; say with --output where to save the release, or pass --json"

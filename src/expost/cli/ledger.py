@@ -105,9 +105,10 @@ def add_arguments(ledger: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Do what was asked, say what came of it; returns the exit status."""
     try:
-        print_text(options.action(options))
+        said = options.action(options)
     except (ValueError, OSError) as error:
         return complain(error, options)
+    print_text(said)
     return 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import glob
 import os
 import re
 import secrets
@@ -38,7 +39,8 @@ def check_output(
 ) -> None:
     """Complain, before anything is spent, about a file that could not be written afterwards.
 
-    A file that is read (``inputs``) is not written over, whatever ``force`` says: a release was paid for.
+    A file that is read (``inputs``, of which a folder or a pattern means all that it holds) is not written over,
+    whatever ``force`` says: a release was paid for, and a table, a key or a ledger is worth more.
     """
     if path is None:
         return
@@ -49,10 +51,19 @@ def check_output(
         raise ValueError(f"{path} is a folder; {option} must name a file")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ValueError(f"the folder of {path} cannot be written to")
-    if path.exists() and any(used is not None and used.exists() and used.samefile(path) for used in inputs):
+    if path.exists() and any(used is not None and _holds(used, path) for used in inputs):
         raise ValueError(f"{path} is read, so it is not written over; name another file with {option}")
     if path.exists() and not force:
         raise ValueError(f"{path} is there already; name another file with {option}, or pass --force to write over it")
+
+
+def _holds(used: Path, path: Path) -> bool:
+    """Return whether a path that is read is that file, or means it among others."""
+    if used.is_dir():
+        return path.resolve().is_relative_to(used.resolve())
+    if used.exists():
+        return used.samefile(path)
+    return any(path.samefile(found) for found in glob.iglob(str(used), recursive=True))
 
 
 def write_whole(path: Path, content: str | bytes, *, force: bool = False) -> None:

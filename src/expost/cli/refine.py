@@ -100,7 +100,8 @@ def output_of(options: argparse.Namespace, called: str) -> Path | None:
     output: Path | None = options.output
     if output is None and not options.json:
         output = options.release.with_name(f"{options.release.stem}-{called}.json")
-    check_output(output, force=options.force, inputs=(options.release,))
+    read = (options.release, *(getattr(options, name, None) for name in ("path", "key", "ledger")))
+    check_output(output, force=options.force, inputs=read)
     return output
 
 

@@ -60,6 +60,7 @@ def file_options(options: argparse.Namespace) -> dict[str, Any]:
 
 #: Bytes from which on a file without a schema is read in pieces; smaller ones are read whole.
 LARGE = 64 << 20
+_PACKED = 20  # tables shrink to a twentieth at the least, and what shrinks further is hardly one
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
@@ -116,12 +117,17 @@ def stated_engine(options: argparse.Namespace) -> Any:
     return DaskEngine(options.scheduler)
 
 
+def _unpacked(path: Path) -> int:
+    """Return how many bytes a file may come to: of a packed one, many times its own."""
+    return path.stat().st_size * (_PACKED if path.suffix == ".gz" else 1)
+
+
 def table_on_disk(options: argparse.Namespace) -> TableOnDisk | None:
     """Return a table without a schema that is to be read in pieces; None if it is read whole."""
     engine = stated_engine(options)
     path = options.data
     usual = (options.separator, options.decimal, options.encoding) == (None, ".", "utf-8")
-    if engine is None and usual and path.is_file() and path.stat().st_size < LARGE:
+    if engine is None and usual and path.is_file() and _unpacked(path) < LARGE:
         return None
     if not path.exists() and not any(mark in str(path) for mark in "*?["):
         return None

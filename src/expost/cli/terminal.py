@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import codecs
 import json
+import os
 import re
 import sys
 import unicodedata
@@ -123,15 +124,16 @@ def prepared_streams() -> Iterator[None]:
     """Let standard output and standard error spell out control characters, and what they cannot encode."""
     _spell_letters()
     before = sys.stdout, sys.stderr
-    shown = cast(TextIO, _Visible(sys.stdout)), cast(TextIO, _Visible(sys.stderr))
-    sys.stdout, sys.stderr = shown
-    try:
-        yield
-    finally:
-        if sys.stdout is shown[0]:  # and not what took its place when it failed
-            sys.stdout = before[0]
-        if sys.stderr is shown[1]:
-            sys.stderr = before[1]
+    with open(os.devnull, "w", encoding="utf-8") as nobody:  # reads a stream that was closed by who started this
+        shown = cast(TextIO, _Visible(sys.stdout or nobody)), cast(TextIO, _Visible(sys.stderr or nobody))
+        sys.stdout, sys.stderr = shown
+        try:
+            yield
+        finally:
+            if sys.stdout is shown[0]:  # and not what took its place when it failed
+                sys.stdout = before[0]
+            if sys.stderr is shown[1]:
+                sys.stderr = before[1]
 
 
 def _spell_letters() -> None:

@@ -152,8 +152,8 @@ def completed(raw: dict[str, Any]) -> dict[str, Any]:
     return {**raw, **added}
 
 
-#: Limits of a file: characters in all, lists and objects within each other, characters of one text.
-LARGEST, DEEPEST, LONGEST = 1 << 28, 32, 100_000
+#: Limits of a file: characters in all, lists and objects, those within each other, characters of one text, numbers.
+LARGEST, MOST_PARTS, DEEPEST, LONGEST, HUGE = 1 << 26, 100_000, 32, 100_000, 1e100
 _MOST = 2**63 - 1  # rows, levels and the like
 _ID = 100
 
@@ -164,6 +164,8 @@ def read_fields(text: str) -> dict[str, Any]:
     """Return the object that a text holds, tuples for lists, within the limits; a ``ValueError`` otherwise."""
     if len(text) > LARGEST:
         raise ValueError(f"not a release: it has more than {LARGEST:,} characters")
+    if text.count("{") + text.count("[") > MOST_PARTS:
+        raise ValueError(f"not a release: it has more than {MOST_PARTS:,} lists and objects")
     try:
         raw = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
     except RecursionError:
@@ -227,7 +229,7 @@ def _number(low: float = -math.inf, high: float = math.inf, *, infinite: bool = 
     """A number within bounds; infinite only where a loss may be."""
     within = "" if low == -math.inf else " that is not negative" if high == math.inf else f" from {low:g} to {high:g}"
     said = f"a {'' if infinite else 'finite '}number{within}"
-    largest = math.inf if infinite else 1.7e308
+    largest = math.inf if infinite else HUGE
     return _is(said, lambda value: _real(value) and low <= value <= high and abs(value) <= largest)
 
 
@@ -356,7 +358,7 @@ _PREPARATION = _object_of(
     _anything,
 )
 _STATISTICS = {"second": _NUMBERS, "first": _NUMBERS}
-_STATISTICS |= {"noise": _POSITIVE_OR_ZERO, "split": _number(0.0, 1.0 - 1e-9), "shrunk": _POSITIVE_OR_ZERO}
+_STATISTICS |= {"noise": _number(0.0, 1e50), "split": _number(1e-9, 1.0 - 1e-9), "shrunk": _POSITIVE_OR_ZERO}
 _PARAMETERS = _object_of(
     {},
     {

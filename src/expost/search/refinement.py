@@ -26,6 +26,7 @@ out, not what was asked for; where it is no less than the null model misses at m
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 import os
@@ -50,6 +51,7 @@ from expost.mechanisms.refinable import certify_from
 from expost.noise.path import KeptLevels
 from expost.release.release import Promise, Release
 from expost.release.sealed import read_key, seal, unseal
+from expost.release.stored import plain
 from expost.search import METHODS
 from expost.search.request import Request
 from expost.shown import down, up
@@ -164,6 +166,7 @@ class KeepPath:
         header = {
             **plan.said,
             "release": release.id,
+            "rows": _rows_of(release),
             "first": release.level or 0,
             "size": len(plan.kept.values[0]),
             "values": plan.kept.kind,
@@ -299,6 +302,8 @@ class _Kept:
         stated = (release.epsilon_test, release.epsilon_probe, release.epsilon_generation, release.epsilon_conversion)
         if stated != (header["epsilon_test"], header["epsilon_probe"], spent, 0.0):
             raise ValueError(f"release {release.id} does not say what its path says it cost; was it changed?")
+        if header.get("rows", _rows_of(release)) != _rows_of(release):  # paths of earlier versions do not say
+            raise ValueError(f"release {release.id} is about other columns or bounds than its path; was it changed?")
         return cls(release, header, KeptLevels.from_bytes(values, header["first"], header["size"], header["values"]))
 
     def request(self, goal: ExcessRisk, lam: float) -> Request:
@@ -401,6 +406,12 @@ class _Kept:
             "epsilon_increment": add_losses(made.epsilon, -before.epsilon),
         }
         return with_model(made.with_details(promise=promise, parameters=parameters), before, request)
+
+
+def _rows_of(release: Release) -> str:
+    """Return a digest of what a model's units depend on: columns, and how rows were prepared, whatever λ was."""
+    made = {name: said for name, said in plain(release.preparation).items() if not name.startswith("regularization")}
+    return hashlib.sha256(json.dumps([made, plain(release.columns)], sort_keys=True).encode()).hexdigest()
 
 
 def _budget(release: Release, max_epsilon: float | None) -> float:
