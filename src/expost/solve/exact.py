@@ -9,8 +9,8 @@ stay as they are; others move by half a unit an entry, which moves the gradient 
 of Newton's method with a line search. Newton's makes it fast and the other makes it certain. Only Newton's direction is
 worked out in floating point; a wrong digit there makes another pair necessary and nothing else.
 
-*Theorem.* Let F be m-strongly convex, m = λ + ν, with a C-Lipschitz gradient, and let the first pair begin at a distance
-D from the minimiser. After (2C/m)·ln(C²D²/τ²) pairs at most, :func:`most_pairs`, ‖∇F‖ ≤ τ has been seen.
+*Theorem.* Let F be m-strongly convex, m = λ + ν, with a C-Lipschitz gradient, and let the first pair begin at most D
+from the minimiser. After (2C/m)·ln(C²D²/τ²) pairs at most, :func:`most_pairs`, ‖∇F‖ ≤ τ has been seen.
 *Proof.* The step to θ − ∇F(θ)/C lowers F by ‖∇F‖²/(2C) at least, which is a part m/C of F − min F because ‖∇F‖² ≥
 2m(F − min F). Newton's goes only as far as :func:`step_length` sees F fall. So a pair leaves at most a part 1 − m/C of
 F − min F. That is at most ½CD² to begin with, and above τ²/(2C) while ‖∇F‖ > τ. ∎ (The factor 2 is for rounding.)

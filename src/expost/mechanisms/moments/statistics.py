@@ -116,30 +116,6 @@ class Layout:
         return gram, moment
 
 
-def to_vector(sums: Sums, *, full_matrix: bool = False) -> IntegerArray:
-    """Return ``Layout(sums.p, full_matrix).pack(sums)``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> to_vector(Sums(1, 1, np.array([[4]]), np.array([-2]), 1))
-    array([ 4, -2])
-    """
-    return Layout(sums.p, full_matrix).pack(sums)
-
-
-def from_vector(values: AnyArray, p: int, full_matrix: bool = False) -> tuple[FloatArray, FloatArray]:
-    """Return ``Layout(p, full_matrix).unpack(values)``; keep a :class:`Layout` to do this many times.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from_vector(np.array([2**40, 2**39]), 1)
-    (array([[1.]]), array([0.5]))
-    """
-    return Layout(p, full_matrix).unpack(values)
-
-
 STATISTICS_SENSITIVITY: Final = 2**42
 """ℓ₁-sensitivity of either layout to the replacement of one row, in units of 2⁻⁴⁰.
 
