@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -192,8 +193,7 @@ class Shot(PerturbedMinimum):
     @property
     def pull(self) -> float:
         """No draw of the noise has a larger ‖b‖₂/n."""
-        blocks = [(block.size, block.norm) for block in self.geometry.blocks]
-        return largest_noise(blocks, self.geometry.weights(self.epsilon_noise, self.slope)) / self.n
+        return largest_noise(*self._density) / self.n
 
     @property
     def least_solver(self) -> float:
@@ -202,8 +202,13 @@ class Shot(PerturbedMinimum):
 
     def noise(self, source: WordSource) -> NDArray[np.float64]:
         """Draw b."""
-        blocks = [(block.size, block.norm) for block in self.geometry.blocks]
-        return block_noise(blocks, self.geometry.weights(self.epsilon_noise, self.slope), source)
+        return block_noise(*self._density, source)
+
+    @property
+    def _density(self) -> tuple[list[tuple[int, str]], Sequence[float]]:
+        """Blocks of columns and how fast the density of b falls in each."""
+        blocks: list[tuple[int, str]] = [(block.size, block.norm) for block in self.geometry.blocks]
+        return blocks, self.geometry.weights(self.epsilon_noise, self.slope)
 
     @property
     def epsilon(self) -> float:
@@ -215,9 +220,8 @@ class Shot(PerturbedMinimum):
 
         L is λ-strongly convex and ∇L(θ̂) = −b/n, so ‖θ̂ − θ*‖₂ ≤ ‖b‖₂/(nλ), whatever the rows are.
         """
-        half, blocks = failure_probability / 2, [(block.size, block.norm) for block in self.geometry.blocks]
-        noise = block_norm(blocks, self.geometry.weights(self.epsilon_noise, self.slope), half)
-        return noise / (self.n * self.lam) + self.moved(half)
+        half = failure_probability / 2
+        return block_norm(*self._density, half) / (self.n * self.lam) + self.moved(half)
 
 
 _USED = 0.6  # of γ goes to the quantile of ‖b‖; nearly tight bounds are counted against γ in few runs otherwise
