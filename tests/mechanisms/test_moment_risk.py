@@ -204,7 +204,7 @@ def test_rows_and_losses_that_are_not_for_it():
     with pytest.raises(ValueError, match="alike in every column"):
         MomentRiskPlan.of(PROBLEM, ALPHA, 0.1, l1_ball(4), budget=1.0, delta=DELTA, tested=False)
     with pytest.raises(ValueError, match="ℓ₁ ball"):
-        GaussianMoments(l2_ball(4)).require_rows(dataclasses.replace(regression_rows(N), norm="l2"))
+        GaussianMoments(l2_ball(4)).require_rows(dataclasses.replace(regression_rows(N), norm="l2"), PROBLEM)
 
 
 def classification_problem():
