@@ -13,7 +13,7 @@ from expost.exceptions import ConvergenceError
 from expost.passes.sums import Sums, sums_of
 from expost.solve.descent import default_tolerance, descend, descent_steps
 from expost.solve.error_bounds import GeneralErrors
-from expost.solve.exact import ExactObjective, exact_minimiser, most_pairs
+from expost.solve.exact import ExactObjective, exact_minimiser, exact_steps
 from expost.solve.losses import LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
 from expost.solve.minimisation import minimise
 from expost.solve.objective import Objective
@@ -51,23 +51,18 @@ class OneSided(Loss):
 def detours(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count how often floating point is not enough."""
     taken: Counter[str] = Counter()
-    exact, search, direction = module.exact_minimiser, solution.newton, solution._direction
+    exact, ellipsoid = module.exact_minimiser, solution.ellipsoid
 
     def counted(*args, **options):
         taken["exact"] += 1
         return exact(*args, **options)
 
-    def counted_too(*args):
-        taken["searches"] += 1
-        return search(*args)
-
-    def counted_steps(*args):
-        taken["steps"] += 1
-        return direction(*args)
+    def counted_too(*args, **options):
+        taken["ellipsoid"] += 1
+        return ellipsoid(*args, **options)
 
     monkeypatch.setattr(module, "exact_minimiser", counted)
-    monkeypatch.setattr(solution, "newton", counted_too)
-    monkeypatch.setattr(solution, "_direction", counted_steps)
+    monkeypatch.setattr(solution, "ellipsoid", counted_too)
     return taken
 
 
@@ -89,7 +84,7 @@ def test_nearly_collinear_rows(low: float, high: float, detours: Counter[str]) -
     assert_hostile_rows_are_minimised(0, 500, low, high, ball=False)
     if high <= -11.0:
         assert detours["exact"] >= 1  # the rows are hostile enough to show something
-    assert detours["steps"] <= 30 * detours["searches"]  # gradient descent is there for the proof
+    assert detours["ellipsoid"] == 0  # which is there for the proof
 
 
 def test_nearly_collinear_rows_in_a_ball() -> None:
@@ -158,32 +153,24 @@ def test_rows_off_the_grid_are_minimised_too(monkeypatch: pytest.MonkeyPatch) ->
 
 @each_loss
 @pytest.mark.parametrize("p", [1, 2])
-def test_pairs_of_steps_keep_their_theorem(loss: Loss, p: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no step of Newton's helps, and where all of them do."""
-    asked, most = Counter(), []
-    gradient, bound = ExactObjective.gradient, most_pairs
+def test_the_ellipsoid_method_keeps_its_theorem(loss: Loss, p: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solution, "newton", lambda *args: None)
+    asked = Counter()
+    gradient = ExactObjective.gradient
 
     def counted(self, theta, nu):
         asked["gradient"] += 1
         return gradient(self, theta, nu)
 
-    def kept(*args):
-        most.append(bound(*args))
-        return most[-1]
-
     monkeypatch.setattr(ExactObjective, "gradient", counted)
-    monkeypatch.setattr(solution, "most_pairs", kept)
-    for lam, helps in ((0.3, False), (0.01, True), (1e-12, True)):
-        with monkeypatch.context() as patch:
-            if not helps:
-                patch.setattr(solution, "_direction", lambda *args: None)
-            asked.clear()
-            x, y = random_problem(np.random.default_rng(6), 10, p, loss)
-            theta = exact_minimiser(Objective(loss, x, y, lam), None, np.zeros(p))
+    for lam in (0.01, 1e-12):
+        asked.clear()
+        x, y = random_problem(np.random.default_rng(6), 10, p, loss)
+        theta = exact_minimiser(Objective(loss, x, y, lam), None, np.zeros(p))
+        assert theta is not None
         usual = minimise(loss, x, y, lam)
         assert np.linalg.norm(theta - usual.theta) <= 2.0 * usual.distance_bound
-        assert asked["gradient"] < (60 if helps else math.inf)
-        assert asked["gradient"] <= 2 * most[-1]
+        assert 20 < asked["gradient"] <= exact_steps(loss, p, lam, None) + 1
 
 
 @pytest.mark.parametrize("loss", [SquaredLoss(), LogisticLoss(), SmoothedHingeLoss(2.0), OneSided()], ids=repr)
@@ -202,18 +189,22 @@ def test_descent_keeps_its_theorem(loss: Loss, share: float | None) -> None:
         return gradient(theta, u)
 
     objective.gradient = counted
-    theta, _ = descend(objective, radius, usual.tolerance)
+    theta, _ = descend(objective, radius, usual.tolerance, np.zeros(2))
     assert np.linalg.norm(theta - usual.theta) <= 2.0 * usual.distance_bound
     assert passes["gradient"] <= descent_steps(loss, 30, 2, lam, radius)
+    # a start that is no good is not used
+    descend(objective, radius, usual.tolerance, np.full(2, 1e100))
 
 
-def test_a_start_that_is_no_good_is_not_used() -> None:
+def test_descent_takes_over_where_it_is_certain_to_be_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
     loss = LogisticLoss()
     x, y = random_problem(np.random.default_rng(11), 40, 2, loss)
     usual = minimise(loss, x, y, 0.1)
-    for start in (1e100, math.nan, math.inf):
-        other = exact_minimiser(Objective(loss, x, y, 0.1), None, np.full(2, start))
-        assert np.linalg.norm(other - usual.theta) <= 2.0 * usual.distance_bound
+    monkeypatch.setattr(module, "_MAX_ITERATIONS", 0)
+    monkeypatch.setattr(solution, "newton", lambda *args: None)
+    monkeypatch.setattr(module, "exact_steps", lambda *args: 10**12)
+    other = minimise(loss, x, y, 0.1)
+    assert 0.0 < np.linalg.norm(other.theta - usual.theta) <= 2.0 * usual.distance_bound
 
 
 def test_a_loss_known_in_floating_point_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,14 +235,13 @@ def test_public_refusals_come_before_rows() -> None:
 
 
 class Lying(OneSided):
-    """Not a convex function, and its gradient vanishes nowhere."""
+    """Not a convex function."""
 
     def derivative(self, u: Floats, y: Floats) -> Floats:
-        return np.ones_like(u) * np.where((u > -0.5) & (u < 0.01), -1.0, 1.0)
+        return np.ones_like(u) * np.where(np.abs(u) < 0.01, -1.0, 1.0)
 
     def derivative_in_units(self, u, y, bits):
-        one = 1 << bits
-        return np.where((u > -one // 2) & (u < one // 100), -1, 1).astype(object) << bits
+        return np.where(abs(u) < (1 << bits) // 100, -1, 1).astype(object) << bits
 
 
 def test_a_loss_that_is_not_what_it_says_is_an_error_and_not_a_loop() -> None:

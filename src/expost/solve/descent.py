@@ -27,8 +27,8 @@ The gradient is computed at the float64 vector nearest to θ, which itself is ke
 e = r + (c + λ)uN, r the rounding bound, and e ≤ 2r. Let C = c + λ, ν̄ = ``lipschitz(R)``/R a bound on the multiplier
 (zero without a ball) and A ≥ 16(C + ν̄) a power of two.
 
-*Theorem.* Let θ⁺ be the point of the ball nearest to θ − ĝ/A. From 0 on these steps meet
-:func:`default_tolerance` after :func:`descent_steps` at the latest.
+*Theorem.* Let θ⁺ be the point of the ball nearest to θ − ĝ/A. From any θ with L(θ) ≤ L(0) these
+steps meet :func:`expost.solve.descent.default_tolerance` after :func:`descent_steps` at the latest.
 
 *Proof.* Write s = θ⁺ − θ and h for L less its minimum over the ball.
 (i) *Approach.* θ⁺ minimises ⟨ĝ, w − θ⟩ + (A/2)‖w − θ‖² over the ball; compare with
@@ -223,14 +223,17 @@ def descent_steps(loss: Loss, n: int, p: int, lam: float, radius: float | None =
     return math.ceil(min(steps, 1e300)) + 3
 
 
-def descend(objective: Objective, radius: float | None, tolerance: float) -> tuple[FloatArray, Gradient]:
-    """Return θ whose certificate is at most the tolerance, and the gradient computed there; begin at zero."""
+def descend(
+    objective: Objective, radius: float | None, tolerance: float, start: FloatArray
+) -> tuple[FloatArray, Gradient]:
+    """Return θ whose certificate is at most the tolerance, and the gradient computed there."""
     loss, lam, p = objective.loss, objective.lam, objective.p
     shift = _shift(loss, lam, radius)
-    bits = 256 + max(0, shift) + math.ceil(abs(math.log2(_longest(loss, lam, radius))))
+    longest = _longest(loss, lam, radius)
+    bits = 256 + max(0, shift) + math.ceil(abs(math.log2(longest)))
     ball = math.inf if radius is None else radius
     rho = 0.0 if radius is None else radius_tolerance(p, radius)
-    at: AnyArray = np.zeros(p, dtype=object)
+    at = array_to_units(_better(objective, start, longest), bits)
     for _ in range(descent_steps(loss, objective.n, p, lam, radius) + 1):
         theta = to_floats(at, bits)
         gradient = objective.gradient(theta, objective.predictions(theta))
@@ -260,6 +263,19 @@ def _error(loss: Loss, n: int, p: int, lam: float, norm: float) -> float:
     """Return e for θ of such a norm."""
     slope = math.sqrt(2.0 * loss.curvature * loss.null_value)
     return gradient_rounding(loss, n, p, lam, norm, slope) + (loss.curvature + lam) * UNIT * norm
+
+
+def _better(objective: Objective, start: FloatArray, longest: float) -> FloatArray:
+    """Return the start if it is one the theorem allows, else zero."""
+    zero = np.zeros_like(start)
+    if not np.isfinite(start).all() or float(np.linalg.norm(start)) > longest:
+        return zero
+    return start if _value(objective, start) <= _value(objective, zero) else zero
+
+
+def _value(objective: Objective, theta: FloatArray) -> float:
+    values = objective.loss.value(objective.predictions(theta), objective.y)
+    return objective.mean(values) + 0.5 * objective.lam * float(theta @ theta)
 
 
 def _into_ball(at: AnyArray, radius: int) -> AnyArray:

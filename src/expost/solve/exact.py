@@ -1,33 +1,50 @@
-"""The minimiser in integers: to more digits than floating point holds, for every λ and all rows.
+"""The minimiser to more digits than floating point holds, by Newton's or by the ellipsoid method.
 
-Numbers are Python integers in units of 2^−bits. Sums and products are exact up to a few units, so near the minimum
-slopes still say which way is down. Rows are taken as multiples of 2⁻⁶⁰. Those of the library are multiples of 2⁻²⁰ and
-stay as they are; others move by half a unit an entry, which moves the gradient by less than p·2⁻⁶¹(c‖θ‖ + |φ'|), a
-250th of the rounding bound that a certificate adds to it anyway.
+The minimiser over a ball as an unconstrained one: that of L + (ν/2)‖θ‖² for the right ν ≥ 0.
 
-*Without a ball* F = L + (ν/2)‖θ‖² (ν = 0, or given) is minimised by pairs of steps: one of gradient descent, then one
-of Newton's method with a line search. Newton's makes it fast and the other makes it certain. Only Newton's direction is
-worked out in floating point; a wrong digit there makes another pair necessary and nothing else.
-
-*Theorem.* Let F be m-strongly convex, m = λ + ν, with a C-Lipschitz gradient, and let the first pair begin at most D
-from the minimiser. After (2C/m)·ln(C²D²/τ²) pairs at most, :func:`most_pairs`, ‖∇F‖ ≤ τ has been seen.
-*Proof.* The step to θ − ∇F(θ)/C lowers F by ‖∇F‖²/(2C) at least, which is a part m/C of F − min F because ‖∇F‖² ≥
-2m(F − min F). Newton's goes only as far as :func:`step_length` sees F fall. So a pair leaves at most a part 1 − m/C of
-F − min F. That is at most ½CD² to begin with, and above τ²/(2C) while ‖∇F‖ > τ. ∎ (The factor 2 is for rounding.)
-
-*Rounding.* Gradients, and slopes along a step of length one, are off by w = 2(c + 3 + √p) units at most, and the ends
-of steps by √p. If 8(w + C√p) units are less than τ, this takes no more than a quarter off a fall of ‖∇F‖²/(2C), ‖∇F‖
-being above τ. A step may be seen to fall a little beyond where F does: it then rises by (w + C√p) units of the
-distance across {F ≤ F(start)}, at most 4D√(C/m). If that is below τ²/(8C), a quarter of the least fall, a pair has half
-the effect that it has without rounding. :func:`precision` asks for both.
-
-*Over a ball* the minimiser is θ_ν, that of L + (ν/2)‖θ‖², for the right ν ≥ 0. ‖θ_ν‖ decreases in ν, and its slope is
-at most ‖θ_ν‖/(λ + ν) in size. So between 0 and a ν that is large enough there is a stretch of ln(λ + ν) of length 2⁻⁶¹
-on which ‖θ_ν‖ is right to 2⁻⁶⁰, and bisection of that logarithm ends. Newton's method for 1/‖θ_ν‖, which is nearly a
-straight line (Moré and Sorensen 1983), gets there in a few steps; whenever one of them does not halve the distance to
+‖θ_ν‖ decreases in ν, and its slope is at most ‖θ_ν‖/(λ + ν) in size. So between 0 and a ν that is
+large enough there is a stretch of ln(λ + ν) of length 2⁻⁶¹ on which ‖θ_ν‖ is right to 2⁻⁶⁰, and
+bisection of that logarithm ends. Newton's method for 1/‖θ_ν‖, which is nearly a straight line (Moré
+and Sorensen 1983), gets there in a few steps; whenever one of them does not halve the distance to
 the sphere, the next is a bisection.
 
-The ridge minimiser comes from exact sums, by elimination, and goes to the ball in the same way.
+The gradient of L in integers, to any precision.
+
+The same sums as in ``expost.solve.objective``, without the rounding. Rows are taken as multiples of
+2⁻⁶⁰. Those of the library are multiples of 2⁻²⁰ and stay as they are; others move by half a unit an
+entry, which moves the gradient by less than p·2⁻⁶¹(c‖θ‖ + |φ'|), a 250th of the rounding bound that
+a certificate adds to it anyway. Everything else is exact up to a few units of 2^−bits.
+
+The ellipsoid method: slow, but certain to end after a number of steps known beforehand.
+
+*Theorem.* Let F be convex with a C-Lipschitz gradient and its minimiser θ* in the ball of radius r
+about 0. Each step asks for ∇F at the centre of an ellipsoid, cuts the ellipsoid in half there and
+covers the half that contains θ* by a smaller ellipsoid. After 2p(p + 1)·ln(8Cr/τ) + 1 steps a
+centre with ‖∇F‖ ≤ τ has been found.
+
+*Proof.* While none is found, the ball T of radius ρ = τ/(4C) about θ* stays inside: ⟨∇F(c), c − θ*⟩
+≥ ‖∇F(c)‖²/C (convex and smooth), so ⟨∇F(c), c − w⟩ ≥ ‖∇F(c)‖(τ/C − ρ) > 0 for w in T, and no cut
+takes w off. The volume falls by e^{−1/(2(p+1))} at least each time, from (2r)^p times that of the
+unit ball, and cannot fall below ρ^p times it. ∎
+
+*Rounding.* The margin above is at least τ²/(2C). A centre is at most 2r(2r/ρ)² from T, because the
+longest axis grows by p/√(p² − 1) a step at most; so an error of the gradient below τ²/(8Cr)·(ρ/2r)²
+changes nothing, and ``precision`` in ``expost.solve.exact`` asks for that. Ellipsoids are
+kept in four times as many bits and made longer by 2⁻⁶⁵ each time, far more than rounding takes off
+(their shortest axis is ρ) and far less than a step gains.
+
+The ridge minimiser from exact sums, by elimination in integers.
+
+How far to go along a descent direction of a convex function, decided from its slope alone.
+
+Near the minimum, differences of function values drown in rounding while slopes keep their relative
+accuracy, so no value is ever compared.
+
+Newton's method on a gradient that has no rounding to speak of.
+
+Only the direction is worked out in floating point; a wrong digit there makes the next step
+necessary and nothing else. Slopes and gradients are integers, so near the minimum they still say
+which way is down.
 """
 
 from __future__ import annotations
@@ -108,8 +125,6 @@ class ExactObjective(Private):
         self._targets = targets.astype(object) << (bits - _ROW_BITS)
         self._counts = None if objective.counts is None else objective.counts.astype(np.int64).astype(object)
         self.lam = to_units(objective.lam, bits)
-        steep = (objective.loss.curvature + objective.lam) * (1.0 + 1e-6)  # rows may be longer than one by 10⁻⁹
-        self.steep = to_units(steep, bits) + 1
 
     def gradient(self, theta: AnyArray, nu: int) -> tuple[AnyArray, AnyArray]:
         """Return the predictions Xθ and the gradient ∇L(θ) + νθ.
@@ -170,6 +185,42 @@ class ExactObjective(Private):
         """Yield the rows block by block: as Python integers they take many times their space."""
         for block in self._objective.blocks():
             yield self._rows[block].astype(object)
+
+
+def ellipsoid_steps(p: int, log_ratio: float) -> int:
+    """Return the theorem's number of steps, given ln(8Cr/τ).
+
+    Examples
+    --------
+    >>> ellipsoid_steps(38, 70.0)
+    207481
+    """
+    return math.ceil(2 * p * (p + 1) * log_ratio) + 1
+
+
+def ellipsoid(objective: ExactObjective, nu: int, radius: int, target: int, smoothness: float) -> AnyArray:
+    """Return θ with ‖∇L(θ) + νθ‖ ≤ target; all in units, the minimiser's norm at most ``radius``."""
+    p, bits = objective.p, objective.bits
+    # the matrix in units of 2^−4·bits: twice what its product with itself needs
+    half = 2 * bits
+    matrix: AnyArray = np.zeros((p, p), dtype=object)
+    np.fill_diagonal(matrix, (2 * radius) ** 2 << (2 * half - 2 * bits))
+    centre: AnyArray = np.zeros(p, dtype=object)
+    log_ratio = math.log(8) + math.log(smoothness) + math.log(radius) - math.log(target)
+    for _ in range(ellipsoid_steps(p, log_ratio) + 1):
+        _, gradient = objective.gradient(centre, nu)
+        if norm(gradient) <= target:
+            return centre
+        towards = matrix @ gradient
+        square = int(gradient @ towards)
+        centre = centre - (towards // ((p + 1) * math.isqrt(square)) >> (half - bits))
+        if p == 1:
+            matrix = matrix >> 2
+        else:
+            cut = towards[:, None] * towards[None, :] // square
+            matrix = (matrix - 2 * cut // (p + 1)) * (p * p) // (p * p - 1)
+        matrix = matrix + (matrix >> 64)
+    raise ConvergenceError("the loss is not what it says it is: its slopes do not belong to a convex, smooth function")
 
 
 def exact_ridge(sums: Sums, lam: float, radius: float) -> FloatArray:
@@ -275,27 +326,24 @@ def step_length(slope: Callable[[float], float]) -> float:
     return low
 
 
-def most_pairs(objective: ExactObjective, nu: int, far: int, target: int) -> int:
-    """Return the theorem's number of pairs from a start at most ``far`` from the minimiser; all in units."""
-    steep, strong = objective.steep + nu, objective.lam + nu
-    log_ratio = math.log(steep) + math.log(far) - math.log(target) - objective.bits * math.log(2.0)
-    return math.ceil(4.0 * (steep / strong) * max(0.0, log_ratio)) + 1
+_MAX_ITERATIONS = 200
 
 
-def newton(objective: ExactObjective, theta: AnyArray, nu: int, far: int, target: int) -> AnyArray:
-    """Return θ with ‖∇L(θ) + νθ‖ ≤ target, by pairs of steps; all in units."""
+def newton(objective: ExactObjective, theta: AnyArray, nu: int, target: int) -> AnyArray | None:
+    """Return θ with ‖∇L(θ) + νθ‖ ≤ target, all in units, or None if the steps run out."""
     bits = objective.bits
-    for turn in range(2 * most_pairs(objective, nu, far, target)):
+    for _ in range(_MAX_ITERATIONS):
         u, gradient = objective.gradient(theta, nu)
         if norm(gradient) <= target:
             return theta
-        if turn % 2:
-            theta = theta - (gradient << bits) // (objective.steep + nu)
-            continue
         step = _direction(objective.root(u, nu), gradient, bits)
-        if step is not None:
-            theta = theta + (to_units(_length(objective, theta, step, u, nu), bits) * step >> bits)
-    raise ConvergenceError("the loss is not what it says it is: its slopes do not belong to a convex, smooth function")
+        if step is None:
+            return None
+        t = _length(objective, theta, step, u, nu)
+        if t == 0.0:
+            return None
+        theta = theta + (to_units(t, bits) * step >> bits)
+    return None
 
 
 def _direction(root: FloatArray, gradient: AnyArray, bits: int) -> AnyArray | None:
@@ -328,7 +376,9 @@ def _ratio(numerator: int, denominator: int) -> float:
 _CLOSE = 64  # θ is found to within 2⁻⁶⁴ times the largest norm it can have
 
 
-def exact_minimiser(objective: Objective, radius: float | None, start: FloatArray) -> FloatArray:
+def exact_minimiser(
+    objective: Objective, radius: float | None, start: FloatArray, *, at_any_price: bool = True
+) -> FloatArray | None:
     """Return the float64 vector nearest to the minimiser.
 
     Parameters
@@ -339,39 +389,68 @@ def exact_minimiser(objective: Objective, radius: float | None, start: FloatArra
         Of the ball.
     start : array of shape (p,)
         Where to begin; zero is taken if it is useless.
+    at_any_price : bool
+        Whether to go on with the ellipsoid method where Newton's fails; if not, None is returned.
     """
     loss, lam, p = objective.loss, objective.lam, objective.p
     natural = loss.radius(lam)
+    smallest = natural if radius is None else min(radius, natural)
     bits = precision(loss, p, lam, radius)
     exact = ExactObjective(objective, bits)
-    scale = to_units(natural if radius is None else min(radius, natural), bits)
+    scale, longest = to_units(smallest, bits), to_units(natural, bits)
     usable = bool(np.isfinite(start).all()) and float(np.abs(start).max()) <= 2.0 * natural
     at = [array_to_units(start if usable else np.zeros(p), bits)]  # each search begins where the last one ended
-    far = to_units(3.0 * math.sqrt(p) * natural, bits)
 
     def solve(nu: int) -> AnyArray:
-        at[0] = newton(exact, at[0], nu, far, (exact.lam + nu) * scale >> bits + _CLOSE)
-        return at[0]
+        target = (exact.lam + nu) * scale >> bits + _CLOSE
+        found = newton(exact, at[0], nu, target)
+        if found is None:
+            if not at_any_price:
+                raise _GaveUp
+            steep = (loss.curvature + lam + nu / (1 << bits)) * (1.0 + 1e-6)  # rows may be longer than one by 10⁻⁹
+            found = ellipsoid(exact, nu, longest, target, steep)
+        at[0] = found
+        return found
 
-    if radius is None:
-        return to_floats(solve(0), bits)
-    # on the sphere ν·radius ≤ ‖mean φ'·x‖
-    most = to_units(loss.lipschitz(radius) / radius * (1.0 + 1e-6), bits) + 1
-    return to_floats(on_ball(solve, exact.rate, to_units(radius, bits), most, exact.lam, bits), bits)
+    try:
+        if radius is None:
+            return to_floats(solve(0), bits)
+        # on the sphere ν·radius ≤ ‖mean φ'·x‖
+        most = to_units(loss.lipschitz(radius) / radius * (1.0 + 1e-6), bits) + 1
+        return to_floats(on_ball(solve, exact.rate, to_units(radius, bits), most, exact.lam, bits), bits)
+    except _GaveUp:
+        return None
+
+
+class _GaveUp(Exception):
+    """Newton's method ran out of steps."""
+
+
+def _log2_ratio(loss: Loss, lam: float, radius: float | None) -> float:
+    """Return log₂(8Cr/τ) for τ = 2⁻⁶⁴λ·min(r, radius), r the natural radius."""
+    short = 1.0 if radius is None else min(1.0, radius / loss.radius(lam))
+    return 3 + math.log2((loss.curvature + lam) / lam) + _CLOSE - math.log2(short) + 0.01
 
 
 def precision(loss: Loss, p: int, lam: float, radius: float | None) -> int:
-    """Return how many bits units need by the module's theorem: ν = 0, which asks for the most, and D = 3√p·N.
+    """Return how many bits units need, for the ellipsoid method to be right and the rest with it.
+
+    Its gradients may be off by τ²/(8Cr)·(ρ/2r)² with 2r/ρ = 8Cr/τ, that is, by τ·(τ/(8Cr))³; computed ones are off by
+    c + 4 + 2√p units.
 
     Examples
     --------
     >>> from expost.solve.losses import LogisticLoss
     >>> precision(LogisticLoss(), 38, 0.01, None)
-    256
+    320
     """
-    natural, steep = loss.radius(lam), loss.curvature + lam
-    target = math.log2(lam) + math.log2(natural if radius is None else min(radius, natural)) - _CLOSE
-    off = math.log2(2.0 * (loss.curvature + 3.0 + math.sqrt(p)) + steep * math.sqrt(p))
-    far = math.log2(3.0 * math.sqrt(p) * natural)
-    rise = 5 + off + far + 1.5 * math.log2(steep) - 0.5 * math.log2(lam) - 2 * target
-    return max(256, math.ceil(max(3 + off - target, rise)) + 2)
+    ratio = _log2_ratio(loss, lam, radius)
+    short = loss.radius(lam) if radius is None else min(radius, loss.radius(lam))
+    target = math.log2(lam) + math.log2(short) - _CLOSE
+    off = math.log2(loss.curvature + 4 + 2 * math.sqrt(p))
+    return max(256, math.ceil(3 * ratio - target + off) + 32)
+
+
+def exact_steps(loss: Loss, p: int, lam: float, radius: float | None) -> int:
+    """Bound the gradients that one search by the ellipsoid method asks for; public."""
+    return ellipsoid_steps(p, math.log(2) * _log2_ratio(loss, lam, radius))

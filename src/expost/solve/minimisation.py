@@ -11,13 +11,19 @@ apart, at no charge. In floating point Newton's method can stall: where λ is ne
 errors and rows are nearly dependent, its steps are long and the slope along them drowns. Then, and
 where it runs out of steps,
 
-1. the minimiser is found in integers, to more digits than float64 has (``expost.solve.exact``). The
-   float64 vector nearest to it meets the tolerance (``expost.solve.descent``);
+1. the minimiser is found in integer arithmetic to more digits than float64 has
+   (``expost.solve.exact``): by Newton's method again, and by the ellipsoid method should that fail,
+   which ends after a number of steps known beforehand (195,000 gradients at p = 38 and λ = 10⁻⁹; on
+   no rows has it been needed). Over a ball it is the unconstrained minimiser of L + (ν/2)‖θ‖² for a
+   ν found by bisection (``expost.solve.exact``). The float64 vector nearest to it meets
+   the tolerance (``expost.solve.descent``);
 2. a loss that is known in floating point only is minimised by gradient descent, which meets the
-   tolerance in the presence of rounding (``expost.solve.descent``), if λ is not too small for that.
+   tolerance in the presence of rounding (``expost.solve.descent``), if λ is not too small for that:
+   ``require_reachable``. Descent is also what the first way ends with where it is certain to be the
+   shorter one.
 
-Numbers for which this is not proved are refused before a row is looked at: ``require_reachable``.
-How long it takes does depend on the rows.
+Numbers for which this is not proved are refused before a row is looked at. How long it takes does
+depend on the rows.
 """
 
 from __future__ import annotations
@@ -34,11 +40,13 @@ from expost.solve.descent import (
     certificate,
     default_tolerance,
     descend,
+    descent_is_certain,
+    descent_steps,
     distance_bound,
     radius_tolerance,
 )
 from expost.solve.error_bounds import GeneralErrors
-from expost.solve.exact import exact_minimiser, step_length
+from expost.solve.exact import exact_minimiser, exact_steps, step_length
 from expost.solve.losses import Loss
 from expost.solve.objective import Gradient, Objective, check_shapes
 
@@ -142,50 +150,68 @@ def minimise(
     check_shapes(X, y)
     n, p = len(y) if counts is None else int(counts.sum()), X.shape[1]
     public = GeneralErrors(loss, n, p, lam, radius, math.nan if tolerance is None else tolerance)
-    ball = math.inf if radius is None else radius
+    descent = _Descent(public)
     objective = Objective(loss, X, y, lam, counts)
-    theta, taken = np.zeros(p), 0
-    for taken in range(_MAX_ITERATIONS):
+    theta = np.zeros(p)
+    for _ in range(_MAX_ITERATIONS):
         u = objective.predictions(theta)
         gradient = objective.gradient(theta, u)
-        found = _accepted(public, taken, theta, gradient)
+        found = descent.accepted(theta, gradient)
         if found is not None:
             return found
-        following = _newton_step(objective, theta, u, gradient.vector, ball)
+        following = _newton_step(objective, theta, u, gradient.vector, descent.ball)
         if following is None or not np.isfinite(following).all():
             break
         theta = following
-    if loss.has_units:
-        theta = exact_minimiser(objective, radius, theta)
-        gradient = objective.gradient(theta, objective.predictions(theta))
-    else:
-        theta, gradient = descend(objective, radius, public.tolerance)
-    found = _accepted(public, taken, theta, gradient, careful=True)
-    if found is None:
-        raise ConvergenceError("the loss is not what it says it is: its slopes in units are others")
-    return found
+        descent.iterations += 1
+    return descent.by_other_means(objective, theta)
 
 
-def _accepted(
-    public: GeneralErrors, taken: int, theta: FloatArray, gradient: Gradient, *, careful: bool = False
-) -> Minimum | None:
-    """Return the minimum if the gradient certifies it."""
-    ball = math.inf if public.radius is None else public.radius
-    multiplier, bound = certificate(theta, gradient, ball, public.radius_tolerance, careful=careful)
-    if not bound <= public.tolerance:
-        return None
-    return Minimum(
-        theta=theta,
-        gradient=gradient.vector,
-        gradient_rounding=gradient.rounding,
-        gradient_bound=bound,
-        multiplier=multiplier,
-        iterations=taken,
-        tolerance=public.tolerance,
-        radius=public.radius,
-        radius_tolerance=public.radius_tolerance,
-        distance_bound=public.distance_bound,
-    )
+class _Descent:
+    """Where a search for the minimiser stands: what was asked for and how many steps it took."""
+
+    def __init__(self, public: GeneralErrors) -> None:
+        self._public = public
+        self.ball = math.inf if public.radius is None else public.radius
+        # settled now, so that numbers too extreme for it are refused whether or not the rows would ask for it
+        shape = (public.loss, public.n, public.p, public.lam, public.radius)
+        longest = exact_steps(public.loss, *shape[2:]) if public.loss.has_units else 0
+        self._at_any_price = not descent_is_certain(*shape) or longest <= descent_steps(*shape)
+        self.iterations = 0
+
+    def accepted(self, theta: FloatArray, gradient: Gradient, *, careful: bool = False) -> Minimum | None:
+        """Return the minimum if the gradient certifies it."""
+        public = self._public
+        multiplier, bound = certificate(theta, gradient, self.ball, public.radius_tolerance, careful=careful)
+        if not bound <= public.tolerance:
+            return None
+        return Minimum(
+            theta=theta,
+            gradient=gradient.vector,
+            gradient_rounding=gradient.rounding,
+            gradient_bound=bound,
+            multiplier=multiplier,
+            iterations=self.iterations,
+            tolerance=public.tolerance,
+            radius=public.radius,
+            radius_tolerance=public.radius_tolerance,
+            distance_bound=public.distance_bound,
+        )
+
+    def by_other_means(self, objective: Objective, start: FloatArray) -> Minimum:
+        """Return the minimum where Newton's method in floating point did not find it."""
+        public = self._public
+        if public.loss.has_units:
+            theta = exact_minimiser(objective, public.radius, start, at_any_price=self._at_any_price)
+            if theta is not None:
+                gradient = objective.gradient(theta, objective.predictions(theta))
+                found = self.accepted(theta, gradient, careful=True)
+                if found is not None:
+                    return found
+                raise ConvergenceError("the loss is not what it says it is: its slopes in units are others")
+        found = self.accepted(*descend(objective, public.radius, public.tolerance, start), careful=True)
+        assert found is not None  # descent ends with that certificate
+        return found
 
 
 def _newton_step(
