@@ -22,8 +22,7 @@ from expost.exceptions import TargetUnreachable
 from expost.mechanisms import Covariance, ObjectivePerturbation, Output, ThroughHuber, mechanism_for
 from expost.mechanisms.descent.mechanism import GradientDescent
 from expost.mechanisms.moments.gaussian import GaussianMoments
-from expost.mechanisms.objective.certificate import noise_quantile
-from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
+from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot, noise_quantile
 from expost.noise import SeededSource
 from expost.search import METHODS, run_search
 from expost.search.request import Request

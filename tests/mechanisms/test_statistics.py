@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from expost.mechanisms.moments.statistics import STATISTICS_SENSITIVITY, Layout, from_vector, to_vector
+from expost.mechanisms.moments.statistics import STATISTICS_SENSITIVITY, Layout
 from expost.passes.sums import SUM_UNIT, Sums, sums_of
 from tests.solve.helpers import ONE, PlainRows, random_rows
 
@@ -17,9 +17,9 @@ Row = tuple[list[int], int]
 @pytest.mark.parametrize("p", [1, 2, 5])
 def test_round_trip(p: int, full_matrix: bool) -> None:
     sums = sums_of(random_rows(np.random.default_rng(p), 100, p))
-    vector = to_vector(sums, full_matrix=full_matrix)
+    vector = Layout(sums.p, full_matrix).pack(sums)
     assert vector.shape == ((p * p if full_matrix else p * (p + 1) // 2) + p,)
-    gram, moment = from_vector(vector, p, full_matrix)
+    gram, moment = Layout(p, full_matrix).unpack(vector)
     np.testing.assert_array_equal(gram * SUM_UNIT, sums.gram)
     np.testing.assert_array_equal(moment * SUM_UNIT, sums.moment)
 
@@ -47,11 +47,11 @@ def test_noise_in_an_off_diagonal_is_halved_or_averaged() -> None:
 def test_wide_integers_pass_through(full_matrix: bool) -> None:
     n = 2**24
     sums = Sums(n, 2, np.array([[n * SUM_UNIT, 5], [5, n * SUM_UNIT]], object), np.array([-n * SUM_UNIT, 3], object), 0)
-    vector = to_vector(sums, full_matrix=full_matrix)
+    vector = Layout(sums.p, full_matrix).pack(sums)
     assert vector.dtype == object
     assert vector[0] == n * SUM_UNIT
     vector[0] += 2**70
-    gram, moment = from_vector(vector, 2, full_matrix)
+    gram, moment = Layout(2, full_matrix).unpack(vector)
     assert gram.dtype == moment.dtype == np.float64
     assert gram[0, 0] == n + 2.0**30
     assert gram[0, 1] == 5 / SUM_UNIT
@@ -78,7 +78,7 @@ def row(draw: st.DrawFn, p: int) -> Row:
 
 def vector_of(rows: list[Row], full_matrix: bool) -> list[int]:
     plain = PlainRows(np.array([x for x, _ in rows], np.int32), np.array([y for _, y in rows], np.int32))
-    return [int(v) for v in to_vector(sums_of(plain), full_matrix=full_matrix)]
+    return [int(v) for v in Layout(sums_of(plain).p, full_matrix).pack(sums_of(plain))]
 
 
 @given(st.data(), st.integers(1, 5), st.booleans())

@@ -13,7 +13,7 @@ from expost.exceptions import ConvergenceError
 from expost.passes.blocks import exact_parts, predictions
 from expost.solve import perturbed
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss
-from expost.solve.perturbed import PerturbedErrors, PerturbedObjective
+from expost.solve.perturbed import PerturbedErrors, PerturbedObjective, Walk
 from expost.solve.row_sums import Passes
 from expost.table.rows import MemorySource, Rows
 from tests.solve.helpers import ONE, hostile_problem, random_problem
@@ -111,9 +111,9 @@ def test_descent_alone_gets_there_in_the_steps_it_states(loss: Loss, kind: str, 
 @each_loss
 def test_a_solver_that_stops_too_early_is_noticed(loss: Loss, monkeypatch) -> None:
     monkeypatch.setattr(
-        PerturbedObjective,
-        "_accepted",
-        lambda self, gradient, errors: np.linalg.norm(gradient) <= 3e3 * errors.rounding,
+        Walk,
+        "accepted",
+        lambda self, gradient: np.linalg.norm(gradient) <= 3e3 * self._errors.rounding,
     )
     late = 0
     for seed in range(40):
@@ -136,12 +136,12 @@ def test_computed_gradients_are_off_by_no_more_than_stated(loss: Loss, kind: str
     rng, largest = np.random.default_rng(0), 0.0
     for seed in range(8):
         objective, errors, center, linear = setting(kind, loss, seed)
-        private = PerturbedObjective(objective)
+        private = Walk(objective, errors, center, linear)
         for _ in range(5):
             step = rng.normal(size=center.size)
             reach = (errors.norm - errors.center_norm) * rng.random()
             theta = center + step * (reach / np.linalg.norm(step))
-            computed = private._look(theta, errors.lam, center, linear, None).gradient
+            computed = private.look(theta, None).gradient
             x, t = objective.X.astype(Long), theta.astype(Long)
             counts = np.ones(len(x), Long) if objective.counts is None else objective.counts.astype(Long)
             exact = (slopes(loss, x @ t, objective.y.astype(Long)) * counts) @ x / Long(objective.n)

@@ -50,13 +50,8 @@ class NullQuestion:
     def of(cls, problem: Problem, excess_risk: float, failure_probability: float, errors: ErrorBounds) -> NullQuestion:
         """Settle the test."""
         test = OneTest(gradient_target(excess_risk, problem.regularization), failure_probability, _SHARE)
-        free = excess_risk >= problem.loss.null_value
-        return cls(
-            problem,
-            excess_risk,
-            test,
-            0.0 if free else test.cost(problem.null_gradient_sensitivity, errors.gradient_error_bound(0.0)),
-        )
+        cost = test.cost(problem.null_gradient_sensitivity, errors.gradient_error_bound(0.0))
+        return cls(problem, excess_risk, test, 0.0 if excess_risk >= problem.loss.null_value else cost)
 
     @property
     def holds_for_any_rows(self) -> bool:

@@ -154,30 +154,12 @@ class RefinableOutput:
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Search as the certificate does, with a path in place of a single release."""
-        first = self.each[0]
-        kind = {"noise": generator.mechanism.noise_kind}
-        if first.null.ask(generator.risk, account, source):
-            self._draw(generator, 1.0, source)  # nothing was measured: for the least favourable trace
-            return account.released(np.zeros(first.problem.p))
-        if add_losses(account.total, first.epsilon_probe, first.epsilon_at(0.0)) > first.budget:
-            account.reasons.append("no data set of this size could be certified with what is left of the budget")
-            return account.refused(**kind)
-        trace = first.probe_trace(generator.trace_units, account, source)
-        kept = self._draw(generator, trace, source)
-        epsilon = self.levels[0]
-        if add_losses(account.total, epsilon) > first.budget:
-            account.reasons.append(f"the trace is at most {trace:.3g}: would need another epsilon = {up(epsilon)}")
-            return account.refused(**kind)
-        account.generation = add_losses(account.generation, epsilon)
-        account.reasons.append(
-            f"the trace, measured for epsilon = {up(first.epsilon_probe)}, is at most {trace:.3g}: epsilon = "
-            f"{up(epsilon)} provably suffices"
-        )
-        return account.released(generator.unrescaled(kept[0]), level=0, n_levels=len(self.levels), **kind)
 
-    def _draw(self, generator: Any, trace: float, source: WordSource) -> KeptLevels:
-        self.levels = tuple(each.epsilon_at(trace) for each in self.each)
-        self.kept = KeptLevels.of(generator.path(self.levels, source))
-        if generator.mechanism.noise == "laplace":
-            self.unit = generator.mechanism.grid(generator.problem).unit
-        return self.kept
+        def keep(trace: float) -> KeptLevels:
+            self.levels = tuple(each.epsilon_at(trace) for each in self.each)
+            self.kept = KeptLevels.of(generator.path(self.levels, source))
+            if generator.mechanism.noise == "laplace":
+                self.unit = generator.mechanism.grid(generator.problem).unit
+            return self.kept
+
+        return self.each[0].search(generator, account, source, keep, level=0, n_levels=len(self.each))

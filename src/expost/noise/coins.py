@@ -1,15 +1,12 @@
 """Exact coins, many at a time: a 16-bit word decides almost always, a tie asks for the next one.
 
 A coin of bias p is heads when a uniform real U in [0, 1) lies below p. The words of the stream are U's binary
-digits, sixteen at a time; they are compared with p's, which :mod:`expost.noise.coins` gives to any
-depth. The probability of heads is therefore p itself, not p rounded to some number of bits.
+digits, sixteen at a time; they are compared with p's, to any depth. The probability of heads is therefore p itself, not
+p rounded to some number of bits.
 
-Binary expansions of the few probabilities the samplers need, with every digit certain.
-
-A coin of bias p is exact when the uniform words it is compared with are compared with the true digits of p.
-The digits come from :mod:`decimal`, whose ``exp`` is correctly rounded at any precision: a value is evaluated
-together with an error s, and evaluated again with twice the digits whenever s leaves the digit asked for in
-doubt. No floating point takes part, except in guessing how many digits to start with.
+The digits of the few probabilities that samplers need come from :mod:`decimal`, whose ``exp`` is correctly rounded at
+any precision: a value is evaluated together with an error s, and evaluated again with twice the digits whenever s
+leaves the digit asked for in doubt. No floating point takes part, except in guessing how many digits to start with.
 
 What s means: true value / computed value lies in [1 − s, 1/(1 − s)]. Such intervals make the bookkeeping
 plain addition: errors add in products, quotients and powers because Π(1 − sᵢ) ≥ 1 − Σsᵢ; a sum of positive

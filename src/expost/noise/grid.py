@@ -2,8 +2,6 @@
 
 Neighbours differ in one replaced row; the number of rows n is public. Rows satisfy ‖x‖₁ ≤ 1 (hence ‖x‖₂ ≤ 1) and
 |y| ≤ 1. A result is rounded up by a few units in the last place: a sensitivity may err on the large side only.
-
-Arguments for which a formula would return a number that means nothing.
 """
 
 from __future__ import annotations

@@ -17,17 +17,16 @@ a coin of its own: with one coin for all, the marginal at a level would not be a
 
 A coordinate jumps about 2·ln(ε_T/ε₁) times however many levels there are, so jumps are stored, not levels.
 
-A path that is kept, so that a later request can go on where an earlier one stopped (theory B11).
-
-*Released*: the values at levels ε₁ < … < ε_t of a gradual release, in several instalments; how far each goes may depend
-on everything revealed before. *Theorem*: after any number of instalments the loss is ε_s, s the largest level revealed,
-not the sum. *Proof.* The path is a Markov chain that runs from its last level to its first: each level is made of the
-next by adding noise that does not look at the private vector (`expost.noise.path`, `expost.noise.spherical_path`). So,
-given the value at s, all levels before it have a law that is the same for neighbours. The levels revealed in the
-instalments, the requests chosen in between (functions of what was revealed, of public numbers and of independent
-randomness) and the decision to stop at s are a function of the levels up to s and of randomness beside them. By the
-lemma on prefixes the probability of all of it changes by a factor of at most e^(ε_s). ∎ It is essential that the *same*
-path goes on. Fresh noise at s, beside what was revealed at t, would cost ε_t + ε_s: the two are independent looks.
+*A path that is kept* lets a later request go on where an earlier one stopped (theory B11). *Released*: its values at
+levels ε₁ < … < ε_t, in several instalments; how far each goes may depend on everything revealed before. *Theorem*:
+after any number of instalments the loss is ε_s, s the largest level revealed, not the sum. *Proof.* The path is a
+Markov chain that runs from its last level to its first: each level is made of the next by adding noise that does not
+look at the private vector (`expost.noise.path`, `expost.noise.spherical_path`). So, given the value at s, all levels
+before it have a law that is the same for neighbours. The levels revealed in the instalments, the requests chosen in
+between (functions of what was revealed, of public numbers and of independent randomness) and the decision to stop at s
+are a function of the levels up to s and of randomness beside them. By the lemma on prefixes the probability of all of
+it changes by a factor of at most e^(ε_s). ∎ It is essential that the *same* path goes on. Fresh noise at s, beside what
+was revealed at t, would cost ε_t + ε_s: the two are independent looks.
 
 What is kept are the values at the levels not yet revealed and at the last one that was, never the private vector. So
 whoever gets hold of it has what the path's last level costs, and no more.
@@ -64,7 +63,27 @@ class LevelValue:
     values: Integers | NDArray[np.float64]
 
 
-class NoisePath:
+class Path:
+    """What paths have in common, whatever their noise: they hold private values and noise not yet paid for."""
+
+    levels: tuple[float, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __reduce__(self) -> str:
+        raise TypeError("a noise path holds private values and noise not yet paid for; it cannot be pickled")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(size={self.size}, levels={len(self.levels)})"
+
+
+class NoisePath(Path):
     """The gradual release of an integer vector at an increasing list of privacy levels.
 
     Parameters
@@ -139,9 +158,6 @@ class NoisePath:
         """
         return int(self._jumps.size)
 
-    def __len__(self) -> int:
-        return len(self.levels)
-
     def __iter__(self) -> Iterator[LevelValue]:
         """Yield the value at every level, the most private first."""
         current = self._first.copy()
@@ -156,12 +172,6 @@ class NoisePath:
                 current, jumps = current.astype(object), jumps.astype(object)
             # no coordinate twice between the same two levels; two numbers of 62 bits differ by less than 63
             current[self._where[step]] -= jumps
-
-    def __reduce__(self) -> str:
-        raise TypeError("a noise path holds private values and noise not yet paid for; it cannot be pickled")
-
-    def __repr__(self) -> str:
-        return f"NoisePath(size={self.size}, levels={len(self.levels)})"
 
 
 def check_levels(levels: Sequence[float]) -> tuple[float, ...]:

@@ -1,37 +1,28 @@
-"""Spherical noise (theory B8): density ∝ e^(−‖b‖₂), private for ℓ₂ sensitivity. Analysed over the reals.
+"""Continuous noise: spherical, normal, and of a density that follows the shape of a row. Analysed over the reals.
 
-*Released*: v + b·Δ₂/ε. *Sensitivity*: ‖v − v′‖₂ ≤ Δ₂. *Theorem*: the density ratio is at most e^{ε‖v−v′‖₂/Δ₂}. The
-norm is Gamma(p), the direction uniform. In floating point the samples are not exactly of that density and no exact
-form is known to us, so a release made with it says "over the reals", and it is never the default. Its gradual release
-is in `expost.noise.spherical_path`.
+*Spherical noise* (theory B8) has density ∝ e^(−‖b‖₂). *Released*: v + b·Δ₂/ε. *Sensitivity*: ‖v − v′‖₂ ≤ Δ₂.
+*Theorem*: the density ratio is at most e^{ε‖v−v′‖₂/Δ₂}. The norm is Gamma(p), the direction uniform. Its gradual
+release is in `expost.noise.spherical_path`.
 
-Normal variables for a perturbed objective. Analysed over the reals.
+*Noise in blocks* has density ∝ exp(−Σ_j w_j‖b_j‖) and perturbs an objective (`expost.mechanisms.objective.mechanism`).
+In a box it is a point of the cube [−1, 1]^d, uniform, times Gamma(d + 1): its density at a point with ‖b‖_∞ = r is the
+integral of (2g)^{−d}·g^d e^{−g}/d! over g ≥ r, which is e^{−r}/(2^d d!). In an ℓ₁ ball it is d independent Laplace
+variables, in a Euclidean one spherical noise. *Normal variables* do so at a δ (`expost.mechanisms.objective.gaussian`).
 
-*Released*: nothing by itself (`expost.mechanisms.objective.gaussian`). Drawn by inverting the distribution function at
-numbers of 52 bits: not exactly normal, so a release made with it says "over the reals". For noise on integers there are
-exact draws (`expost.noise.gaussian`).
+In floating point none of these is exactly of its density (numbers of 52 bits are put through the inverse of a
+distribution function) and no exact form is known to us, so a release made with them says "over the reals", and they are
+never the default. For noise on integers there are exact draws (`expost.noise.laplace`, `expost.noise.gaussian`).
 
-Noise that follows the shape of a row: density ∝ exp(−Σ_j w_j‖b_j‖) over blocks. Analysed over the reals.
-
-*Released*: nothing by itself; it perturbs an objective (`expost.mechanisms.objective.mechanism`). In a box the noise is
-a point of the cube [−1, 1]^d, uniform, times Gamma(d + 1): its density at a point with ‖b‖_∞ = r is the integral of
-(2g)^{−d}·g^d e^{−g}/d! over g ≥ r, which is e^{−r}/(2^d d!). In an ℓ₁ ball it is d independent Laplace variables, in a
-Euclidean one spherical noise. In floating point none of them is exactly of its density, and a release made with them
-says "over the reals".
-
-How long noise that follows a shape (`expost.noise.spherical`) is, but for a small probability; public.
-
-*Theorem (Cantelli).* P(‖b‖² > m + s√(1/δ − 1)) ≤ δ, m and s² the mean and variance of ‖b‖² = Σ_j ‖b_j‖²/w_j². Blocks
-are independent, so both are sums. Of noise of density ∝ e^{−‖b‖} on d columns, ‖b‖₂² has the moments
-(box: G²‖U‖², G ~ Gamma(d + 1), U uniform in the cube; ℓ₁: d squares of Laplace variables; Euclidean: Gamma(d)²)
+*Theorem (Cantelli: how long noise in blocks is).* P(‖b‖² > m + s√(1/δ − 1)) ≤ δ, m and s² the mean and variance of
+‖b‖² = Σ_j ‖b_j‖²/w_j². Blocks are independent, so both are sums. Of noise of density ∝ e^{−‖b‖} on d columns, ‖b‖₂² has
+the moments (box: G²‖U‖², G ~ Gamma(d + 1), U uniform in the cube; ℓ₁: d squares of Laplace variables; Euclidean:
+Gamma(d)²)
 
 | | E‖b‖₂² | E‖b‖₂⁴ |
 |---|---|---|
 | box | (d+1)(d+2)·d/3 | (d+1)(d+2)(d+3)(d+4)·(d/5 + d(d−1)/9) |
 | ℓ₁ | 2d | 24d + 4d(d−1) |
 | Euclidean | d(d+1) | d(d+1)(d+2)(d+3) |
-
-How long noise that follows a shape (`expost.noise.spherical`) can get at all; public.
 """
 
 from __future__ import annotations

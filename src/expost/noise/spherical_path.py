@@ -34,12 +34,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from expost.noise.path import LevelValue, check_levels
+from expost.noise.path import LevelValue, Path, check_levels
 from expost.noise.source import WordSource, resolve_source
 from expost.noise.spherical import spherical_noise, uniforms
 
 
-class SphericalPath:
+class SphericalPath(Path):
     """The gradual release of a real vector at an increasing list of privacy levels, with spherical noise.
 
     Parameters
@@ -94,19 +94,10 @@ class SphericalPath:
         """Number of coordinates."""
         return int(self._values.shape[1])
 
-    def __len__(self) -> int:
-        return len(self.levels)
-
     def __iter__(self) -> Iterator[LevelValue]:
         """Yield the value at every level, the most private first."""
         for t, epsilon in enumerate(self.levels):
             yield LevelValue(t, epsilon, self._values[self._row[t]].copy())
-
-    def __reduce__(self) -> str:
-        raise TypeError("a noise path holds private values and noise not yet paid for; it cannot be pickled")
-
-    def __repr__(self) -> str:
-        return f"SphericalPath(size={self.size}, levels={len(self.levels)})"
 
 
 def _draw_steps(levels: tuple[float, ...], p: int, source: WordSource) -> tuple[NDArray[np.intp], NDArray[np.float64]]:

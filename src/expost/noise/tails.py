@@ -1,7 +1,8 @@
-"""How large ½bᵀ(cΣ + λI)b can be for Laplace noise b on a minimiser, when only the trace of Σ is known.
+"""How large noise gets: ½bᵀ(cΣ + λI)b for noise b on a minimiser when only the trace of Σ is known, and ‖b‖₂; public.
 
-*Wanted*: a q with P(X > q) ≤ γ, X = ½c·bᵀΣb + ½λ‖b‖², for **every** Σ ⪰ 0 with tr Σ ≤ τ; b has unit scale, and q grows
-with its square. X grows with Σ, so let Σ = τS with tr S = 1, and k = cτ. Public numbers only.
+**Laplace noise on a minimiser.** *Wanted*: a q with P(X > q) ≤ γ, X = ½c·bᵀΣb + ½λ‖b‖², for **every** Σ ⪰ 0 with tr Σ ≤
+τ; b has unit scale, and q grows with its square. X grows with Σ, so let Σ = τS with tr S = 1, and k = cτ. Public
+numbers only.
 
 *Lemma 1 (a tail from expected overshoots).* For any random X and level γ, P(X > q) ≤ γ for q = CVaR(X) := min_t t +
 E(X − t)₊/γ. Proof: X > q implies (X − t)₊ > q − t, so P ≤ E(X − t)₊/(q − t), which is γ at the minimising t. ∎
@@ -23,23 +24,20 @@ for which all labels are equal. ∎
 So q = CVaR(X₁). |b₁| is exponential, so given the rest the overshoot has a closed form; the law of the rest is a
 convolution that errs upwards. With one column there is no other S, and q is the quantile of ½(k + λ)b₁² itself.
 
-How long a vector of independent Laplace variables gets; public.
+**The length of a Laplace vector.** *Wanted*: q with P(‖b‖₂ > q) ≤ γ for p independent Lap(1) variables. Each b² is
+rounded *up* to a grid, which makes the sum larger; the law of the sum is a convolution, mass beyond the grid counts as
+infinite, and what rounding in the transforms may have misplaced is added to the tail. The quantile of that law is an
+upper bound.
 
-*Wanted*: q with P(‖b‖₂ > q) ≤ γ for p independent Lap(1) variables. Each b² is rounded *up* to a grid, which makes the
-sum larger; the law of the sum is a convolution, mass beyond the grid counts as infinite, and what rounding in the
-transforms may have misplaced is added to the tail. The quantile of that law is an upper bound.
+**Spherical noise on a minimiser.** *Wanted*: the q of the first part, whose notation and Lemma 2 are used, for noise of
+density ∝ e^{−‖b‖₂}: b = √(2W)·g with g standard normal and W ~ Gamma((p+1)/2). Public numbers only.
 
-How large ½bᵀ(cΣ + λI)b can be for spherical noise b on a minimiser, when only the trace of Σ is known.
-
-*Wanted*: as in ``expost.noise.tails``, whose notation and Lemma 2 are used, for noise of density ∝ e^{−‖b‖₂}:
-b = √(2W)·g with g standard normal and W ~ Gamma((p+1)/2). Public numbers only.
-
-*Lemma 1 (one number of S matters).* Let T = ‖h‖², h ~ N(0, S). Then P(X > q) = E G(T), where G(x) = P(2λWΓ > q) with
+*Lemma 3 (one number of S matters).* Let T = ‖h‖², h ~ N(0, S). Then P(X > q) = E G(T), where G(x) = P(2λWΓ > q) with
 Γ ~ Gamma(p/2 + N), N Poisson of mean κx, κ = k/(2λ); G increases. Proof: all D_i are 2W, so labels do not matter: Q and
 Y are 2λW times gammas of shapes p/2 and N. ∎ For rank one T is χ²₁, and X is X₁ = ½‖b‖²(ku² + λ) with u² ~
 Beta(½, (p−1)/2) independent of ‖b‖ ~ Gamma(p).
 
-*Lemma 2 (tails and overshoots of T).* P(T > x) ≤ S̄(x) := max_n P(χ²_n/n > x) for x > 1, which is P(χ²₁ > x) =: S₁(x)
+*Lemma 4 (tails and overshoots of T).* P(T > x) ≤ S̄(x) := max_n P(χ²_n/n > x) for x > 1, which is P(χ²₁ > x) =: S₁(x)
 from x = 1.5364 on (Székely and Bakirov, "Extremal probabilities for Gaussian quadratic forms", Probab. Theory Relat.
 Fields 126 (2003) 184–202, as E T = 1). And Eφ(T) ≤ Eφ(χ²₁) for convex φ, as T is a convex combination of such. ∎
 

@@ -4,11 +4,9 @@ A noisy covariance is often indefinite, so "solve and rescale" is not the minimu
 minimiser θ of ½θᵀHθ − gᵀθ over ‖θ‖₂ ≤ R is characterised by (Moré and Sorensen 1983): for some μ ≥ 0, (H +
 μI)θ = g, H + μI ⪰ 0 and μ(R − ‖θ‖) = 0. With H = QWQᵀ the multiplier solves one scalar equation.
 
-Eigenvalues of a symmetric matrix, without an error that depends on the matrix.
-
-LAPACK's iteration is allowed to give up. It has not been seen to; if it does, the cyclic Jacobi
-method takes its place, which converges for every symmetric matrix (Forsythe and Henrici 1960:
-angles of at most π/4, as here).
+Matrices may be private, so eigenvalues may not raise an error that depends on them. LAPACK's iteration is allowed to
+give up. It has not been seen to; if it does, the cyclic Jacobi method takes its place, which converges for every
+symmetric matrix (Forsythe and Henrici 1960: angles of at most π/4, as here).
 """
 
 from __future__ import annotations
@@ -20,7 +18,8 @@ from scipy.linalg import lapack
 
 from expost.numeric import UNIT, FloatArray
 
-_SWEEPS = 100  # about ten suffice; after that rounding has the last word
+_SWEEPS = 100  # of Jacobi's method: about ten suffice; after that rounding has the last word
+_MAX_ITERATIONS = 200  # of Newton's for the multiplier, which converges quadratically
 
 
 def symmetric_eigen(H: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -50,9 +49,6 @@ def _jacobi(H: FloatArray) -> tuple[FloatArray, FloatArray]:
                     Q[:, [i, j]] = Q[:, [i, j]] @ turn
     order = np.argsort(np.diag(A))
     return np.diag(A)[order], Q[:, order]
-
-
-_MAX_ITERATIONS = 200
 
 
 def minimise_in_ball(H: FloatArray, g: FloatArray, radius: float) -> FloatArray:

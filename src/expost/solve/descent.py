@@ -1,9 +1,31 @@
-"""Gradient descent with a gradient that is off by rounding: slow, and certain to meet the tolerance.
+"""What a minimiser is accepted by, how exact it is asked to be, and gradient descent that is certain to get there.
 
-For losses that are only known in floating point. The gradient is computed at the float64 vector
-nearest to θ, which itself is kept in integers: it is then off by at most e = r + (c + λ)uN, r the
-rounding bound, and e ≤ 2r. Let C = c + λ, ν̄ = ``lipschitz(R)``/R a bound on the multiplier (zero
-without a ball) and A ≥ 16(C + ν̄) a power of two.
+A minimiser is accepted by what its computed gradient proves about the exact one (:func:`certificate`). How small that
+has to be is a public number, and every data set can be that exact:
+
+*Lemma (the tolerance is met at the minimiser).* Let θ* be the minimiser, over the ball if there is
+one, ν* its multiplier, and θ̂ the float64 vector nearest to a point within 2⁻⁶⁰N of θ*,
+N = min(radius, ``loss.radius(lam)``). Then what :func:`certificate` computes
+at θ̂, with ``careful``, is at most :func:`default_tolerance`.
+
+*Proof.* Let G = min(``loss.lipschitz(N)``, √(2c·null_value)) and r the rounding bound for norm N
+and mean slope G. ‖θ̂ − θ*‖ ≤ 1.01uN, so the norm, the mean slope and with them the rounding bound at
+θ̂ are those at θ* but for a part of 10⁻⁷. There mean|φ'| ≤ G: a non-negative loss with second
+derivative at most c has φ'² ≤ 2cφ, and mean φ ≤ L(θ*) ≤ L(0) ≤ null_value, 0 being in every ball.
+∇L(θ*) + ν*θ* = 0, hence ‖∇L(θ̂) + ν*θ̂‖ ≤ 1.01(c + λ + ν*)uN, where ν*N ≤ G + λN. If ν* > 0 the norm
+of θ̂ is the radius but for its rounding, so θ̂ is seen to be on the sphere, and ν is chosen to make
+the residual smallest: ν* makes it no smaller, except for the rounding of ν, 3u(G + λN). The
+certificate is off by r in the gradient, adds r for that and 3u(G + λN) for νθ̂. In all, and with
+(c + λ)uN ≤ r, it is at most 3.1r + 8u(G + λN); the tolerance is 4r + 32u(G + λN) or more. ∎ (What
+is left is for rows off the grid of ``expost.solve.exact``.)
+
+*Corollary.* Whoever finds θ* to 60 binary digits has a certified minimiser. ``expost.solve.exact`` does, for every loss
+with ``derivative_in_units``.
+
+For losses that are only known in floating point, *gradient descent* meets the tolerance directly: slow, and certain.
+The gradient is computed at the float64 vector nearest to θ, which itself is kept in integers: it is then off by at most
+e = r + (c + λ)uN, r the rounding bound, and e ≤ 2r. Let C = c + λ, ν̄ = ``lipschitz(R)``/R a bound on the multiplier
+(zero without a ball) and A ≥ 16(C + ν̄) a power of two.
 
 *Theorem.* Let θ⁺ be the point of the ball nearest to θ − ĝ/A. From any θ with L(θ) ≤ L(0) these
 steps meet :func:`expost.solve.descent.default_tolerance` after :func:`descent_steps` at the latest.
@@ -25,30 +47,6 @@ Without a ball, e is that of norms up to ``paper_radius`` until (i) is done, and
 minimiser up to 1.5 %, if e ≤ λN/200 to begin with (:func:`descent_is_certain`); it may have fallen
 in between, and (iv) takes longer by the square of that. In a ball, norms are at most its radius, and
 if that is at most N nothing of the kind is needed.
-
-What a computed gradient proves about the exact one: what a minimiser is accepted by.
-
-How exact a minimiser is asked to be: public numbers, and why every data set can be that exact.
-
-*Lemma (the tolerance is met at the minimiser).* Let θ* be the minimiser, over the ball if there is
-one, ν* its multiplier, and θ̂ the float64 vector nearest to a point within 2⁻⁶⁰N of θ*,
-N = min(radius, ``loss.radius(lam)``). Then what :func:`expost.solve.descent.certificate` computes
-at θ̂, with ``careful``, is at most :func:`default_tolerance`.
-
-*Proof.* Let G = min(``loss.lipschitz(N)``, √(2c·null_value)) and r the rounding bound for norm N
-and mean slope G. ‖θ̂ − θ*‖ ≤ 1.01uN, so the norm, the mean slope and with them the rounding bound at
-θ̂ are those at θ* but for a part of 10⁻⁷. There mean|φ'| ≤ G: a non-negative loss with second
-derivative at most c has φ'² ≤ 2cφ, and mean φ ≤ L(θ*) ≤ L(0) ≤ null_value, 0 being in every ball.
-∇L(θ*) + ν*θ* = 0, hence ‖∇L(θ̂) + ν*θ̂‖ ≤ 1.01(c + λ + ν*)uN, where ν*N ≤ G + λN. If ν* > 0 the norm
-of θ̂ is the radius but for its rounding, so θ̂ is seen to be on the sphere, and ν is chosen to make
-the residual smallest: ν* makes it no smaller, except for the rounding of ν, 3u(G + λN). The
-certificate is off by r in the gradient, adds r for that and 3u(G + λN) for νθ̂. In all, and with
-(c + λ)uN ≤ r, it is at most 3.1r + 8u(G + λN); the tolerance is 4r + 32u(G + λN) or more. ∎ (What
-is left is for rows off the grid of ``expost.solve.exact``.)
-
-*Corollary.* Whoever finds θ* to 60 binary digits has a certified minimiser. ``expost.solve.exact``
-does, for every loss with ``derivative_in_units``. For the others ``expost.solve.descent`` meets the
-tolerance directly.
 """
 
 from __future__ import annotations

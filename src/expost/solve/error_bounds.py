@@ -7,7 +7,7 @@ They are to be had before a row is looked at, so plans can charge them first. Th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -38,8 +38,40 @@ class ErrorBounds(Protocol):
         """Return a bound on the error of a computed ‖∇L(θ)‖₂ over ‖θ‖₂ ≤ radius."""
 
 
+class _MinimiserErrors:
+    """What follows for a minimiser from the tolerance that its gradient met; subclasses are frozen dataclasses."""
+
+    loss: Loss
+    p: int
+    lam: float
+    radius: float | None
+    tolerance: float
+
+    @cached_property
+    def norm(self) -> float:
+        """Bound on the norm of the exact minimiser."""
+        natural = self.loss.radius(self.lam)
+        return natural if self.radius is None else min(self.radius, natural)
+
+    @cached_property
+    def radius_tolerance(self) -> float:
+        """Return ρ, by how much ‖θ̂‖ may miss the radius; zero without a ball."""
+        return 0.0 if self.radius is None or math.isinf(self.radius) else radius_tolerance(self.p, self.radius)
+
+    @cached_property
+    def distance_bound(self) -> float:
+        """Bound on ‖θ̂ − θ*‖₂."""
+        return distance_bound(self.loss, self.lam, self.tolerance, self.radius_tolerance)
+
+    @cached_property
+    def minimum_error(self) -> float:
+        """Bound on |L(θ̂) − min L|."""
+        reach = self.norm + self.distance_bound
+        return minimum_error_bound(self.loss, self.lam, reach, self.tolerance, self.radius_tolerance)
+
+
 @dataclass(frozen=True)
-class GeneralErrors:
+class GeneralErrors(_MinimiserErrors):
     """Error bounds for :func:`~expost.solve.minimisation.minimise` and :class:`~expost.solve.risk.GeneralRisk`.
 
     Parameters
@@ -84,28 +116,6 @@ class GeneralErrors:
         if not least <= self.tolerance < math.inf:
             raise ValueError(f"tolerance must be finite and at least {least:.6g}, which is what all rows can reach")
 
-    @cached_property
-    def norm(self) -> float:
-        """Bound on the norm of the exact minimiser."""
-        natural = self.loss.radius(self.lam)
-        return natural if self.radius is None else min(self.radius, natural)
-
-    @cached_property
-    def radius_tolerance(self) -> float:
-        """Return ρ, by how much ‖θ̂‖ may miss the radius; zero without a ball."""
-        return 0.0 if self.radius is None else radius_tolerance(self.p, self.radius)
-
-    @cached_property
-    def distance_bound(self) -> float:
-        """Bound on ‖θ̂ − θ*‖₂."""
-        return distance_bound(self.loss, self.lam, self.tolerance, self.radius_tolerance)
-
-    @cached_property
-    def minimum_error(self) -> float:
-        """Bound on |L(θ̂) − min L|."""
-        reach = self.norm + self.distance_bound
-        return minimum_error_bound(self.loss, self.lam, reach, self.tolerance, self.radius_tolerance)
-
     def gradient_error_bound(self, radius: float) -> float:
         """Return a bound on the error of a computed ‖∇L(θ)‖₂ over ‖θ‖₂ ≤ radius."""
         slope = self.loss.lipschitz(radius)
@@ -132,7 +142,7 @@ class GeneralErrors:
 
 
 @dataclass(frozen=True)
-class RidgeErrors:
+class RidgeErrors(_MinimiserErrors):
     """Error bounds for :class:`~expost.solve.risk.RidgeRisk`.
 
     Parameters
@@ -151,33 +161,16 @@ class RidgeErrors:
     p: int
     lam: float
     radius: float
+    tolerance: float = field(init=False, repr=False)  # largest certified residual accepted
+    loss: Loss = field(init=False, repr=False, default=SquaredLoss())
 
     def __post_init__(self) -> None:
         if not 0.0 < self.lam < math.inf:
             raise ValueError("lam must be positive and finite")
         if not self.radius > 0.0:
             raise ValueError("radius must be positive")
-        require_reachable(SquaredLoss(), 1, self.p, self.lam, None if math.isinf(self.radius) else self.radius)
-
-    @cached_property
-    def norm(self) -> float:
-        """Bound on the norm of the exact minimiser."""
-        return min(self.radius, SquaredLoss().radius(self.lam))
-
-    @cached_property
-    def radius_tolerance(self) -> float:
-        """Return ρ, by how much ‖θ̂‖ may miss the radius; zero without a ball."""
-        return 0.0 if math.isinf(self.radius) else radius_tolerance(self.p, self.radius)
-
-    @cached_property
-    def tolerance(self) -> float:
-        """Largest certified residual accepted."""
-        return ridge_tolerance(self.p, self.lam, self.norm)
-
-    @cached_property
-    def distance_bound(self) -> float:
-        """Bound on ‖θ̂ − θ*‖₂."""
-        return distance_bound(SquaredLoss(), self.lam, self.tolerance, self.radius_tolerance)
+        require_reachable(self.loss, 1, self.p, self.lam, None if math.isinf(self.radius) else self.radius)
+        object.__setattr__(self, "tolerance", ridge_tolerance(self.p, self.lam, self.norm))
 
     def gradient_error_bound(self, radius: float) -> float:
         """Return a bound on the error of a computed ‖∇L(θ)‖₂: each product as in :meth:`excess_error_bound`."""
@@ -198,5 +191,4 @@ class RidgeErrors:
         distance = radius + norm
         steep = 1.0 + self.lam
         rounding = gamma(2 * self.p + 16) * (steep * distance * distance + (steep * norm + 1.0) * distance)
-        solver = minimum_error_bound(SquaredLoss(), self.lam, norm, self.tolerance, self.radius_tolerance)
-        return INFLATION * (rounding + solver)
+        return INFLATION * (rounding + self.minimum_error)

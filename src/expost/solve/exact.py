@@ -133,11 +133,11 @@ class ExactObjective(Private):
         φ' by c times that, φ' itself is off by at most four, and ‖x‖₂ ≤ 1; two more roundings for each entry.
         """
         bits, n = self.bits, self._objective.n
-        predictions = np.concatenate([rows @ theta >> _ROW_BITS for rows in self._blocks()])
+        predictions = self.along(theta)
         slopes = self._counted(self._slopes(predictions))
         total: AnyArray = np.zeros(self.p, dtype=object)
-        for rows, part in zip(self._blocks(), self._split(slopes), strict=True):
-            total = total + part @ rows
+        for rows, block in zip(self._blocks(), self._objective.blocks(), strict=True):
+            total = total + slopes[block] @ rows
         return predictions, total // (n << _ROW_BITS) + ((self.lam + nu) * theta >> bits)
 
     def along(self, step: AnyArray) -> AnyArray:
@@ -185,10 +185,6 @@ class ExactObjective(Private):
         """Yield the rows block by block: as Python integers they take many times their space."""
         for block in self._objective.blocks():
             yield self._rows[block].astype(object)
-
-    def _split(self, values: AnyArray) -> Iterator[AnyArray]:
-        for block in self._objective.blocks():
-            yield values[block]
 
 
 def ellipsoid_steps(p: int, log_ratio: float) -> int:

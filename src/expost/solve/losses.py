@@ -4,32 +4,21 @@ A loss is φ(u, y) of the prediction u = xᵀθ and the target y, convex and smo
 with ‖θ‖₂ ≤ R predicts |u| ≤ ‖θ‖_∞ ≤ R: the constants below are maxima over |u| ≤ R and all admissible
 targets (|y| ≤ 1, or y = ±1 for classification). The objective is L(θ) = mean φ(xᵀθ, y) + (λ/2)‖θ‖².
 
-Numbers as Python integers in units of 2^−bits, of any precision.
-
-Sums and products are not rounded. Arrays have object dtype. A shift rounds down, by less than one
-unit.
-
-The logistic loss with its slope capped: a straight line where a row is on the wrong side by far.
-
-For an error rate it is as good as the logistic loss and costs a fraction of the privacy: a row moves the gradient by at
-most ``slope`` times its length. It is convex with φ′ < 0 at margin 0, hence calibrated for classification (Bartlett,
-Jordan, McAuliffe 2006); its values are no log loss, and probabilities are not what it estimates.
+Slopes are also to be had as Python integers in units of 2^−bits, of any precision (`expost.solve.exact`). Sums and
+products of those are not rounded, a shift rounds down by less than one unit, and arrays have object dtype.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import lru_cache
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.special import expit, lambertw
 
 from expost.numeric import UNIT, AnyArray, FloatArray, round_up
-
-_GUARD = 40  # further bits inside the exponential: its rounding stays below a thousandth of a unit
-_HALVINGS = 8  # the series is summed at a 256th of its argument
 
 
 def to_units(value: float, bits: int) -> int:
@@ -75,42 +64,14 @@ def sigmoid(values: AnyArray, bits: int) -> AnyArray:
     array([0.5       , 0.88079708])
     """
     one = 1 << bits
-    small = decay(np.abs(values), bits)
-    return np.asarray(np.where(values >= 0, one << bits, small << bits) // (one + small))
-
-
-def decay(values: AnyArray, bits: int) -> AnyArray:
-    """Return e^{−z} for z ≥ 0, off by less than one unit.
-
-    z = k·ln 2 + r; the alternating series at r/256, squared eight times, then halved k times. A term is rounded by one
-    unit of the working precision, each squaring doubles the relative error: about 40·2⁸ units of 2^−(bits + 40).
-    """
-    work = bits + _GUARD
-    half = _log_two(work)
-    finer = values << _GUARD
-    halved = finer // half
-    rest = finer - halved * half >> _HALVINGS
-    term = np.full(values.shape, 1 << work, dtype=object)
-    total, index = term.copy(), 1
-    while (np.abs(term) > 1).any():
-        term = -(term * rest >> work) // index
-        total += term
-        index += 1
-    for _ in range(_HALVINGS):
-        total = total * total >> work
-    return np.asarray(total >> halved >> _GUARD)
-
-
-@lru_cache(maxsize=8)
-def _log_two(bits: int) -> int:
-    """Return ln 2 = Σ 2/((2k + 1)·3^{2k+1}), rounded down."""
-    work = bits + 16
-    power, total, odd = (2 << work) // 3, 0, 1
-    while power:
-        total += power // odd
-        power //= 9
-        odd += 2
-    return total >> 16
+    # exp is rounded correctly; x·e^{−x} < 1, so a relative error of x leaves less than that of 1/(1 + e^x). Untrapped,
+    # what is too large is infinite
+    digits = math.ceil(bits * math.log10(2.0)) + 6
+    with localcontext(Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])):
+        unit = Decimal(one)
+        small = [int(unit / (1 + (abs(Decimal(value)) / unit).exp())) for value in values.tolist()]
+    low = np.array(small, dtype=object)
+    return np.asarray(np.where(values >= 0, one - low, low))
 
 
 Labels = Literal["real", "binary"]
@@ -505,7 +466,11 @@ class SmoothedHingeLoss(Loss):
 
 
 class CappedLogisticLoss(Loss):
-    """φ with φ′ = −y·min(σ(−m), s), m = yu, y = ±1.
+    """φ with φ′ = −y·min(σ(−m), s), m = yu, y = ±1: the logistic loss, straight where a row is far on the wrong side.
+
+    For an error rate it is as good as the logistic loss and costs a fraction of the privacy: a row moves the gradient
+    by at most ``slope`` times its length. It is convex with φ′ < 0 at margin 0, hence calibrated for classification
+    (Bartlett, Jordan, McAuliffe 2006); its values are no log loss, and probabilities are not what it estimates.
 
     Parameters
     ----------

@@ -29,11 +29,7 @@ read.
 second derivatives as well; close to it those of a point before will do. From 2¹⁹ rows on they are of a sample of the
 rows (`expost.passes.blocks.sampled`); should steps be poor, of all of them again. From 200 columns on, where second
 derivatives cost far more than gradients, directions come from the last few gradients first (L-BFGS), and from 1200
-columns on, where p² numbers would not do, always. Either way the point is judged by its gradient alone.
-
-Directions from the last few gradients (L-BFGS, Nocedal 1980), for more columns than second derivatives are kept for.
-
-Nothing rests on a direction: a point is judged by its gradient. Memory is 2·10 vectors of p numbers.
+columns on, where p² numbers would not do, always. Nothing rests on a direction: a point is judged by its gradient.
 """
 
 from __future__ import annotations
@@ -55,11 +51,11 @@ from expost.passes.blocks import prediction_rounding
 from expost.solve.losses import Loss
 from expost.solve.row_sums import Passes, Slopes, slope_rounding
 
-_KEPT = 10
+_KEPT = 10  # pairs of vectors of p numbers
 
 
 class LimitedMemory:
-    """Pairs of steps and changes of the gradient, and the inverse second derivatives that they make likely.
+    """Pairs of steps and changes of the gradient, and the inverse second derivatives they make likely (Nocedal 1980).
 
     Parameters
     ----------
@@ -214,84 +210,80 @@ class PerturbedObjective(Private):
     def __init__(self, passes: Passes) -> None:
         self.passes = passes
 
-    @np.errstate(all="ignore")  # a warning that some rows cause would tell of them
     def minimiser(self, errors: PerturbedErrors, center: FloatArray, linear: FloatArray) -> FloatArray:
         """Return a point whose gradient is certified to ``errors.tolerance``; ``linear`` is b/n."""
-        at = center.copy()
-        for sample, steps in _stages(errors.n, errors.p):
-            walk = self._quasi if sample is None else self._newton
-            found = walk(self._look(at, errors.lam, center, linear, sample), errors, center, linear, steps)
-            if self._accepted(found.gradient, errors):
+        return Walk(self.passes, errors, center, linear).minimiser()
+
+
+class Walk(Private):
+    """The way to the minimiser of one F; private.
+
+    Parameters
+    ----------
+    passes, errors
+        Sums over the rows, and how exact the minimiser is to be.
+    center, linear
+        θ₀ and b/n.
+    """
+
+    def __init__(self, passes: Passes, errors: PerturbedErrors, center: FloatArray, linear: FloatArray) -> None:
+        self._passes, self._errors, self._center, self._linear = passes, errors, center, linear
+        self._steep = errors.loss.curvature + errors.lam
+
+    @np.errstate(all="ignore")  # a warning that some rows cause would tell of them
+    def minimiser(self) -> FloatArray:
+        """Return the point that is accepted."""
+        at = self._center.copy()
+        for sample, steps in _stages(self._errors.n, self._errors.p):
+            found = self._follow(self.look(at, sample), sample, steps)
+            if self.accepted(found.gradient):
                 return found.theta
             at = found.theta
-        return self._descend(errors, center, linear)
+        return self._descend()
 
-    def _newton(
-        self, at: _Point, errors: PerturbedErrors, center: FloatArray, linear: FloatArray, steps: int
-    ) -> _Point:
+    def _follow(self, at: _Point, asked: int | None, steps: int) -> _Point:
         """Return the point that is accepted, or the last where there is no way on.
 
         Close to the end second derivatives hardly change, and those of the point before will do, mended by what
-        gradients have shown since: passes for the gradient alone cost far less.
+        gradients have shown since: passes for the gradient alone cost far less. If none are ``asked`` for, nothing of
+        size p² is formed and directions come from gradients only.
         """
-        sample, factor, poor, near = at.sample, None, 0, False
-        memory = LimitedMemory(1.0)
+        sample, poor, near = at.sample, 0, False
+        first: Callable[[FloatArray], FloatArray] | None = None
+        memory = LimitedMemory(1.0 / self._steep)
         for _ in range(steps):
-            if self._accepted(at.gradient, errors) or poor > _PATIENCE:
+            if self.accepted(at.gradient) or poor > _PATIENCE:
                 break
             if at.curvature is not None:
-                factor, memory = _factored(at.curvature, errors.lam), LimitedMemory(1.0)
-            if factor is None:
-                break
-            step = -memory.direction(at.gradient, partial(_solved, factor))
-            halvings = _SAMPLED_HALVINGS if sample or at.curvature is None else _HALVINGS
-            following = self._moved(at, step, errors.lam, center, linear, None if near else sample, halvings)
-            if following is None and at.curvature is not None:
+                factor, memory = _factored(at.curvature, self._errors.lam), LimitedMemory(1.0)
+                if factor is None:
+                    break
+                first = partial(_solved, factor)
+            step = -memory.direction(at.gradient, first)
+            exact = asked is None or (not sample and at.curvature is not None)
+            following = self._moved(at, step, None if near else sample, _HALVINGS if exact else _SAMPLED_HALVINGS)
+            if following is None and (asked is None or at.curvature is not None):
                 break
             if following is None:
-                following = self._look(at.theta, errors.lam, center, linear, sample)
+                following = self.look(at.theta, sample)
             kept = following.length / at.length
             poor = poor + 1 if sample and kept > _POOR else 0
-            near = kept <= (_CLOSE if errors.p < _SOME else _NEAR)
+            near = kept <= (_CLOSE if self._errors.p < _SOME else _NEAR)
             memory.learn(following.theta - at.theta, following.gradient - at.gradient)
             at = following
         return at
 
-    def _quasi(self, at: _Point, errors: PerturbedErrors, center: FloatArray, linear: FloatArray, steps: int) -> _Point:
-        """Return the point that is accepted, or the last where there is no way on; nothing of size p² is formed."""
-        memory = LimitedMemory(1.0 / (errors.loss.curvature + errors.lam))
-        for _ in range(steps):
-            if self._accepted(at.gradient, errors):
-                break
-            step = -memory.direction(at.gradient)
-            following = self._moved(at, step, errors.lam, center, linear, None, _HALVINGS)
-            if following is None:
-                break
-            memory.learn(following.theta - at.theta, following.gradient - at.gradient)
-            at = following
-        return at
+    def accepted(self, gradient: FloatArray) -> bool:
+        """Whether a point with that gradient is close enough to the minimiser."""
+        return float(np.linalg.norm(gradient)) * (1.0 + gamma(self._errors.p + 4)) <= 3.0 * self._errors.rounding
 
-    def _accepted(self, gradient: FloatArray, errors: PerturbedErrors) -> bool:
-        return float(np.linalg.norm(gradient)) * (1.0 + gamma(errors.p + 4)) <= 3.0 * errors.rounding
-
-    def _look(
-        self, theta: FloatArray, lam: float, center: FloatArray, linear: FloatArray, sample: int | None
-    ) -> _Point:
+    def look(self, theta: FloatArray, sample: int | None) -> _Point:
         """Look at a point: one pass over the rows; second derivatives are of one row in 2^sample, or not formed."""
-        found: Slopes = self.passes.slopes(theta, curvature=sample is not None, sample=sample or 0)
-        gradient = np.asarray(found.gradient + (lam * (theta - center) + linear))
+        found: Slopes = self._passes.slopes(theta, curvature=sample is not None, sample=sample or 0)
+        gradient = np.asarray(found.gradient + (self._errors.lam * (theta - self._center) + self._linear))
         return _Point(theta, gradient, found.curvature, None if sample is None else found.sample)
 
-    def _moved(
-        self,
-        at: _Point,
-        step: FloatArray,
-        lam: float,
-        center: FloatArray,
-        linear: FloatArray,
-        sample: int | None,
-        halvings: int,
-    ) -> _Point | None:
+    def _moved(self, at: _Point, step: FloatArray, sample: int | None, halvings: int) -> _Point | None:
         """Return a point worth going to along a step, or None where floating point finds none.
 
         The gradient has to be shorter there, or the point hardly past the minimum along the step: as long as the slope
@@ -301,19 +293,19 @@ class PerturbedObjective(Private):
             return None
         length, start = 1.0, float(at.gradient @ step)
         for _ in range(halvings):
-            moved = self._look(np.asarray(at.theta + length * step), lam, center, linear, sample)
+            moved = self.look(np.asarray(at.theta + length * step), sample)
             slope = float(moved.gradient @ step)
             if moved.length < at.length * (1.0 - 0.1 * length) or slope <= -0.1 * start:
                 return moved
             length *= min(max(start / (start - slope), 0.1), 0.5) if start < slope else 0.5
         return None
 
-    def _descend(self, errors: PerturbedErrors, center: FloatArray, linear: FloatArray) -> FloatArray:
+    def _descend(self) -> FloatArray:
         """Go down by steps of 1/C, which is certain to end."""
-        theta, size = center.copy(), 1.0 / (errors.loss.curvature + errors.lam)
-        for _ in range(errors.steps):
-            gradient = self._look(theta, errors.lam, center, linear, None).gradient
-            if self._accepted(gradient, errors):
+        theta, size = self._center.copy(), 1.0 / self._steep
+        for _ in range(self._errors.steps):
+            gradient = self.look(theta, None).gradient
+            if self.accepted(gradient):
                 return theta
             theta = theta - size * gradient
         raise ConvergenceError("the loss is not what it says it is: not convex, or steeper than its constants")

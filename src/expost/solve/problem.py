@@ -1,10 +1,9 @@
-"""A regression problem as far as it is public: what is minimised, over which set, and the constants that follow.
+"""A regression problem as far as it is public: what is minimised, over which set, and the sensitivities that follow.
 
-Nothing here has seen a row, and nothing here knows what accuracy is asked for.
-
-How far the gradient of L at a given θ can move when one row is replaced (theory B12).
-
-Its own file because the proof is long.
+Nothing here has seen a row, and nothing here knows what accuracy is asked for. Neighbours differ in one replaced row;
+the number of rows n is public. Rows satisfy ‖x‖₁ ≤ 1 (hence ‖x‖₂ ≤ 1) and |y| ≤ 1. A result is rounded up by a few
+units in the last place: a sensitivity may err on the large side only. How far the excess risk of a fixed hypothesis
+and the minimiser can move is proved at the functions; how far the gradient of L at a given θ can (theory B12), here.
 
 *Claim.* Let m = ‖θ‖_∞ and ψ(s) = max(0, φ′(s, −1)), the largest slope at prediction s. For rows in the unit ℓ₁ ball,
 ‖∇φ(θ; d) − ∇φ(θ; d′)‖₂ ≤ S(m), where
@@ -24,17 +23,7 @@ For the squared loss ψ(s) = 1 + s and the maximum is at s = m, s′ = m − 2mo
 the constraints are linear, so a vertex attains it). In o it is 2(1+m)² + 2(1−m²)o − 4mo², whose maximum over [0, 1]
 gives the closed form below. Two consequences: ‖∇L(θ)‖₂ is a query of sensitivity S(m)/n for a released θ; and the
 minimiser, over a ball or everywhere, moves by at most S(R)/(nλ) in ℓ₂, R a bound on its norm and so on ‖·‖_∞. The proof
-is that of `expost.solve.problem`, with S(R)/n instead of 2G/n for two row gradients at b divided by n.
-
-How far the excess risk of a fixed hypothesis can move.
-
-Neighbours differ in one replaced row; the number of rows n is public. Rows satisfy ‖x‖₁ ≤ 1 (hence ‖x‖₂ ≤ 1) and
-|y| ≤ 1. A result is rounded up by a few units in the last place: a sensitivity may err on the large side only.
-
-How far the minimiser can move.
-
-Neighbours differ in one replaced row; the number of rows n is public. Rows satisfy ‖x‖₁ ≤ 1 (hence ‖x‖₂ ≤ 1) and
-|y| ≤ 1. A result is rounded up by a few units in the last place: a sensitivity may err on the large side only.
+is that of :func:`minimiser_l2_sensitivity`, with S(R)/n instead of 2G/n for two row gradients at b divided by n.
 """
 
 from __future__ import annotations

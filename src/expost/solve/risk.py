@@ -17,11 +17,12 @@ import numpy as np
 from expost.numeric import INFLATION, FloatArray, Private, gamma, summation_length
 from expost.passes.sums import ROW_UNIT, Sums
 from expost.solve.ball import minimum_in_ball
+from expost.solve.descent import certificate
 from expost.solve.error_bounds import GeneralErrors, RidgeErrors
 from expost.solve.exact import exact_ridge
 from expost.solve.losses import Loss
 from expost.solve.minimisation import Minimum
-from expost.solve.objective import Objective
+from expost.solve.objective import Gradient, Objective
 
 
 class Risk(Protocol):
@@ -57,7 +58,26 @@ class Risk(Protocol):
         """Return a cheap lower bound on ‖∇L(θ)‖₂."""
 
 
-class RidgeRisk(Private):
+class _Certified(Private):
+    """A risk whose minimiser is certified, with the public bounds that follow."""
+
+    bounds: GeneralErrors | RidgeErrors
+
+    @property
+    def distance_bound(self) -> float:
+        """Public bound on the distance of ``optimum`` from the exact minimiser."""
+        return self.bounds.distance_bound
+
+    def gradient_error_bound(self, radius: float) -> float:
+        """Return a public bound on the error of ``gradient_norm`` over ‖θ‖₂ ≤ radius."""
+        return self.bounds.gradient_error_bound(radius)
+
+    def excess_error_bound(self, radius: float) -> float:
+        """Return a public bound on the error of ``excess`` over ‖θ‖₂ ≤ radius."""
+        return self.bounds.excess_error_bound(radius)
+
+
+class RidgeRisk(_Certified):
     """Excess risk of ridge regression from exact sums: no pass over the rows for a hypothesis.
 
     Parameters
@@ -96,20 +116,13 @@ class RidgeRisk(Private):
     def __repr__(self) -> str:
         return f"RidgeRisk(n={self.n}, p={self.p}, lam={self.lam}, radius={self.radius})"
 
-    @property
-    def distance_bound(self) -> float:
-        """Public bound on the distance of ``optimum`` from the exact minimiser."""
-        return self.bounds.distance_bound
-
     def _certified(self, theta: FloatArray, b: FloatArray, *, careful: bool = False) -> bool:
         """Whether θ has a residual within the public tolerance, rounding included."""
-        gradient, norm = self._hessian @ theta - b, float(np.linalg.norm(theta))
-        on_sphere = abs(norm - self.radius) <= 0.5 * self.bounds.radius_tolerance
-        along = math.fsum((gradient * theta).tolist()) if careful else float(gradient @ theta)
-        nu = max(0.0, -along / norm**2) if on_sphere and norm > 0.0 else 0.0
-        residual = float(np.linalg.norm(gradient + nu * theta))
-        rounding = gamma(2 * self.p + 16) * (1.0 + (1.0 + self.lam + nu) * norm)
-        return residual + rounding <= self.bounds.tolerance
+        norm = float(np.linalg.norm(theta))
+        rounding = gamma(2 * self.p + 16) * (1.0 + (1.0 + self.lam) * norm)
+        gradient = Gradient(self._hessian @ theta - b, rounding)
+        _, bound = certificate(theta, gradient, self.radius, self.bounds.radius_tolerance, careful=careful)
+        return bound <= self.bounds.tolerance
 
     def excess(self, theta: FloatArray) -> float:
         """Return ½dᵀHd + ∇L(θ̂)ᵀd, d = θ − θ̂: exactly L(θ) − L(θ̂), with no cancellation."""
@@ -119,10 +132,6 @@ class RidgeRisk(Private):
     def gradient_norm(self, theta: FloatArray) -> float:
         """Return ‖H(θ − θ̂) + ∇L(θ̂)‖₂, which is ‖∇L(θ)‖₂."""
         return float(np.linalg.norm(self._hessian @ (theta - self.optimum) + self._gradient))
-
-    def gradient_error_bound(self, radius: float) -> float:
-        """Return a public bound on the error of :meth:`gradient_norm`."""
-        return self.bounds.gradient_error_bound(radius)
 
     def gradient_lower(self, theta: FloatArray) -> float:
         """Return :meth:`gradient_norm`, which is cheap here, less what it may be off by."""
@@ -136,12 +145,8 @@ class RidgeRisk(Private):
         """Return :meth:`excess`, which is cheap here."""
         return self.excess(theta)
 
-    def excess_error_bound(self, radius: float) -> float:
-        """Return a public bound on the error of :meth:`excess` over ‖θ‖₂ ≤ radius."""
-        return self.bounds.excess_error_bound(radius)
 
-
-class GeneralRisk(Private):
+class GeneralRisk(_Certified):
     """Excess risk of any loss, by one pass over the rows for a hypothesis, and cheap bounds without one.
 
     Parameters
@@ -207,11 +212,6 @@ class GeneralRisk(Private):
         """The mean of the targets."""
         return self.objective.mean(self.objective.y)
 
-    @property
-    def distance_bound(self) -> float:
-        """Public bound on the distance of ``optimum`` from the exact minimiser."""
-        return self.bounds.distance_bound
-
     def excess(self, theta: FloatArray) -> float:
         """Return the mean over rows of φ(xᵀθ, y) − φ(xᵀθ̂, y), plus (λ/2)(‖θ‖² − ‖θ̂‖²)."""
         values = self.loss.value(self.objective.predictions(theta), self.objective.y)
@@ -224,10 +224,6 @@ class GeneralRisk(Private):
         """Return ‖∇L(θ)‖₂ by one pass over the rows."""
         gradient = self.objective.gradient(theta, self.objective.predictions(theta))
         return float(np.linalg.norm(gradient.vector))
-
-    def gradient_error_bound(self, radius: float) -> float:
-        """Return a public bound on the error of :meth:`gradient_norm`."""
-        return self.bounds.gradient_error_bound(radius)
 
     def gradient_lower(self, theta: FloatArray) -> float:
         """Return a rigorous lower bound on ‖∇L(θ)‖₂ without a pass over the rows.
@@ -316,7 +312,3 @@ class GeneralRisk(Private):
             float(self._minimum.gradient @ step),
             INFLATION * (self._gradient_error * length + self.bounds.minimum_error),
         )
-
-    def excess_error_bound(self, radius: float) -> float:
-        """Return a public bound on the error of :meth:`excess` over ‖θ‖₂ ≤ radius."""
-        return self.bounds.excess_error_bound(radius)

@@ -1,17 +1,14 @@
-"""How exact sums are laid out as one integer vector for release, and read back after noise was added.
+"""Exact sums as one integer vector for release, how far one row moves it, and what is read off it once it is noisy.
 
 Default layout (theory B4): ``(A_ii; 2·A_ij for i < j; moment)``, A = XᵀX, of length p(p+1)/2 + p. Doubling
 the off-diagonals keeps the sensitivity and makes the noise in A_ij half of what the vector carries. With
 ``full_matrix=True`` all p² entries of A come first, then the moment; the two noisy copies of A_ij are
 averaged.
 
-How far sums over rows can move: second moments, first moments, the trace.
-
-A minimum over the ball that is worked out only if somebody asks for it.
-
-Most levels of a covariance path are hopeless: the noisy matrix is not positive definite, so the minimum lies on the
-sphere, far from any optimum that lies well inside. Seeing that takes one look at the diagonal or one Cholesky
-factorisation; the minimum itself takes an eigendecomposition. All of it is post-processing of released values.
+The minimum over the ball is worked out only if somebody asks for it. Most levels of a covariance path are hopeless: the
+noisy matrix is not positive definite, so the minimum lies on the sphere, far from any optimum that lies well inside.
+Seeing that takes one look at the diagonal or one Cholesky factorisation; the minimum itself takes an
+eigendecomposition. All of it is post-processing of released values.
 """
 
 from __future__ import annotations
@@ -114,30 +111,6 @@ class Layout:
         gram += gram.T
         np.fill_diagonal(gram, pairs[: self.p])
         return gram, moment
-
-
-def to_vector(sums: Sums, *, full_matrix: bool = False) -> IntegerArray:
-    """Return ``Layout(sums.p, full_matrix).pack(sums)``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> to_vector(Sums(1, 1, np.array([[4]]), np.array([-2]), 1))
-    array([ 4, -2])
-    """
-    return Layout(sums.p, full_matrix).pack(sums)
-
-
-def from_vector(values: AnyArray, p: int, full_matrix: bool = False) -> tuple[FloatArray, FloatArray]:
-    """Return ``Layout(p, full_matrix).unpack(values)``; keep a :class:`Layout` to do this many times.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from_vector(np.array([2**40, 2**39]), 1)
-    (array([[1.]]), array([0.5]))
-    """
-    return Layout(p, full_matrix).unpack(values)
 
 
 STATISTICS_SENSITIVITY: Final = 2**42

@@ -1,59 +1,63 @@
 """Objective perturbation (Chaudhuri, Monteleoni, Sarwate 2011; Kifer, Smith, Thakurta 2012): noise on the gradient.
 
-*Released*: θ̂ = argmin mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n over all of ℝᵖ, θ₀ public or released before, plus a
-little noise that covers the solver. *Neighbours*: one row replaced. *Sensitivity*: φ is convex in the prediction with
-|φ′| ≤ κ and φ′ c-Lipschitz; a row's gradient is φ′·x.
+*Released*: what a solver finds for θ̂ = argmin mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n over all of ℝᵖ, θ₀ public or
+released before, rounded to a public grid, plus a little discrete Laplace noise there that covers the solver.
+*Neighbours*: one row replaced. *Sensitivity*: φ is convex in the prediction with |φ′| ≤ κ and φ′ c-Lipschitz; a row's
+gradient is φ′·x.
 
-*Theorem.* If b has density ∝ exp(−Σ w_j‖b_j‖) in the norms of the rows' shape (`expost.table.shape`) with Σ w_j·2κr_j
-≤ ε′, releasing θ̂ is (ε′ + J)-private, J = ln(1 + cX²/(nλ)), ‖x‖₂ ≤ X.
+*Theorem (noise).* If b has density ∝ exp(−Σ w_j‖b_j‖) in the norms of the rows' shape (`expost.table.shape`) with Σ
+w_j·2κr_j ≤ ε′, releasing θ̂ is (ε′ + J)-private, J = ln(1 + cX²/(nλ)), ‖x‖₂ ≤ X.
 *Proof.* At the minimum −b = n·∇(mean φ + (λ/2)‖θ − θ₀‖²)(θ̂) =: G(θ̂), so b and θ̂ determine each other: G is strongly
 monotone and Lipschitz, hence a bijection of ℝᵖ with Lipschitz inverse, and the change of variables holds almost
 everywhere, kinks of φ′ included. The density of θ̂ is that of b = −G(θ̂) times |det ∂G(θ̂)|. For a neighbour, b moves
 by v = φ′(xᵀθ̂, y)x − φ′(x′ᵀθ̂, y′)x′, which costs ε′. For the determinant let K = nλI + Σ φ″xxᵀ over the n − 1 common
 rows; det(K + c₁xxᵀ)/det(K + c₂x′x′ᵀ) ≤ 1 + c₁xᵀK⁻¹x ≤ 1 + cX²/(nλ), as 0 ≤ c₁ ≤ c and K ⪰ nλI: one factor, not two. ∎
+(With Gaussian noise, at a δ: `expost.mechanisms.objective.gaussian`.)
 
-*Solver.* What is found lies near θ̂; a little discrete Laplace noise makes up for it, and its ε is added
-(`expost.mechanisms.objective.mechanism`).
+*Theorem (solver).* The point found lies within d of θ̂, d public given θ₀ (`expost.solve.perturbed`); so the point
+rounded and θ̂ itself, on no grid, are within √p·d and half a unit for each coordinate in ℓ₁. With f(x) ∝ q^|x| of the
+noise, made for twice that at ε_s, and s = ε_s/2, E f(o − θ_found) ≤ e^s·E f(o − θ̂) on one data set and E f(o − θ̂) ≤
+e^s·E f(o − θ_found) on its neighbour. In between o ↦ f(o − θ̂) adds up to at most one (q^x + q^{1−x} ≤ 1 + q for x
+between 0 and 1), which is all that is used of it. So a pure loss about θ̂ grows by 2s = ε_s at most. A Rényi divergence
+of order r, ln ∫ p^r p′^{1−r} over r − 1, grows by (rs + (r − 1)s)/(r − 1) = ε_s·(r − ½)/(r − 1).
 
-Never is the realised ‖b‖ reported, branched on or redrawn by: it is n‖∇L(θ̂)‖, a private number. The noise on the
-gradient is continuous; releases say "over the reals".
+*Theorem (accuracy, theory C2).* ∇L(θ̂) = −b/n where θ₀ = 0, so L(θ̂) − min L ≤ ‖∇L(θ̂)‖²/(2λ) = ‖b‖²/(2λn²): the ε that
+suffices follows from a quantile of ‖b‖, which is public, and there is nothing to search. The point released differs
+from θ̂ by at most the solver's error, rounding and the noise that covers them: ‖∇L‖ grows by at most c + λ times that.
+Failure probabilities add. The bound is nearly what it takes in truth, most directions of b meeting curvature of the
+order of λ: promises are broken nearly as often as γ allows. A part of γ is therefore kept back.
 
-The minimiser of a perturbed objective as it is released: solved, rounded, its solver covered by noise on a grid.
-
-*Released*: the point that the solver finds for argmin mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n, rounded to a public
-grid, plus discrete Laplace noise there. *Theorem.* The point found lies within d of the exact minimiser θ̂, d public
-given θ₀ (`expost.solve.perturbed`); so the point rounded and θ̂ itself, on no grid, are within √p·d and half a unit for
-each coordinate in ℓ₁. With f(x) ∝ q^|x| of the noise, made for twice that at ε_s, and s = ε_s/2, E f(o − θ_found) ≤
-e^s·E f(o − θ̂) on one data set and E f(o − θ̂) ≤ e^s·E f(o − θ_found) on its neighbour. In between o ↦ f(o − θ̂) adds
-up to at most one (q^x + q^{1−x} ≤ 1 + q for x between 0 and 1), which is all that is used of it. So a pure loss about
-θ̂ grows by 2s = ε_s at most. A Rényi divergence of order r, ln ∫ p^r p′^{1−r} over r − 1, grows by (rs + (r − 1)s)/(r −
-1) = ε_s·(r − ½)/(r − 1). What θ̂ itself costs stands in `expost.mechanisms.objective.mechanism` (pure) and
-`expost.mechanisms.objective.gaussian` (at a δ).
-
-The solver's noise and the rounding are exact; b is continuous, and theorems about it are over the reals.
+Never is the realised ‖b‖ reported, branched on or redrawn by: it is n‖∇L(θ̂)‖, a private number. The solver's noise and
+the rounding are exact; the noise on the gradient is continuous, theorems about it are over the reals, and releases say
+so.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammainccinv
 
+from expost.account.account import Account
 from expost.account.composition import add_losses
+from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target
 from expost.mechanisms.mechanism import Mechanism, NoiseKind
-from expost.mechanisms.objective.certificate import ObjectiveCertificate
 from expost.noise.grid import Grid, grid_sensitivity, public_grid
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
 from expost.noise.spherical import block_noise, block_norm, largest_noise
 from expost.noise.tails import laplace_norm
 from expost.passes.sums import Sums
+from expost.release.release import Release
+from expost.shown import down, up
 from expost.solve.error_bounds import GeneralErrors
 from expost.solve.losses import Loss
 from expost.solve.objective import Objective
@@ -189,8 +193,7 @@ class Shot(PerturbedMinimum):
     @property
     def pull(self) -> float:
         """No draw of the noise has a larger ‖b‖₂/n."""
-        blocks = [(block.size, block.norm) for block in self.geometry.blocks]
-        return largest_noise(blocks, self.geometry.weights(self.epsilon_noise, self.slope)) / self.n
+        return largest_noise(*self._density) / self.n
 
     @property
     def least_solver(self) -> float:
@@ -199,8 +202,13 @@ class Shot(PerturbedMinimum):
 
     def noise(self, source: WordSource) -> NDArray[np.float64]:
         """Draw b."""
-        blocks = [(block.size, block.norm) for block in self.geometry.blocks]
-        return block_noise(blocks, self.geometry.weights(self.epsilon_noise, self.slope), source)
+        return block_noise(*self._density, source)
+
+    @property
+    def _density(self) -> tuple[list[tuple[int, str]], Sequence[float]]:
+        """Blocks of columns and how fast the density of b falls in each."""
+        blocks: list[tuple[int, str]] = [(block.size, block.norm) for block in self.geometry.blocks]
+        return blocks, self.geometry.weights(self.epsilon_noise, self.slope)
 
     @property
     def epsilon(self) -> float:
@@ -212,9 +220,114 @@ class Shot(PerturbedMinimum):
 
         L is λ-strongly convex and ∇L(θ̂) = −b/n, so ‖θ̂ − θ*‖₂ ≤ ‖b‖₂/(nλ), whatever the rows are.
         """
-        half, blocks = failure_probability / 2, [(block.size, block.norm) for block in self.geometry.blocks]
-        noise = block_norm(blocks, self.geometry.weights(self.epsilon_noise, self.slope), half)
-        return noise / (self.n * self.lam) + self.moved(half)
+        half = failure_probability / 2
+        return block_norm(*self._density, half) / (self.n * self.lam) + self.moved(half)
+
+
+_USED = 0.6  # of γ goes to the quantile of ‖b‖; nearly tight bounds are counted against γ in few runs otherwise
+COVERED = 1e-3  # and this part to the noise that covers the solver
+
+
+@dataclass(frozen=True)
+class ObjectiveCertificate:
+    """The one release that suffices; public.
+
+    Attributes
+    ----------
+    problem, excess_risk, failure_probability
+        What is proved.
+    shot
+        The release.
+    budget
+        No outcome may cost more.
+    """
+
+    problem: Problem
+    excess_risk: float
+    failure_probability: float
+    shot: Shot
+    budget: float
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        excess_risk: float,
+        failure_probability: float,
+        geometry: Geometry,
+        *,
+        budget: float = math.inf,
+    ) -> ObjectiveCertificate:
+        """Find the smallest ε that provably suffices."""
+        if problem.radius_stated:
+            raise ValueError("objective perturbation compares with the unconstrained optimum; leave radius out")
+        gamma = failure_probability
+        shot = sufficient(problem, excess_risk, _USED * gamma, COVERED * gamma, geometry)
+        if shot.epsilon > budget and excess_risk < problem.loss.null_value:
+            rows = math.ceil(problem.n * shot.epsilon / budget * 1.05)
+            raise TargetUnreachable(
+                f"at n = {problem.n} this excess risk costs epsilon = {up(shot.epsilon)}, more than max_epsilon = "
+                f"{down(budget)}, whatever the data. Pass a larger excess_risk or max_epsilon, or about {rows:,} rows. "
+                f"Nothing was spent."
+            )
+        return cls(problem, excess_risk, failure_probability, shot, budget)
+
+    @property
+    def worst_case(self) -> float:
+        """What it costs, whatever the rows."""
+        return 0.0 if self.free else self.shot.epsilon
+
+    @property
+    def free(self) -> bool:
+        """Whether θ = 0 meets the target whatever the rows: min L ≥ 0, and L(0) is at most what a row costs there."""
+        return self.excess_risk >= self.problem.loss.null_value
+
+    def search(self, generator: Any, account: Account, source: WordSource) -> Release:
+        """Draw it; nothing is drawn or charged where θ = 0 meets the target whatever the rows."""
+        if self.free:
+            account.reasons.append("the null model meets the target whatever the rows: nothing was looked at")
+            return account.released(np.zeros(self.problem.p))
+        theta = self.shot.draw(generator.rows.perturbed, np.zeros(self.problem.p), source)
+        account.generation = add_losses(account.generation, self.shot.epsilon)
+        account.reasons.append(
+            f"objective perturbation: epsilon = {up(self.shot.epsilon)} provably suffices, whatever the rows; "
+            f"{up(self.shot.jacobian)} of it is the Jacobian's"
+        )
+        return account.released(theta, level=0, n_levels=1, noise="over the reals")
+
+
+def sufficient(
+    problem: Problem, excess_risk: float, noise_probability: float, solver_probability: float, geometry: Geometry
+) -> Shot:
+    """Return the release at the smallest ε that suffices, but for the sum of the two probabilities."""
+    target = gradient_target(excess_risk, problem.regularization)
+    length = noise_quantile(geometry, noise_probability)
+    steep = problem.loss.curvature + problem.regularization
+    epsilon = 2.0 * problem.loss.lipschitz(math.inf) * length / (problem.n * target)
+    for _ in range(50):
+        shot = Shot(problem.loss, geometry, problem.n, epsilon, problem.regularization, solver_part=CERTIFIED)
+        moved = steep * shot.moved(solver_probability)
+        if moved >= target:
+            break
+        needed = 2.0 * shot.slope * length / (problem.n * (target - moved)) * (1 + 1e-9)
+        if needed <= epsilon:
+            return shot
+        epsilon = needed
+    raise TargetUnreachable("excess_risk is below what floating point can promise; ask for a larger one")
+
+
+def noise_quantile(geometry: Geometry, gamma: float) -> float:
+    """Return q: noise for slope ½ at ε = 1 is longer than q with probability at most γ.
+
+    Only for a single ball. In the ℓ₁ ball it is the length of a Laplace vector times the radius; in the Euclidean one
+    the length has density ∝ r^{p−1}e^{−r}, a Gamma variable.
+    """
+    block, *others = geometry.blocks
+    if others or block.norm == "box":
+        raise ValueError("certificates of objective perturbation are for rows in an ℓ₁ or a Euclidean ball")
+    if block.norm == "l1":
+        return laplace_norm(block.size, gamma) * block.radius
+    return float(gammainccinv(block.size, gamma)) * (1.0 + 1e-9) * block.radius
 
 
 class ObjectiveRows:
@@ -321,15 +434,11 @@ class ObjectivePerturbation(Mechanism):
 
     def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
         """Settle the one release whose ε is known to suffice."""
-        problem = request.problem
         return ObjectiveCertificate.of(
-            problem,
+            request.problem,
             excess_risk,
             request.failure_probability,
             self.geometry,
-            lambda epsilon: Shot(
-                problem.loss, self.geometry, problem.n, epsilon, problem.regularization, solver_part=CERTIFIED
-            ),
             budget=request.budget,
         )
 

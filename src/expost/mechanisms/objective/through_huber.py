@@ -13,7 +13,7 @@ q(θ) = mean ½(|y − xᵀθ| − C)₊². Then L = L_H + q ≥ L_H, hence min 
 
     L(θ) − min L ≤ [L_H(θ) − min L_H] + q(θ).
 
-The bracket is at most βα by the certificate (`expost.mechanisms.objective.certificate`), but for γ₁. q is tested: its
+The bracket is at most βα by the certificate (`expost.mechanisms.objective.mechanism`), but for γ₁. q is tested: its
 noisy value and a margin that noise exceeds with probability γ₂ must fit into (1 − β)α. So L(θ̂) − min L ≤ α, but for
 γ₁ + γ₂. Where no row can have a residual beyond C, as |xᵀθ̂| ≤ m ≤ C − 1 with m read off θ̂, q = 0 and nothing is
 asked. ∎
@@ -44,8 +44,14 @@ from expost.goals.measure import gradient_target, mean_left_out, mean_left_out_e
 from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.moments.covariance import Covariance, CovarianceGenerator
 from expost.mechanisms.moments.ridge import RidgeCertificate
-from expost.mechanisms.objective.certificate import noise_quantile, sufficient
-from expost.mechanisms.objective.mechanism import CERTIFIED, ObjectivePerturbation, Shot, too_steep
+from expost.mechanisms.objective.mechanism import (
+    COVERED,
+    ObjectivePerturbation,
+    Shot,
+    noise_quantile,
+    sufficient,
+    too_steep,
+)
 from expost.noise.source import WordSource
 from expost.passes.sums import Sums
 from expost.release.release import Release
@@ -64,14 +70,11 @@ if TYPE_CHECKING:
     from expost.search.request import Plan, Request
 
 
-MakeShot = Callable[[Problem, float], "Shot"]
-
 _SHARES = (0.85, 0.08)  # of γ, for the first try and for the second; second moments get the rest
 _WIDER = 1.5  # C of the second try, in units of the first's
 _SLOPES = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)  # C to choose from; below 1 targets alone leave a residual beyond it
 _CERTIFIED_PARTS = (0.5, 0.6, 0.7, 0.8, 0.9)  # β to choose from
 _TEST_PARTS = (0.01, 0.03, 0.1, 0.3)  # of a try's γ, for its test
-_SOLVER = 1e-3  # and for the noise that covers the solver
 _ROOM = 3.0  # a q of nothing passes but for a chance of ½e^(−3), a fortieth; a second try costs more than the room
 _CLEARLY_LESS = 0.75  # a first try predicted to cost at most this part of second moments is taken
 _OPTIMUM = 0.5  # guess of the largest coordinate of θ*; sound whatever it is
@@ -201,7 +204,6 @@ def through_huber(
     excess_risk: float,
     failure_probability: float,
     geometry: Geometry,
-    make: MakeShot,
     moments: Callable[[float, float], RidgeCertificate],
     *,
     budget: float = math.inf,
@@ -209,7 +211,7 @@ def through_huber(
     """Settle the tries, or second moments alone unless the first try is predicted to cost clearly less.
 
     Clearly, because second moments may show curvature that no public number knows of, and then cost half of it.
-    ``make(problem, epsilon_noise)`` returns a release; ``moments(gamma, budget)`` the certificate from second moments.
+    ``moments(gamma, budget)`` returns the certificate from second moments.
     """
     typical = noise_quantile(geometry, 0.1)
     alone = moments(failure_probability, budget)
@@ -219,7 +221,7 @@ def through_huber(
     left = budget
     for number, share in enumerate(_SHARES):
         slopes = _SLOPES if number == 0 else (tries[0].limit * _WIDER,)
-        each = _best(problem, excess_risk, share * failure_probability, geometry, make, slopes, typical)
+        each = _best(problem, excess_risk, share * failure_probability, geometry, slopes, typical)
         if each is None or each.dearest > left:
             break
         tries.append(each)
@@ -238,7 +240,6 @@ def _best(
     alpha: float,
     gamma: float,
     geometry: Geometry,
-    make: MakeShot,
     slopes: tuple[float, ...],
     typical: float,
 ) -> HuberTry | None:
@@ -249,16 +250,9 @@ def _best(
         huber = Problem.of(loss, n=problem.n, p=problem.p, regularization=problem.regularization)
         for part in _CERTIFIED_PARTS:
             for test in _TEST_PARTS:
-                spared = gamma * (1 - test - _SOLVER)
+                spared = gamma * (1 - test - COVERED)
                 try:
-                    shot = sufficient(
-                        huber,
-                        part * alpha,
-                        spared,
-                        _SOLVER * gamma,
-                        geometry,
-                        lambda epsilon, huber=huber: make(huber, epsilon),  # type: ignore[misc]
-                    )
+                    shot = sufficient(huber, part * alpha, spared, COVERED * gamma, geometry)
                 except TargetUnreachable:
                     continue
                 each = HuberTry(shot, loss, part * alpha, alpha, test * gamma)
@@ -343,9 +337,6 @@ class ThroughHuber(ObjectivePerturbation):
             excess_risk,
             request.failure_probability,
             self.geometry,
-            lambda huber, epsilon: Shot(
-                huber.loss, self.geometry, huber.n, epsilon, huber.regularization, solver_part=CERTIFIED
-            ),
             lambda gamma, left: RidgeCertificate.of(problem, excess_risk, gamma, errors, budget=left),
             budget=request.budget,
         )

@@ -14,6 +14,7 @@ The released θ is not rescaled into any ball: θ* + b is what the bound is abou
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from expost.exceptions import TargetUnreachable
 from expost.mechanisms.moments.statistics import TRACE_SENSITIVITY
 from expost.mechanisms.null_model import NullQuestion
 from expost.noise.laplace import discrete_laplace
+from expost.noise.path import KeptLevels
 from expost.noise.source import WordSource
 from expost.noise.tails import laplace_energy, spherical_energy
 from expost.release.release import Release
@@ -136,16 +138,28 @@ class OutputCertificate:
         """What the least favourable data would cost, Σ having trace at most 1; no more than the budget."""
         return min(self.budget, add_losses(self.null.cost, self.epsilon_probe, self.epsilon_at(1.0)))
 
-    def search(self, generator: Any, account: Account, source: WordSource) -> Release:
-        """Release the minimiser with the most noise that provably meets the target."""
+    def search(
+        self,
+        generator: Any,
+        account: Account,
+        source: WordSource,
+        keep: Callable[[float], KeptLevels] | None = None,
+        **details: Any,
+    ) -> Release:
+        """Release the minimiser with the most noise that provably meets the target.
+
+        ``keep(trace)`` draws a path to be gone on with in place of a single release; its first level is for that trace.
+        """
         if self.null.ask(generator.risk, account, source):
+            if keep is not None:
+                keep(1.0)  # nothing was measured: for the least favourable trace
             return account.released(np.zeros(self.problem.p))
         kind = {"noise": generator.mechanism.noise_kind}
         if add_losses(account.total, self.epsilon_probe, self.epsilon_at(0.0)) > self.budget:
             account.reasons.append("no data set of this size could be certified with what is left of the budget")
             return account.refused(**kind)
         trace = self.probe_trace(generator.trace_units, account, source)
-        epsilon = self.epsilon_at(trace)
+        kept, epsilon = None if keep is None else keep(trace), self.epsilon_at(trace)
         if add_losses(account.total, epsilon) > self.budget:
             account.reasons.append(f"the trace is at most {trace:.3g}: would need another epsilon = {up(epsilon)}")
             return account.refused(**kind)
@@ -154,8 +168,9 @@ class OutputCertificate:
             f"the trace, measured for epsilon = {up(self.epsilon_probe)}, is at most {trace:.3g}: epsilon = "
             f"{up(epsilon)} provably suffices"
         )
-        (step,) = generator.path((epsilon,), source)
-        return account.released(generator.unrescaled(step.values), **kind)
+        if kept is None:
+            kept = KeptLevels.of(generator.path((epsilon,), source))
+        return account.released(generator.unrescaled(kept[0]), **details, **kind)
 
     def probe_trace(self, trace_units: int, account: Account, source: WordSource) -> float:
         """Return an upper bound on the trace that fails with probability at most the probe's share."""
