@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.goals.measure import errors
 from expost.mechanisms.descent import mechanism as descent
@@ -49,7 +49,7 @@ def generator(goal):
 def run(goal, seed=0, budget=6.0, gamma=0.1, delta=1e-6, shape=SHAPE, **pace):
     plan = DescentPlan.of(goal, goal.chain().loss, shape, N, gamma, budget, delta)
     plan = dataclasses.replace(plan, pace=dataclasses.replace(plan.pace, **pace))
-    account = RenyiAccount("auto", plan.worst_case, secure=False, delta=delta)
+    account = Account("auto", plan.worst_case, secure=False, delta=delta)
     return plan.search(generator(goal), account, SeededSource(seed))
 
 
@@ -150,7 +150,7 @@ class TestWithinOneCurve:
     def held():
         goal = ErrorRate(0.2)
         plan = DescentPlan.of(goal, goal.chain().loss, CENTRED, N, 0.1, 1.0, 1e-6)
-        account = RenyiAccount("auto", plan.worst_case, secure=False, delta=1e-6, one_curve="gaussian")
+        account = Account("auto", plan.worst_case, secure=False, delta=1e-6, one_curve="gaussian")
         return plan.search(generator(goal), account, SeededSource(3)), account.worst
 
     def test_a_model_is_released(self):

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import NOTHING, Curve
 from expost.account.unit import Unit
 from expost.mechanisms import ObjectivePerturbation
@@ -34,7 +34,7 @@ def generator(goal):
 
 def run(goal, seed=0, budget=6.0, gamma=0.1):
     plan = GaussianChainPlan.of(goal, goal.chain().loss, SHAPE, N, gamma, budget, DELTA)
-    account = RenyiAccount("auto", plan.worst_case, secure=False, delta=DELTA)
+    account = Account("auto", plan.worst_case, secure=False, delta=DELTA)
     return plan.search(generator(goal), account, SeededSource(seed))
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from expost import AccuracyFirstRidge, ExcessRisk, RelativeExcessRisk
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import Curve
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.mechanisms.moments import risk as gaussian_moments
@@ -40,7 +40,7 @@ def private(problem):
 
 def run(settled, seed=0):
     generator = private(settled.problem)
-    account = RenyiAccount("auto", settled.worst_case, secure=False, delta=DELTA)
+    account = Account("auto", settled.worst_case, secure=False, delta=DELTA)
     return settled.search(generator, account, SeededSource(seed)), generator
 
 

@@ -11,7 +11,7 @@ import pyarrow.csv
 import pytest
 
 from expost import R2, AccuracyFirstModel, AccuracyFirstRidge, ErrorRate, LogLoss, MeanSquaredError
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import Curve
 from expost.cli import main
 from expost.mechanisms.moments import gaussian as moments
@@ -31,7 +31,7 @@ def run(goal, seed=0, budget=6.0):
     plan = settle(request)
     assert isinstance(plan, MomentsPlan)
     made = request.mechanism.on(rows(goal), request.problem)
-    account = RenyiAccount("auto", plan.worst_case, secure=False, delta=DELTA)
+    account = Account("auto", plan.worst_case, secure=False, delta=DELTA)
     return plan.search(made, account, SeededSource(seed)), generator(goal).judge
 
 

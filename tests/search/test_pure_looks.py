@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import ORDERS, Curve
 from expost.noise import SeededSource
 from expost.search import noisy_test as pure_looks
@@ -16,7 +16,7 @@ RUNS, GAMMA, MOVED, LEVELS = 2000, 0.2, 1e-4, 4
 
 
 def looked(truth: float, seed: int, epsilon: float = 0.05, budget: float = 5.0) -> tuple[bool, PureLooks]:
-    looks = PureLooks(RenyiAccount("looks", budget, False, delta=1e-6), SeededSource([43, seed]), LEVELS)
+    looks = PureLooks(Account("looks", budget, False, delta=1e-6), SeededSource([43, seed]), LEVELS)
     return looks.pass_at(truth, MOVED, 0.0, epsilon, GAMMA), looks
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from expost import validation
-from expost.account.account import RenyiAccount, Spending
+from expost.account.account import Account, Spending
 from expost.account.renyi import Curve
 from expost.account.shared import current
 from expost.estimators.base import block_geometry
@@ -84,11 +84,11 @@ def gradient_path(
     if probabilities and not labels:
         raise ValueError("probabilities=True is for classes; this schema has a target with bounds")
     loss: Loss = LogisticLoss() if probabilities else CappedLogisticLoss(0.5) if labels else HuberLoss(0.25)
-    return _path(table, encoding, loss, RenyiAccount("gradient path", budget, True, delta=at), on_invalid, random_state)
+    return _path(table, encoding, loss, Account("gradient path", budget, True, delta=at), on_invalid, random_state)
 
 
 def _path(
-    table: Any, encoding: Encoding, loss: Loss, account: RenyiAccount, on_invalid: Any, random_state: Any
+    table: Any, encoding: Encoding, loss: Loss, account: Account, on_invalid: Any, random_state: Any
 ) -> Iterator[Release]:
     with unspent():
         rows = encoding.encode(table, on_invalid=on_invalid)

@@ -34,7 +34,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import ORDERS, Curve
 from expost.estimators.model import AccuracyFirstModel
 from expost.exceptions import TargetUnreachable
@@ -436,7 +436,7 @@ class DeltaPricer:
                 assert request.goal is not None
                 rows = _repeated(*self.worlds.rows(k, request.goal))
                 generator = request.mechanism.on(rows, request.problem)
-                account = RenyiAccount("plan", plan.worst_case, False, unit=request.unit, delta=self.delta)
+                account = Account("plan", plan.worst_case, False, unit=request.unit, delta=self.delta)
                 release = plan.search(generator, account, SeededSource([self.worlds.seed, k, 2]))
                 found.append(self._scaled(release) if release.status == "released" else math.inf)
         return found

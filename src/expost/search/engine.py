@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.account.account import Account, RenyiAccount
+from expost.account.account import Account
 from expost.account.clock import LEAST, Clock
 from expost.account.renyi import NOTHING, Curve, room
 from expost.account.unit import ROW, Unit, tried
@@ -301,7 +301,7 @@ class StagedPlan(ABC):
         """Refuse a goal that not even a perfect model could be shown to meet."""
         pace, unit = self.pace, self.unit
         needed = max(_HOPELESS**2 * self.least_stage, self._clear_stage * pace.clear**2)
-        whole = RenyiAccount("", self.budget, False, unit=unit, delta=self.delta)
+        whole = Account("", self.budget, False, unit=unit, delta=self.delta)
         if not whole.fits(self.cost(needed) + self.look(needed)):
             affordable = max(largest_stage(whole, self.cost, self.look), 1e-300)
             enough = math.ceil(self.n / unit.rows * math.sqrt(needed / affordable) * 1.1)
@@ -328,7 +328,6 @@ class StagedPlan(ABC):
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Go from stage to stage until a test passes or the budget is used up."""
-        assert isinstance(account, RenyiAccount)
         if account.one_curve or account.shared is not None:  # what others count on adds up in squares
             return StagedSearch(self._in_squares(), *self.walk(generator), account, source).run()
         account.clock = self.clock() if self.timed and self.delta >= LEAST else None
@@ -353,7 +352,7 @@ def level_at(rho: float, noise: float, n: int, unit: Unit = ROW) -> float:
 
 
 def largest_stage(
-    account: RenyiAccount, cost: Callable[[float], Curve], look: Callable[[float], Curve], before: float = 0.0
+    account: Account, cost: Callable[[float], Curve], look: Callable[[float], Curve], before: float = 0.0
 ) -> float:
     """Return the largest ρ of a stage that may still be taken with its look; zero if none may.
 
@@ -370,7 +369,7 @@ def largest_stage(
 class StagedSearch:
     """One run: stages, and looks at their models."""
 
-    def __init__(self, plan: StagedPlan, walk: Staged, judge: Judge, account: RenyiAccount, source: WordSource) -> None:
+    def __init__(self, plan: StagedPlan, walk: Staged, judge: Judge, account: Account, source: WordSource) -> None:
         self.plan, self.walk, self.judge, self.account, self.source = plan, walk, judge, account, source
         self.looks: Looks | PureLooks = (
             PureLooks(account, source, plan.pace.levels)

@@ -59,7 +59,7 @@ from typing import Any
 
 import numpy as np
 
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import Curve
 from expost.goals.measure import Measure, charged_grid
 from expost.noise.gaussian import deviations, discrete_gaussian
@@ -196,7 +196,7 @@ class Looks:
         The least bound on a value that looks have shown.
     """
 
-    account: RenyiAccount
+    account: Account
     source: WordSource
     again: float
     first: float
@@ -268,7 +268,7 @@ class PureLooks:
         The least bound on a value that looks have shown.
     """
 
-    account: RenyiAccount
+    account: Account
     source: WordSource
     levels: int
     count: int = 0

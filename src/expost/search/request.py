@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from expost import validation
-from expost.account.account import Account, RenyiAccount
+from expost.account.account import Account
 from expost.account.composition import add_losses
 from expost.account.shared import current
 from expost.account.unit import ROW, Unit
@@ -211,13 +211,12 @@ class Request:
     def account(self, worst_case: float, secure: bool) -> Account:
         """Return the account that a search is booked on."""
         shared = current(self.delta, self.unit)
-        if self.delta:
-            if shared is not None:  # whose filter no outcome gets past
-                worst_case = min(worst_case, self.unit.share(shared.epsilon))
-            return RenyiAccount(self.method.name, worst_case, secure, unit=self.unit, delta=self.delta, shared=shared)
-        account = Account(self.method.name, worst_case, secure, unit=self.unit)
-        account.reasons += [self.reason] if self.reason else []
-        return account
+        if shared is not None:  # whose filter no outcome gets past
+            worst_case = min(worst_case, self.unit.share(shared.epsilon))
+        reasons = [self.reason] if self.reason and not self.delta else []  # at a δ the plan says it
+        return Account(
+            self.method.name, worst_case, secure, reasons=reasons, unit=self.unit, delta=self.delta, shared=shared
+        )
 
     def plan(self) -> Plan:
         """Settle everything that is public."""

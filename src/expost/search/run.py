@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import validation
-from expost.account.account import RenyiAccount, Spending, released
+from expost.account.account import Spending, released
 from expost.account.ledger import Ledger
 from expost.exceptions import NotPrivateWarning, unspent, warn
 from expost.goals.excess_risk import ExcessRisk
@@ -162,7 +162,7 @@ def carry_out(
     if isinstance(rows, Rows | RowSource | Sums):
         request.mechanism.require_rows(rows, request.problem)
     account = request.account(plan.worst_case, validation.secure(random_state))
-    if isinstance(account, RenyiAccount):
+    if account.delta:
         account.one_curve = ("gaussian" if getattr(plan, "gaussian", False) else "pure") if spending.holds else None
 
     def detailed(outcome: Release) -> Release:

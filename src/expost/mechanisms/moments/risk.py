@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.account.account import Account, RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import NOTHING, Curve, room
 from expost.account.unit import ROW
 from expost.exceptions import TargetUnreachable
@@ -206,7 +206,6 @@ class MomentRiskPlan:
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Go from level to level until something shows that a model is good enough, or the budget is used up."""
-        assert isinstance(account, RenyiAccount)
         if not self.rhos:
             account.reasons.append("the null model meets the target whatever the rows: nothing was looked at")
             return account.released(np.zeros(self.problem.p))
@@ -216,7 +215,7 @@ class MomentRiskPlan:
 class _RiskSearch:
     """One run."""
 
-    def __init__(self, plan: MomentRiskPlan, generator: Any, account: RenyiAccount, source: WordSource) -> None:
+    def __init__(self, plan: MomentRiskPlan, generator: Any, account: Account, source: WordSource) -> None:
         self.plan, self.generator, self.account, self.source = plan, generator, account, source
         self.averaged = AveragedMoments(plan.noise)
         self.looks = Looks(account, source, _AGAIN, _FIRST)
