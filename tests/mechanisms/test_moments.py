@@ -18,7 +18,7 @@ from expost.mechanisms.moments import gaussian as moments
 from expost.mechanisms.moments.gaussian import MomentNoise, MomentsPlan
 from expost.noise import SeededSource
 from expost.search.choice import staged_request
-from expost.search.noisy_test import GaussianValue
+from expost.search.noisy_test import NoisyValue
 from expost.search.run import settle
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 from tests.mechanisms.test_descent_search import SHAPE, N, generator, rows
@@ -51,10 +51,10 @@ def test_a_refusal_stays_within_the_budget_and_uses_it():
 
 def test_what_is_charged_is_what_was_drawn(monkeypatch):
     spent = []
-    draw, ask = MomentNoise.draw, GaussianValue.ask
+    draw, ask = MomentNoise.draw, NoisyValue.ask
     monkeypatch.setattr(MomentNoise, "draw", lambda self, rho, source: (spent.append(rho), draw(self, rho, source))[1])
     monkeypatch.setattr(
-        GaussianValue, "ask", lambda self, value, rho, source: (spent.append(rho), ask(self, value, rho, source))[1]
+        NoisyValue, "ask", lambda self, value, rho, source: (spent.append(rho), ask(self, value, rho, source))[1]
     )
     release, _ = run(ErrorRate(0.14))
     np.testing.assert_allclose(release.account_curve().losses, Curve.gaussian(math.fsum(spent)).losses, rtol=1e-8)

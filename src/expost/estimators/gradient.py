@@ -96,10 +96,10 @@ def _path(
     account.secure = source.secure
     geometry = block_geometry(encoding)
     unit = unit_of(encoding.schema, rows.n)
-    pace = DescentPlan.pace_for(loss, None, geometry, rows.n, account.delta, unit)
+    schedule = DescentPlan.schedule_for(loss, None, geometry, rows.n, account.delta, unit)
     account.unit, account.worst_case = unit, unit.share(account.worst_case)
-    walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), pace, unit)
-    first = rho_at(pace.start * geometry.scale, DescentPlan.noise_of(loss, geometry), rows.n, unit)
+    walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), schedule, unit)
+    first = rho_at(schedule.start * geometry.scale, DescentPlan.noise_of(loss, geometry), rows.n, unit)
     rho, spent, level = first, 0.0, 0
     while True:
         account.count_on(current(account.delta, unit))  # at every stage: it may be inside a budget that others are not
@@ -141,4 +141,4 @@ def _path(
             schema_fingerprint=schema.fingerprint(),
         )
         spent, level = spent + rho, level + 1
-        rho = spent * (pace.growth - 1.0)
+        rho = spent * (schedule.growth - 1.0)

@@ -226,19 +226,15 @@ class Request:
 
     def tested(self, goal: TestedGoal) -> Plan:
         """Settle the search for a goal that is tested as it stands."""
-        from expost.mechanisms.objective.chain import ChainPlan
-        from expost.search.choice import STAGED
+        from expost.search.choice import PURE, STAGED
         from expost.search.gradual import settle_goal
 
         geometry = self.mechanism.geometry
         if geometry is None:
             return settle_goal(self, goal)
-        if self.mechanism.gaussian:
-            loss, n, gamma = self.problem.loss, self.problem.n, self.failure_probability
-            return STAGED[self.mechanism.name].of(
-                goal, loss, geometry, n, gamma, self.budget, self.delta, self.unit, self.reason
-            )
-        return ChainPlan.of(goal, geometry, self.problem.n, self.failure_probability, self.budget, self.unit)
+        kind, delta = (self.mechanism.name, self.delta) if self.mechanism.gaussian else (PURE, 0.0)
+        loss, n, gamma = self.problem.loss, self.problem.n, self.failure_probability
+        return STAGED[kind].of(goal, loss, geometry, n, gamma, self.budget, delta, self.unit, self.reason)
 
     def relative(self, goal: RelativeExcessRisk) -> Plan:
         """Settle the search for a fraction of what a baseline leaves on the table."""

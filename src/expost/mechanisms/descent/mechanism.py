@@ -58,7 +58,7 @@ from expost.noise.laplace import Integers
 from expost.noise.source import WordSource
 from expost.passes.blocks import to_grid
 from expost.passes.sums import Sums
-from expost.search.engine import Floats, Pace, StagedPlan, rho_at
+from expost.search.engine import Floats, Schedule, StagedPlan, rho_at
 from expost.solve.error_bounds import GeneralErrors
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
@@ -216,14 +216,14 @@ class DescentPlan(StagedPlan):
     timed: ClassVar[bool] = True
 
     @classmethod
-    def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
-        """Return the pace for a loss and a goal: mean squares take closer looks."""
+    def usual_schedule(cls, loss: Loss, goal: TestedGoal | None = None) -> Schedule:
+        """Return the schedule for a loss and a goal: mean squares take closer looks."""
         if loss.labels == "binary":
-            looks = Pace(pure_looks=True, test_part=0.12, levels=8, kept=0.4, growth=3.0)
+            looks = Schedule(pure_tests=True, test_part=0.12, levels=8, kept=0.4, growth=3.0)
             return replace(looks, start=_START_LABELS, step=5.0, length=1.3, settled=48)
         # what a goal leaves unexplained is what noise has to be small beside
         part = 1.0 if goal is None else min(3.0, max(0.5, _USUAL_STEER / goal.chain().steer))
-        return Pace.of(goal, start=_START * part, lowest=0.375, step=9.0, length=1.4)
+        return Schedule.of(goal, start=_START * part, lowest=0.375, step=9.0, length=1.4)
 
     @classmethod
     def noise_of(cls, loss: Loss, geometry: Geometry) -> float:
@@ -238,25 +238,25 @@ class DescentPlan(StagedPlan):
 
     def walk(self, generator: DescentGenerator) -> tuple[Walk, Judge]:
         """Return the descent, at its beginning."""
-        return Walk(self.loss, self.geometry, generator.gradients, self.pace, self.unit), generator.judge
+        return Walk(self.loss, self.geometry, generator.gradients, self.schedule, self.unit), generator.judge
 
 
 class Walk:
     """Where the descent is; everything in it was released."""
 
     def __init__(
-        self, loss: Loss, geometry: Geometry, gradients: ClippedGradients, pace: Pace, unit: Unit = ROW
+        self, loss: Loss, geometry: Geometry, gradients: ClippedGradients, schedule: Schedule, unit: Unit = ROW
     ) -> None:
         self._gradients, self._rows, stretch = gradients, unit.rows, stretch_of(loss)
         few = _COLUMNS[loss.labels] / geometry.columns
-        level = pace.step * max(1.0, math.sqrt(few)) * geometry.scale
+        level = schedule.step * max(1.0, math.sqrt(few)) * geometry.scale
         self._step = rho_at(level, DescentPlan.noise_of(loss, geometry), gradients.n, unit)
-        self._slope, self._settled = clip_slope(loss), pace.settled
+        self._slope, self._settled = clip_slope(loss), schedule.settled
         # an error rate is none the worse for it
         self._steepest = self._slope if loss.labels == "binary" else loss.lipschitz(math.inf)
         self._paid = self._first = 0.0
         together = all(block.norm == "box" for block in geometry.blocks)
-        length = pace.length * (_TOGETHER if together else 1.0)
+        length = schedule.length * (_TOGETHER if together else 1.0)
         self._reach = length / loss.curvature / gradients.n  # a step, times the square of a length
         self._around = typical_length(geometry, stretch, centred=False)
         self._look_from(Frame.of(geometry, stretch), typical_length(geometry, stretch, centred=True))

@@ -106,7 +106,7 @@ from expost.noise.source import WordSource
 from expost.numeric import Private, round_up
 from expost.passes.blocks import to_grid
 from expost.passes.sums import SUM_UNIT, Sums, sums_over
-from expost.search.engine import USUALLY, Pace, StagedPlan
+from expost.search.engine import USUALLY, Schedule, StagedPlan
 from expost.solve.error_bounds import RidgeErrors
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
@@ -481,9 +481,9 @@ class MomentsPlan(StagedPlan):
         return loss.name != "logistic"
 
     @classmethod
-    def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
-        """Return the pace for any goal: looks cost little beside moments."""
-        return Pace(test_part=0.1)
+    def usual_schedule(cls, loss: Loss, goal: TestedGoal | None = None) -> Schedule:
+        """Return the schedule for any goal: looks cost little beside moments."""
+        return Schedule(test_part=0.1)
 
     @property
     def least_stage(self) -> float:
