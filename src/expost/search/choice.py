@@ -1,17 +1,12 @@
-"""Ways to make models under approximate privacy, and which of them is predicted to be cheapest for a goal.
+"""Which mechanism a search at a δ takes: the one that is predicted to be cheapest, by public numbers alone.
 
-A way is a mechanism and its plan. Which one is taken is settled before a row is looked at: every candidate says what it
-would cost, at δ, to get as far as searches usually have to (`StagedPlan.predicted`), a number that follows from the
-rows' shape and number, the goal and δ. The release states the comparison. Nothing has to be right about it. Only ways
-compete that minimise what the goal is about (`StagedPlan.serves`). One that is out of reach, whatever the rows are, is
-not taken where another is predicted to get there within the budget.
-
-A new way is an entry in :data:`STAGED`, and in :data:`WAYS` if it may be chosen by name.
-
-An excess risk at a δ: by second moments under Gaussian noise, or by what is pure, where that is predicted cheaper.
-
-A pure ε holds at every δ, so whoever accepts a δ may be given it. Both plans say roughly what they will cost, from
-public numbers alone, before a row is looked at; the release states the comparison. Nothing has to be right about it.
+Every candidate says, before a row is looked at, what it would roughly cost, at δ, to get as far as searches usually
+have to; the release states the comparison, and nothing has to be right about it. A pure ε holds at every δ, so whoever
+accepts a δ may be given it. For goals that are tested (:func:`staged_request`) that number follows from the rows' shape
+and number, the goal and δ (`StagedPlan.predicted`). Only ways compete that minimise what the goal is about
+(`StagedPlan.serves`), and one that is out of reach, whatever the rows are, is not taken where another is predicted to
+get there within the budget. For an excess risk (:func:`cheaper_at_delta`) second moments under Gaussian noise compete
+with what is pure. A new way is an entry in :data:`STAGED`.
 """
 
 from __future__ import annotations
@@ -88,7 +83,7 @@ def staged_request(
     reason = ""
     validation.failure_probability(failure_probability)  # which is computed with before the request is made
     if perturbation is None:
-        plans = _plans(goal, geometry, n, failure_probability, budget, delta, unit, pure)
+        plans = competing_plans(goal, geometry, n, failure_probability, budget, delta, unit, pure)
         perturbation, reason = _cheapest(plans, unit.worst_case(budget))
     else:
         validation.one_of("perturbation", perturbation, ["descent", "objective", "covariance"])
@@ -117,7 +112,7 @@ def staged_request(
     )
 
 
-def predictions(
+def competing_plans(
     goal: TestedGoal,
     geometry: Geometry,
     n: int,
@@ -126,21 +121,6 @@ def predictions(
     delta: float,
     unit: Unit = ROW,
     pure: Geometry | None = None,
-) -> dict[str, float]:
-    """Return what each way that serves the goal is predicted to cost, at δ; from public numbers alone."""
-    plans = _plans(goal, geometry, n, failure_probability, budget, delta, unit, pure)
-    return {name: plan.predicted for name, plan in plans.items()}
-
-
-def _plans(
-    goal: TestedGoal,
-    geometry: Geometry,
-    n: int,
-    failure_probability: float,
-    budget: float,
-    delta: float,
-    unit: Unit,
-    pure: Geometry | None,
 ) -> dict[str, StagedPlan]:
     """Return the ways that compete, whether or not they are within reach."""
     loss, plans = goal.chain().loss, dict[str, StagedPlan]()
@@ -180,9 +160,6 @@ def _cheapest(plans: dict[str, StagedPlan], most: float) -> tuple[str, str]:
     )
 
 
-_GAUSSIAN = "second moments under Gaussian noise"
-
-
 def cheaper_at_delta(gaussian: Request | None, pure: Request | None) -> Request:
     """Return the request at δ, or the pure one for the same goal with the reason for it; None is what cannot be."""
     if gaussian is None:
@@ -195,7 +172,7 @@ def cheaper_at_delta(gaussian: Request | None, pure: Request | None) -> Request:
     said = "out of reach" if math.isinf(at_delta) else up(at_delta, 2)
     reason = (
         f"pure noise was predicted to be cheapest from public numbers alone: epsilon about {up(alone, 2)} "
-        f"({_GAUSSIAN} {said})"
+        f"({_SAID['covariance']} {said})"
     )
     return dataclasses.replace(pure, reason=reason)
 

@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from expost.account.unit import ROW, Unit, tried
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal, lowered
 from expost.goals.measure import Judge
-from expost.mechanisms.mechanism import NoiseKind
+from expost.mechanisms.mechanism import Mechanism, NoiseKind
 from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
@@ -41,6 +41,7 @@ from expost.search import noisy_test
 from expost.search.noisy_test import GaussianTest, GradualTest
 from expost.shown import down
 from expost.solve.losses import Loss
+from expost.solve.problem import Problem
 from expost.table.shape import Geometry, gaussian_size
 
 #: Looks below this part of a model's ρ cost less with Gaussian noise: 5.7(√(1 + part) − 1) against 1.6√part, the factor
@@ -142,6 +143,27 @@ class Staged(Protocol):
     def stage(self, rho: float, source: WordSource) -> Floats:
         """Release what costs that; return the model of all that was released so far, on a public grid."""
         ...
+
+
+class StagedMechanism(Mechanism):
+    """A mechanism that levels alone are made by: it has no utility theorem, and no certificate of one release."""
+
+    instead: ClassVar[str]  # said to whoever asks for one
+
+    @classmethod
+    def of(cls, *, noise: str, full_matrix: bool) -> Mechanism:
+        """Refuse: the shape of the rows has to be known."""
+        raise ValueError(f"{cls.name} is made from the shape of the rows: {cls.__name__}(geometry)")
+
+    def theory_epsilon(self, problem: Problem, excess_risk: float) -> NoReturn:
+        """Refuse: no utility theorem is used."""
+        raise ValueError(self.instead)
+
+    gradient_epsilon = theory_epsilon
+
+    def certificate(self, request: Any, excess_risk: float, *, automatic: bool) -> NoReturn:
+        """Refuse likewise."""
+        raise ValueError(self.instead)
 
 
 @dataclass(frozen=True)

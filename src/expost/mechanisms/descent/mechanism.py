@@ -12,11 +12,9 @@ Gaussian's divergence, coordinate by coordinate (`expost.noise.gaussian`). Steps
 before, so their curves add (`expost.account.renyi`); nothing is subsampled and nothing amplified. θ_{t+1}, averages of
 iterates, the frame and step sizes read released numbers only.
 
-Gradient descent in stages, each with less noise, until a test passes (theory C6).
-
-A stage is a number of noisy gradient steps that together cost ρ; it goes on from where the last one ended, and its
-model is the mean of the later half of all iterates: nothing that was paid for is thrown away. Stages, looks and both
-theorems are those of `expost.search.engine`; what a step costs stands in `expost.mechanisms.descent.mechanism`.
+*Stages.* A stage is a number of noisy gradient steps that together cost ρ; it goes on from where the last one ended,
+and its model is the mean of the later half of all iterates: nothing that was paid for is thrown away. Stages, tests and
+both theorems of a search are those of `expost.search.engine`.
 
 *Centre.* A part of the first stage is spent on the mean of the rows. Seen from there
 (`expost.mechanisms.descent.clipping`) rows are short and their columns hardly correlated with the constant: shorter
@@ -33,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,24 +49,19 @@ from expost.mechanisms.descent.clipping import (
     SlopeTable,
     typical_length,
 )
-from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.objective.mechanism import require_shape
 from expost.noise.gaussian import discrete_gaussian
 from expost.noise.laplace import Integers
 from expost.noise.source import WordSource
 from expost.passes.blocks import to_grid
 from expost.passes.sums import Sums
-from expost.search.engine import Floats, Schedule, StagedPlan, rho_at
+from expost.search.engine import Floats, Schedule, StagedMechanism, StagedPlan, rho_at
 from expost.solve.error_bounds import GeneralErrors
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
 from expost.solve.row_sums import Passes
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.shape import Geometry
-
-if TYPE_CHECKING:
-    from expost.search.request import Plan, Request
-
 
 _UP = 1.0 + 1e-12  # rounding of a few products
 
@@ -118,7 +111,7 @@ class DescentGenerator:
 
 
 @dataclass(frozen=True)
-class GradientDescent(Mechanism):
+class GradientDescent(StagedMechanism):
     """Noise on every gradient; for losses whose slope is bounded, under approximate privacy.
 
     Parameters
@@ -131,13 +124,9 @@ class GradientDescent(Mechanism):
 
     gaussian = True
     name = "gradient descent"
+    instead = "gradient descent is for goals that are tested, not for an excess risk"
     exact = ("rows in fixed point", "sums of clipped gradients", "generation noise", "test noise and comparisons")
     charged = ()
-
-    @classmethod
-    def of(cls, *, noise: str, full_matrix: bool) -> GradientDescent:
-        """Refuse: the shape of the rows has to be known."""
-        raise ValueError("gradient descent is made from the shape of the rows: GradientDescent(geometry)")
 
     def require(self, problem: Problem) -> None:
         """Raise unless slopes are bounded."""
@@ -157,18 +146,6 @@ class GradientDescent(Mechanism):
     def errors(self, problem: Problem) -> GeneralErrors:
         """Return the errors of risks that come from passes over the rows."""
         return GeneralErrors(problem.loss, problem.n, problem.p, problem.regularization)
-
-    def theory_epsilon(self, problem: Problem, excess_risk: float) -> NoReturn:
-        """Refuse: no utility theorem is used."""
-        raise ValueError("gradient descent is for goals that are tested, not for an excess risk")
-
-    def gradient_epsilon(self, problem: Problem, excess_risk: float) -> NoReturn:
-        """Refuse likewise."""
-        self.theory_epsilon(problem, excess_risk)
-
-    def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
-        """Refuse likewise."""
-        return self.theory_epsilon(request.problem, excess_risk)
 
     def can_certify(self, problem: Problem) -> bool:
         """Whether a certificate applies: none does."""

@@ -67,13 +67,18 @@ class PerturbedLevels:
         self.theta = np.zeros(plan.geometry.columns)
         self.drawn: Any = None  # what the last model was drawn by
 
+    @property
+    def center_norm(self) -> float:
+        """‖θ₀‖₂ of the next level."""
+        return float(np.linalg.norm(self.theta))
+
     def shot(self, level: float) -> Any:
         """Return the next level's release: a function of public and released numbers."""
-        return self._plan.shot(level, float(np.linalg.norm(self.theta)))
+        return self._plan.shot(level, self.center_norm)
 
     def cost(self, level: float) -> Curve:
-        """Return what it costs."""
-        return self._plan.curve(self.shot(level))
+        """Return what the next level costs."""
+        return self._plan.cost(level, self.center_norm)
 
     def stage(self, level: float, source: WordSource) -> NDArray[np.float64]:
         """Perturb the objective and return the model, on a public grid."""
@@ -91,13 +96,10 @@ class _Perturbed(StagedPlan):
         """Return the release of a level."""
         raise NotImplementedError
 
-    def curve(self, shot: Any) -> Curve:
-        """Return what a release costs."""
-        raise NotImplementedError
-
-    def cost(self, level: float) -> Curve:
-        """Return what a first level costs."""
-        return self.curve(self.shot(level))
+    def cost(self, level: float, center_norm: float = 0.0) -> Curve:
+        """Return what a level costs; at a first one the centre is zero."""
+        shot = self.shot(level, center_norm)
+        return shot.curve if isinstance(shot, GaussianShot) else Curve.ex_post(shot.epsilon)
 
     def _lam(self, x: float) -> float:
         """Return λ where noise on a mean gradient is 1/x."""
@@ -124,10 +126,6 @@ class GaussianChainPlan(_Perturbed):
         """Return the release of a level."""
         lam = self._lam(level_at(level, self.noise_of(self.loss, self.geometry), self.n, self.unit))
         return GaussianShot(self.loss, self.geometry, self.n, level, lam, center_norm, self.unit.rows)
-
-    def curve(self, shot: GaussianShot) -> Curve:
-        """Return what a release costs."""
-        return shot.curve
 
 
 class ChainPlan(_Perturbed):
@@ -161,10 +159,6 @@ class ChainPlan(_Perturbed):
         """Return the release of a level."""
         noise = 2.0 * self.loss.lipschitz(math.inf) * self.geometry.noise * level / self.n
         return Shot(self.loss, self.geometry, self.n, noise, self._lam(level), center_norm)
-
-    def curve(self, shot: Shot) -> Curve:
-        """Return what a release costs."""
-        return Curve.ex_post(shot.epsilon)
 
     @cached_property
     def start(self) -> float:
@@ -241,8 +235,7 @@ class ChainSearch(StagedSearch):
         if self._futile(add_losses(self.last, self.tested)):
             return x, "the last levels improved too little for the budget to reach the goal"
         if self._exceeds(x):
-            left, center = self.plan.budget - self.account.total, float(np.linalg.norm(self.walk.theta))
-            x = self.plan.affordable(left, center)
+            x = self.plan.affordable(self.plan.budget - self.account.total, self.walk.center_norm)
             if self._exceeds(x) or self.walk.shot(x).epsilon < self.plan.schedule.gain * self.last:
                 return x, "the next level would exceed the budget"
         return x, ""
