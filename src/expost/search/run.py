@@ -1,9 +1,8 @@
 """From rows to a release: a request is settled, a generator made of the rows, the plan carried out and described.
 
 `run_search` is what the estimators do, for rows prepared by hand. `cov_nr` and `output_nr`, the paper's algorithms by
-name, are thin: each settles a problem and calls it.
-
-What only the curator may look at: how good a release truly is. Nothing here is covered by any guarantee.
+name, are thin: each settles a problem and calls it. `compare_with_optimum` says how good a release truly is, which only
+the curator may look at: no guarantee covers it.
 """
 
 from __future__ import annotations
