@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from statistics import NormalDist
 
 from expost import Release, compose
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.clock import Clock
 from expost.account.renyi import NOTHING, Curve
 
@@ -26,7 +26,7 @@ def released(epsilon: float, tests: float, end: int) -> Release:
     for _ in range(60):
         rho = math.sqrt(low * high)
         clock = Clock.of(rho * (1 + 1e-8) * 2.0 ** (k - end) for k in range(1, ENDS + 1))
-        account = RenyiAccount("descent", math.inf, True, test=tests * epsilon, delta=DELTA, clock=clock)
+        account = Account("descent", math.inf, True, test=tests * epsilon, delta=DELTA, clock=clock)
         account.book("generation", Curve.gaussian(rho))
         made = account.released([0.0])
         low, high = (low, rho) if made.epsilon > epsilon else (rho, high)

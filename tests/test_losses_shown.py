@@ -29,7 +29,7 @@ from expost import (
     Release,
     budget,
 )
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import Curve
 from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning, SearchInterrupted
 from expost.release.page import BudgetLine, report
@@ -202,7 +202,7 @@ def test_the_page_rounds_alike():
 
 
 def at_a_delta() -> Release:
-    account = RenyiAccount("m", worst_case=1.0, secure=True, delta=1e-6)
+    account = Account("m", worst_case=1.0, secure=True, delta=1e-6)
     account.book("generation", Curve.gaussian(0.001))
     return account.released([1.0], parameters={"n": 4000})
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from expost import AccuracyFirstRidge, Ledger
-from expost.account.account import Account, RenyiAccount, Spending
+from expost.account.account import Account, Spending
 from expost.account.loss import PureLoss
 from expost.noise.source import SecureSource
 
@@ -87,8 +87,11 @@ def observed(diary: Path) -> None:
 
         kind._release, kind.interrupted = outcome, begun
 
-    watch(RenyiAccount, lambda self: self.worst.losses[0], lambda release: release.account_curve().losses[0])
-    watch(Account, lambda self: self.worst_case, lambda release: release.epsilon)
+    watch(
+        Account,
+        lambda self: self.worst.losses[0] if self.delta else self.worst_case,
+        lambda release: release.account_curve().losses[0] if release.delta else release.epsilon,
+    )
     SecureSource.words = draw
 
 

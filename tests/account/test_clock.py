@@ -10,7 +10,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from scipy import stats
 
 from expost.account import clock as module
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.clock import Clock
 from expost.account.renyi import NOTHING, Curve
 
@@ -126,7 +126,7 @@ class TestWhatIsShown:
 
 
 def test_an_account_states_and_fits_by_its_clock():
-    account = RenyiAccount("by hand", 0.2, False, delta=1e-6, clock=Clock.of([1e-4, 1e-3]))
+    account = Account("by hand", 0.2, False, delta=1e-6, clock=Clock.of([1e-4, 1e-3]))
     account.book("generation", Curve.gaussian(9e-5))
     account.book("test", Curve.ex_post(0.05))
     release = account.released([1.0])
@@ -146,7 +146,7 @@ def test_parts_are_never_more_than_the_whole(delta):
     rng = np.random.default_rng(5)
     for _ in range(60):
         times = Clock.of(10.0 ** rng.uniform(-4, 1, 3))
-        account = RenyiAccount("by hand", 10.0 ** rng.uniform(-1, 2), False, delta=delta, clock=times)
+        account = Account("by hand", 10.0 ** rng.uniform(-1, 2), False, delta=delta, clock=times)
         for step in (Curve.gaussian(10.0 ** rng.uniform(-5, 1)), Curve.ex_post(10.0 ** rng.uniform(-3, 1))):
             if account.fits(step):
                 account.book("generation", step)

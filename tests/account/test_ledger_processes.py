@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from expost import Ledger
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.exceptions import BudgetExceeded
 from tests.account.ledger_helpers import charged, new_ledger
 
@@ -27,14 +27,14 @@ import sys
 from expost import Ledger
 from expost.exceptions import BudgetExceeded
 from expost.account.events import Budget
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 
 ledger, worst, most = Ledger(sys.argv[1], "survey"), float(sys.argv[2]), int(sys.argv[3])
 if sys.argv[4] == "broken":
     looked, admits = ledger.budget, Budget.admits
     Budget.admits = lambda budget, loss: admits(looked, loss)
 delta = float(sys.argv[5])
-account = RenyiAccount("by hand", worst, secure=True, delta=delta, one_curve="gaussian") if delta else None
+account = Account("by hand", worst, secure=True, delta=delta, one_curve="gaussian") if delta else None
 print("ready", flush=True)
 sys.stdin.readline()
 done = 0
@@ -73,7 +73,7 @@ def test_processes_cannot_overspend(tmp_path):
 def test_processes_cannot_overspend_with_a_delta(tmp_path):
     """As many as one process could reserve one after the other: costs add in squares, so more than cap over ε."""
     alone = new_ledger(tmp_path, cap=1.0, delta=1e-6)
-    account = RenyiAccount("by hand", 0.3, secure=True, delta=1e-6, one_curve="gaussian")
+    account = Account("by hand", 0.3, secure=True, delta=1e-6, one_curve="gaussian")
     with contextlib.suppress(BudgetExceeded):
         while True:
             alone.reserve(0.3, held=account.interrupted())

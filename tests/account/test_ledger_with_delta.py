@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from expost import AccuracyFirstModel, AccuracyFirstRidge, ErrorRate, Ledger
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.clock import tail_mean
 from expost.account.loss import ApproximateCap, CurveLoss, PureLoss, loss_from_json
 from expost.account.renyi import NOTHING, Curve, room
@@ -59,7 +59,7 @@ class TestFilter:
 
     def test_ending_raises_no_sum(self):
         """What a search ends with is at most what was held, at every order, wherever it stops."""
-        account = RenyiAccount("auto", worst_case=1.0, secure=True, delta=DELTA, one_curve="gaussian")
+        account = Account("auto", worst_case=1.0, secure=True, delta=DELTA, one_curve="gaussian")
         held = account.interrupted()
         for _ in range(50):
             if account.affords(0.02):
@@ -74,14 +74,14 @@ class TestFilter:
 
     def test_control_a_budget_in_epsilon_alone_is_no_curve(self):
         """Pure steps up to ε at δ would exceed the curve that is held at small orders: they are not taken."""
-        account = RenyiAccount("auto", worst_case=1.0, secure=True, delta=DELTA, one_curve="gaussian")
+        account = Account("auto", worst_case=1.0, secure=True, delta=DELTA, one_curve="gaussian")
         assert Curve.ex_post(0.9).fits(1.0, DELTA)
         assert not Curve.ex_post(0.9).at_most(account.worst)
         assert not account.affords(0.9)
-        assert RenyiAccount("auto", worst_case=1.0, secure=True, delta=DELTA).fits(Curve.ex_post(0.9))
+        assert Account("auto", worst_case=1.0, secure=True, delta=DELTA).fits(Curve.ex_post(0.9))
 
     def test_searches_with_pure_losses_at_a_delta_are_held_as_pure(self):
-        account = RenyiAccount("auto", worst_case=1.0, secure=True, delta=DELTA, one_curve="pure")
+        account = Account("auto", worst_case=1.0, secure=True, delta=DELTA, one_curve="pure")
         assert account.interrupted().account_curve() == Curve.ex_post(1.0)
         account.generation = 0.75
         assert account.affords(0.2)
@@ -104,7 +104,7 @@ class TestValues:
         assert CAP.total([*spent, CAP.left(spent)]).within(CAP)
 
     def reserved(self, worst, delta, by_hand):
-        account = RenyiAccount("auto", worst, secure=True, delta=delta, one_curve="gaussian")
+        account = Account("auto", worst, secure=True, delta=delta, one_curve="gaussian")
         return CAP.reserved(worst, delta, None if by_hand or not delta else account.interrupted())
 
     def test_larger_of_two_and_at_most(self):
@@ -221,7 +221,7 @@ def test_decisions(tmp_path):
         ledger.decide(held[0].id, 0.5, reason="an ε at another δ may be a larger curve")
     ledger.decide(held[1].id, None, reason="the worst case")
     assert ledger.budget.entry(held[1].id).loss.curve == Curve.ex_post(0.5)
-    account = RenyiAccount("by hand", 1.0, secure=True, delta=DELTA)
+    account = Account("by hand", 1.0, secure=True, delta=DELTA)
     account.book("generation", Curve.gaussian(0.002))
     ledger.decide(held[0].id, None, reason="the worst case")
     held[0].settle(account.refused())
@@ -275,7 +275,7 @@ def test_what_a_clock_saves_grows_with_time(delta):
 def test_a_pure_budget_settles_no_release_with_a_delta(tmp_path):
     ledger = new_ledger(tmp_path, cap=2.0)
     reservation = ledger.reserve(1.0)
-    account = RenyiAccount("by hand", 1.0, secure=True, delta=DELTA)
+    account = Account("by hand", 1.0, secure=True, delta=DELTA)
     account.book("generation", Curve.gaussian(0.002))
     with pytest.raises(LedgerRefused, match="is pure"):
         reservation.settle(account.refused())

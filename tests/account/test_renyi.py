@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from expost.account.account import Account, RenyiAccount
+from expost.account.account import Account
 from expost.account.composition import compose
 from expost.account.renyi import NOTHING, ORDERS, STEPS, WEIGHTS, Curve, room
 from expost.release.release import Release
@@ -217,10 +217,10 @@ class TestUsual:
         assert pure.epsilon_usual == pure.epsilon
         assert "epsilon_usual" not in json.loads(pure.to_json())
         assert "in the usual, less strict sense of" not in str(pure)
-        at_a_delta = RenyiAccount("by hand", worst_case=2.0, secure=False, delta=1e-6, generation=0.5).released([1.0])
+        at_a_delta = Account("by hand", worst_case=2.0, secure=False, delta=1e-6, generation=0.5).released([1.0])
         assert at_a_delta.delta == 1e-6
         assert "sense of" not in str(at_a_delta)
-        held = RenyiAccount("by hand", worst_case=2.0, secure=False, delta=1e-6).interrupted()
+        held = Account("by hand", worst_case=2.0, secure=False, delta=1e-6).interrupted()
         assert held.epsilon_usual == held.epsilon
 
 
@@ -228,14 +228,14 @@ class TestFilter:
     @settings(max_examples=20, deadline=None)
     @given(st.lists(st.floats(1e-6, 0.05), max_size=40), st.floats(0.05, 3))
     def test_no_outcome_is_above_the_budget(self, steps, budget):
-        account = RenyiAccount("by hand", worst_case=budget, secure=False, delta=1e-6)
+        account = Account("by hand", worst_case=budget, secure=False, delta=1e-6)
         for rho in steps:
             if account.fits(Curve.gaussian(rho)):
                 account.book("generation", Curve.gaussian(rho))
         assert account.released([0.0]).epsilon <= budget  # Release would raise
 
     def test_room(self):
-        account = RenyiAccount("by hand", worst_case=1.0, secure=False, delta=1e-6)
+        account = Account("by hand", worst_case=1.0, secure=False, delta=1e-6)
         account.book("test", Curve.gaussian(0.004))
         left = account.room
         assert account.fits(Curve.gaussian(left))
@@ -244,7 +244,7 @@ class TestFilter:
 
 
 def release(rho=0.01, delta=1e-6, **booked):
-    account = RenyiAccount("by hand", worst_case=9.0, secure=False, delta=delta, **booked)
+    account = Account("by hand", worst_case=9.0, secure=False, delta=delta, **booked)
     account.book("generation", Curve.gaussian(rho))
     account.book("test", Curve.gaussian(rho / 10))
     return account.released([1.0])
@@ -277,7 +277,7 @@ class TestReleases:
             release().with_details(delta=0.5)
 
     def test_an_interruption_charges_the_budget(self):
-        account = RenyiAccount("by hand", worst_case=2.0, secure=False, delta=1e-6)
+        account = Account("by hand", worst_case=2.0, secure=False, delta=1e-6)
         held = account.interrupted()
         assert (held.epsilon, held.delta, dict(held.curve)) == (2.0, 1e-6, {})
         with pytest.raises(ValueError, match="only epsilon at delta"):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from expost import Ledger, Release
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.events import Event
 from expost.account.loss import PureLoss
 from expost.account.renyi import Curve
@@ -315,7 +315,7 @@ def test_a_budget_with_a_delta(tmp_path, capsys):
 
 def test_a_report_proposes_only_what_the_budget_takes(tmp_path, capsys, book):
     """A pure budget cannot be charged for a release at a δ, so nobody is told to try."""
-    account = RenyiAccount("by hand", worst_case=1.0, secure=True, delta=1e-6)
+    account = Account("by hand", worst_case=1.0, secure=True, delta=1e-6)
     account.book("generation", Curve.gaussian(1e-4))
     for release, proposed in ((released(0.5), True), (account.released([1.0]), False)):
         (tmp_path / "r.json").write_text(release.to_json(), encoding="utf-8")

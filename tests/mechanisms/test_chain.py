@@ -18,9 +18,9 @@ from expost.goals.mean_squared_error import R2
 from expost.goals.measure import errors
 from expost.mechanisms import ObjectivePerturbation
 from expost.mechanisms.objective import mechanism as objective_module
-from expost.mechanisms.objective.chain import ChainPlan, _Chain
+from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise import SeededSource
-from expost.search.noisy_test import ValueTest
+from expost.search.noisy_test import NoisyValue
 from expost.solve.perturbed import PerturbedObjective
 from expost.solve.problem import Problem
 from expost.table.rows import ONE, Rows
@@ -51,7 +51,7 @@ def generator(goal, n: int = N):
 
 
 def run(goal, seed=0, budget=4.0, gamma=0.1, n=N):
-    plan = ChainPlan.of(goal, SHAPE, n, gamma, budget)
+    plan = ChainPlan.of(goal, goal.chain().loss, SHAPE, n, gamma, budget)
     account = Account("auto", plan.worst_case, secure=False)
     return plan.search(generator(goal, n), account, SeededSource(seed) if isinstance(seed, int) else seed)
 
@@ -89,27 +89,27 @@ def test_the_promise_is_kept_where_the_goal_is_just_out_of_reach():
 def test_a_forgotten_margin_is_noticed(monkeypatch, part):
     gamma, runs = 0.2, 100
     goal = ErrorRate((least_errors() - 1.5) / N)
-    margin = ValueTest.margin
-    wrong = (lambda *_: 0.0) if part == "all of it" else (lambda self, _, error: margin(self, 0.5, error))
-    monkeypatch.setattr(ValueTest, "margin", wrong)
+    margin = NoisyValue.margin
+    wrong = (lambda *_: 0.0) if part == "all of it" else (lambda self, epsilon, _: margin(self, epsilon, 0.5))
+    monkeypatch.setattr(NoisyValue, "margin", wrong)
     assert broken_promises(goal, runs, gamma, 2.5) > stats.binom.isf(RARE, runs, gamma)
 
 
 def test_failure_probabilities_add_up_to_gamma(monkeypatch):
     """Every probability that a run asks for, however many tests there are."""
     asked: list[float] = []
-    margin = ValueTest.margin
+    margin = NoisyValue.margin
 
-    def noted(self, failure_probability, error_bound):
+    def noted(self, epsilon, failure_probability):
         asked.append(failure_probability)
-        return margin(self, failure_probability, error_bound)
+        return margin(self, epsilon, failure_probability)
 
     goal = ErrorRate((least_errors() - 1.5) / N)
     most = 0
     for seed in range(20):
-        plan = ChainPlan.of(goal, SHAPE, N, 0.3, 10.0)
+        plan = ChainPlan.of(goal, goal.chain().loss, SHAPE, N, 0.3, 10.0)
         with monkeypatch.context() as patch:
-            patch.setattr(ValueTest, "margin", noted)
+            patch.setattr(NoisyValue, "margin", noted)
             asked.clear()
             plan.search(generator(goal), Account("auto", 10.0, secure=False), SeededSource(seed))
         assert sum(map(Fraction, asked)) <= Fraction(0.3)
@@ -120,9 +120,9 @@ def test_failure_probabilities_add_up_to_gamma(monkeypatch):
 
 def test_a_margin_covers_the_noise_of_a_test():
     """P(noisy + m < value) ≤ δ, simulated: a false alarm in a million; half of the margin is noticed."""
-    test, delta, runs, value = ValueTest.of(0.01, 1e-9, 0.5), 0.05, 4000, 0.1234
-    source, m = SeededSource(3), test.margin(delta, 1e-9)
-    noisy = np.array([test.ask(value, source) for _ in range(runs)])
+    test, delta, runs, value = NoisyValue.of(0.01, 1e-9), 0.05, 4000, 0.1234
+    source, m = SeededSource(3), test.margin(0.5, delta)
+    noisy = np.array([test.ask(value, 0.5, source) for _ in range(runs)])
     worst = stats.binom.isf(RARE, runs, delta)
     assert (noisy + m < value).sum() <= worst
     assert (noisy + m / 2 < value).sum() > worst
@@ -164,7 +164,7 @@ def test_a_budget_that_is_just_used_up_is_not_exceeded():
             return add_losses(self.total, generation, test)
 
     def search(kind, seed, budget):
-        plan = ChainPlan.of(goal, SHAPE, N, 0.1, budget)
+        plan = ChainPlan.of(goal, goal.chain().loss, SHAPE, N, 0.1, budget)
         return plan.search(generator(goal), kind("auto", budget, secure=False), SeededSource(seed))
 
     exceeded = 0
@@ -195,17 +195,18 @@ def test_a_refusal_says_what_it_cost():
 @pytest.mark.parametrize("budget", [1e-12, 1e-5, 0.01])
 def test_what_nobody_could_show_is_refused_before_rows_are_touched(goal, budget):
     with pytest.raises(TargetUnreachable, match="Nothing was spent"):
-        ChainPlan.of(goal, SHAPE, N, 0.1, budget)
+        ChainPlan.of(goal, goal.chain().loss, SHAPE, N, 0.1, budget)
 
 
 def test_nothing_left_affords_next_to_nothing():
-    plan = ChainPlan.of(ErrorRate(0.14), SHAPE, N, 0.1, 2.0)
+    goal = ErrorRate(0.14)
+    plan = ChainPlan.of(goal, goal.chain().loss, SHAPE, N, 0.1, 2.0)
     for left in (-1.0, 0.0, 1e-300, 1e-17, 1e-11):
-        x = plan._affordable(left, 3.0)
+        x = plan.affordable(left, 3.0)
         assert 0 < x < 1e-6
         assert plan.shot(x, 3.0).epsilon > left
     for left in (0.01, 0.5, 2.0):
-        x = plan._affordable(left, 3.0)
+        x = plan.affordable(left, 3.0)
         assert 0.999 * left < plan.shot(x, 3.0).epsilon * 1.15 <= left
 
 
@@ -219,7 +220,7 @@ class Levels:
         self.costs: list[float] = []
         wanted = iter(answers)
         monkeypatch.setattr(objective_module, "block_noise", lambda blocks, weights, source: np.full(2, noise))
-        monkeypatch.setattr(ValueTest, "ask", lambda test, value, source: next(wanted))
+        monkeypatch.setattr(NoisyValue, "ask", lambda test, value, epsilon, source: next(wanted))
         if theta is not None:
             monkeypatch.setattr(PerturbedObjective, "minimiser", lambda *_: np.array(theta))
         costs = self.costs
@@ -230,8 +231,9 @@ class Levels:
                 if name in ("generation", "test"):
                     costs.append(value)
 
-        plan = ChainPlan.of(ErrorRate(0.2), SHAPE, N, 0.1, 6.0)
-        self.release = plan.search(generator(ErrorRate(0.2)), Noted("auto", 6.0, secure=False), CountingSource(0))
+        goal = ErrorRate(0.2)
+        plan = ChainPlan.of(goal, goal.chain().loss, SHAPE, N, 0.1, 6.0)
+        self.release = plan.search(generator(goal), Noted("auto", 6.0, secure=False), CountingSource(0))
 
 
 @pytest.mark.parametrize("answers", [[0.3, 0.1, 0.02, -1.0], [0.5] * 20, [-0.01, -0.02, 0.1, -0.5, -1.0, -1.0]])
@@ -279,7 +281,8 @@ class TestGivingUp:
         """Say whether a chain with these released shortfalls, of noise 10⁻⁴, would give up."""
         goal = ErrorRate(0.2)
         account = Account("auto", budget, secure=False, generation=spent)
-        chain = _Chain(ChainPlan.of(goal, SHAPE, N, 0.1, budget), generator(goal), account, SeededSource(0))
+        plan = ChainPlan.of(goal, goal.chain().loss, SHAPE, N, 0.1, budget)
+        chain = plan.run_of(generator(goal), account, SeededSource(0))
         chain.shortfalls = [(value, 1e-4) for value in shortfalls]
         return chain._futile(last)
 
@@ -300,6 +303,6 @@ class TestGivingUp:
         """Goals that some searches reach are reached by the same ones without the rule."""
         goals = [ErrorRate(0.09), ErrorRate(0.12), ErrorRate(0.15)]
         with_rule = [run(goal, seed, budget=30.0).status for goal in goals for seed in range(8)]
-        monkeypatch.setattr(_Chain, "_futile", lambda self, last: False)
+        monkeypatch.setattr(ChainSearch, "_futile", lambda self, last: False)
         assert with_rule == [run(goal, seed, budget=30.0).status for goal in goals for seed in range(8)]
         assert "released" in with_rule

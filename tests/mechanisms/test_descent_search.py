@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.goals.measure import errors
 from expost.mechanisms.descent import mechanism as descent
@@ -46,10 +46,10 @@ def generator(goal):
     return GradientDescent(SHAPE).on(rows(goal), Problem.of(goal.chain().loss, n=N, p=2, regularization=1.0))
 
 
-def run(goal, seed=0, budget=6.0, gamma=0.1, delta=1e-6, shape=SHAPE, **pace):
+def run(goal, seed=0, budget=6.0, gamma=0.1, delta=1e-6, shape=SHAPE, **schedule):
     plan = DescentPlan.of(goal, goal.chain().loss, shape, N, gamma, budget, delta)
-    plan = dataclasses.replace(plan, pace=dataclasses.replace(plan.pace, **pace))
-    account = RenyiAccount("auto", plan.worst_case, secure=False, delta=delta)
+    plan = dataclasses.replace(plan, schedule=dataclasses.replace(plan.schedule, **schedule))
+    account = Account("auto", plan.worst_case, secure=False, delta=delta)
     return plan.search(generator(goal), account, SeededSource(seed))
 
 
@@ -150,7 +150,7 @@ class TestWithinOneCurve:
     def held():
         goal = ErrorRate(0.2)
         plan = DescentPlan.of(goal, goal.chain().loss, CENTRED, N, 0.1, 1.0, 1e-6)
-        account = RenyiAccount("auto", plan.worst_case, secure=False, delta=1e-6, one_curve="gaussian")
+        account = Account("auto", plan.worst_case, secure=False, delta=1e-6, one_curve="gaussian")
         return plan.search(generator(goal), account, SeededSource(3)), account.worst
 
     def test_a_model_is_released(self):
@@ -186,7 +186,7 @@ def test_a_frame_that_was_released_helps():
     judge = GradientDescent(CENTRED).on(away, Problem.of(plan.loss, n=N, p=2, regularization=1.0))
     found = {}
     for shape in (CENTRED, SHAPE):
-        walks = [descent.Walk(plan.loss, shape, judge.gradients, plan.pace) for _ in range(8)]
+        walks = [descent.Walk(plan.loss, shape, judge.gradients, plan.schedule) for _ in range(8)]
         models = [walk.stage(0.03, SeededSource([3, k])) for k, walk in enumerate(walks)]
         found[shape.constant] = np.mean([errors(judge.judge, model) / N for model in models])
     assert found[0] < found[None] - 0.05

@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import NOTHING, Curve
 from expost.account.unit import Unit
 from expost.mechanisms import ObjectivePerturbation
 from expost.mechanisms.objective import gaussian as gaussian_chain
-from expost.mechanisms.objective.gaussian import GaussianChainPlan
+from expost.mechanisms.objective.chain import GaussianChainPlan
 from expost.noise import SeededSource
 from expost.search import engine as staged, noisy_test as pure_looks
 from expost.solve.problem import Problem
@@ -34,7 +34,7 @@ def generator(goal):
 
 def run(goal, seed=0, budget=6.0, gamma=0.1):
     plan = GaussianChainPlan.of(goal, goal.chain().loss, SHAPE, N, gamma, budget, DELTA)
-    account = RenyiAccount("auto", plan.worst_case, secure=False, delta=DELTA)
+    account = Account("auto", plan.worst_case, secure=False, delta=DELTA)
     return plan.search(generator(goal), account, SeededSource(seed))
 
 
@@ -73,7 +73,7 @@ class TestPromise:
 
     @pytest.mark.parametrize("goal", HOPELESS, ids=lambda goal: goal.name)
     def test_control_without_margins(self, goal, monkeypatch):
-        monkeypatch.setattr(staged.GaussianValue, "margin", lambda self, rho, failure: 0.0)
+        monkeypatch.setattr(pure_looks.NoisyValue, "margin", lambda self, rho, failure: 0.0)
         monkeypatch.setattr(pure_looks, "laplace_deviations", lambda gamma, levels: 0.0)
         assert self.broken(goal) < 1e-6
 
@@ -96,9 +96,9 @@ def test_what_is_charged_is_what_was_drawn(goal, monkeypatch):
         return usual(self, *given)
 
     monkeypatch.setattr(gaussian_chain.GaussianShot, "draw", draw)
-    gaussian = staged.GaussianValue.ask
+    gaussian = pure_looks.NoisyValue.ask
     monkeypatch.setattr(
-        staged.GaussianValue,
+        pure_looks.NoisyValue,
         "ask",
         lambda self, value, rho, source: (looks.append(Curve.gaussian(rho)), gaussian(self, value, rho, source))[1],
     )
@@ -121,7 +121,7 @@ def test_what_is_charged_is_what_was_drawn(goal, monkeypatch):
 def test_costs_read_released_numbers_only(monkeypatch):
     """With models replaced by one vector and looks by one number, the rows change nothing."""
     monkeypatch.setattr(gaussian_chain.GaussianShot, "draw", lambda *_: np.array([0.5, -1.0]))
-    monkeypatch.setattr(staged.GaussianValue, "ask", lambda self, value, rho, source: 1.0)
+    monkeypatch.setattr(pure_looks.NoisyValue, "ask", lambda self, value, rho, source: 1.0)
     goal = ErrorRate(0.1)
     one = run(goal, budget=2.0)
     monkeypatch.setattr(staged.StagedSearch, "_passes", lambda *_: False)

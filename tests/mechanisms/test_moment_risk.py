@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from expost import AccuracyFirstRidge, ExcessRisk, RelativeExcessRisk
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import Curve
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.mechanisms.moments import risk as gaussian_moments
@@ -19,7 +19,7 @@ from expost.mechanisms.moments.gaussian import GaussianMoments, MomentNoise, Noi
 from expost.mechanisms.moments.risk import MomentRiskPlan
 from expost.noise import SeededSource
 from expost.search import run_search
-from expost.search.noisy_test import GaussianValue
+from expost.search.noisy_test import NoisyValue
 from expost.solve.losses import SquaredLoss
 from expost.solve.problem import Problem
 from expost.table.shape import l1_ball, l2_ball
@@ -40,7 +40,7 @@ def private(problem):
 
 def run(settled, seed=0):
     generator = private(settled.problem)
-    account = RenyiAccount("auto", settled.worst_case, secure=False, delta=DELTA)
+    account = Account("auto", settled.worst_case, secure=False, delta=DELTA)
     return settled.search(generator, account, SeededSource(seed)), generator
 
 
@@ -82,8 +82,8 @@ class TestPromise:
         assert self.broken(False) < RARE
 
     def test_control_looks_that_subtract_their_margins(self, monkeypatch):
-        usual = GaussianValue.margin
-        monkeypatch.setattr(GaussianValue, "margin", lambda self, rho, failure: -usual(self, rho, failure))
+        usual = NoisyValue.margin
+        monkeypatch.setattr(NoisyValue, "margin", lambda self, rho, failure: -usual(self, rho, failure))
         assert self.broken(True) < RARE
 
 
@@ -91,10 +91,10 @@ class TestPromise:
 def test_what_is_charged_is_what_was_drawn(monkeypatch, tested):
     """ρ of every release of moments and of every look, and nothing else."""
     spent = []
-    draw, ask = MomentNoise.draw, GaussianValue.ask
+    draw, ask = MomentNoise.draw, NoisyValue.ask
     monkeypatch.setattr(MomentNoise, "draw", lambda self, rho, source: (spent.append(rho), draw(self, rho, source))[1])
     monkeypatch.setattr(
-        GaussianValue, "ask", lambda self, value, rho, source: (spent.append(rho), ask(self, value, rho, source))[1]
+        NoisyValue, "ask", lambda self, value, rho, source: (spent.append(rho), ask(self, value, rho, source))[1]
     )
     settled = plan(tested)
     release, _ = run(settled)

@@ -11,14 +11,14 @@ import pyarrow.csv
 import pytest
 
 from expost import R2, AccuracyFirstModel, AccuracyFirstRidge, ErrorRate, LogLoss, MeanSquaredError
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import Curve
 from expost.cli import main
 from expost.mechanisms.moments import gaussian as moments
 from expost.mechanisms.moments.gaussian import MomentNoise, MomentsPlan
 from expost.noise import SeededSource
 from expost.search.choice import staged_request
-from expost.search.noisy_test import GaussianValue
+from expost.search.noisy_test import NoisyValue
 from expost.search.run import settle
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 from tests.mechanisms.test_descent_search import SHAPE, N, generator, rows
@@ -31,7 +31,7 @@ def run(goal, seed=0, budget=6.0):
     plan = settle(request)
     assert isinstance(plan, MomentsPlan)
     made = request.mechanism.on(rows(goal), request.problem)
-    account = RenyiAccount("auto", plan.worst_case, secure=False, delta=DELTA)
+    account = Account("auto", plan.worst_case, secure=False, delta=DELTA)
     return plan.search(made, account, SeededSource(seed)), generator(goal).judge
 
 
@@ -51,10 +51,10 @@ def test_a_refusal_stays_within_the_budget_and_uses_it():
 
 def test_what_is_charged_is_what_was_drawn(monkeypatch):
     spent = []
-    draw, ask = MomentNoise.draw, GaussianValue.ask
+    draw, ask = MomentNoise.draw, NoisyValue.ask
     monkeypatch.setattr(MomentNoise, "draw", lambda self, rho, source: (spent.append(rho), draw(self, rho, source))[1])
     monkeypatch.setattr(
-        GaussianValue, "ask", lambda self, value, rho, source: (spent.append(rho), ask(self, value, rho, source))[1]
+        NoisyValue, "ask", lambda self, value, rho, source: (spent.append(rho), ask(self, value, rho, source))[1]
     )
     release, _ = run(ErrorRate(0.14))
     np.testing.assert_allclose(release.account_curve().losses, Curve.gaussian(math.fsum(spent)).losses, rtol=1e-8)

@@ -12,7 +12,7 @@ from expost.account.account import Account
 from expost.mechanisms.objective.mechanism import ObjectiveGenerator
 from expost.noise import SeededSource
 from expost.planning.simulation import TableWorlds
-from expost.search.noisy_test import ValueTest
+from expost.search.noisy_test import NoisyValue
 from expost.search.run import settle
 
 from .helpers import GOALS, STONES, SURVEY, request_of, worlds_of
@@ -67,9 +67,9 @@ def test_a_level_is_the_same_for_every_number_of_rows(task):
         assert other.lam == one.lam
         assert other.epsilon * other.n == pytest.approx(one.epsilon * one.n, rel=0.05 * times)
         assert other.epsilon * other.n > one.epsilon * one.n  # what is scaled from few rows errs by a little, this way
-        part = few.settings.test_part
+        part = few.schedule.test_part
         margins = [
-            ValueTest.of(few.goal.shortfall_sensitivity(shot.n), 0.0, part * shot.epsilon).margin(0.04, 0.0)
+            NoisyValue.of(few.goal.shortfall_sensitivity(shot.n), 0.0).margin(part * shot.epsilon, 0.04)
             for shot in (one, other)
         ]
         assert margins[0] == pytest.approx(margins[1], rel=0.05 * times)

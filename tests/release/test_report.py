@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from expost import Promise, Release
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import Curve
 from expost.release.page import BudgetLine, report
 from expost.release.words import suspicion
@@ -213,7 +213,7 @@ def test_no_observer_ends_up_with_more_than_is_said(before, epsilon):
 
 
 def test_a_delta_is_said_wherever_the_loss_is():
-    account = RenyiAccount("auto", worst_case=2.0, secure=True, delta=1e-6)
+    account = Account("auto", worst_case=2.0, secure=True, delta=1e-6)
     account.book("generation", Curve.gaussian(0.001))
     said = words(report(account.released([1.0])))
     assert "at δ = 1e-06" in said

@@ -8,10 +8,10 @@ import numpy as np
 from scipy import stats
 
 from expost.noise import SeededSource
-from expost.search.noisy_test import GaussianValue, averaged
+from expost.search.noisy_test import NoisyValue, averaged
 
 RUNS, FAILURE, TRUTH = 1000, 0.1, 0.3
-VALUE = GaussianValue.of(1e-4, 0.0)
+VALUE = NoisyValue.of(1e-4, 0.0, gaussian=True)
 FIRST, MORE = 0.001, 0.003
 
 

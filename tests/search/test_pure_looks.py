@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import ORDERS, Curve
 from expost.noise import SeededSource
 from expost.search import noisy_test as pure_looks
-from expost.search.noisy_test import RATIO, PureLooks, laplace_deviations as deviations
+from expost.search.noisy_test import RATIO, GradualTest, laplace_deviations as deviations
 
 RUNS, GAMMA, MOVED, LEVELS = 2000, 0.2, 1e-4, 4
 
 
-def looked(truth: float, seed: int, epsilon: float = 0.05, budget: float = 5.0) -> tuple[bool, PureLooks]:
-    looks = PureLooks(RenyiAccount("looks", budget, False, delta=1e-6), SeededSource([43, seed]), LEVELS)
+def looked(truth: float, seed: int, epsilon: float = 0.05, budget: float = 5.0) -> tuple[bool, GradualTest]:
+    looks = GradualTest(Account("looks", budget, False, delta=1e-6), SeededSource([43, seed]), LEVELS)
     return looks.pass_at(truth, MOVED, 0.0, epsilon, GAMMA), looks
 
 

@@ -13,7 +13,7 @@ from expost.cli import main
 from expost.exceptions import AccuracyNotReached
 from expost.release.page import report
 from expost.search import noisy_test as pure_looks
-from expost.search.noisy_test import GaussianValue, ValueTest
+from expost.search.noisy_test import NoisyValue
 from expost.table.schema import Schema
 from tests.estimators.model_helpers import AMOUNT, LABELS, table, written
 
@@ -59,8 +59,7 @@ class TestBound:
         assert false_bounds(monkeypatch, delta=delta, perturbation=way) <= stats.binom.isf(RARE, RUNS, GAMMA)
 
     def test_without_margins_it_does_not(self, monkeypatch, delta, way):
-        monkeypatch.setattr(ValueTest, "margin", lambda *_: 0.0)
-        monkeypatch.setattr(GaussianValue, "margin", lambda *_: 0.0)
+        monkeypatch.setattr(NoisyValue, "margin", lambda *_: 0.0)
         monkeypatch.setattr(pure_looks, "laplace_deviations", lambda *_: 0.0)
         assert false_bounds(monkeypatch, delta=delta, perturbation=way) > stats.binom.isf(RARE, RUNS, GAMMA)
 

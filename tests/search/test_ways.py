@@ -11,13 +11,18 @@ import expost
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss
 from expost.account.unit import Unit
 from expost.search import choice as ways
-from expost.search.choice import predictions, staged_request
+from expost.search.choice import competing_plans, staged_request
 from expost.search.run import settle
 from expost.shown import up
 from expost.table.shape import Block, Geometry
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 
 N, DELTA = 30_000, 1e-6
+
+
+def predicted(*given, **more):
+    """What each way that serves the goal is predicted to cost, at δ."""
+    return {name: plan.predicted for name, plan in competing_plans(*given, **more).items()}
 
 
 def shape(columns: int, categories: int = 10) -> Geometry:
@@ -37,7 +42,7 @@ def test_few_columns_may_be_pure_and_many_are_not(goal):
     few, many = chosen(2, goal), chosen(30, goal)
     assert not few.mechanism.gaussian or goal.name == "R²"
     assert many.mechanism.gaussian
-    costs = [predictions(goal, shape(k), N, 0.1, 10.0, DELTA, pure=shape(k)) for k in (1, 30)]
+    costs = [predicted(goal, shape(k), N, 0.1, 10.0, DELTA, pure=shape(k)) for k in (1, 30)]
     assert costs[0]["pure"] / costs[0]["descent"] < 0.5 * costs[1]["pure"] / costs[1]["descent"]
 
 
@@ -45,7 +50,7 @@ def test_the_cheapest_is_taken_and_the_reason_is_stated():
     for columns in (1, 5, 30):
         request = chosen(columns)
         made = shape(columns)
-        costs = predictions(ErrorRate(0.2), made, N, 0.1, 10.0, DELTA, pure=made)
+        costs = predicted(ErrorRate(0.2), made, N, 0.1, 10.0, DELTA, pure=made)
         best = min(costs, key=lambda name: costs[name])
         assert request.mechanism.gaussian == (best != "pure")
         assert f"about {up(costs[best], 2)}" in request.reason
@@ -55,17 +60,17 @@ def test_the_cheapest_is_taken_and_the_reason_is_stated():
 def test_labels_of_some_thirty_columns_cost_somewhat_less_by_descent():
     """As on Adult and on the example of a survey: pure noise costs 1.3 to 2 times as much there."""
     made = shape(4, 8)
-    costs = predictions(ErrorRate(0.2), made, N, 0.1, 10.0, DELTA, pure=made)
+    costs = predicted(ErrorRate(0.2), made, N, 0.1, 10.0, DELTA, pure=made)
     assert 1.0 < costs["pure"] / costs["descent"] < 2.2
 
 
 def test_pure_noise_is_not_mixed_with_what_adds_in_squares():
     """Several rows of one person, and a budget that several fits share."""
     made = shape(1)
-    assert "pure" not in predictions(ErrorRate(0.2), made, N, 0.1, 5.0, DELTA, Unit(2, N // 2, "who"), made)
+    assert "pure" not in predicted(ErrorRate(0.2), made, N, 0.1, 5.0, DELTA, Unit(2, N // 2, "who"), made)
     with expost.budget(epsilon=1.0, delta=DELTA):
-        assert "pure" not in predictions(ErrorRate(0.2), made, N, 0.1, 10.0, DELTA, pure=made)
-    assert "pure" in predictions(ErrorRate(0.2), made, N, 0.1, 10.0, DELTA, pure=made)
+        assert "pure" not in predicted(ErrorRate(0.2), made, N, 0.1, 10.0, DELTA, pure=made)
+    assert "pure" in predicted(ErrorRate(0.2), made, N, 0.1, 10.0, DELTA, pure=made)
 
 
 @pytest.mark.parametrize(("schema", "goal"), [(LABELS, ErrorRate(0.25)), (AMOUNT, R2(0.5))])
@@ -87,7 +92,8 @@ def test_a_fit_says_why_before_it_has_looked(schema, goal):
 
 
 def test_pure_losses_on_an_account_at_delta_are_their_sum(monkeypatch):
-    monkeypatch.setattr(ways, "_predicted", lambda plan: 0.1 if isinstance(plan, ways.ChainPlan) else 0.2)
+    for kind in ways.STAGED.values():
+        monkeypatch.setattr(kind, "predicted", 0.1 if kind is ways.ChainPlan else 0.2)
     release = AccuracyFirstModel(LABELS, ErrorRate(0.25), delta=1e-6, random_state=1).fit(table()).release_
     assert "pure noise" in " ".join(release.parameters["reasons"])
     assert release.account_curve().most == release.epsilon
@@ -114,7 +120,7 @@ def test_log_loss_is_not_left_to_least_squares():
 
 def test_a_way_out_of_reach_is_not_taken_where_another_gets_there():
     goal, made = R2(0.95), shape(1)
-    costs = predictions(goal, made, 2000, 0.1, 2.115, DELTA, pure=made)
+    costs = predicted(goal, made, 2000, 0.1, 2.115, DELTA, pure=made)
     assert costs["pure"] < costs["descent"] < 2.115  # it cannot be settled, whatever the rows are
     request = staged_request(None, goal, made, 2000, 0.1, 2.115, DELTA, pure=made)
     assert settle(request).predicted == costs["descent"]

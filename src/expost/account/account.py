@@ -4,11 +4,10 @@ A search books each step on an account and ends with :meth:`Account.released` or
 does not come to its end, for whatever reason, has still spent something: :class:`Spending` makes sure that whatever is
 raised carries a release that charges for it.
 
-The account of a search under approximate privacy: every step books a curve (theory C3).
-
-The curves add, whatever steps are taken and whenever the search ends; `expost.account.renyi` says what the sum means
-at δ. Curves are booked for the unit (where one person has k rows, Gaussian noise costs k² times as much as for one
-row). Pure losses are booked for one row, as on any account; they are charged for the unit and count at every order.
+*At a δ* every step books a curve (theory C3). Curves add, whatever steps are taken and whenever the search ends;
+`expost.account.renyi` says what the sum means at δ. They are booked for the unit (where one person has k rows, Gaussian
+noise costs k² times as much as for one row). Pure losses are booked for one row; they are charged for the unit and
+count at every order. Without a δ there are pure losses alone.
 
 *A clock.* A search of Gaussian and pure steps alone settles beforehand at which sums of ρ it will probably end
 (`expost.account.clock`); then it is that which says what the sum comes to at δ, and what fits: it is sharper.
@@ -52,6 +51,17 @@ BOOK = "expost ledger book once the ledger can be used again"
 Result = TypeVar("Result")
 
 
+Part = Literal["probe", "test", "generation"]
+_PARTS: tuple[Part, ...] = ("probe", "test", "generation")
+_FULL = 1.0 - 1e-9  # a release adds up its parts, rounded up
+_ROOM = 1.0 - 1e-12  # sums are rounded up, in whatever order they are added
+
+
+@lru_cache(maxsize=64)
+def _worst(limit: float, delta: float) -> Curve:
+    return Curve.gaussian(room(NOTHING, limit, delta))
+
+
 @dataclass
 class Account:
     """Losses of the steps taken, in the three parts a release reports, and the reasons for them.
@@ -65,9 +75,17 @@ class Account:
     secure
         Whether the noise may protect anyone.
     unit
-        What neighbours differ in. Losses are booked for one row replaced; a release charges for the unit.
+        What neighbours differ in. Pure losses are booked for one row replaced; a release charges for the unit.
     public
         What was revealed and paid for, beside the hypothesis, and is to be released with it.
+    delta
+        δ, settled beforehand; 0 is pure privacy.
+    shared
+        The budget that other runs count on as well, if any.
+    one_curve
+        Which curve the sum stays within at every order, as a ledger needs it: Gaussian, or that of pure losses.
+    clock
+        Settled by a search before its first step, if it has one.
 
     Examples
     --------
@@ -76,6 +94,13 @@ class Account:
     >>> account.generation = 0.5
     >>> account.released([1.0]).epsilon, account.refused().status
     (0.75, 'refused')
+    >>> account = Account("by hand", worst_case=1.0, secure=False, delta=1e-6)
+    >>> account.book("generation", Curve.gaussian(0.001))
+    >>> release = account.released([1.0])
+    >>> round(release.epsilon, 3), release.delta
+    (0.251, 1e-06)
+    >>> account.fits(Curve.gaussian(0.01)), account.fits(Curve.gaussian(0.1))
+    (True, False)
     """
 
     INTERRUPTED: ClassVar[str] = (
@@ -91,27 +116,117 @@ class Account:
     reasons: list[str] = field(default_factory=list)
     unit: Unit = ROW
     public: dict[str, Any] = field(default_factory=dict)
+    delta: float = 0.0
+    shared: Budget | None = None
+    one_curve: Literal["gaussian", "pure"] | None = None
+    clock: Clock | None = None
+
+    def __post_init__(self) -> None:
+        self.curves: dict[Part, Curve] = dict.fromkeys(_PARTS, NOTHING)
+        self._counted = NOTHING  # pure losses that the shared budget knows of
+        self._before = NOTHING  # curves that it has yet to count
+
+    def begin(self) -> None:
+        """Get ready to draw: a budget that is shared is taken here."""
+        if self.shared is not None:
+            self.shared.begin(self, self.unit)
+
+    def count_on(self, shared: Budget | None) -> None:
+        """Count on a budget from the next step on, with all steps before it: what is released inside costs them too.
+
+        Once counted by a budget, an account is for good, wherever it goes on; another budget could not tell.
+        """
+        if shared is None or shared is self.shared:
+            return
+        if self.shared is not None:
+            raise ValueError(
+                "this run is counted by another budget, so it cannot go on inside this one; begin a new one here. "
+                "Nothing was spent"
+            )
+        self.shared, self._before = shared, sum(self.curves.values(), NOTHING)
+
+    def book(self, part: Part, step: Curve) -> None:
+        """Add what a step costs, before it is taken: for the unit at a δ, for one row without."""
+        self.begin()
+        if not self.delta:
+            setattr(self, part, add_losses(getattr(self, part), step.most))
+            return
+        self.curves[part] = self.curves[part] + step
+        if self.shared is not None:
+            self.shared.spent, self._before = self.shared.spent + self._before + step, NOTHING
+
+    def look_first(self, loss: float) -> None:
+        """Book a pure loss for one row that was settled beforehand, for measuring the data: less, as a curve."""
+        self.book("probe", Curve.pure(self.unit.charge(loss) if self.delta else loss))
+
+    def affords(self, loss: float) -> bool:
+        """Whether a pure loss for one row, settled beforehand, may be booked; without a δ it was in the worst case."""
+        return not self.delta or self.fits(Curve.pure(self.unit.charge(loss)))
+
+    def after(self, generation: float = 0.0, test: float = 0.0) -> float:
+        """Return what the total becomes once that much more is booked as pure losses, rounded as it will be then."""
+        if not self.delta:
+            return add_losses(self.probe, add_losses(self.test, test), add_losses(self.generation, generation))
+        more = self.unit.charge(generation), self.unit.charge(test)
+        return self._at_delta(self.curve + Curve.ex_post(more[0]) + Curve.ex_post(more[1]))
 
     @property
     def total(self) -> float:
-        """Everything spent so far."""
-        return add_losses(self.probe, self.test, self.generation)
+        """Everything spent so far: at δ for the unit, without one for one row replaced."""
+        return self._at_delta(self.curve) if self.delta else add_losses(self.probe, self.test, self.generation)
 
-    def begin(self) -> None:
-        """Get ready to draw; an account that others share a budget with takes it here."""
-        return
+    @property
+    def limit(self) -> float:
+        """What no outcome may exceed, for the unit."""
+        return self.unit.worst_case(self.worst_case)
 
-    def after(self, generation: float = 0.0, test: float = 0.0) -> float:
-        """Return what the total becomes once that much more is booked, rounded as it will be then."""
-        return add_losses(self.probe, add_losses(self.test, test), add_losses(self.generation, generation))
+    def _parts(self) -> dict[Part, Curve]:
+        return {part: self.curves[part] + Curve.ex_post(self.unit.charge(getattr(self, part))) for part in _PARTS}
 
-    def affords(self, loss: float) -> bool:
-        """Whether a loss may be booked: one that was settled with the worst case always may."""
-        return True
+    @property
+    def _pure(self) -> Curve:
+        return sum((Curve.ex_post(self.unit.charge(getattr(self, part))) for part in _PARTS), NOTHING)
 
-    def look_first(self, loss: float) -> None:
-        """Book a loss that was settled beforehand, for measuring the data."""
-        self.probe = add_losses(self.probe, loss)
+    @property
+    def curve(self) -> Curve:
+        """Everything spent so far, for the unit."""
+        return sum(self._parts().values(), NOTHING)
+
+    def _at_delta(self, curve: Curve) -> float:
+        """Return what steps come to at δ: by the clock, if there is one."""
+        if self.clock is None:
+            return curve.epsilon(self.delta)
+        assert curve.split is not None
+        return self.clock.epsilon(*curve.split, self.delta)
+
+    @property
+    def worst(self) -> Curve:
+        """The curve that the sum stays within at every order, if it is to stay within one."""
+        return _worst(self.limit, self.delta) if self.one_curve != "pure" else Curve.ex_post(self.limit)
+
+    def fits(self, step: Curve) -> bool:
+        """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
+        together = self.shared is None or self.shared.fits(self._before + self._pure + step, self)
+        after = self.curve + step
+        if self.one_curve and any(a > b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True)):
+            return False
+        if self.clock is not None:
+            return together and self._at_delta(after) <= self.limit * _FULL
+        return together and after.fits(self.limit, self.delta)
+
+    @property
+    def room(self) -> float:
+        """The largest ρ of Gaussian noise that may still be taken."""
+        own = room(self.curve, self.limit, self.delta)
+        if self.one_curve:
+            left = zip(ORDERS, self.worst.losses, self.curve.losses, strict=True)
+            below = min((worst * _ROOM - spent) / order for order, worst, spent in left)
+            own = max(0.0, min(own, below * (1.0 - 1e-9)))
+        if self.shared is None:
+            return own
+        if not self.shared.fits(NOTHING, self):
+            return 0.0
+        return min(own, room(self.shared.spent + self._before + self._pure, self.shared.epsilon, self.delta))
 
     def released(self, hypothesis: Any, **details: Any) -> Release:
         """Return the release of a hypothesis."""
@@ -124,9 +239,8 @@ class Account:
 
     def conclude(self, inner: Release, **details: Any) -> Release:
         """Return the outcome of a search inside this one, its losses and reasons added to what was booked before."""
-        self.probe = add_losses(inner.epsilon_probe, self.probe)
-        self.test = add_losses(inner.epsilon_test, self.test)
-        self.generation = add_losses(inner.epsilon_generation, self.generation)
+        for part in _PARTS:
+            setattr(self, part, add_losses(getattr(inner, f"epsilon_{part}"), getattr(self, part)))
         self.reasons.extend(inner.parameters.get("reasons", ()))
         kept = ("level", "n_levels", "noise", "calibration", "claims", "hypothesis")
         return self._release(inner.status, **{name: getattr(inner, name) for name in kept}, **details)
@@ -136,16 +250,41 @@ class Account:
 
         Where it stopped may depend on the rows in ways that no theorem covers, so what was booked so far would not do.
         """
-        said = {"interrupted": True}
-        return self._part(
-            "refused", [*self.reasons, self.INTERRUPTED], generation=self.unit.charge(self.worst_case), parameters=said
+        held = bool(self.one_curve) and math.isfinite(self.limit)
+        return self._made(
+            "refused",
+            [*self.reasons, self.INTERRUPTED],
+            generation=self.limit if self.delta else self.unit.charge(self.worst_case),
+            parameters={"interrupted": True},
+            curve=self.worst.to_dict() if self.delta and held else {},
         )
 
     def _release(self, status: Any, **details: Any) -> Release:
-        charged = {name: self.unit.charge(getattr(self, name)) for name in ("probe", "test", "generation")}
-        return self._part(status, self.reasons, **charged, **details)
+        if not self.delta:
+            charged = {part: self.unit.charge(getattr(self, part)) for part in _PARTS}
+            return self._made(status, self.reasons, **charged, **details)
+        parts, total = self._parts(), self.curve
+        epsilon, place = self._at_delta(total), total.order(self.delta)
+        # where pure losses alone bound the whole, their sum is it and nothing is converted
+        pure = epsilon >= total.most
+        shown = {part: curve.most if pure else curve.losses[place] for part, curve in parts.items()}
+        part = sum(shown.values())
+        if part > epsilon:  # a clock may state less than any one order does
+            shown = {name: loss * (epsilon / part) * (1.0 - 1e-12) for name, loss in shown.items()}
+        said = {**details.pop("parameters", {}), "rho_left": room(total, self.limit, self.delta)}
+        if self.shared is not None:
+            said["budget"] = self._settled(self.shared)
+        return self._made(
+            status,
+            self.reasons,
+            **shown,
+            epsilon_conversion=0.0 if pure else max(0.0, epsilon - sum(shown.values())),
+            curve={**total.to_dict(), **self._timed(total)},
+            parameters=said,
+            **details,
+        )
 
-    def _part(
+    def _made(
         self,
         status: Any,
         reasons: list[str],
@@ -162,12 +301,26 @@ class Account:
             epsilon_generation=generation,
             epsilon_test=test,
             epsilon_probe=probe,
-            epsilon_worst_case=self.unit.worst_case(self.worst_case),  # Release refuses an outcome above it
+            epsilon_worst_case=self.limit,  # Release refuses an outcome above it
             secure=self.secure,
             neighbours=self.unit.neighbours,
             parameters=FrozenMapping(parameters),
+            delta=self.delta,
             **details,
         )
+
+    def _timed(self, total: Curve) -> dict[str, Any]:
+        """Return what a reader needs to state it by the clock again."""
+        if self.clock is None or total.split is None:
+            return {}
+        return {"times": self.clock.times, "rho": total.split[0], "pure": total.split[1]}
+
+    def _settled(self, shared: Budget) -> dict[str, float]:
+        """Count pure losses on the shared budget, open it for the next run, and say what is left of it."""
+        if self._pure != self._counted:
+            shared.spent, self._counted = shared.spent + self._pure, self._pure
+        shared.end(self)
+        return {"epsilon": shared.epsilon, "delta": shared.delta, "rho_left": shared.rho_left}
 
 
 class Spending:
@@ -309,196 +462,3 @@ def warn_if_large(release: Release) -> None:
         f"{up(release.risk_factor)}. Ask for less accuracy, or pass a smaller max_epsilon",
         LargeEpsilonWarning,
     )
-
-
-Part = Literal["probe", "test", "generation"]
-_FULL = 1.0 - 1e-9  # a release adds up its parts, rounded up
-_ROOM = 1.0 - 1e-12  # sums are rounded up, in whatever order they are added
-
-
-@lru_cache(maxsize=64)
-def _worst(limit: float, delta: float) -> Curve:
-    return Curve.gaussian(room(NOTHING, limit, delta))
-
-
-@dataclass
-class RenyiAccount(Account):
-    """An account that ends at a δ.
-
-    Parameters
-    ----------
-    delta
-        δ, settled beforehand.
-    shared
-        The budget that other runs count on as well, if any.
-    one_curve
-        Which curve the sum stays within at every order, as a ledger needs it: Gaussian, or that of pure losses.
-    clock
-        Settled by a search before its first step, if it has one.
-
-    Examples
-    --------
-    >>> account = RenyiAccount("by hand", worst_case=1.0, secure=False, delta=1e-6)
-    >>> account.book("generation", Curve.gaussian(0.001))
-    >>> release = account.released([1.0])
-    >>> round(release.epsilon, 3), release.delta
-    (0.251, 1e-06)
-    >>> account.fits(Curve.gaussian(0.01)), account.fits(Curve.gaussian(0.1))
-    (True, False)
-    """
-
-    delta: float = 0.0
-    shared: Budget | None = None
-    one_curve: Literal["gaussian", "pure"] | None = None
-    clock: Clock | None = None
-
-    def __post_init__(self) -> None:
-        self.curves: dict[Part, Curve] = dict.fromkeys(("probe", "test", "generation"), NOTHING)
-        self._counted = NOTHING  # pure losses that the shared budget knows of
-        self._before = NOTHING  # curves that it has yet to count
-
-    def book(self, part: Part, curve: Curve) -> None:
-        """Add what a step costs, before it is taken."""
-        self.begin()
-        self.curves[part] = self.curves[part] + curve
-        if self.shared is not None:
-            self.shared.spent, self._before = self.shared.spent + self._before + curve, NOTHING
-
-    def count_on(self, shared: Budget | None) -> None:
-        """Count on a budget from the next step on, with all steps before it: what is released inside costs them too.
-
-        Once counted by a budget, an account is for good, wherever it goes on; another budget could not tell.
-        """
-        if shared is None or shared is self.shared:
-            return
-        if self.shared is not None:
-            raise ValueError(
-                "this run is counted by another budget, so it cannot go on inside this one; begin a new one here. "
-                "Nothing was spent"
-            )
-        self.shared, self._before = shared, sum(self.curves.values(), NOTHING)
-
-    def begin(self) -> None:
-        """Take the shared budget, before anything is drawn."""
-        if self.shared is not None:
-            self.shared.begin(self, self.unit)
-
-    def _parts(self) -> dict[Part, Curve]:
-        pure: dict[Part, float] = {"probe": self.probe, "test": self.test, "generation": self.generation}
-        return {part: curve + Curve.ex_post(self.unit.charge(pure[part])) for part, curve in self.curves.items()}
-
-    @property
-    def _pure(self) -> Curve:
-        losses = (self.unit.charge(loss) for loss in (self.probe, self.test, self.generation))
-        return sum((Curve.ex_post(loss) for loss in losses), NOTHING)
-
-    @property
-    def limit(self) -> float:
-        """What no outcome may exceed, for the unit."""
-        return self.unit.worst_case(self.worst_case)
-
-    @property
-    def curve(self) -> Curve:
-        """Everything spent so far."""
-        return sum(self._parts().values(), NOTHING)
-
-    @property
-    def total(self) -> float:
-        """Everything spent so far, at δ."""
-        return self._at_delta(self.curve)
-
-    def _at_delta(self, curve: Curve) -> float:
-        """Return what steps come to at δ: by the clock, if there is one."""
-        if self.clock is None:
-            return curve.epsilon(self.delta)
-        assert curve.split is not None
-        return self.clock.epsilon(*curve.split, self.delta)
-
-    def after(self, generation: float = 0.0, test: float = 0.0) -> float:
-        """Return what the total becomes once that much more is booked as pure losses."""
-        more = self.unit.charge(generation), self.unit.charge(test)
-        return self._at_delta(self.curve + Curve.ex_post(more[0]) + Curve.ex_post(more[1]))
-
-    @property
-    def worst(self) -> Curve:
-        """The curve that the sum stays within at every order, if it is to stay within one."""
-        return _worst(self.limit, self.delta) if self.one_curve != "pure" else Curve.ex_post(self.limit)
-
-    def affords(self, loss: float) -> bool:
-        """Whether a pure loss for one row, settled beforehand, may be booked."""
-        return self.fits(Curve.pure(self.unit.charge(loss)))
-
-    def look_first(self, loss: float) -> None:
-        """Book a pure loss for one row that was settled beforehand: it costs less as a curve."""
-        self.book("probe", Curve.pure(self.unit.charge(loss)))
-
-    def fits(self, step: Curve) -> bool:
-        """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
-        together = self.shared is None or self.shared.fits(self._before + self._pure + step, self)
-        after = self.curve + step
-        if self.one_curve and any(a > b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True)):
-            return False
-        if self.clock is not None:
-            return together and self._at_delta(after) <= self.limit * _FULL
-        return together and after.fits(self.limit, self.delta)
-
-    @property
-    def room(self) -> float:
-        """The largest ρ of Gaussian noise that may still be taken."""
-        own = room(self.curve, self.limit, self.delta)
-        if self.one_curve:
-            left = zip(ORDERS, self.worst.losses, self.curve.losses, strict=True)
-            below = min((worst * _ROOM - spent) / order for order, worst, spent in left)
-            own = max(0.0, min(own, below * (1.0 - 1e-9)))
-        if self.shared is None:
-            return own
-        if not self.shared.fits(NOTHING, self):
-            return 0.0
-        return min(own, room(self.shared.spent + self._before + self._pure, self.shared.epsilon, self.delta))
-
-    def interrupted(self) -> Release:
-        """Return what is charged if the search does not come to its end: the whole budget, at δ."""
-        return self._part(
-            "refused",
-            [*self.reasons, self.INTERRUPTED],
-            generation=self.limit,
-            parameters={"interrupted": True},
-            delta=self.delta,
-            curve=self.worst.to_dict() if self.one_curve and math.isfinite(self.limit) else {},
-        )
-
-    def _release(self, status: Any, **details: Any) -> Release:
-        parts, total = self._parts(), self.curve
-        epsilon, place = self._at_delta(total), total.order(self.delta)
-        # where pure losses alone bound the whole, their sum is it and nothing is converted
-        pure = epsilon >= total.most
-        shown = {part: curve.most if pure else curve.losses[place] for part, curve in parts.items()}
-        part = sum(shown.values())
-        if part > epsilon:  # a clock may state less than any one order does
-            shown = {name: loss * (epsilon / part) * (1.0 - 1e-12) for name, loss in shown.items()}
-        said = {**details.pop("parameters", {}), "rho_left": room(total, self.limit, self.delta)}
-        if self.shared is not None:
-            said["budget"] = self._settled(self.shared)
-        return self._part(
-            status,
-            self.reasons,
-            **shown,
-            epsilon_conversion=0.0 if pure else max(0.0, epsilon - sum(shown.values())),
-            delta=self.delta,
-            curve={**total.to_dict(), **self._timed(total)},
-            parameters=said,
-            **details,
-        )
-
-    def _timed(self, total: Curve) -> dict[str, Any]:
-        """Return what a reader needs to state it by the clock again."""
-        if self.clock is None or total.split is None:
-            return {}
-        return {"times": self.clock.times, "rho": total.split[0], "pure": total.split[1]}
-
-    def _settled(self, shared: Budget) -> dict[str, float]:
-        """Count pure losses on the shared budget, open it for the next run, and say what is left of it."""
-        if self._pure != self._counted:
-            shared.spent, self._counted = shared.spent + self._pure, self._pure
-        shared.end(self)
-        return {"epsilon": shared.epsilon, "delta": shared.delta, "rho_left": shared.rho_left}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from expost import validation
-from expost.account.account import RenyiAccount, Spending
+from expost.account.account import Account, Spending
 from expost.account.renyi import Curve
 from expost.account.shared import current
 from expost.estimators.base import block_geometry
@@ -84,11 +84,11 @@ def gradient_path(
     if probabilities and not labels:
         raise ValueError("probabilities=True is for classes; this schema has a target with bounds")
     loss: Loss = LogisticLoss() if probabilities else CappedLogisticLoss(0.5) if labels else HuberLoss(0.25)
-    return _path(table, encoding, loss, RenyiAccount("gradient path", budget, True, delta=at), on_invalid, random_state)
+    return _path(table, encoding, loss, Account("gradient path", budget, True, delta=at), on_invalid, random_state)
 
 
 def _path(
-    table: Any, encoding: Encoding, loss: Loss, account: RenyiAccount, on_invalid: Any, random_state: Any
+    table: Any, encoding: Encoding, loss: Loss, account: Account, on_invalid: Any, random_state: Any
 ) -> Iterator[Release]:
     with unspent():
         rows = encoding.encode(table, on_invalid=on_invalid)
@@ -96,10 +96,10 @@ def _path(
     account.secure = source.secure
     geometry = block_geometry(encoding)
     unit = unit_of(encoding.schema, rows.n)
-    pace = DescentPlan.pace_for(loss, None, geometry, rows.n, account.delta, unit)
+    schedule = DescentPlan.schedule_for(loss, None, geometry, rows.n, account.delta, unit)
     account.unit, account.worst_case = unit, unit.share(account.worst_case)
-    walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), pace, unit)
-    first = rho_at(pace.start * geometry.scale, DescentPlan.noise_of(loss, geometry), rows.n, unit)
+    walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), schedule, unit)
+    first = rho_at(schedule.start * geometry.scale, DescentPlan.noise_of(loss, geometry), rows.n, unit)
     rho, spent, level = first, 0.0, 0
     while True:
         account.count_on(current(account.delta, unit))  # at every stage: it may be inside a budget that others are not
@@ -141,4 +141,4 @@ def _path(
             schema_fingerprint=schema.fingerprint(),
         )
         spent, level = spent + rho, level + 1
-        rho = spent * (pace.growth - 1.0)
+        rho = spent * (schedule.growth - 1.0)

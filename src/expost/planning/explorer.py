@@ -33,7 +33,7 @@ from expost.account.account import Account
 from expost.exceptions import TargetUnreachable
 from expost.goals import GOALS, R2, ErrorRate, Goal, LogLoss, MeanSquaredError, TestedGoal
 from expost.goals.measure import target_variance
-from expost.mechanisms.objective.chain import ChainPlan, _Chain
+from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise.source import SeededSource
 from expost.planning.planner import WORLDS
 from expost.planning.prices import TablePricer, minimiser, rows_searched
@@ -41,7 +41,7 @@ from expost.planning.result import GoalPrice, number_of
 from expost.planning.simulation import TableWorlds
 from expost.planning.synthetic import Floats
 from expost.release.release import Release
-from expost.search.noisy_test import ValueTest
+from expost.search.noisy_test import NoisyValue
 from expost.search.request import Request
 from expost.search.run import settle
 from expost.table.encoding import Encoding
@@ -136,11 +136,12 @@ class Step:
     passed: bool
 
 
-class _Watched(_Chain):
+class _Watched(ChainSearch):
     """The search, with what it does written down."""
 
     def __init__(self, plan: ChainPlan, generator: Any, account: Account, source: SeededSource) -> None:
-        super().__init__(plan, generator, account, source)
+        super().__init__(plan, *plan.walk(generator), account, source)
+        self.generator = generator
         self.steps: list[Step] = []
 
     def _ask(self, theta: Floats, epsilon: float) -> tuple[bool, float]:
@@ -148,7 +149,7 @@ class _Watched(_Chain):
         passed, noisy = super()._ask(theta, epsilon)
         goal, n = self.plan.goal, self.plan.n
         error = goal.shortfall_error(n, theta.size, theta)
-        margin = ValueTest.of(goal.shortfall_sensitivity(n), error, epsilon).margin(gamma, error)
+        margin = NoisyValue.of(goal.shortfall_sensitivity(n), error).margin(epsilon, gamma)
         self.steps.append(Step(theta.copy(), self.account.unit.charge(self.account.total), noisy, margin, passed))
         return passed, noisy
 
@@ -208,10 +209,10 @@ def trace(worlds: TableWorlds, request: Request) -> Trace | None:
         for k in range(len(worlds.features)):
             account = Account(request.method.name, plan.worst_case, secure=False, unit=request.unit)
             chain = _Watched(plan, worlds.generator(k, request), account, SeededSource([worlds.seed, k, 2]))
-            if chain.run().status != "released" or chain.levels > _MOST_LEVELS:
+            if chain.run().status != "released" or chain.stages > _MOST_LEVELS:
                 continue
-            if found is None or chain.levels > found[0]:
-                found = (chain.levels, k, chain)
+            if found is None or chain.stages > found[0]:
+                found = (chain.stages, k, chain)
             if found[0] >= _LEAST_LEVELS:
                 break
         return None if found is None else _told(worlds, found[1], found[2], plan)

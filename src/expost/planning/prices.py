@@ -34,7 +34,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import ORDERS, Curve
 from expost.estimators.model import AccuracyFirstModel
 from expost.exceptions import TargetUnreachable
@@ -88,7 +88,7 @@ def savings(worlds: TableWorlds, request_of: Settler, outcomes: list[Outcome]) -
     if not reached:
         return ()
     scale = plan.geometry.scale
-    level = 1.0 / (reached[len(reached) // 2] * plan.settings.reach * scale)  # x of the median world
+    level = 1.0 / (reached[len(reached) // 2] * plan.schedule.reach * scale)  # x of the median world
     found = _by_shape(schema, request_of, plan, level / scale)
     with one_thread():
         found += _by_width(worlds, request, plan, level)
@@ -284,8 +284,8 @@ class TablePricer:
         request = self._request(self._encoding.schema, goal, self._budget)
         assert isinstance(request.goal, TestedGoal)
         assert request.mechanism.geometry is not None
-        chain = ChainPlan(
-            request.goal, request.goal.chain(), request.mechanism.geometry, self._n, self._gamma, request.budget
+        chain = ChainPlan.settled(
+            request.goal, request.goal.chain().loss, request.mechanism.geometry, self._n, self._gamma, request.budget
         )
         part = chain.start / chain.usual_start
         if part >= 1.0:
@@ -428,15 +428,15 @@ class DeltaPricer:
         except TargetUnreachable:
             return [math.inf] * len(self.worlds.features)
         assert isinstance(plan, StagedPlan)
-        pace = plan.pace_for(plan.loss, plan.goal, plan.geometry, self.n, plan.delta, plan.unit)
-        plan = replace(plan, pace=pace)  # where it starts depends on how many rows are meant
+        schedule = plan.schedule_for(plan.loss, plan.goal, plan.geometry, self.n, plan.delta, plan.unit)
+        plan = replace(plan, schedule=schedule)  # where it starts depends on how many rows are meant
         found = []
         with one_thread():
             for k in range(len(self.worlds.features)):
                 assert request.goal is not None
                 rows = _repeated(*self.worlds.rows(k, request.goal))
                 generator = request.mechanism.on(rows, request.problem)
-                account = RenyiAccount("plan", plan.worst_case, False, unit=request.unit, delta=self.delta)
+                account = Account("plan", plan.worst_case, False, unit=request.unit, delta=self.delta)
                 release = plan.search(generator, account, SeededSource([self.worlds.seed, k, 2]))
                 found.append(self._scaled(release) if release.status == "released" else math.inf)
         return found

@@ -121,6 +121,8 @@ def no_cap(request: Request) -> float:
     """
     assert isinstance(request.goal, TestedGoal)
     assert request.mechanism.geometry is not None
-    chain = ChainPlan(request.goal, request.goal.chain(), request.mechanism.geometry, request.problem.n, 0.1, math.inf)
+    chain = ChainPlan.settled(
+        request.goal, request.goal.chain().loss, request.mechanism.geometry, request.problem.n, 0.1, math.inf
+    )
     last = chain.shot(_OUT_OF_REACH * chain.geometry.scale).epsilon
-    return request.unit.charge(last * (1 + chain.settings.test_part))
+    return request.unit.charge(last * (1 + chain.schedule.test_part))

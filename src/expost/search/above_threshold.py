@@ -22,12 +22,10 @@ all. In real units the margin is c·Δ_t, smaller where the hypothesis is less s
 The paper writes queries that should be *large*; errors that should be *small* are the same thing with the sign
 turned, and are what every caller here has.
 
-How much noise a test needs so that, with probability 1 − γ, nothing worse than α is accepted.
-
-A calibration fixes the threshold and two budgets: e₁ for the noise on the threshold, e₂ for the noise on each
-query; noise of scale Δ/e. Whatever the kind (Laplace or one-sided exponential), stopping costs e₁ + 2·e₂ and never
-stopping costs e₁ (theory A3, B5; proof in ``expost.search.above_threshold``). The accuracy side, for errors e_t ≥ 0
-that should not exceed α, T tests:
+*Calibration*: how much noise a test needs so that, with probability 1 − γ, nothing worse than α is accepted. It fixes
+the threshold and two budgets: e₁ for the noise on the threshold, e₂ for the noise on each query; noise of scale Δ/e.
+Whatever the kind (Laplace or one-sided exponential), stopping costs e₁ + 2·e₂ and never stopping costs e₁ (theory A3,
+B5; proof above). The accuracy side, for errors e_t ≥ 0 that should not exceed α, T tests:
 
 ``theorem``
     Laplace, ε_A = 16Δ·ln(2T/γ)/α, threshold α/2, (e₁, e₂) = (ε_A/2, ε_A/4).
@@ -41,8 +39,6 @@ that should not exceed α, T tests:
 ``tight``
     One-sided exponential noise, its two scales and the threshold chosen together to make ε_A smallest. An error of α or
     more is accepted at one test only if ν ≥ α − threshold + ρ; see :func:`exponential_failure`.
-
-What a stopping rule is: it looks at one hypothesis after another and says stop or go on.
 """
 
 from __future__ import annotations

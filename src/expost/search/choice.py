@@ -1,17 +1,12 @@
-"""Ways to make models under approximate privacy, and which of them is predicted to be cheapest for a goal.
+"""Which mechanism a search at a δ takes: the one that is predicted to be cheapest, by public numbers alone.
 
-A way is a mechanism and its plan. Which one is taken is settled before a row is looked at: every candidate says what it
-would cost, at δ, to get as far as searches usually have to (`StagedPlan.predicted`), a number that follows from the
-rows' shape and number, the goal and δ. The release states the comparison. Nothing has to be right about it. Only ways
-compete that minimise what the goal is about (`StagedPlan.serves`). One that is out of reach, whatever the rows are, is
-not taken where another is predicted to get there within the budget.
-
-A new way is an entry in :data:`STAGED`, and in :data:`WAYS` if it may be chosen by name.
-
-An excess risk at a δ: by second moments under Gaussian noise, or by what is pure, where that is predicted cheaper.
-
-A pure ε holds at every δ, so whoever accepts a δ may be given it. Both plans say roughly what they will cost, from
-public numbers alone, before a row is looked at; the release states the comparison. Nothing has to be right about it.
+Every candidate says, before a row is looked at, what it would roughly cost, at δ, to get as far as searches usually
+have to; the release states the comparison, and nothing has to be right about it. A pure ε holds at every δ, so whoever
+accepts a δ may be given it. For goals that are tested (:func:`staged_request`) that number follows from the rows' shape
+and number, the goal and δ (`StagedPlan.predicted`). Only ways compete that minimise what the goal is about
+(`StagedPlan.serves`), and one that is out of reach, whatever the rows are, is not taken where another is predicted to
+get there within the budget. For an excess risk (:func:`cheaper_at_delta`) second moments under Gaussian noise compete
+with what is pure. A new way is an entry in :data:`STAGED`.
 """
 
 from __future__ import annotations
@@ -30,33 +25,29 @@ from expost.mechanisms.descent.mechanism import DescentPlan, GradientDescent
 from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.moments.gaussian import GaussianMoments, MomentsPlan
 from expost.mechanisms.moments.risk import MomentRiskPlan
-from expost.mechanisms.objective.chain import ChainPlan
-from expost.mechanisms.objective.gaussian import GaussianChainPlan
+from expost.mechanisms.objective.chain import ChainPlan, GaussianChainPlan
 from expost.mechanisms.objective.mechanism import ObjectivePerturbation
 from expost.search import METHODS
-from expost.search.engine import USUALLY, StagedPlan
+from expost.search.engine import StagedPlan
 from expost.search.request import Request
 from expost.shown import up
 from expost.solve.problem import Problem
 from expost.table.shape import Geometry
 
+PURE = "pure"  # a chain of releases with pure losses, which count at any δ
 #: The plan of each mechanism, by the mechanism's own name.
 STAGED: dict[str, type[StagedPlan]] = {
     "gradient descent": DescentPlan,
     "objective": GaussianChainPlan,
     "covariance": MomentsPlan,
+    PURE: ChainPlan,
 }
-PURE = "pure"  # a chain of releases with pure losses, which count at any δ
 _SAID = {
     "descent": "gradient descent",
     "objective": "objective perturbation with Gaussian noise",
     "covariance": "second moments under Gaussian noise",
     PURE: "objective perturbation with pure noise",
 }
-#: What chains with pure noise cost beside the sum of their levels up to the usual: for labels so that the quotient of
-#: both kinds is about that of what they paid on made-up tables of 11 to 113 columns (`expost.planning`) and on Adult;
-#: for mean squares as on Diamonds, where targets fill their bounds.
-_DEARER = {"binary": 1.3, "real": 1.6}
 
 
 def staged_request(
@@ -92,7 +83,7 @@ def staged_request(
     reason = ""
     validation.failure_probability(failure_probability)  # which is computed with before the request is made
     if perturbation is None:
-        plans = _plans(goal, geometry, n, failure_probability, budget, delta, unit, pure)
+        plans = competing_plans(goal, geometry, n, failure_probability, budget, delta, unit, pure)
         perturbation, reason = _cheapest(plans, unit.worst_case(budget))
     else:
         validation.one_of("perturbation", perturbation, ["descent", "objective", "covariance"])
@@ -121,7 +112,7 @@ def staged_request(
     )
 
 
-def predictions(
+def competing_plans(
     goal: TestedGoal,
     geometry: Geometry,
     n: int,
@@ -130,42 +121,20 @@ def predictions(
     delta: float,
     unit: Unit = ROW,
     pure: Geometry | None = None,
-) -> dict[str, float]:
-    """Return what each way that serves the goal is predicted to cost, at δ; from public numbers alone."""
-    plans = _plans(goal, geometry, n, failure_probability, budget, delta, unit, pure)
-    return {name: _predicted(plan) for name, plan in plans.items()}
-
-
-def _plans(
-    goal: TestedGoal,
-    geometry: Geometry,
-    n: int,
-    failure_probability: float,
-    budget: float,
-    delta: float,
-    unit: Unit,
-    pure: Geometry | None,
-) -> dict[str, StagedPlan | ChainPlan]:
+) -> dict[str, StagedPlan]:
     """Return the ways that compete, whether or not they are within reach."""
-    loss, plans = goal.chain().loss, dict[str, StagedPlan | ChainPlan]()
+    loss, plans = goal.chain().loss, dict[str, StagedPlan]()
     for name, mechanism in (("descent", "gradient descent"), ("objective", "objective"), ("covariance", "covariance")):
         kind = STAGED[mechanism]
         if kind.serves(loss):
-            pace = kind.pace_for(loss, goal, geometry, n, delta, unit)
-            plans[name] = kind(goal, loss, geometry, n, failure_probability, budget, delta, pace, unit)
+            plans[name] = kind.settled(goal, loss, geometry, n, failure_probability, budget, delta, unit)
     # several rows of a person, and budgets that several fits share, are where Gaussian costs add in squares
     if pure is not None and unit == ROW and current(delta, unit) is None:
-        plans[PURE] = ChainPlan(goal, goal.chain(), pure, n, failure_probability, budget)
+        plans[PURE] = ChainPlan.settled(goal, loss, pure, n, failure_probability, budget)
     return plans
 
 
-def _predicted(plan: StagedPlan | ChainPlan) -> float:
-    if isinstance(plan, StagedPlan):
-        return plan.predicted
-    return _chained(plan, USUALLY * GaussianChainPlan.usual_pace(plan.settings.loss, plan.goal).start)
-
-
-def _within_reach(plan: StagedPlan | ChainPlan) -> bool:
+def _within_reach(plan: StagedPlan) -> bool:
     try:
         plan.require_possible()
     except TargetUnreachable:
@@ -173,20 +142,9 @@ def _within_reach(plan: StagedPlan | ChainPlan) -> bool:
     return True
 
 
-def _chained(chain: ChainPlan, level: float) -> float:
-    """Return what a chain with pure noise costs that goes on until noise on a mean gradient is 1/level."""
-    x, settings = level * chain.geometry.scale, chain.settings
-    total = 0.0
-    while True:
-        total += chain.shot(x).epsilon * (1.0 + settings.test_part)
-        x /= 2.0
-        if x < chain.usual_start:
-            return _DEARER[settings.loss.labels] * total
-
-
-def _cheapest(plans: dict[str, StagedPlan | ChainPlan], most: float) -> tuple[str, str]:
+def _cheapest(plans: dict[str, StagedPlan], most: float) -> tuple[str, str]:
     """Return the way that is predicted to cost least, the next within ε if it cannot get there, and why, for people."""
-    costs = {name: _predicted(plan) for name, plan in plans.items()}
+    costs = {name: plan.predicted for name, plan in plans.items()}
     best = min(costs, key=lambda name: costs[name])
     reached = costs if _within_reach(plans[best]) else {name for name in costs if _within_reach(plans[name])}
     if best not in reached:
@@ -202,9 +160,6 @@ def _cheapest(plans: dict[str, StagedPlan | ChainPlan], most: float) -> tuple[st
     )
 
 
-_GAUSSIAN = "second moments under Gaussian noise"
-
-
 def cheaper_at_delta(gaussian: Request | None, pure: Request | None) -> Request:
     """Return the request at δ, or the pure one for the same goal with the reason for it; None is what cannot be."""
     if gaussian is None:
@@ -217,7 +172,7 @@ def cheaper_at_delta(gaussian: Request | None, pure: Request | None) -> Request:
     said = "out of reach" if math.isinf(at_delta) else up(at_delta, 2)
     reason = (
         f"pure noise was predicted to be cheapest from public numbers alone: epsilon about {up(alone, 2)} "
-        f"({_GAUSSIAN} {said})"
+        f"({_SAID['covariance']} {said})"
     )
     return dataclasses.replace(pure, reason=reason)
 

@@ -12,7 +12,7 @@ times that ε, which is smallest, 4, at f = 2.
 The error tested may be the excess risk or any other :class:`~expost.search.Measure`: a gradient (theory B12) needs no
 optimum and no radius. Hypotheses are then projected only to bound the worst case.
 
-One shot at one ε: what a utility theorem asks for, or what the caller says. Nothing is searched.
+Beside it, without any search, *one shot* at one ε: what a utility theorem asks for, or what the caller says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The search: reveal hypotheses level by level, most private first, until a rule says stop.
+"""Gradual release: reveal hypotheses level by level, most private first, until a rule says stop.
 
 Anything that yields values whose prefix up to level t is ε_t-private can be searched, with any post-processing of
 the values into hypotheses and any stopping rule; nothing here knows about regression.
@@ -7,14 +7,9 @@ the values into hypotheses and any stopping rule; nothing here knows about regre
 for every fixed sequence of hypotheses, the rule's decision to stop at t is e-private, then revealing the prefix and
 the decision costs ε_t + e. What the rule reads only through the revealed values costs nothing (e = 0).
 
-Gradual release, tested level by level until a test passes: the paper's search, with any of several tests.
-
-`above_threshold` asks about the excess risk, `stationarity` about the gradient, a goal about itself. A new stopping
-rule is one file in ``stopping/`` and a method of a few lines here.
-
-Certified search, and the automatic choice (theory B6): stop when what is released anyway is a proof.
-
-The mechanism answers for its certificate (`expost.mechanisms`); nothing is paid for testing the risk.
+*Methods.* `above_threshold`, the paper's search, tests the excess risk, `stationarity` the gradient, a goal itself.
+`certified`, and `auto` where it can, stop when what is released anyway is a proof (theory B6): the mechanism answers
+for its certificate (`expost.mechanisms`), and nothing is paid for testing the risk.
 """
 
 from __future__ import annotations

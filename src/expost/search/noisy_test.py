@@ -1,32 +1,24 @@
-"""A real statistic released with exact discrete noise on a public grid.
+"""Noisy tests of one number, with exact discrete noise on a public grid: is the value at most zero, or below a limit?
 
-A real statistic released with exact Gaussian noise on a public grid, looked at once or twice (theory C4).
+*Released*: the value, rounded down to a grid, plus discrete Laplace or Gaussian noise. *Sensitivity*: Δ units, rounding
+and floating point charged (`expost.noise.grid`). *Theorem (privacy)*: Laplace noise of scale s costs ε = Δ/s, Gaussian
+noise of deviation σ costs ρ = Δ²/(2σ²); every test books that as a curve. *What is shown*: noisy values with their
+margins are bounds on the value, all of them but for the failure probabilities, whatever the answer (theory D3).
 
-*Released*: the value, rounded down to a grid, plus a discrete Gaussian. *Sensitivity*: Δ units, rounding and floating
-point charged (`expost.noise.grid`). *Theorem (privacy)*: ρ = Δ²/(2σ²) at every look. *Theorem (accuracy)*:
-independent looks at one value, averaged with weights 1/σ², have noise that is stochastically between N(0, σ̄²) − 2 and
-N(0, σ̄²) + 2 units, 1/σ̄² = Σ1/σ² (`expost.noise.gaussian`); so average + z·σ̄ + 3 units + error is below the
-true value with probability at most Φ(−z). How precise a second look is must be settled before the first is seen;
-whether it is taken need not be.
-
-One look at a value, and a second if the first is promising: independent Gaussian tests of fixed cost (theory C4).
-
-*Question*: is the value at most zero? *Released*: the value with noise that costs ρ, and perhaps again with noise that
-costs ``again``·ρ. *Theorem (privacy)*: each look books its curve. *Theorem (accuracy)*: "yes" though the value is above
-zero has probability at most γ, ``first`` of it for the first look and the rest for the average of both. How precise a
-second look is does not depend on the first (`expost.search.noisy_test`). *What is shown*: noisy values with their
-margins are bounds on the value, all of them but for that probability, whatever the answer (theory D3). No
+*Gaussian tests, once or twice (theory C4).* The value with noise that costs ρ, and if that looks promising again with
+noise that costs ``again``·ρ. *Theorem (accuracy)*: "yes" though the value is above zero has probability at most γ,
+``first`` of it for the first test and the rest for the average of both. Independent tests of one value, averaged with
+weights 1/σ², have noise that is stochastically between N(0, σ̄²) − 2 and N(0, σ̄²) + 2 units, 1/σ̄² = Σ1/σ²
+(`expost.noise.gaussian`); so average + z·σ̄ + 3 units + error is below the true value with probability at most Φ(−z).
+How precise a second test is must be settled before the first is seen; whether it is taken need not be. No
 AboveThreshold is interleaved with fresh releases, so nothing has to be said about their concurrent composition.
 
-A look at a value with Laplace noise that is taken away step by step until the answer is clear (theory A2, B1).
-
-For searches under approximate privacy whose looks would cost more than their models if noise were Gaussian: one precise
-look costs its ε and no factor for δ (theory C3).
-
-*Question*: is the value at most zero? *Released*: the value with discrete Laplace noise at levels ε₁ < … < ε_K, one
-after the other, on one path of gradual release (`expost.noise.path`), as far as it takes. *Theorem (privacy)*: however
-far that is, and whatever decides it from what is released, the look costs the last level alone. It is booked as the
-path is walked, in differences. How many levels there are, and how far apart, was settled before.
+*Laplace noise that is taken away step by step (theory A2, B1).* For searches at a δ whose tests would cost more than
+their models if noise were Gaussian: one precise test costs its ε and no factor for δ (theory C3). *Released*: the value
+with discrete Laplace noise at levels ε₁ < … < ε_K, one after the other, on one path of gradual release
+(`expost.noise.path`), as far as it takes. *Theorem (privacy)*: however far that is, and whatever decides it from what
+is released, the test costs the last level alone. It is booked as the path is walked, in differences. How many levels
+there are, and how far apart, was settled before.
 
 *Theorem (accuracy)*. Let the answer be "yes" at level k if the noisy value is at most −c·s_k, s_k the scale of its
 noise, s_k/s_{k+1} = q. If the value is above zero, some level says so with probability at most
@@ -35,31 +27,27 @@ noise, s_k/s_{k+1} = q. If the value is above zero, some level says so with prob
 and k, A_k is in A_{k+1}, as c·s_k > c·s_{k+1}. It jumps with probability j, by a fresh Laplace variable of scale s_k.
 So P[A_k but not A_{k+1}] ≤ j·P[Z > −c·s_{k+1}, Z + W ≤ −c·s_k], Z and W independent of scales s_{k+1} and s_k; in
 units of s_k that is j·∫ over z > −c/q of (q/2)e^{−q|z|}·½e^{−c−z}, which is the bracket's second term. Add over k. ∎
-*What is shown.* That is about the noise alone, whatever the value is: but for that probability every noisy value looked
-at is a bound on the value with its margin, c·s_k (theory D3).
+That is about the noise alone, whatever the value is, so every noisy value is a bound with its margin, c·s_k.
 On integers: a geometric variable is a rounded exponential one, so each Laplace variable above is within one unit of a
 discrete one and the path within K, and keeping probabilities differ by less than 10⁻⁹; both are in the margin.
 
-One question with Laplace noise, settled before it is asked.
-
-*Released*: whether value + noise stays below a limit. *Theorem*: Laplace noise of scale s costs Δ/s, whatever the
-answer; with s = f·target/ln(1/(2δ)) and the limit at (1 − f)·target, a wrong "yes" needs the noise to fall below
-−f·target = −s·ln(1/(2δ)), which has probability at most δ. The ε of a question depends on the hypothesis only through
-what is released before it is asked, so ε is known beforehand and questions add up adaptively.
-
-On the grid the value is rounded up, its floating-point error added, and the limit lowered by two units.
+*One question with a limit* (:class:`OneTest`). *Released*: whether value + noise stays below it. *Theorem*: with
+Laplace noise of scale s = f·target/ln(1/(2δ)) and the limit at (1 − f)·target, a wrong "yes" needs the noise to fall
+below −f·target = −s·ln(1/(2δ)), which has probability at most δ. The ε of a question depends on the hypothesis only
+through what is released before it is asked, so ε is known beforehand and questions add up adaptively. On the grid the
+value is rounded up, its floating-point error added, and the limit lowered by two units.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from expost.account.account import RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import Curve
 from expost.goals.measure import Measure, charged_grid
 from expost.noise.gaussian import deviations, discrete_gaussian
@@ -70,39 +58,58 @@ from expost.noise.source import WordSource
 
 
 @dataclass(frozen=True)
-class ValueTest:
-    """A value released with Laplace noise, to be compared with zero; settled before it is asked for.
+class NoisyValue:
+    """How a value is released with noise, to be compared with zero; settled beforehand.
 
     Attributes
     ----------
     grid
         What the value is rounded to, rounding and floating point charged.
-    epsilon
-        What it costs.
+    error_bound
+        How far the computed value may be off.
+    gaussian
+        Whether noise is Gaussian, and costs are ρ; else it is Laplace, and they are ε.
     """
 
     grid: Grid
-    epsilon: float
+    error_bound: float
+    gaussian: bool = False
 
     @classmethod
-    def of(cls, sensitivity: float, error_bound: float, epsilon: float) -> ValueTest:
+    def of(cls, sensitivity: float, error_bound: float, *, gaussian: bool = False) -> NoisyValue:
         """Settle it for a value of that sensitivity computed to within that error."""
-        return cls(Grid.of(sensitivity, error_bound=error_bound), epsilon)
+        return cls(Grid.of(sensitivity, error_bound=error_bound), error_bound, gaussian)
 
-    def margin(self, failure_probability: float, error_bound: float) -> float:
-        """Return m: noisy + m < value has at most that probability.
+    def curve(self, cost: float) -> Curve:
+        """Return what one release costs."""
+        return Curve.gaussian(cost) if self.gaussian else Curve.ex_post(cost)
+
+    def deviation(self, cost: float) -> float:
+        """Return σ, or the scale of Laplace noise, in real units."""
+        return self._sigma(cost) * self.grid.unit if self.gaussian else self.grid.effective_sensitivity / cost
+
+    def _sigma(self, rho: float) -> float:
+        return self.grid.units / math.sqrt(2.0 * rho) * (1.0 + 1e-12)
+
+    def ask(self, value: float, cost: float, source: WordSource) -> float:
+        """Return the noisy value."""
+        if self.gaussian:
+            noise = int(discrete_gaussian(self._sigma(cost), 1, random_state=source)[0])
+        else:
+            noise = int(discrete_laplace(cost, self.grid.units, 1, random_state=source)[0])
+        return (math.floor(value / self.grid.unit) + noise) * self.grid.unit
+
+    def margin(self, cost: float, failure_probability: float) -> float:
+        """Return m: noisy + m < value has at most that probability; Gaussian looks may be averaged, of ρ in all.
 
         A discrete Laplace variable of scale s falls below −s·ln(1/(2δ)) − one unit with probability at most δ; rounding
         down takes another unit, and the value computed may be too small by its error.
         """
-        scale = self.grid.effective_sensitivity / self.epsilon
-        tail = max(0.0, math.log(1 / (2 * failure_probability)))
-        return scale * tail * (1 + 1e-9) + 3 * self.grid.unit + error_bound
-
-    def ask(self, value: float, source: WordSource) -> float:
-        """Return the noisy value."""
-        noise = int(discrete_laplace(self.epsilon, self.grid.units, 1, random_state=source)[0])
-        return (math.floor(value / self.grid.unit) + noise) * self.grid.unit
+        if self.gaussian:
+            tail, units = deviations(failure_probability), 4.0
+        else:
+            tail, units = max(0.0, math.log(1 / (2 * failure_probability))), 3.0
+        return self.deviation(cost) * tail * (1.0 + 1e-9) + units * self.grid.unit + self.error_bound
 
 
 def noisy_values(
@@ -129,44 +136,6 @@ def noisy_values(
     ]
 
 
-@dataclass(frozen=True)
-class GaussianValue:
-    """How a value is looked at; settled beforehand.
-
-    Attributes
-    ----------
-    grid
-        What the value is rounded to, rounding and floating point charged.
-    error_bound
-        How far the computed value may be off.
-    """
-
-    grid: Grid
-    error_bound: float
-
-    @classmethod
-    def of(cls, sensitivity: float, error_bound: float) -> GaussianValue:
-        """Settle it for a value of that sensitivity computed to within that error."""
-        return cls(Grid.of(sensitivity, error_bound=error_bound), error_bound)
-
-    def deviation(self, rho: float) -> float:
-        """Return σ in real units at a cost of ρ."""
-        return self._units(rho) * self.grid.unit
-
-    def _units(self, rho: float) -> float:
-        return self.grid.units / math.sqrt(2.0 * rho) * (1.0 + 1e-12)
-
-    def ask(self, value: float, rho: float, source: WordSource) -> float:
-        """Return the noisy value."""
-        noise = int(discrete_gaussian(self._units(rho), 1, random_state=source)[0])
-        return (math.floor(value / self.grid.unit) + noise) * self.grid.unit
-
-    def margin(self, rho: float, failure_probability: float) -> float:
-        """Return m: noisy + m < value has at most that probability, looks of ρ in all averaged by their ρ."""
-        deviation = self.deviation(rho) * deviations(failure_probability)
-        return deviation * (1.0 + 1e-9) + 4.0 * self.grid.unit + self.error_bound
-
-
 def averaged(first: float, first_rho: float, second: float, second_rho: float) -> float:
     """Return the average of two looks, weighted by their ρ.
 
@@ -179,49 +148,70 @@ def averaged(first: float, first_rho: float, second: float, second_rho: float) -
 
 
 @dataclass
-class Looks:
-    """Looks that are booked on one account.
+class NoisyTest:
+    """Tests of values against zero that are booked on one account.
 
     Attributes
     ----------
     account, source
         Where they are booked, and where noise comes from.
-    again
-        ρ of a second look, as a multiple of the first one's.
-    first
-        Part of γ for the first look.
     count
-        How many were taken.
+        How many noisy values were released.
     shown
-        The least bound on a value that looks have shown.
+        The least bound on a value that they have shown.
     """
 
-    account: RenyiAccount
+    account: Account
     source: WordSource
-    again: float
-    first: float
-    count: int = 0
-    shown: float = math.inf
+    count: int = field(default=0, init=False)
+    shown: float = field(default=math.inf, init=False)
 
-    def pass_at(self, value: GaussianValue, truth: float, rho: float, gamma: float) -> bool:
-        """Whether looks show that the value is at most zero; wrong with probability at most γ. The first must fit."""
-        noisy = self._look(value, truth, rho)
-        if self._shows(noisy + value.margin(rho, self.first * gamma)):
-            return True
-        more = self.again * rho
-        margin = value.margin(rho + more, (1.0 - self.first) * gamma)
-        if noisy + margin > 0.0 or not self.account.fits(Curve.gaussian(more)):
-            return False
-        return self._shows(averaged(noisy, rho, self._look(value, truth, more), more) + margin)
+    def ask(self, value: NoisyValue, truth: float, cost: float) -> float:
+        """Book and release a noisy value."""
+        self.account.book("test", value.curve(cost))
+        self.count += 1
+        return value.ask(truth, cost, self.source)
 
-    def _shows(self, bound: float) -> bool:
+    def shows(self, bound: float) -> bool:
+        """Whether a bound on the value shows that it is at most zero."""
         self.shown = min(self.shown, bound)
         return bound <= 0.0
 
-    def _look(self, value: GaussianValue, truth: float, rho: float) -> float:
-        self.account.book("test", Curve.gaussian(rho))
-        self.count += 1
-        return value.ask(truth, rho, self.source)
+
+@dataclass
+class GaussianTest(NoisyTest):
+    """A test with Gaussian noise, and a second one if the first is promising.
+
+    Attributes
+    ----------
+    again
+        ρ of a second test, as a multiple of the first one's.
+    first
+        Part of γ for the first test.
+    """
+
+    again: float = 3.0
+    first: float = 0.5
+
+    def pass_at(self, truth: float, sensitivity: float, error: float, rho: float, gamma: float) -> bool:
+        """Whether the value is shown to be at most zero; wrong with probability at most γ. The first must fit.
+
+        Parameters
+        ----------
+        truth, sensitivity, error
+            The value; how far the unit can move it, and how far what was computed may be off.
+        rho, gamma
+            ρ of the first test, and γ.
+        """
+        value = NoisyValue.of(sensitivity, error, gaussian=True)
+        noisy = self.ask(value, truth, rho)
+        if self.shows(noisy + value.margin(rho, self.first * gamma)):
+            return True
+        more = self.again * rho
+        margin = value.margin(rho + more, (1.0 - self.first) * gamma)
+        if noisy + margin > 0.0 or not self.account.fits(value.curve(more)):
+            return False
+        return self.shows(averaged(noisy, rho, self.ask(value, truth, more), more) + margin)
 
 
 #: From one level to the next.
@@ -253,39 +243,19 @@ def _misled(c: float, levels: int) -> float:
 
 
 @dataclass
-class PureLooks:
-    """Looks that are booked on one account.
+class GradualTest(NoisyTest):
+    """A test with Laplace noise that is taken away level by level.
 
     Attributes
     ----------
-    account, source
-        Where they are booked, and where noise comes from.
     levels
-        How many a look may have.
-    count
-        How many were looked at.
-    shown
-        The least bound on a value that looks have shown.
+        How many a test may have.
     """
 
-    account: RenyiAccount
-    source: WordSource
-    levels: int
-    count: int = 0
-    shown: float = math.inf
+    levels: int = 3
 
     def pass_at(self, truth: float, sensitivity: float, error: float, epsilon: float, gamma: float) -> bool:
-        """Whether a look shows that the value is at most zero; wrong with probability at most γ.
-
-        Parameters
-        ----------
-        truth, sensitivity, error
-            The value; how far the unit can move it, and how far what was computed may be off.
-        epsilon
-            What the first level costs; it must fit.
-        gamma
-            γ.
-        """
+        """Whether the value is shown to be at most zero, as :meth:`GaussianTest.pass_at`; ε is of the first level."""
         levels = [epsilon * RATIO**k for k in range(self.levels)]
         grid = Grid.of(sensitivity, error_bound=error)
         unit, units = grid.unit, grid.units
@@ -301,8 +271,7 @@ class PureLooks:
             self.account.book("test", step)
             self.count, paid = self.count + 1, value.epsilon
             noisy = int(value.values[0]) * unit
-            self.shown = min(self.shown, noisy + margin)
-            if noisy + margin <= 0.0:
+            if self.shows(noisy + margin):
                 return True
             if noisy + _HOPE * margins[-1] > 0.0:
                 return False

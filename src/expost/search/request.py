@@ -3,19 +3,17 @@
 A request is settled into a :class:`Plan` before a row is looked at: its goal answers for what is asked, its method for
 how it is searched, its mechanism for how hypotheses are made. Whatever cannot be met is refused there.
 
-The search for a fraction of what a baseline, the best constant or the null model, leaves on the table.
-
+*A fraction of what a baseline leaves on the table*, the best constant or the null model (:class:`RelativePlan`).
 *Released*: a lower bound g of G, the gap of the baseline (`expost.goals.relative`), then whatever the method releases
 for the target r·g ≤ r·G. *Theorem*: losses add, the target being a function of what was released; failure probabilities
 add, the probe's share of γ and the rest, which is the method's.
 
-A look at the table before a model is paid for: does it fit the schema at all?
-
-Where no row may raise (``on_invalid="clip"``), a misspelt label or a text column given bounds would turn into a model
-of nothing. *Released*: whether two noisy counts pass. *Neighbours*: one row replaced. *Sensitivity*: the smallest
-number of readable cells in any column, and the number of rows whose target is readable, each move by at most one.
-*Theorem*: Laplace noise of scale n/40 costs 40/n each. Where neighbours differ in a person of k rows, n = m·k and the
-account charges k times that, 40/m (`expost.account.unit`). No promise rests on it: a table that fits is refused with a
+*Does the table fit the schema at all?* is asked before a model is paid for (:class:`CheckedPlan`). Where no row may
+raise (``on_invalid="clip"``), a misspelt label or a text column given bounds would turn into a model of nothing.
+*Released*: whether two noisy counts pass. *Neighbours*: one row replaced. *Sensitivity*: the smallest number of
+readable cells in any column, and the number of rows whose target is readable, each move by at most one. *Theorem*:
+Laplace noise of scale n/40 costs 40/n each. Where neighbours differ in a person of k rows, n = m·k and the account
+charges k times that, 40/m (`expost.account.unit`). No promise rests on it: a table that fits is refused with a
 probability of at most e⁻⁶, and one that does not is refused most likely.
 """
 
@@ -29,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from expost import validation
-from expost.account.account import Account, RenyiAccount
+from expost.account.account import Account
 from expost.account.composition import add_losses
 from expost.account.shared import current
 from expost.account.unit import ROW, Unit
@@ -68,7 +66,7 @@ class Plan(Protocol):
 
 
 class Method(ABC):
-    """How the privacy level is found. A new method is one file and an entry in ``search/methods/__init__.py``."""
+    """How the privacy level is found. A new method is one file and an entry in ``search/__init__.py``."""
 
     name: ClassVar[str]
     #: What is floating point beside the risk, and was charged.
@@ -211,13 +209,12 @@ class Request:
     def account(self, worst_case: float, secure: bool) -> Account:
         """Return the account that a search is booked on."""
         shared = current(self.delta, self.unit)
-        if self.delta:
-            if shared is not None:  # whose filter no outcome gets past
-                worst_case = min(worst_case, self.unit.share(shared.epsilon))
-            return RenyiAccount(self.method.name, worst_case, secure, unit=self.unit, delta=self.delta, shared=shared)
-        account = Account(self.method.name, worst_case, secure, unit=self.unit)
-        account.reasons += [self.reason] if self.reason else []
-        return account
+        if shared is not None:  # whose filter no outcome gets past
+            worst_case = min(worst_case, self.unit.share(shared.epsilon))
+        reasons = [self.reason] if self.reason and not self.delta else []  # at a δ the plan says it
+        return Account(
+            self.method.name, worst_case, secure, reasons=reasons, unit=self.unit, delta=self.delta, shared=shared
+        )
 
     def plan(self) -> Plan:
         """Settle everything that is public."""
@@ -227,19 +224,15 @@ class Request:
 
     def tested(self, goal: TestedGoal) -> Plan:
         """Settle the search for a goal that is tested as it stands."""
-        from expost.mechanisms.objective.chain import ChainPlan
-        from expost.search.choice import STAGED
+        from expost.search.choice import PURE, STAGED
         from expost.search.gradual import settle_goal
 
         geometry = self.mechanism.geometry
         if geometry is None:
             return settle_goal(self, goal)
-        if self.mechanism.gaussian:
-            loss, n, gamma = self.problem.loss, self.problem.n, self.failure_probability
-            return STAGED[self.mechanism.name].of(
-                goal, loss, geometry, n, gamma, self.budget, self.delta, self.unit, self.reason
-            )
-        return ChainPlan.of(goal, geometry, self.problem.n, self.failure_probability, self.budget, self.unit)
+        kind, delta = (self.mechanism.name, self.delta) if self.mechanism.gaussian else (PURE, 0.0)
+        loss, n, gamma = self.problem.loss, self.problem.n, self.failure_probability
+        return STAGED[kind].of(goal, loss, geometry, n, gamma, self.budget, delta, self.unit, self.reason)
 
     def relative(self, goal: RelativeExcessRisk) -> Plan:
         """Settle the search for a fraction of what a baseline leaves on the table."""

@@ -1,9 +1,8 @@
 """From rows to a release: a request is settled, a generator made of the rows, the plan carried out and described.
 
 `run_search` is what the estimators do, for rows prepared by hand. `cov_nr` and `output_nr`, the paper's algorithms by
-name, are thin: each settles a problem and calls it.
-
-What only the curator may look at: how good a release truly is. Nothing here is covered by any guarantee.
+name, are thin: each settles a problem and calls it. `compare_with_optimum` says how good a release truly is, which only
+the curator may look at: no guarantee covers it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import validation
-from expost.account.account import RenyiAccount, Spending, released
+from expost.account.account import Spending, released
 from expost.account.ledger import Ledger
 from expost.exceptions import NotPrivateWarning, unspent, warn
 from expost.goals.excess_risk import ExcessRisk
@@ -164,7 +163,7 @@ def carry_out(
     if isinstance(rows, Rows | RowSource | Sums):
         request.mechanism.require_rows(rows, request.problem)
     account = request.account(plan.worst_case, validation.secure(random_state))
-    if isinstance(account, RenyiAccount):
+    if account.delta:
         account.one_curve = ("gaussian" if getattr(plan, "gaussian", False) else "pure") if spending.holds else None
 
     def detailed(outcome: Release) -> Release:

@@ -12,11 +12,9 @@ Gaussian's divergence, coordinate by coordinate (`expost.noise.gaussian`). Steps
 before, so their curves add (`expost.account.renyi`); nothing is subsampled and nothing amplified. θ_{t+1}, averages of
 iterates, the frame and step sizes read released numbers only.
 
-Gradient descent in stages, each with less noise, until a test passes (theory C6).
-
-A stage is a number of noisy gradient steps that together cost ρ; it goes on from where the last one ended, and its
-model is the mean of the later half of all iterates: nothing that was paid for is thrown away. Stages, looks and both
-theorems are those of `expost.search.engine`; what a step costs stands in `expost.mechanisms.descent.mechanism`.
+*Stages.* A stage is a number of noisy gradient steps that together cost ρ; it goes on from where the last one ended,
+and its model is the mean of the later half of all iterates: nothing that was paid for is thrown away. Stages, tests and
+both theorems of a search are those of `expost.search.engine`.
 
 *Centre.* A part of the first stage is spent on the mean of the rows. Seen from there
 (`expost.mechanisms.descent.clipping`) rows are short and their columns hardly correlated with the constant: shorter
@@ -33,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,24 +49,19 @@ from expost.mechanisms.descent.clipping import (
     SlopeTable,
     typical_length,
 )
-from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.objective.mechanism import require_shape
 from expost.noise.gaussian import discrete_gaussian
 from expost.noise.laplace import Integers
 from expost.noise.source import WordSource
 from expost.passes.blocks import to_grid
 from expost.passes.sums import Sums
-from expost.search.engine import Floats, Pace, StagedPlan, rho_at
+from expost.search.engine import Floats, Schedule, StagedMechanism, StagedPlan, rho_at
 from expost.solve.error_bounds import GeneralErrors
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
 from expost.solve.row_sums import Passes
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.shape import Geometry
-
-if TYPE_CHECKING:
-    from expost.search.request import Plan, Request
-
 
 _UP = 1.0 + 1e-12  # rounding of a few products
 
@@ -118,7 +111,7 @@ class DescentGenerator:
 
 
 @dataclass(frozen=True)
-class GradientDescent(Mechanism):
+class GradientDescent(StagedMechanism):
     """Noise on every gradient; for losses whose slope is bounded, under approximate privacy.
 
     Parameters
@@ -131,13 +124,9 @@ class GradientDescent(Mechanism):
 
     gaussian = True
     name = "gradient descent"
+    instead = "gradient descent is for goals that are tested, not for an excess risk"
     exact = ("rows in fixed point", "sums of clipped gradients", "generation noise", "test noise and comparisons")
     charged = ()
-
-    @classmethod
-    def of(cls, *, noise: str, full_matrix: bool) -> GradientDescent:
-        """Refuse: the shape of the rows has to be known."""
-        raise ValueError("gradient descent is made from the shape of the rows: GradientDescent(geometry)")
 
     def require(self, problem: Problem) -> None:
         """Raise unless slopes are bounded."""
@@ -157,18 +146,6 @@ class GradientDescent(Mechanism):
     def errors(self, problem: Problem) -> GeneralErrors:
         """Return the errors of risks that come from passes over the rows."""
         return GeneralErrors(problem.loss, problem.n, problem.p, problem.regularization)
-
-    def theory_epsilon(self, problem: Problem, excess_risk: float) -> NoReturn:
-        """Refuse: no utility theorem is used."""
-        raise ValueError("gradient descent is for goals that are tested, not for an excess risk")
-
-    def gradient_epsilon(self, problem: Problem, excess_risk: float) -> NoReturn:
-        """Refuse likewise."""
-        self.theory_epsilon(problem, excess_risk)
-
-    def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
-        """Refuse likewise."""
-        return self.theory_epsilon(request.problem, excess_risk)
 
     def can_certify(self, problem: Problem) -> bool:
         """Whether a certificate applies: none does."""
@@ -216,14 +193,14 @@ class DescentPlan(StagedPlan):
     timed: ClassVar[bool] = True
 
     @classmethod
-    def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
-        """Return the pace for a loss and a goal: mean squares take closer looks."""
+    def usual_schedule(cls, loss: Loss, goal: TestedGoal | None = None) -> Schedule:
+        """Return the schedule for a loss and a goal: mean squares take closer looks."""
         if loss.labels == "binary":
-            looks = Pace(pure_looks=True, test_part=0.12, levels=8, kept=0.4, growth=3.0)
+            looks = Schedule(pure_tests=True, test_part=0.12, levels=8, kept=0.4, growth=3.0)
             return replace(looks, start=_START_LABELS, step=5.0, length=1.3, settled=48)
         # what a goal leaves unexplained is what noise has to be small beside
         part = 1.0 if goal is None else min(3.0, max(0.5, _USUAL_STEER / goal.chain().steer))
-        return Pace.of(goal, start=_START * part, lowest=0.375, step=9.0, length=1.4)
+        return Schedule.of(goal, start=_START * part, lowest=0.375, step=9.0, length=1.4)
 
     @classmethod
     def noise_of(cls, loss: Loss, geometry: Geometry) -> float:
@@ -238,25 +215,25 @@ class DescentPlan(StagedPlan):
 
     def walk(self, generator: DescentGenerator) -> tuple[Walk, Judge]:
         """Return the descent, at its beginning."""
-        return Walk(self.loss, self.geometry, generator.gradients, self.pace, self.unit), generator.judge
+        return Walk(self.loss, self.geometry, generator.gradients, self.schedule, self.unit), generator.judge
 
 
 class Walk:
     """Where the descent is; everything in it was released."""
 
     def __init__(
-        self, loss: Loss, geometry: Geometry, gradients: ClippedGradients, pace: Pace, unit: Unit = ROW
+        self, loss: Loss, geometry: Geometry, gradients: ClippedGradients, schedule: Schedule, unit: Unit = ROW
     ) -> None:
         self._gradients, self._rows, stretch = gradients, unit.rows, stretch_of(loss)
         few = _COLUMNS[loss.labels] / geometry.columns
-        level = pace.step * max(1.0, math.sqrt(few)) * geometry.scale
+        level = schedule.step * max(1.0, math.sqrt(few)) * geometry.scale
         self._step = rho_at(level, DescentPlan.noise_of(loss, geometry), gradients.n, unit)
-        self._slope, self._settled = clip_slope(loss), pace.settled
+        self._slope, self._settled = clip_slope(loss), schedule.settled
         # an error rate is none the worse for it
         self._steepest = self._slope if loss.labels == "binary" else loss.lipschitz(math.inf)
         self._paid = self._first = 0.0
         together = all(block.norm == "box" for block in geometry.blocks)
-        length = pace.length * (_TOGETHER if together else 1.0)
+        length = schedule.length * (_TOGETHER if together else 1.0)
         self._reach = length / loss.curvature / gradients.n  # a step, times the square of a length
         self._around = typical_length(geometry, stretch, centred=False)
         self._look_from(Frame.of(geometry, stretch), typical_length(geometry, stretch, centred=True))

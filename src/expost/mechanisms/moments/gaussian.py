@@ -1,12 +1,10 @@
 """Second moments under Gaussian noise, for goals that are tested and for an excess risk (theory C1, C4).
 
-What is released, its sensitivity and what it costs stand in `expost.mechanisms.moments.gaussian`; here is the private
-side, which holds the exact sums, and the public name of it. Models are least squares, for labels −1 and 1 as well.
+First how far one row can move both moments together, then what is released and what it costs, then how large its noise
+gets, and last the models that are made of it: least squares, for labels −1 and 1 as well.
 
-How far one row can move second and first moments together, in the Euclidean norm (theory C1).
-
-*Claim.* Let rows have ‖x‖₂ ≤ 1 and |y| ≤ 1, and let (u·xxᵀ, v·yx) be what a row adds, xxᵀ in the Frobenius norm. Then
-replacing a row moves the sum by at most Δ with
+*Claim (sensitivity, theory C1).* Let rows have ‖x‖₂ ≤ 1 and |y| ≤ 1, and let (u·xxᵀ, v·yx) be what a row adds, xxᵀ in
+the Frobenius norm. Then replacing a row moves the sum by at most Δ with
 
     Δ² = 2u² + 2v² + v⁴/(2u²) = (2u² + v²)²/(2u²)  if v² ≤ 2u²,   and   Δ² = 4v²  otherwise,
 
@@ -21,7 +19,7 @@ parabola with its top at |c| = v²/(2u²), or at 1 if that is beyond. ∎ Boundi
 
 *On the integers* nothing is multiplied by √2: an entry off the diagonal stands for two of the Frobenius norm, so its
 noise has half the variance of the diagonal's, and Σ_j Δ_j²/σ_j² over the entries on and above the diagonal is
-‖xxᵀ − x′x′ᵀ‖²/σ² (`expost.mechanisms.moments.gaussian`).
+‖xxᵀ − x′x′ᵀ‖²/σ².
 
 *Other shapes.* If columns are divided by d_j and rows of the shape have Σ_j (x_j/d_j)² ≤ Z², then z = x/(d·Z) is in the
 unit ball, and noise of deviation σd_id_jZ² (off the diagonal by √2 less) and τd_jZ does for them what σ and τ do there.
@@ -30,14 +28,11 @@ unit ball, and noise of deviation σd_id_jZ² (off the diagonal by √2 less) an
 and Δ = 1, u² = 2/(2 + q)², so that is p(2 + q)²(r²/2 + 1/q)/2, whose derivative is zero where r²q² + q = 2: q = (√(1 +
 8r²) − 1)/(2r²), between 0 and 2. Beyond q = 2 more noise on XᵀX buys nothing.
 
-Second moments under Gaussian noise: independent exact releases, averaged (theory C1, C4).
-
 *Released*: XᵀX + B_s and Xᵀy + b_s for s = 1, 2, …, integers in units of 2⁻⁴⁰. *Neighbours*: one row replaced; k rows
 for a person with k. *Sensitivity*: columns are divided by public d_j such that Σ_j (x_j/d_j)² ≤ 1 for every row of the
 shape. Then z = x/d is in the unit ball, and noise of deviation σd_id_j on the diagonal, σd_id_j/√2 above it and τd_j on
-Xᵀy has Σ_j Δ_j²/σ_j² = ‖zzᵀ − z′z′ᵀ‖²/σ² + ‖yz − y′z′‖²/τ² ≤ Δ²(1/σ, 1/τ), the joint sensitivity of
-`expost.mechanisms.moments.gaussian`; k rows replaced one after the other move it by at most k times that (triangle
-inequality).
+Xᵀy has Σ_j Δ_j²/σ_j² = ‖zzᵀ − z′z′ᵀ‖²/σ² + ‖yz − y′z′‖²/τ² ≤ Δ²(1/σ, 1/τ), the joint sensitivity above; k rows
+replaced one after the other move it by at most k times that (triangle inequality).
 
 *Theorem (one release)*. It costs rρ at Rényi order r, ρ = k²Δ²/2: the discrete Gaussian's divergence, coordinate by
 coordinate (`expost.noise.gaussian`), on integers that are exact. *Theorem (gradual release, C4)*. Releases at ρ_1, …,
@@ -50,10 +45,8 @@ is: fresh draws would add up to the *sum* of the ε.)
 d_b² ∝ r_b√(k_b/s_b), s_b columns within r_b and k_b = s_b for a box, 1 otherwise, as for noisy gradients
 (`expost.mechanisms.descent.mechanism`). Rounded to powers of √2, which leaves few different deviations to draw with.
 
-How large Gaussian noise on second and first moments gets: public numbers, proved.
-
-Let B be symmetric of size p with independent entries on and above the diagonal, N(0, σ²) on it and N(0, σ²/2) off it,
-and b have p independent entries N(0, τ²).
+*How large the noise gets*: public numbers, proved. Let B be symmetric of size p with independent entries on and above
+the diagonal, N(0, σ²) on it and N(0, σ²/2) off it, and b have p independent entries N(0, τ²).
 
 *Lemma (the matrix).* P(‖B‖_op > σ(√(2p) + z)) ≤ 2Φ(−z). *Proof.* X_w = wᵀBw over unit vectors has E(X_w − X_w′)² =
 σ²‖wwᵀ − w′w′ᵀ‖² = 2σ²(1 − c²) ≤ 4σ²(1 − c) = 2σ²‖w − w′‖², c = ⟨w, w′⟩ (the inequality is (1 − c)² ≥ 0). That is
@@ -72,11 +65,9 @@ w_s ≥ 0 that add up to one. Each discrete Gaussian can be coupled with a norma
 weights ∝ 1/σ_s². So the norms above hold with 2p units more for B (a matrix of entries within 2 has norm at most 2p)
 and 2√p for b. The number of releases does not matter.
 
-Second moments under Gaussian noise for goals that are tested: less noise and less shrinkage stage by stage (C4, C5).
-
-A stage releases XᵀX and Xᵀy once more (`expost.mechanisms.moments.gaussian`); its model is ridge regression on the
-average of all releases so far, with a λ that goes with the noise that is left. Stages, looks and budget are those of
-`expost.search.engine`, and so are both theorems: accuracy is shown by looks alone, so nothing has to be right about λ.
+*Stages for goals that are tested (C4, C5).* A stage releases XᵀX and Xᵀy once more; its model is ridge regression on
+the average of all releases so far, with a λ that goes with the noise that is left. Stages, tests and budget are those
+of `expost.search.engine`, and so are both theorems: tests alone show accuracy, so nothing has to be right about λ.
 
 *λ* is a part of a quantile of ‖B‖_op/n, B the noise in the average: a public number that follows from ρ. The realised
 ‖B‖ is private and never used. Columns are divided by the noise's own d for it, so that noise is alike in all of them;
@@ -98,7 +89,6 @@ from expost.account.renyi import Curve
 from expost.account.unit import ROW, Unit
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
-from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.objective.mechanism import require_shape
 from expost.noise.gaussian import deviations, discrete_gaussian
 from expost.noise.laplace import Integers
@@ -106,7 +96,7 @@ from expost.noise.source import WordSource
 from expost.numeric import Private, round_up
 from expost.passes.blocks import to_grid
 from expost.passes.sums import SUM_UNIT, Sums, sums_over
-from expost.search.engine import USUALLY, Pace, StagedPlan
+from expost.search.engine import USUALLY, Schedule, StagedMechanism, StagedPlan
 from expost.solve.error_bounds import RidgeErrors
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
@@ -322,7 +312,7 @@ class MomentGenerator(Private):
 
 
 @dataclass(frozen=True)
-class GaussianMoments(Mechanism):
+class GaussianMoments(StagedMechanism):
     """Gaussian noise on the second moments, under approximate privacy.
 
     Parameters
@@ -335,13 +325,9 @@ class GaussianMoments(Mechanism):
 
     gaussian = True
     name = "covariance"
+    instead = "with a delta, second moments are released until a proof or a test passes; pass method='auto'"
     exact = ("rows in fixed point", "XᵀX and Xᵀy", "generation noise", "test noise and comparisons")
     charged = ()
-
-    @classmethod
-    def of(cls, *, noise: str, full_matrix: bool) -> GaussianMoments:
-        """Refuse: the shape of the rows has to be known."""
-        raise ValueError("Gaussian noise on moments is made from the shape of the rows: GaussianMoments(geometry)")
 
     def require_declared(self, rows: Rows | RowSource | Sums) -> None:
         """Take rows of the shape for goals that are tested; gradients are bounded for rows of the ℓ₁ ball alone."""
@@ -366,18 +352,6 @@ class GaussianMoments(Mechanism):
     def errors(self, problem: Problem) -> RidgeErrors:
         """Return the errors of risks that come from exact sums."""
         return RidgeErrors(problem.p, problem.regularization, problem.radius)
-
-    def theory_epsilon(self, problem: Problem, excess_risk: float) -> NoReturn:
-        """Refuse: no utility theorem is used."""
-        raise ValueError("with a delta, second moments are released until a proof or a test passes; pass method='auto'")
-
-    def gradient_epsilon(self, problem: Problem, excess_risk: float) -> NoReturn:
-        """Refuse likewise."""
-        self.theory_epsilon(problem, excess_risk)
-
-    def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> NoReturn:
-        """Refuse: `expost.mechanisms.moments.risk` has the search for an excess risk."""
-        self.theory_epsilon(request.problem, excess_risk)
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows, or for their exact sums where they are of the unit ball."""
@@ -457,8 +431,6 @@ _START = 8.0  # a first stage leaves noise of at most 1/8 on a mean gradient, in
 def moments_rho(geometry: Geometry, n: int, unit: Unit = ROW) -> float:
     """Return the ρ at which second moments leave something to be seen: public, to compare mechanisms by.
 
-    The counterpart for gradients is :func:`expost.mechanisms.descent.mechanism.first_rho`.
-
     Examples
     --------
     >>> from expost.table.shape import l2_ball
@@ -481,9 +453,9 @@ class MomentsPlan(StagedPlan):
         return loss.name != "logistic"
 
     @classmethod
-    def usual_pace(cls, loss: Loss, goal: TestedGoal | None = None) -> Pace:
-        """Return the pace for any goal: looks cost little beside moments."""
-        return Pace(test_part=0.1)
+    def usual_schedule(cls, loss: Loss, goal: TestedGoal | None = None) -> Schedule:
+        """Return the schedule for any goal: looks cost little beside moments."""
+        return Schedule(test_part=0.1)
 
     @property
     def least_stage(self) -> float:

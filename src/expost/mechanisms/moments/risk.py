@@ -34,18 +34,24 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.account.account import Account, RenyiAccount
+from expost.account.account import Account
 from expost.account.renyi import NOTHING, Curve, room
 from expost.account.unit import ROW
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import GradientLength, gradient_target
 from expost.mechanisms.moments.certificate import best_certified, curvature
-from expost.mechanisms.moments.gaussian import AveragedMoments, GaussianMoments, MomentNoise, NoiseBound
+from expost.mechanisms.moments.gaussian import (
+    AveragedMoments,
+    GaussianMoments,
+    MomentGenerator,
+    MomentNoise,
+    NoiseBound,
+)
 from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.passes.sums import SUM_UNIT
 from expost.release.release import Release
-from expost.search.noisy_test import GaussianValue, Looks
+from expost.search.engine import Schedule, StagedSearch
 from expost.search.request import Request
 from expost.shown import down, up
 from expost.solve.problem import Problem, gradient_sensitivity
@@ -57,7 +63,6 @@ _TYPICAL, _AT_MOST = 0.4, 2.5  # a typical ‖θ‖: part of the radius, and a l
 _GROWTH, _GROWTH_TESTED = 1.25, 1.6  # from one level's ρ to the next one's
 _EARLIER = 4.0  # levels begin where a gradient this many times too long might do: μ is often larger than λ
 _TO_LOOKS = 0.5  # part of γ for looks
-_AGAIN, _FIRST = 3.0, 0.5  # a second look's ρ over the first one's; part of a level's γ for the first look
 _MARGIN = 1.05  # beyond where a certificate must come
 
 
@@ -89,6 +94,7 @@ class MomentRiskPlan:
     rhos: tuple[float, ...] = ()
 
     gaussian: ClassVar[bool] = True  # what it books
+    schedule: ClassVar[Schedule] = Schedule(gathers=False)  # of tests: levels are settled beforehand
 
     @classmethod
     def of(
@@ -117,6 +123,11 @@ class MomentRiskPlan:
         return plan._within()
 
     @property
+    def start(self) -> float:
+        """ρ of the first level."""
+        return self.rhos[0]
+
+    @property
     def target(self) -> float:
         """√(2λα), the gradient that shows the excess risk."""
         return gradient_target(self.excess_risk, self.problem.regularization)
@@ -137,7 +148,7 @@ class MomentRiskPlan:
     @property
     def _margin(self) -> float:
         """A first look's margin at ρ = ½, typically; times 1/√(2ρ)."""
-        gamma = _TO_LOOKS * _FIRST * self.failure_probability / max(1, len(self.rhos))
+        gamma = _TO_LOOKS * self.schedule.first * self.failure_probability / max(1, len(self.rhos))
         return gradient_sensitivity(self.problem.loss, self._norm) * deviations(gamma)
 
     def bound(self, rho: float) -> NoiseBound:
@@ -200,80 +211,96 @@ class MomentRiskPlan:
         """No outcome costs more, at δ: every level and every look."""
         if not self.rhos:
             return 0.0
-        looks = math.fsum(self.rhos) * self.look_part * (1.0 + _AGAIN)
+        looks = math.fsum(self.rhos) * self.look_part * (1.0 + self.schedule.again)
         most = (Curve.gaussian(self.rhos[-1]) + Curve.gaussian(looks)).epsilon(self.delta) * (1.0 + 1e-6)
         return min(self.budget, most)
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Go from level to level until something shows that a model is good enough, or the budget is used up."""
-        assert isinstance(account, RenyiAccount)
         if not self.rhos:
             account.reasons.append("the null model meets the target whatever the rows: nothing was looked at")
             return account.released(np.zeros(self.problem.p))
-        return _RiskSearch(self, generator, account, source).run()
+        return RiskSearch(self, RiskLevels(self, generator), generator.risk, account, source).run()
 
 
-class _RiskSearch:
-    """One run."""
+class RiskLevels:
+    """Releases so far, averaged; a level is the precision ρ that the average reaches with it."""
 
-    def __init__(self, plan: MomentRiskPlan, generator: Any, account: RenyiAccount, source: WordSource) -> None:
-        self.plan, self.generator, self.account, self.source = plan, generator, account, source
+    def __init__(self, plan: MomentRiskPlan, generator: MomentGenerator) -> None:
+        self._noise, self._generator, self._rho = plan.noise, generator, 0.0
         self.averaged = AveragedMoments(plan.noise)
-        self.looks = Looks(account, source, _AGAIN, _FIRST)
 
-    def run(self) -> Release:
-        plan, before = self.plan, 0.0
-        for level, rho in enumerate(plan.rhos):
-            more = rho - before
-            if not self.account.fits(Curve.gaussian(more) + Curve.gaussian(plan.look_part * rho)):
-                return self._refused(level, "the next level would exceed the budget")
-            self.account.book("generation", Curve.gaussian(more))
-            self.averaged.add(self.generator.reveal(plan.noise, more, self.source), more)
-            before = rho
-            theta = self._shown(rho)
-            if theta is not None:
-                return self.account.released(theta, level=level, n_levels=len(plan.rhos))
-        return self._refused(len(plan.rhos), "no level sufficed")
+    def cost(self, rho: float) -> Curve:
+        """Return what is missing to that precision."""
+        return Curve.gaussian(rho - self._rho)
+
+    def stage(self, rho: float, source: WordSource) -> Floats:
+        """Release the moments once more; models are made where they are looked at."""
+        more, self._rho = rho - self._rho, rho
+        self.averaged.add(self._generator.reveal(self._noise, more, source), more)
+        return np.zeros(self._noise.geometry.columns)
+
+
+class RiskSearch(StagedSearch):
+    """One run: a certificate at every level, and a test of the gradient if it is to be tested."""
+
+    plan: MomentRiskPlan
+    walk: RiskLevels
+    judge: Any  # true gradients
+    _how = ""  # what showed that a model is good enough
+
+    def _affordable(self, rho: float) -> tuple[float, str]:
+        if self.stages == len(self.plan.rhos):
+            return rho, "no level sufficed"
+        fits = self.account.fits(self.walk.cost(rho) + Curve.gaussian(self.plan.look_part * rho))
+        return rho, "" if fits else "the next level would exceed the budget"
+
+    def _next(self, rho: float) -> float:
+        return self.plan.rhos[min(self.stages, len(self.plan.rhos) - 1)]
+
+    def _passes(self, model: Floats, rho: float) -> bool:
+        theta = self._shown(rho)
+        if theta is not None:
+            model[:] = theta
+        return theta is not None
 
     def _shown(self, rho: float) -> Floats | None:
         """Return a θ that the certificate or a look shows to be good enough, if there is one."""
         plan, n = self.plan, self.plan.problem.n
         lam = plan.problem.regularization
         d = plan.noise.common
-        scaled = self.averaged.moments
+        scaled = self.walk.averaged.moments
         second, first = scaled[0] * (d * d / n), scaled[1] * (d / n)
-        bound = plan.bound(self.averaged.rho)
+        bound = plan.bound(self.walk.averaged.rho)
         theta, certificate = best_certified(second, first, lam, 1.0, bound.lever, bound.matrix)
         if certificate <= plan.excess_risk:
-            self._say(f"certificate {certificate:.3g} at rho = {up(rho)}")
+            self._how = f"certificate {certificate:.3g} at rho = {up(rho)}"
             return theta
         if not plan.tested:
             return None
-        sigma, tau, root = d * d * self.averaged.sigma / n, d * self.averaged.tau / n, math.sqrt(len(theta))
+        sigma, tau, root = d * d * self.walk.averaged.sigma / n, d * self.walk.averaged.tau / n, math.sqrt(len(theta))
         theta, _ = best_certified(
             second, first, lam, 1.0, lambda r: root * math.hypot(sigma * r / math.sqrt(2.0), tau), bound.matrix
         )
         convexity = curvature(second, float(np.linalg.eigvalsh(second)[0]), lam, bound.matrix)
         if self._stationary(theta, math.sqrt(2.0 * convexity * plan.excess_risk) * (1.0 - 1e-12), rho):
-            self._say(f"gradient tested at rho = {up(rho)}")
+            self._how = f"gradient tested at rho = {up(rho)}"
             return theta
         return None
 
     def _stationary(self, theta: Floats, target: float, rho: float) -> bool:
         plan = self.plan
-        measure = GradientLength(self.generator.risk, plan.problem.loss, plan.problem.n)
-        value = GaussianValue.of(measure.sensitivity(theta), measure.error_bound(theta))
+        measure = GradientLength(self.judge, plan.problem.loss, plan.problem.n)
         gamma = _TO_LOOKS * plan.failure_probability / len(plan.rhos)
-        return self.looks.pass_at(value, measure.value(theta) - target, plan.look_part * rho, gamma)
+        value, moved, error = measure.value(theta) - target, measure.sensitivity(theta), measure.error_bound(theta)
+        return bool(self.tests.pass_at(value, moved, error, plan.look_part * rho, gamma))
 
-    def _say(self, how: str) -> None:
-        beside = f", {self.looks.count} look(s)" if self.plan.tested else ""
-        self.account.reasons.append(f"second moments under Gaussian noise: {how}{beside}")
+    def _said(self) -> list[str]:
+        beside = f", {self.tests.count} look(s)" if self.plan.tested else ""
+        return [f"second moments under Gaussian noise: {self._how or f'{self.stages} level(s)'}{beside}"]
 
-    def _refused(self, level: int, why: str) -> Release:
-        self._say(f"{level} level(s)")
-        self.account.reasons.append(why)
-        return self.account.refused()
+    def _details(self, theta: Floats | None) -> dict[str, Any]:
+        return {} if theta is None else {"level": self.stages - 1, "n_levels": len(self.plan.rhos)}
 
 
 def risk_at_delta(request: Request, excess_risk: float, *, tested: bool | None) -> MomentRiskPlan:

@@ -55,7 +55,7 @@ from expost.mechanisms.objective.mechanism import (
 from expost.noise.source import WordSource
 from expost.passes.sums import Sums
 from expost.release.release import Release
-from expost.search.noisy_test import ValueTest
+from expost.search.noisy_test import NoisyValue
 from expost.shown import up
 from expost.solve.error_bounds import RidgeErrors
 from expost.solve.losses import HuberLoss, Loss
@@ -141,10 +141,10 @@ class HuberTry:
         if epsilon > self.dearest_test:
             account.reasons.append(f"a test at C = {self.limit:g} would cost epsilon = {up(epsilon)}: not asked")
             return False
-        test = ValueTest.of(sensitivity, error, epsilon)
+        test = NoisyValue.of(sensitivity, error)
         account.test = add_losses(account.test, epsilon)
-        noisy = test.ask(rows.left_out(theta, self.loss, largest), source)
-        passed = self.certified + noisy + test.margin(self.test_probability, error) <= self.excess_risk
+        noisy = test.ask(rows.left_out(theta, self.loss, largest), epsilon, source)
+        passed = self.certified + noisy + test.margin(epsilon, self.test_probability) <= self.excess_risk
         account.reasons.append(
             f"residuals beyond C = {self.limit:g} tested for epsilon = {up(epsilon)}: "
             + ("they leave the promise standing" if passed else "not shown to be few enough")
