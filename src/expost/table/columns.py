@@ -57,12 +57,6 @@ class Column:
         """Whether its type says nothing about its cells, or that they are text."""
         return not (isinstance(self._values, np.ndarray) and self._values.dtype.kind in _NUMBERS)
 
-    def plain(self) -> Floats | None:
-        """Return the cells if they are numbers by their type and none is missing; None otherwise."""
-        if self.is_loose or (self._missing is not None and self._missing.any()):
-            return None
-        return self.floats(slice(None))
-
     def cells(self) -> list[Any]:
         """Return the cells as they came, None where they are missing."""
         cells = _cells_of(self._values)
@@ -96,17 +90,18 @@ class Column:
     def numbers(self, marks: Lookup) -> tuple[Floats, Booleans]:
         """Read all cells as numbers, NaN if they are none, and say which are missing or marked as such."""
         values = self.floats(slice(None))
-        nan = np.isnan(values)
-        missing = np.zeros(len(values), dtype=np.bool_)
+        missing = self._absent(np.isnan(values), marks)
         for mark in marks.numbers:
             missing |= values == number(mark)
-        if isinstance(self._values, np.ndarray) and self._values.dtype.kind in _NUMBERS:
-            missing |= nan
-        else:
+        return np.where(missing, np.nan, values) if missing.any() else values, missing
+
+    def _absent(self, nan: Booleans, marks: Lookup) -> Booleans:
+        """Say which cells that are no numbers are missing; ``nan`` may be overwritten."""
+        if self.is_loose and nan.any():
             cells = self.cells()
             for i in np.flatnonzero(nan).tolist():
-                missing[i] = marks.code(cells[i]) != UNKNOWN
-        return np.where(missing, np.nan, values), missing
+                nan[i] = marks.code(cells[i]) != UNKNOWN
+        return nan
 
     def codes(self, lookup: Lookup) -> npt.NDArray[np.int64]:
         """Say for each cell which group of labels it belongs to."""
@@ -293,18 +288,9 @@ class ParsedColumn(Column):
     (array([ 1., nan]), array([False,  True]))
     """
 
-    def __init__(self, values: Floats, empty: Booleans | None) -> None:
-        super().__init__(values, empty)
-
-    def numbers(self, marks: Lookup) -> tuple[Floats, Booleans]:
-        """Read all cells as numbers, NaN if they are none, and say which are missing or marked as such."""
-        values = self.floats(slice(None))
-        missing = np.zeros(len(values), dtype=np.bool_)
-        for mark in marks.numbers:
-            missing |= values == number(mark)
-        if self._missing is not None and marks.code("") != UNKNOWN:
-            missing |= self._missing
-        return np.where(missing, np.nan, values) if missing.any() else values, missing
+    def _absent(self, nan: Booleans, marks: Lookup) -> Booleans:
+        empty = np.zeros_like(nan) if self._missing is None else self._missing
+        return empty & (marks.code("") != UNKNOWN)
 
 
 class RawRows:
@@ -331,20 +317,10 @@ class RawRows:
 
     def floats(self, part: slice) -> npt.NDArray[np.float64]:
         """Read rows as numbers; what is none becomes NaN."""
-        return self._floats(part)
+        raise NotImplementedError
 
     def not_numbers(self) -> npt.NDArray[np.int64]:
         """Count, by column, cells that are neither numbers nor missing."""
-        return self._not_numbers()
-
-    def plain_columns(self) -> list[npt.NDArray[np.float64]] | None:
-        """Return columns that are numbers by their types, none of them missing; None if they do not come that way."""
-        return None
-
-    def _floats(self, part: slice) -> npt.NDArray[np.float64]:
-        raise NotImplementedError
-
-    def _not_numbers(self) -> npt.NDArray[np.int64]:
         raise NotImplementedError
 
 
@@ -355,10 +331,12 @@ class Block(RawRows):
         super().__init__(*values.shape)
         self._values, self._missing = values, missing
 
-    def _floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+        """Read rows as numbers; what is none becomes NaN."""
         return read_floats(self._values[part], None if self._missing is None else self._missing[part])
 
-    def _not_numbers(self) -> npt.NDArray[np.int64]:
+    def not_numbers(self) -> npt.NDArray[np.int64]:
+        """Count, by column, cells that are neither numbers nor missing."""
         return np.asarray(which_not_numbers(self._values).sum(axis=0), dtype=np.int64)
 
 
@@ -369,16 +347,12 @@ class Columns(RawRows):
         super().__init__(n, len(columns), names=names)
         self._columns = columns
 
-    def plain_columns(self) -> list[npt.NDArray[np.float64]] | None:
-        """Return columns that are numbers by their types, none of them missing; None if they do not come that way."""
-        found = [column.plain() for column in self._columns]
-        plain = [column for column in found if column is not None]
-        return plain if len(plain) == len(found) else None
-
-    def _floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+        """Read rows as numbers; what is none becomes NaN."""
         return np.column_stack([column.floats(part) for column in self._columns])
 
-    def _not_numbers(self) -> npt.NDArray[np.int64]:
+    def not_numbers(self) -> npt.NDArray[np.int64]:
+        """Count, by column, cells that are neither numbers nor missing."""
         return np.array([column.not_numbers() for column in self._columns], dtype=np.int64)
 
 
@@ -392,10 +366,12 @@ class ListedRows(RawRows):
         super().__init__(len(rows), width, counted=counted)
         self._rows = rows
 
-    def _floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+        """Read rows as numbers; what is none becomes NaN."""
         return numbers(self._cells(part)).reshape(-1, self.width)
 
-    def _not_numbers(self) -> npt.NDArray[np.int64]:
+    def not_numbers(self) -> npt.NDArray[np.int64]:
+        """Count, by column, cells that are neither numbers nor missing."""
         bad = which_not_numbers(self._cells(slice(None))).reshape(-1, self.width)
         return np.asarray(bad.sum(axis=0), dtype=np.int64)
 

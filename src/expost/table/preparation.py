@@ -21,7 +21,7 @@ ball) have ‖x‖₂² ≤ B·c² ≤ 1, as (2²⁰c)² ≤ 2⁴⁰/B. ∎ Each
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -35,11 +35,8 @@ from expost.table.cells import resolve_classes
 from expost.table.columns import Column, RawRows
 from expost.table.entrance import OnInvalid, open_column, open_rows
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
-from expost.table.parts import PlainNumbers, unit_for
-from expost.table.rows import FRACTION_BITS, MAX_COLUMNS, ONE, Norm, Rows, clip_l1, clip_unit, room_for, to_fixed_point
-
-# Fixed-point targets of a chunk, and which of them could not be used.
-_Targets = Callable[[slice], tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]
+from expost.table.parts import unit_for
+from expost.table.rows import FRACTION_BITS, MAX_COLUMNS, ONE, Norm, Rows, clip_l1, room_for, to_fixed_point
 
 _CHUNK_ROWS = 4096  # a chunk that stays in cache is two to three times faster than a large one
 _HUGE = float(np.finfo(np.float64).max)
@@ -272,17 +269,11 @@ class Preparation:
         y = np.empty(n, dtype=np.int32)
         x[:, self.n_columns :] = self.constant
         counts = np.zeros(2 + 2 * columns, dtype=np.int64)
-        targets = self._targets(cells, classes)
-        done = self._filled(raw, x)
         for start in range(0, n, chunk_size):
             part = slice(start, start + chunk_size)
-            y[part], bad_y = targets(part)
-            if done:
-                counts[:2] += np.count_nonzero(bad_y)
-                continue
             values = raw.floats(part)
-            bad_cell = ~np.isfinite(values)
-            x[part, : self.n_columns] = self._features(values)
+            bad_cell, bad_y = ~np.isfinite(values), self._targets(cells, classes, part, y)
+            self._features(values, x[part, : self.n_columns])
             counts[0] += np.count_nonzero(bad_cell.any(axis=1) | bad_y)
             counts[1] += np.count_nonzero(bad_y)
             counts[2 : 2 + columns] += bad_cell.sum(axis=0)
@@ -297,25 +288,18 @@ class Preparation:
             bad, strange = counts[2:].reshape(2, -1)
             raise _complaint(n, names, int(counts[0]), bad, strange, int(counts[1]), bad_target)
 
-    def _targets(self, cells: Column, classes: tuple[Any, Any] | None) -> _Targets:
-        """Return what makes targets of cells, a part at a time."""
+    def _targets(
+        self, cells: Column, classes: tuple[Any, Any] | None, part: slice, y: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.bool_]:
+        """Write the targets of a part, and say which of its cells are none."""
         if classes is not None:
-
-            def labels(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-                positive, unknown = cells.signs(part, classes)
-                return np.where(positive, ONE, -ONE).astype(np.int64), unknown
-
-            return labels
+            positive, unknown = cells.signs(part, classes)
+            y[part] = np.where(positive, ONE, -ONE)
+            return unknown
         assert self.target is not None
-        bounds = Bounds(self.target[:1], self.target[1:])
-
-        def numbers(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-            values = cells.floats(part)
-            scaled = bounds.scale(values)
-            scaled[np.isnan(scaled)] = 0.0
-            return clip_unit(scaled), ~np.isfinite(values)
-
-        return numbers
+        values = cells.floats(part)
+        Bounds(self.target[:1], self.target[1:]).to_units(values, ONE, y[part])
+        return ~np.isfinite(values)
 
     def design(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return rows to predict for, bounded and rounded as those of a fit are; NaN is the middle of the bounds.
@@ -327,8 +311,8 @@ class Preparation:
         array([[0.75, 0.25],
                [0.75, 0.25]])
         """
-        x = np.full((len(values), self.n_parameters), self.constant, dtype=np.int64)
-        x[:, : self.n_columns] = self._features(values)
+        x = np.full((len(values), self.n_parameters), self.constant, dtype=np.int32)
+        self._features(values, x[:, : self.n_columns])
         return x / ONE
 
     def to_caller_units(self, theta: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], float]:
@@ -422,38 +406,23 @@ class Preparation:
             self.require_usable(counts, raw.n, raw.names)
         return Rows(x, y, **self.declares)
 
-    def _features(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-        if self._never_clipped and np.isfinite(values).all():
-            # What follows for such rows, without the steps that change nothing; the cast truncates toward zero.
-            assert self.bounds is not None
-            return self.bounds.scale(values) * self.factor * ONE
+    def _features(self, values: npt.NDArray[np.float64], out: npt.NDArray[np.int32]) -> None:
+        """Write rows without their constant column, within :attr:`feature_limit`."""
+        if self.bounds is not None and self._boxed:
+            # times ``factor`` and then a power of two, which is exact, is times their product
+            self.bounds.to_units(values, self.factor * ONE, out)
+            return
         scaled = values if self.bounds is None else self.bounds.scale(values)
         with np.errstate(all="ignore"):
             # Infinite (or overflowing) values without bounds become the largest float: the clip makes of it
             # what it makes of any very long row. With bounds none are left.
             scaled = np.nan_to_num(scaled * self.factor, nan=0.0, posinf=_HUGE, neginf=-_HUGE)
-        return self._within(to_fixed_point(scaled))
-
-    def _filled(self, raw: RawRows, x: npt.NDArray[np.int32]) -> bool:
-        """Write features column by column, if all are plain numbers within their bounds; the same, and faster."""
-        columns = raw.plain_columns() if self._never_clipped else None
-        if columns is None or self.bounds is None:
-            return False
-        plain = PlainNumbers(self.bounds, [])
-        if not plain.all_within(columns):
-            return False
-        # times ``factor`` and then a power of two, which is exact, is times their product
-        plain.fill(columns, range(self.n_columns), x, self.factor * ONE)
-        return True
-
-    def _within(self, units: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return clip_l1(units, self.feature_limit)
+        out[...] = clip_l1(to_fixed_point(scaled), self.feature_limit)
 
     @property
-    def _never_clipped(self) -> bool:
+    def _boxed(self) -> bool:
         """Whether no row within its bounds can be too long: every entry is at most ``factor``."""
-        plain = type(self) is Preparation and self.bounds is not None
-        return plain and self.n_columns * math.floor(self.factor * ONE) <= self.feature_limit
+        return self.n_columns * math.floor(self.factor * ONE) <= self.feature_limit
 
 
 def _single(y: Any, on_invalid: OnInvalid, name: str) -> Column:
@@ -600,7 +569,7 @@ class BlockPreparation(Preparation):
         """What columns, scaled to their bounds if there are any, are multiplied by for a prepared row."""
         return self.unit / ONE / self.feature_bound
 
-    def _within(self, units: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        if self.shape == "l1":
-            return clip_l1(units, self.feature_limit)
-        return np.clip(units, -self.unit, self.unit)
+    @property
+    def _boxed(self) -> bool:
+        """Whether no row within its bounds can be too long: in a box entries are bounded one by one."""
+        return self.shape == "box" or super()._boxed

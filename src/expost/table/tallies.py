@@ -73,16 +73,13 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         """Return the counts of both: of further rows of the same column, without classes."""
-        return Tally(
-            self.name,
-            self.kind,
-            self.rows + other.rows,
-            self.missing + other.missing,
-            self.unreadable + other.unreadable,
-            self.outside + other.outside,
-            self.other + other.other,
-            self.undecoded + other.undecoded,
-        )
+        both = (one + two for one, two in zip(self.counts[:5], other.counts[:5], strict=True))
+        return Tally(self.name, self.kind, self.rows + other.rows, *both)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The counts alone, which add up to those of more rows."""
+        return self.missing, self.unreadable, self.outside, self.other, self.undecoded, *(self.classes or (0, 0))
 
     @property
     def readable(self) -> int:
