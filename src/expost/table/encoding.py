@@ -180,7 +180,7 @@ class Encoding:
         """Return what the counts of :meth:`encoded`, added up over n rows, say of each column and the target."""
         parts = (*self._parts, self._target)
         *made, target = (
-            Tally(part.name, part.counted_as, n, *row[:5], (row[5], row[6]) if part.counted_as == "class" else None)
+            Tally.of(part.name, part.counted_as, n, row)
             for part, row in zip(parts, counts.tolist(), strict=True)
         )
         found = {tally.name: tally for tally in made}

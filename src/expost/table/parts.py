@@ -73,11 +73,10 @@ class Part:
         """Write the column's rows, where 1 is ``unit``; returns counts, which are private."""
         read, missing, strange = self.read(column)
         outside = self._write(read, out, unit)
-        unreadable, other = (0, int(strange.sum())) if self.other else (int(strange.sum()), 0)
-        classes = (int((read == 0).sum()), int((read == 1).sum())) if self.counted_as == "class" else None
-        undecoded = int(column.undecoded(strange).sum())
-        counts = int(missing.sum()), unreadable, outside, other, undecoded
-        return Tally(self.name, self.counted_as, len(column), *counts, classes)
+        unreadable, other = (0, strange.sum()) if self.other else (strange.sum(), 0)
+        undecoded, classes = column.undecoded(strange).sum(), ((read == 0).sum(), (read == 1).sum())
+        counts = map(int, (missing.sum(), unreadable, outside, other, undecoded, *classes))
+        return Tally.of(self.name, self.counted_as, len(column), list(counts))
 
     def unreadable(self, column: Column) -> Booleans:
         """Say which cells are neither missing nor what the column should hold; private, as they are."""

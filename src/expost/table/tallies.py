@@ -71,10 +71,17 @@ class Tally:
     undecoded: int = 0
     classes: tuple[int, int] | None = None
 
+    @classmethod
+    def of(cls, name: str, kind: str, rows: int, counts: Sequence[int]) -> Tally:
+        """Return the tally that has such :attr:`counts`."""
+        missing, unreadable, outside, other, undecoded, *classes = counts
+        pair = (classes[0], classes[1]) if kind == "class" else None
+        return cls(name, kind, rows, missing, unreadable, outside, other, undecoded, pair)
+
     def __add__(self, other: Tally) -> Tally:
-        """Return the counts of both: of further rows of the same column, without classes."""
-        both = (one + two for one, two in zip(self.counts[:5], other.counts[:5], strict=True))
-        return Tally(self.name, self.kind, self.rows + other.rows, *both)
+        """Return the counts of both: of further rows of the same column."""
+        counts = [one + two for one, two in zip(self.counts, other.counts, strict=True)]
+        return Tally.of(self.name, self.kind, self.rows + other.rows, counts)
 
     @property
     def counts(self) -> tuple[int, ...]:
