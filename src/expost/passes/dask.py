@@ -21,8 +21,8 @@ import numpy as np
 
 from expost.exceptions import UnreadableFile
 from expost.passes.engine import LocalEngine, Totals, Work, joined, part_totals, watched_pass
-from expost.table.columns import Column, require_readable
-from expost.table.files import NamedColumns, open_named, places_of
+from expost.table.columns import Column, NamedColumns, places_of, require_readable
+from expost.table.files import open_named
 from expost.table.rows import MemorySource, RowSource
 from expost.table.streamed import ColumnsOnDisk, StreamedSource, TargetOnDisk
 from expost.threads import one_thread

@@ -1,22 +1,23 @@
-"""One column of raw cells, as it came in, and the ways of reading it.
+"""Raw cells as they came in, by column or as a table, and the ways of reading them.
 
-How long it is and its declared type are public; what is in it is read by :mod:`expost.table.cells` where it is not
-numbers already. Like all private values it prints nothing of what it holds.
-
-Columns of text that are held in other ways than cell by cell, and read to the same effect.
-
-A table of raw cells, as it came in: an array, the columns of a frame, or a list of rows.
+How many there are, their declared types and the names of columns are public, and may be complained about; what is in
+a cell is read by :mod:`expost.table.cells` where it is not a number already. Text may be held in other ways than cell
+by cell, and is read to the same effect. A table is an array, the columns of a frame, a list of rows, or columns by
+name. Like all private values, none of them prints anything of what it holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from expost.table.cells import MISSING, UNKNOWN, Label, Lookup, is_undecoded, label, number, numbers, signs
+from expost.table.kinds import suggestion
 
 _NUMBERS = "biuf"
 _LOOSE = "OUST"  # objects, text and bytes: read cell by cell
@@ -416,3 +417,49 @@ def length_of_row(row: Any) -> int:
     if issubclass(kind, tuple):
         return tuple.__len__(row)
     return len(row) if kind is np.ndarray and row.ndim == 1 else -1
+
+
+class NamedColumns:
+    """Raw columns by name; like all private values it prints nothing of what they hold.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+    n : int
+        Number of rows.
+    uneven : sequence of int, optional
+        Rows, from 0, whose line in a CSV file has another number of cells than the first line has names.
+    """
+
+    def __init__(self, columns: Mapping[str, Column], n: int, uneven: Sequence[int] = ()) -> None:
+        self.columns, self.n, self.uneven = dict(columns), n, uneven
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    def taken(self, places: npt.NDArray[np.intp]) -> NamedColumns:
+        """Return the rows at some places, in that order, some of them more than once perhaps."""
+        return NamedColumns({name: column.taken(places) for name, column in self.columns.items()}, len(places))
+
+    def __repr__(self) -> str:
+        return f"NamedColumns(n={self.n}, names={list(self.columns)})"
+
+
+def places_of(there: Sequence[Any], wanted: Sequence[str], file: Path | None = None) -> dict[str, int]:
+    """Say where each column is, after complaining about those that are not there or there twice.
+
+    A file is named where a table has several.
+    """
+    plain = [str(name).strip() for name in there]
+    places, many = {name: j for j, name in enumerate(plain)}, Counter(plain)
+    for name in wanted:
+        if many[name] != 1:
+            if name in many:
+                raise ValueError(f"there are {many[name]} columns {name!r} in {file or 'the table'}; rename them")
+            if file is not None:
+                raise ValueError(f"{file} has no column {name!r}; {suggestion(name, plain)}")
+            raise ValueError(f"there is no column {name!r} in the table; {suggestion(name, plain)}")
+    return {name: places[name] for name in wanted}

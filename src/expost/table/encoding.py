@@ -21,8 +21,9 @@ import numpy.typing as npt
 
 from expost import validation
 from expost.exceptions import InvalidRows
+from expost.table.columns import NamedColumns
 from expost.table.entrance import OnInvalid
-from expost.table.files import NamedColumns, open_named
+from expost.table.files import open_named
 from expost.table.parts import part_of, target_part, unit_for
 from expost.table.persons import PersonTally, count_persons, slots
 from expost.table.rows import ONE, Rows, room_for
@@ -180,8 +181,7 @@ class Encoding:
         """Return what the counts of :meth:`encoded`, added up over n rows, say of each column and the target."""
         parts = (*self._parts, self._target)
         *made, target = (
-            Tally.of(part.name, part.counted_as, n, row)
-            for part, row in zip(parts, counts.tolist(), strict=True)
+            Tally.of(part.name, part.counted_as, n, row) for part, row in zip(parts, counts.tolist(), strict=True)
         )
         found = {tally.name: tally for tally in made}
         return [found[name] for name in self.schema.columns], target
@@ -375,4 +375,3 @@ class Encoding:
         if parameters.shape != (len(self.names),):
             raise ValueError(f"theta must have shape ({len(self.names)},); got {parameters.shape}")
         return parameters
-

@@ -28,7 +28,7 @@ import pyarrow.parquet
 
 from expost import validation
 from expost.table.cells import Lookup
-from expost.table.csv_lines import CsvLines
+from expost.table.csv_lines import CsvFile
 from expost.table.files import found_files, is_parquet
 from expost.table.kinds import (
     BOOLEAN_WORDS,
@@ -376,10 +376,7 @@ def draft(path: str | os.PathLike[str], *, separator: str | None = None, encodin
     file = found_files(path)[0]
     if is_parquet(file):
         return _HEAD + _KNOWN + "".join(f"{_described(field)}\n" for field in _fields(file))
-    try:
-        names = CsvLines(file, separator=separator or "", encoding=encoding, strip=True, header_only=True).names
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file} could not be read as CSV: {error}") from None
+    names = CsvFile(file, separator=separator, encoding=encoding).names
     return _HEAD + _UNKNOWN + "".join(f"{toml_key(name)} = {{  }}\n" for name in names if name)
 
 

@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.table.cells import is_undecoded
-from expost.table.columns import Column, Columns, RawRows
+from expost.table.columns import Column, Columns, NamedColumns, RawRows
 from expost.table.disk import Disk, ParquetTable, open_disk
 from expost.table.encoding import Encoding
-from expost.table.files import NamedColumns, chosen_columns, loose
+from expost.table.files import chosen_columns, loose
 from expost.table.kinds import Numeric
 from expost.table.persons import UNREADABLE, person_of
 from expost.table.preparation import Preparation
