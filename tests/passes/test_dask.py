@@ -151,7 +151,7 @@ if __name__ == "__main__":
 def test_a_worker_that_is_killed_changes_nothing(cluster, files, tmp_path, monkeypatch):
     from expost.table import disk as parquet_parts
 
-    monkeypatch.setattr(parquet_parts, "_PART", 250)  # many parts
+    monkeypatch.setattr(parquet_parts, "_PARQUET_PART", 250)  # many parts
     rows, mark = source(files["parquet"]), tmp_path / "killed"
     assert len(rows.parts()) == 12
     expected = LocalEngine(threads=1).total(rows, ProductSums())

@@ -34,8 +34,7 @@ from expost.mechanisms import mechanism_for
 from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.moments.gaussian import moments_for
 from expost.mechanisms.objective.chain import chain_request
-from expost.passes.choice import as_engine
-from expost.passes.dask import from_dask
+from expost.passes.dask import as_engine, from_dask
 from expost.passes.first_pass import in_memory
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
