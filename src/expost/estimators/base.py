@@ -48,7 +48,7 @@ from expost.solve.problem import Problem
 from expost.table.bounds import resolve_bounds
 from expost.table.columns import Column, RawRows
 from expost.table.entrance import open_column
-from expost.table.preparation import BlockPreparation, Preparation, resolve_feature_bound
+from expost.table.preparation import Preparation, resolve_feature_bound
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.shape import Block, Geometry, ball, l2_ball
 from expost.table.streamed import ColumnsOnDisk, PreparedSource, Wanted
@@ -81,7 +81,7 @@ def cheapest_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
 
     Parameters
     ----------
-    rows : Encoding or BlockPreparation
+    rows : Encoding or Preparation
         What makes them.
     steering : float, optional
         What rows were divided by in units that people think in; only steers a search.
@@ -204,7 +204,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         if in_blocks:
             box = bound is None
             limit = 1.0 if bound is None else resolve_feature_bound(bound, bounds, n_columns)
-            return BlockPreparation(bounds, limit, target, weight, n_columns, "box" if box else "l1")
+            return Preparation(bounds, limit, target, weight, n_columns, "box" if box else "l1")
         return Preparation(bounds, resolve_feature_bound(bound, bounds, n_columns), target, weight, n_columns)
 
     def _request(self, n: int, preparation: Preparation, spending: Spending | None = None) -> Request:
@@ -217,7 +217,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         if spending is not None and not (budget is None and self.method == "fixed"):  # which has to be stated
             budget = spending.ceiling(budget, delta)
         several = delta > 0 and self.ledger is not None and self.ledger.adds_in_squares
-        if isinstance(preparation, BlockPreparation):
+        if preparation.shape is not None:
             assert isinstance(goal, TestedGoal)
             most, gamma = LIFTED if budget is None else budget, self.failure_probability
             geometry = cheapest_geometry(preparation, preparation.typical_divisor)
@@ -435,7 +435,7 @@ def _describe(
     # The penalty (λ/2)‖θ‖² in the caller's units is ½·Σ wⱼ·coefⱼ² + ½·w₀·d², where d is the prediction at the middle
     # of the bounds less the middle of the target bounds; these are the wⱼ and w₀.
     # With a chain of releases they are those of its last level, around the model before.
-    chain = isinstance(preparation, BlockPreparation)
+    chain = preparation.shape is not None
     lam = release.parameters.get("regularization") if chain else request.problem.regularization
     weights: dict[str, Any] = {}
     if lam is not None:
