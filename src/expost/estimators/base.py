@@ -1,6 +1,6 @@
 """What both estimators share: checking arguments, preparing rows, running a method, keeping only the release.
 
-Which shape of rows the noise should follow; public numbers decide.
+Public numbers decide which shape of rows the noise follows.
 """
 
 from __future__ import annotations

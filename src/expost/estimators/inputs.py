@@ -1,7 +1,4 @@
-"""What scikit-learn wants of features: their number and names, checked without its looking at a cell.
-
-Tables and schemas, however they are stated.
-"""
+"""What goes into a fit: features as scikit-learn wants them, checked without looking at a cell; tables and schemas."""
 
 from __future__ import annotations
 

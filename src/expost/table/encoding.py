@@ -243,15 +243,6 @@ class Encoding:
                 f"{first}. {remedies(total, None)}"
             )
 
-    def margins(self, frame: Any, theta: npt.ArrayLike, on_invalid: OnInvalid = "clip") -> Floats:
-        """Return xᵀθ for each row of a table: the sign is the class, or the target scaled to [−1, 1]."""
-        return np.asarray(self.design(frame, on_invalid) @ self._parameters(theta))
-
-    def predictions(self, frame: Any, theta: npt.ArrayLike) -> Floats:
-        """Return xᵀθ in the units of the target, for regression."""
-        middle, half = self._target.middle_and_half
-        return middle + half * self.margins(frame, theta)
-
     def to_caller_units(self, theta: npt.ArrayLike) -> tuple[dict[str, float], float]:
         """Express parameters of encoded rows as coefficients of the table's own columns.
 
@@ -275,7 +266,9 @@ class Encoding:
         >>> encoding.to_caller_units(theta)
         ({'x': 0.4}, 0.0)
         """
-        parameters = self._parameters(theta)
+        parameters = np.asarray(theta, dtype=np.float64)
+        if parameters.shape != (len(self.names),):
+            raise ValueError(f"theta must have shape ({len(self.names)},); got {parameters.shape}")
         middle, half = self._target.middle_and_half
         scaled = (parameters * half / self.scale).tolist()
         intercept = middle + scaled[0]
@@ -369,9 +362,3 @@ class Encoding:
             (int(np.argmax(bad)), part.name) for part in self._parts if (bad := part.unreadable(raw[part.name])).any()
         ]
         return min(found)
-
-    def _parameters(self, theta: npt.ArrayLike) -> Floats:
-        parameters = np.asarray(theta, dtype=np.float64)
-        if parameters.shape != (len(self.names),):
-            raise ValueError(f"theta must have shape ({len(self.names)},); got {parameters.shape}")
-        return parameters

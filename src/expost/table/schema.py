@@ -2,12 +2,9 @@
 
 It says which column is to be predicted and what each of the others can hold. Bounds and categories come from a code
 book or from common knowledge, never from the rows, so a schema can be published with the model. Columns it does not
-name are not used.
-
-A schema to fill in, from the names of a table's columns and their declared types; no cell is looked at.
-
-Bounds and categories are left blank on purpose. They have to be what is known about the table without its rows, and
-whatever a program read off the rows would be neither public nor paid for.
+name are not used. :func:`draft` makes one to fill in, from the names of a table's columns and their declared types; no
+cell is looked at. It leaves bounds and categories blank on purpose: whatever a program read off the rows would be
+neither public nor paid for.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Rows made of a table on disk, batch by batch: what `Encoding` and `Preparation` make of it, never all at once.
 
-Rows of a large table that a schema counts by person, read in pieces.
-
-Which rows count, and how often, is settled by one look at the column of persons, in the order of the table: a person's
-first k rows, in turn until k slots are filled (:mod:`expost.table.persons`). From then on a row is read wherever it
-stands and counts as often as it fills a slot, so sums are those over all slots. What is held is a number for each row,
-four bytes; while it is settled some sixty bytes a row and 150 for each person: 750 MB for a million persons with ten
-rows each. It is held by the process that runs the search; names do not travel.
-
-Features and target of a table on disk, for estimators: nothing is read but what is public about it.
+Opening a table reads nothing but what is public about it. Where a schema counts by person, which rows count, and how
+often, is settled by one look at the column of persons, in the order of the table: a person's first k rows, in turn
+until k slots are filled (:mod:`expost.table.persons`). From then on a row is read wherever it stands and counts as
+often as it fills a slot, so sums are those over all slots. What is held is a number for each row, four bytes; while it
+is settled some sixty bytes a row and 150 for each person: 750 MB for a million persons with ten rows each. It is held
+by the process that runs the search; names do not travel.
 """
 
 from __future__ import annotations
