@@ -11,7 +11,8 @@ import pyarrow.parquet
 import pytest
 
 from expost.exceptions import InvalidRows
-from expost.table.disk import CsvFile, open_disk
+from expost.table.csv_lines import CsvFile
+from expost.table.disk import open_disk
 from tests.cli.helpers import call
 from tests.release.model_helpers import AMOUNT, LABELS, released
 

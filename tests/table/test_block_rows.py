@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from expost.table.bounds import Bounds
-from expost.table.preparation import BlockPreparation
+from expost.table.preparation import Preparation
 from expost.table.rows import ONE, Rows
 
 SHAPES = ("box", "l1", "l1 without bounds")
@@ -14,7 +14,7 @@ SHAPES = ("box", "l1", "l1 without bounds")
 
 def recipe(shape, columns=3, intercept=1.0):
     bounds = None if shape == "l1 without bounds" else Bounds((-1.0,) * columns, (3.0,) * columns)
-    return BlockPreparation(bounds, 1.0 if shape == "box" else 0.7, (-1.0, 3.0), intercept, columns, shape[:3].strip())
+    return Preparation(bounds, 1.0 if shape == "box" else 0.7, (-1.0, 3.0), intercept, columns, shape[:3].strip())
 
 
 @given(
@@ -61,5 +61,5 @@ def test_predictions_in_the_callers_units():
 
 def test_a_box_needs_bounds():
     with pytest.raises(ValueError, match="a box is made of bounds"):
-        BlockPreparation(None, 1.0, None, 1.0, 2)
+        Preparation(None, 1.0, None, 1.0, 2, "box")
     assert recipe("box").describe()["shape"] == "box"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from expost.exceptions import UnreadableFile
-from expost.table import csv_lines as lines, disk as csv_blocks
+from expost.table import csv_lines as csv_blocks, csv_lines as lines
 from expost.table.cells import Lookup
-from expost.table.disk import CsvFile
+from expost.table.csv_lines import CsvFile
 from expost.table.files import read_columns
 
 MARKS = Lookup([["", "?", -9]])

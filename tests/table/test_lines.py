@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from expost.table.csv_lines import CsvLines
+from expost.table.csv_lines import CsvFile
 from expost.table.files import read_table
 
 BY_CELL = {"text_as_missing": True, "target_as": "number"}
@@ -63,7 +63,7 @@ def test_lines_that_break_other_readers(tmp_path, end, name):
 def test_a_file_may_end_without_a_line_feed_and_begin_with_a_mark(tmp_path):
     for data in (b"a,y\n1,2\n3,4", b"a,y\n1,2\n3,4\n", b"\xef\xbb\xbfa,y\n1,2\n3,4\n"):
         assert read_table(write(tmp_path, data), "y", **BY_CELL).X.tolist() == [[1], [3]]
-    assert len(CsvLines(write(tmp_path, b"a,y\n"))) == 0
+    assert CsvFile(write(tmp_path, b"a,y\n")).count() == 0
 
 
 def test_a_cell_too_long_for_the_reader_is_missing(tmp_path):

@@ -18,10 +18,10 @@ from expost.solve.row_sums import Passes
 from expost.table import streamed
 from expost.table.disk import open_disk
 from expost.table.encoding import Encoding
-from expost.table.persons import slots
+from expost.table.persons import slots, times
 from expost.table.rows import MemorySource
 from expost.table.schema import Schema
-from expost.table.streamed import PersonSource, times
+from expost.table.streamed import PersonSource
 from tests.passes.helpers import LABELS, fitted, table, told
 
 N = 3000

@@ -1,43 +1,57 @@
-"""Columns of plain numbers together: what each would be by itself."""
+"""Columns of numbers: bounded, scaled and counted as cell by cell would be, however they come."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pyarrow as pa
 
+from expost.table.bounds import Bounds
 from expost.table.encoding import Encoding
-from expost.table.parts import PlainNumbers
 from expost.table.schema import Schema
 
 BOUNDS = {"a": [0, 1], "b": [-3.3, 7.1], "c": [1e-49, 2e-49], "d": [0, 1e50], "e": [0.1, 0.1 + 2**-55 * 4]}
 
 
-def test_they_are_what_each_would_be_by_itself(monkeypatch):
+def by_itself(cell, low, high, unit):
+    """Return one number in fixed point, in Python's floats."""
+    if math.isnan(cell):
+        return 0
+    bounds = Bounds((low,), (high,))
+    scaled = (min(max(cell, low), high) - float(bounds.center[0])) / float(bounds.half_range[0])
+    return int(min(max(scaled, -1.0), 1.0) * unit)
+
+
+def test_they_are_what_each_cell_would_be_by_itself():
     rng = np.random.default_rng(0)
     columns = {name: rng.uniform(low - (high - low), high + (high - low), 3000) for name, (low, high) in BOUNDS.items()}
     columns["a"][:3] = np.nan, np.inf, -np.inf
     columns["b"][5] = -9.0
-    table = pa.table({**columns, "f": rng.integers(-5, 50, 3000), "y": rng.choice(["no", "yes"], 3000)})
+    columns["f"] = rng.integers(-5, 50, 3000)
+    table = {**columns, "y": rng.choice(["no", "yes"], 3000)}
     described = {name: {"bounds": pair} for name, pair in BOUNDS.items()}
     described["f"] = {"bounds": [0, 40], "missing": "indicator"}
     encoding = Encoding(
         Schema.from_dict({"target": "y", "classes": ["no", "yes"], "missing": [-9], "columns": described})
     )
-    together, counts = encoding.encode(table, "clip"), encoding.tallies(table)
-    monkeypatch.setattr(Encoding, "_plain_numbers", lambda *_: {})
-    apart = encoding.encode(table, "clip")
-    assert np.array_equal(together.x, apart.x)
-    assert counts == encoding.tallies(table)
+    rows, counts = encoding.encode(pa.table(table), "clip"), encoding.tallies(pa.table(table))
+    for j, (name, (low, high)) in enumerate({**BOUNDS, "f": (0, 40)}.items(), start=1):
+        cells = [math.nan if cell == -9 else float(cell) for cell in columns[name]]
+        assert rows.x[:, j].tolist() == [by_itself(cell, float(low), float(high), encoding.unit) for cell in cells]
+        tally = next(tally for tally in counts[0] if tally.name == name)
+        assert tally.missing == sum(map(math.isnan, cells))
+        assert tally.outside == sum(cell < low or cell > high for cell in cells)
     assert counts[0][1].missing == 1
+    loose = {name: list(cells) for name, cells in table.items()}  # cells of a list, each with a type of its own
+    assert np.array_equal(rows.x, encoding.encode(loose, "clip").x)
+    assert counts == encoding.tallies(loose)
 
 
 def test_a_forgotten_mark_would_be_noticed():
-    column, bounds = (
-        np.array([1.0, -9.0]),
-        Encoding(Schema.from_dict({"target": "y", "classes": [0, 1], "columns": {"a": {"bounds": [-10, 10]}}}))
-        ._parts[0]
-        .bounds,
-    )
-    out = np.zeros((2, 1), dtype=np.int32)
-    assert PlainNumbers(bounds, [-9.0]).fill([column], [0], out, 100)[1].tolist() == [True]
-    assert PlainNumbers(bounds, []).fill([column], [0], out, 100)[1].tolist() == [False]
+    described = {"target": "y", "classes": [0, 1], "columns": {"a": {"bounds": [-10, 10]}}}
+    table = {"a": np.array([1.0, -9.0]), "y": np.array([0, 1])}
+    missing = [
+        Encoding(Schema.from_dict({**described, "missing": marks})).tallies(table)[0][0].missing for marks in ([-9], [])
+    ]
+    assert missing == [1, 0]

@@ -47,7 +47,7 @@ def _how_written(options: argparse.Namespace) -> str:
     said = "" if options.separator is None else f" --separator {shlex.quote(options.separator)}"
     if options.encoding != "utf-8":
         said += f" --encoding {shlex.quote(options.encoding)}"
-    from expost.table.csv_lines import CsvLines
+    from expost.table.csv_lines import CsvFile
     from expost.table.files import found_files, is_parquet
 
     file = found_files(options.data)[0]
@@ -55,7 +55,5 @@ def _how_written(options: argparse.Namespace) -> str:
         return said
 
     stated = file_options(options)
-    first = CsvLines(
-        file, separator=stated.get("separator") or "", encoding=stated["encoding"], strip=True, header_only=True
-    )
+    first = CsvFile(file, separator=stated.get("separator"), encoding=stated["encoding"])
     return f"{said} --decimal ,    (without --decimal if there is a point)" if first.separator == ";" else said

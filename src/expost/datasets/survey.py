@@ -1,7 +1,4 @@
-"""A generated survey of households with numbers, text and missing cells, and its schema; nobody's data.
-
-A generated survey of household energy use: bounded columns, a clear signal, nobody's data.
-"""
+"""Two generated surveys of households, nobody's data: one with text, gaps and a schema, one of numbers alone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What both estimators share: checking arguments, preparing rows, running a method, keeping only the release.
 
-Which shape of rows the noise should follow; public numbers decide.
+Public numbers decide which shape of rows the noise follows.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ from expost.mechanisms import mechanism_for
 from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.moments.gaussian import moments_for
 from expost.mechanisms.objective.chain import chain_request
-from expost.passes.choice import as_engine
-from expost.passes.dask import from_dask
+from expost.passes.dask import as_engine, from_dask
 from expost.passes.first_pass import in_memory
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
@@ -48,7 +47,7 @@ from expost.solve.problem import Problem
 from expost.table.bounds import resolve_bounds
 from expost.table.columns import Column, RawRows
 from expost.table.entrance import open_column
-from expost.table.preparation import BlockPreparation, Preparation, resolve_feature_bound
+from expost.table.preparation import Preparation, resolve_feature_bound
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.shape import Block, Geometry, ball, l2_ball
 from expost.table.streamed import ColumnsOnDisk, PreparedSource, Wanted
@@ -81,7 +80,7 @@ def cheapest_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
 
     Parameters
     ----------
-    rows : Encoding or BlockPreparation
+    rows : Encoding or Preparation
         What makes them.
     steering : float, optional
         What rows were divided by in units that people think in; only steers a search.
@@ -204,7 +203,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         if in_blocks:
             box = bound is None
             limit = 1.0 if bound is None else resolve_feature_bound(bound, bounds, n_columns)
-            return BlockPreparation(bounds, limit, target, weight, n_columns, "box" if box else "l1")
+            return Preparation(bounds, limit, target, weight, n_columns, "box" if box else "l1")
         return Preparation(bounds, resolve_feature_bound(bound, bounds, n_columns), target, weight, n_columns)
 
     def _request(self, n: int, preparation: Preparation, spending: Spending | None = None) -> Request:
@@ -217,7 +216,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         if spending is not None and not (budget is None and self.method == "fixed"):  # which has to be stated
             budget = spending.ceiling(budget, delta)
         several = delta > 0 and self.ledger is not None and self.ledger.adds_in_squares
-        if isinstance(preparation, BlockPreparation):
+        if preparation.shape is not None:
             assert isinstance(goal, TestedGoal)
             most, gamma = LIFTED if budget is None else budget, self.failure_probability
             geometry = cheapest_geometry(preparation, preparation.typical_divisor)
@@ -435,7 +434,7 @@ def _describe(
     # The penalty (λ/2)‖θ‖² in the caller's units is ½·Σ wⱼ·coefⱼ² + ½·w₀·d², where d is the prediction at the middle
     # of the bounds less the middle of the target bounds; these are the wⱼ and w₀.
     # With a chain of releases they are those of its last level, around the model before.
-    chain = isinstance(preparation, BlockPreparation)
+    chain = preparation.shape is not None
     lam = release.parameters.get("regularization") if chain else request.problem.regularization
     weights: dict[str, Any] = {}
     if lam is not None:

@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 from expost.estimators.base import AccuracyFirstEstimator
 from expost.estimators.defaults import settled_regularization
 from expost.search.run import CuratorView, compare_with_optimum
-from expost.table.preparation import BlockPreparation
 
 
 def curator_view(model: AccuracyFirstEstimator, X: ArrayLike, y: ArrayLike) -> CuratorView:
@@ -37,7 +36,7 @@ def curator_view(model: AccuracyFirstEstimator, X: ArrayLike, y: ArrayLike) -> C
     >>> truth, truth.excess_risk <= 0.02
     (CuratorView(private), True)
     """
-    if isinstance(model.preparation_, BlockPreparation):
+    if model.preparation_.shape is not None:
         raise ValueError(
             "nothing was promised about a regularised risk, so there is no optimum to compare with; model.score(X, y) "
             "says how good the model is"

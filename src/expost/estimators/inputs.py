@@ -1,7 +1,4 @@
-"""What scikit-learn wants of features: their number and names, checked without its looking at a cell.
-
-Tables and schemas, however they are stated.
-"""
+"""What goes into a fit: features as scikit-learn wants them, checked without looking at a cell; tables and schemas."""
 
 from __future__ import annotations
 
@@ -17,11 +14,11 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import validate_data
 
 from expost.table.bounds import stated_width
-from expost.table.columns import RawRows
+from expost.table.columns import NamedColumns, RawRows
 from expost.table.disk import open_disk
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid, open_column, open_rows
-from expost.table.files import NamedColumns, open_named
+from expost.table.files import open_named
 from expost.table.rows import ONE
 from expost.table.schema import Schema
 from expost.table.streamed import ColumnsOnDisk, EncodedSource

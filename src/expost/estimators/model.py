@@ -25,7 +25,7 @@ from expost.goals.goal import Goal, TestedGoal
 from expost.goals.log_loss import LARGEST_ODDS, LogLoss
 from expost.mechanisms import WITH_SCHEMA
 from expost.mechanisms.objective.chain import chain_request
-from expost.passes.choice import as_engine, stream_of
+from expost.passes.dask import as_engine, stream_of
 from expost.passes.first_pass import counted, look_at
 from expost.release.release import Release
 from expost.release.scoring import scorer_of

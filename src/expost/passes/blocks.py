@@ -4,20 +4,18 @@ Rows are integers of at most 2²⁰. A group stands for at most 2¹¹ of them, s
 below 2⁵³. A block is up to sixteen groups, as many as a cache holds: two threads that call NumPy for little work spend
 their time on handing the interpreter's lock to each other. Groups are added as 64-bit integers, and blocks as Python's.
 
-Hypotheses on grids on which predictions are exact in float64, whatever the order of summation.
-
-Rows are multiples of 2⁻²⁰ with ‖x‖₁ ≤ 1. Let θ be a multiple of a power of two g with ‖θ‖_∞ ≤ 2³³·g. Then every product
-and every partial sum of xᵀθ is a multiple of 2⁻²⁰g of at most 2⁵³ such units: float64 holds it exactly, in any order
-and with or without fused multiply-add. Under ‖x‖₂ ≤ 1 it takes ‖θ‖_∞ ≤ 2ᵇ·g, b = 33 − ⌈½log₂ p⌉, as ‖x‖₁ ≤ √p.
+*Grids on which predictions are exact in float64, whatever the order of summation.* Rows are multiples of 2⁻²⁰ with ‖x‖₁
+≤ 1. Let θ be a multiple of a power of two g with ‖θ‖_∞ ≤ 2³³·g. Then every product and every partial sum of xᵀθ is a
+multiple of 2⁻²⁰g of at most 2⁵³ such units: float64 holds it exactly, in any order and with or without fused
+multiply-add. Under ‖x‖₂ ≤ 1 it takes ‖θ‖_∞ ≤ 2ᵇ·g, b = 33 − ⌈½log₂ p⌉, as ‖x‖₁ ≤ √p.
 
 *Any θ* is the sum of two such vectors, the second on a grid finer by 2⁻ᵇ, and a rest of at most 2⁻²ᵇ‖θ‖_∞ a
 coordinate. So xᵀθ is computed as the sum of two exact numbers, rounded once: the same bits on every machine, off by
 (2⁻⁵³ + √p·2⁻²ᵇ)·‖θ‖₂ at most (:func:`prediction_rounding`).
 
-Rows that are equal are worked on once: answers about many rows often come in few kinds.
-
-A pass over the rows then costs as much as there are kinds. Nothing else changes: n stays the number of rows, and error
-bounds are those of n rows, because how many kinds there are is private.
+*Rows that are equal* are worked on once: answers about many rows often come in few kinds. A pass over the rows then
+costs as much as there are kinds. Nothing else changes: n stays the number of rows, and error bounds are those of n
+rows, because how many kinds there are is private.
 """
 
 from __future__ import annotations

@@ -5,14 +5,15 @@ A worker reads its part of the table, works on it batch by batch and keeps the r
 cluster and its network have to be trusted as this machine is. Results are added up on the workers as a tree. A worker
 that is lost has its parts done anew by others, and as sums are of integers nothing in the result tells.
 
-Arrays of Dask as features and target of a fit: chunks stay where they are, and workers make passes over them.
+Partitions of a Dask DataFrame and chunks of Dask arrays stay where they are, and are read there like a file. Which
+engine is meant, and how a table is read in pieces, is settled here as well.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -20,15 +21,18 @@ from typing import Any
 import numpy as np
 
 from expost.exceptions import UnreadableFile
-from expost.passes.engine import LocalEngine, Totals, Work, joined, part_totals, watched_pass
-from expost.table.columns import Column, require_readable
-from expost.table.files import NamedColumns, open_named, places_of
+from expost.passes.engine import Engine, LocalEngine, Totals, Work, joined, part_totals, watched_pass
+from expost.table.columns import Column, NamedColumns, places_of, require_readable
+from expost.table.disk import is_on_disk, open_disk
+from expost.table.encoding import Encoding
+from expost.table.files import open_named
 from expost.table.rows import MemorySource, RowSource
-from expost.table.streamed import ColumnsOnDisk, StreamedSource, TargetOnDisk
+from expost.table.streamed import ColumnsOnDisk, EncodedSource, PersonSource, StreamedSource, TargetOnDisk
 from expost.threads import one_thread
 
 _PATIENCE = 10  # seconds for a scheduler to answer
 _ALONE, _LOOK = 60.0, 2.0  # seconds for workers to come back once there are none, and between looks
+_TARGET = "y"  # what the target of arrays is called
 _BRANCHES = 8  # results that are added up in one place
 # a scheduler without an address for its dashboard takes port 8787 all the same, and warns if others have it: any free
 # port for this machine alone, and no dashboard on it
@@ -124,48 +128,70 @@ def _of_part(part: Any, source: StreamedSource, work: Work) -> Totals | None:
         return part_totals(source, part, work)
 
 
-def _of_frame(frame: Any, source: StreamedSource, work: Work) -> Totals | None:
-    source.disk = _Frames(frame)  # type: ignore[assignment]
-    with one_thread():
-        return part_totals(source, None, work)
+class DaskPieces:
+    """Partitions of a Dask DataFrame, or chunks of Dask arrays, as a table in pieces; they stay where they are.
 
+    Parameters
+    ----------
+    names : sequence of str
+        Of the columns.
+    pieces : callable
+        Returns, for names of columns, a partition or features and targets of every piece, none of them computed.
+    n : int, optional
+        Number of rows, if it is known.
+    """
 
-class _Frames:
-    """A partition, read like a file."""
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-
-    def read(self, part: Any, names: Sequence[str], numeric: frozenset[str], rows: int) -> Iterator[NamedColumns]:
-        for start in range(0, len(self._frame), rows):
-            yield open_named(self._frame.iloc[start : start + rows], names)
-
-
-class DaskFrame:
-    """A Dask DataFrame as a table in pieces; the pieces stay where they are."""
-
-    n = None
-    guess = 0
-
-    def __init__(self, frame: Any) -> None:
-        self._frame, self.names = frame, [str(name) for name in frame.columns]
+    def __init__(
+        self, names: Sequence[str], pieces: Callable[[list[str]], list[tuple[Any, ...]]], n: int | None = None
+    ) -> None:
+        self.names, self.n, self.guess, self._pieces = list(names), n, n or 0, pieces
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"names": self.names, "_frame": None}
+        return {"names": self.names, "n": self.n, "guess": self.guess}
 
     def require(self, names: Sequence[str]) -> None:
         """Complain about columns that are not there or there twice."""
         places_of(self.names, names)
 
     def tasks(self, source: StreamedSource, work: Work) -> list[Any]:
-        """Return what is to be done on each partition."""
+        """Return what is to be done on each piece."""
         from dask.delayed import delayed
 
-        wanted = [self._frame.columns[j] for j in places_of(self.names, source.names).values()]
-        return [
-            delayed(partial(_of_frame, source=source, work=work), pure=False)(part)
-            for part in self._frame[wanted].to_delayed()
-        ]
+        job = delayed(partial(_of_piece, source=source, work=work), pure=False)
+        return [job(*piece) for piece in self._pieces(source.names)]
+
+
+def _of_piece(*piece: Any, source: StreamedSource, work: Work) -> Totals | None:
+    source.disk = _Piece(piece)  # type: ignore[assignment]
+    return _of_part(None, source, work)
+
+
+class _Piece:
+    """A partition, or a chunk of features and targets, read like a file."""
+
+    def __init__(self, piece: tuple[Any, ...]) -> None:
+        self._piece = piece
+
+    def read(self, part: Any, names: Sequence[str], numeric: frozenset[str], rows: int) -> Iterator[NamedColumns]:
+        for start in range(0, len(self._piece[0]), rows):
+            some = slice(start, start + rows)
+            if len(self._piece) == 1:
+                yield open_named(self._piece[0].iloc[some], names)
+                continue
+            features, targets = (np.asarray(cells)[some] for cells in self._piece)
+            columns = {name: Column(targets if name == _TARGET else features[:, int(name)]) for name in names}
+            yield NamedColumns(columns, len(targets))
+
+
+def from_dask_frame(frame: Any) -> DaskPieces:
+    """Return a Dask DataFrame as a table in pieces."""
+    names = [str(name) for name in frame.columns]
+
+    def pieces(wanted: list[str]) -> list[tuple[Any, ...]]:
+        columns = [frame.columns[j] for j in places_of(names, wanted).values()]
+        return [(part,) for part in frame[columns].to_delayed()]
+
+    return DaskPieces(names, pieces)
 
 
 def is_dask_frame(table: Any) -> bool:
@@ -190,62 +216,6 @@ def _connected(stated: Any) -> tuple[Any, bool]:
         raise ValueError(f"no Dask scheduler answers at {stated}: {type(error).__name__}") from None
 
 
-_TARGET = "y"
-
-
-class DaskArrays:
-    """Chunks of rows, features and targets, as a table in pieces.
-
-    Parameters
-    ----------
-    X, y : dask.array.Array
-        Of shape (n, p) and (n,).
-    """
-
-    def __init__(self, X: Any, y: Any) -> None:
-        self.n = self.guess = int(X.shape[0])
-        self.names = [*map(str, range(X.shape[1])), _TARGET]
-        self._X = X.rechunk({1: -1})  # a row is never cut
-        self._y = y.rechunk({0: self._X.chunks[0]})
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"n": self.n, "guess": self.guess, "names": self.names}
-
-    def require(self, names: Sequence[str]) -> None:
-        """Complain about columns that are not there."""
-        places_of(self.names, names)
-
-    def tasks(self, source: StreamedSource, work: Work) -> list[Any]:
-        """Return what is to be done on each chunk."""
-        from dask.delayed import delayed
-
-        chunks = zip(self._X.to_delayed().ravel(), self._y.to_delayed().ravel(), strict=True)
-        job = delayed(partial(_of_chunk, source=source, work=work), pure=False)
-        return [job(features, targets) for features, targets in chunks]
-
-
-def _of_chunk(features: Any, targets: Any, source: StreamedSource, work: Work) -> Totals | None:
-    source.disk = _Chunk(np.asarray(features), np.asarray(targets))  # type: ignore[assignment]
-    with one_thread():
-        return part_totals(source, None, work)
-
-
-class _Chunk:
-    """A chunk, read like a file."""
-
-    def __init__(self, features: Any, targets: Any) -> None:
-        self._features, self._targets = features, targets
-
-    def read(self, part: Any, names: Sequence[str], numeric: frozenset[str], rows: int) -> Iterator[NamedColumns]:
-        for start in range(0, len(self._targets), rows):
-            some = slice(start, start + rows)
-            cells = {
-                name: Column(self._targets[some] if name == _TARGET else self._features[some, int(name)])
-                for name in names
-            }
-            yield NamedColumns(cells, len(self._targets[some]))
-
-
 def from_dask(X: Any, y: Any) -> tuple[Any, Any]:
     """Return features and target of Dask arrays as those of a table in pieces; others as they are."""
     module = sys.modules.get("dask.array")
@@ -261,6 +231,44 @@ def from_dask(X: Any, y: Any) -> tuple[Any, Any]:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {[X.shape[0], y.shape[0]]}")
     require_readable(X.dtype, "X")
     require_readable(y.dtype, "y")
-    table = DaskArrays(X, y)
-    rows = ColumnsOnDisk(table, table.n, table.names[:-1], _TARGET, DaskEngine(), named=False)  # type: ignore[arg-type]
-    return rows, TargetOnDisk(table.n, y.dtype, None)
+    n, names = int(X.shape[0]), list(map(str, range(X.shape[1])))
+    X = X.rechunk({1: -1})  # a row is never cut
+    y = y.rechunk({0: X.chunks[0]})
+    table: Any = DaskPieces(
+        [*names, _TARGET], lambda _: list(zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)), n
+    )
+    return ColumnsOnDisk(table, n, names, _TARGET, DaskEngine(), named=False), TargetOnDisk(n, y.dtype, None)
+
+
+def as_engine(stated: Any, table: Any = None) -> Engine:
+    """Return the engine that is meant; by default Dask for what is Dask's.
+
+    Examples
+    --------
+    >>> as_engine(LocalEngine(threads=2))
+    LocalEngine(threads=2)
+    """
+    if is_dask_frame(table) and stated is None:
+        return DaskEngine()
+    if stated is None or stated == "local":
+        return LocalEngine()
+    if stated == "dask":
+        return DaskEngine()
+    if not hasattr(stated, "total"):
+        raise ValueError(f'engine must be "local", "dask", LocalEngine(...) or DaskEngine(...), not {stated!r}')
+    engine: Engine = stated
+    return engine
+
+
+def stream_of(table: Any, encoding: Encoding, engine: Engine) -> StreamedSource | None:
+    """Return how a table is read in pieces; None if it is in memory."""
+    if encoding.schema.person is not None and (is_dask_frame(table) or isinstance(engine, DaskEngine)):
+        raise ValueError(
+            "a schema that names persons is for engine='local': all rows of a person are found by one process, and "
+            "names do not travel. Pass engine='local', which reads a table of any size in pieces"
+        )
+    if is_on_disk(table):
+        return (EncodedSource if encoding.schema.person is None else PersonSource)(open_disk(table), encoding)
+    if is_dask_frame(table):
+        return EncodedSource(from_dask_frame(table), encoding)  # type: ignore[arg-type]
+    return None

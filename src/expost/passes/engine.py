@@ -3,11 +3,9 @@
 Integers add up to the same however they are ordered and grouped, so the result of a pass is the same to the bit for
 every way of cutting rows into batches, every number of workers, and after a worker was lost and its part done anew.
 
-How far a pass has come, for whoever runs it: rows, not what is in them.
-
-How many passes a search makes depends on the rows, so it is for the curator who watches, and stands in no release.
-
-Passes by threads of this process.
+Whoever runs a pass is told how far it has come: rows, not what is in them. How many passes a search makes depends on
+the rows, so it is for the curator who watches, and stands in no release. Here threads of this process carry passes out;
+:mod:`expost.passes.dask` has a cluster do it.
 """
 
 from __future__ import annotations

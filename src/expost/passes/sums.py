@@ -8,10 +8,7 @@ as integers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial, reduce
 from typing import Protocol, cast
 
 import numpy as np
@@ -30,8 +27,6 @@ SUM_UNIT = 2**40
 MAX_CHUNK = 8192
 #: Totals stay int64 while n · 2⁴⁰ is below this; a margin of two over the int64 range.
 INT64_LIMIT = 2**62
-#: Rows added up in int64 before totals are merged, far below the limit above.
-_SPAN = 2**20
 #: Of chunks that stay in cache together, and how many of them: threads that call NumPy for little work wait for each
 #: other.
 _CELLS, _CHUNKS = 2**19, 8
@@ -154,56 +149,45 @@ def sums_of(rows: FixedPointRows | RowSource, *, chunk_size: int = MAX_CHUNK, th
     >>> int(sums.gram[0, 0]) == 2**40 + 2**38, int(sums.moment[0]) == 2**40
     (True, True)
     """
-    if isinstance(rows, RowSource):
-        return sums_over(rows)
-    if isinstance(rows, Rows) and rows.norm == "l1" and chunk_size == MAX_CHUNK:
-        source = MemorySource(rows)  # within their bounds: that was checked when they were made
-        source.engine = LocalEngine(threads)
-        return sums_over(source)
     if not 1 <= chunk_size <= MAX_CHUNK:
         raise ValueError(f"chunk_size must lie in [1, {MAX_CHUNK}] for float64 products to be exact")
-    if threads < 1:
-        raise ValueError("threads must be at least 1")
-    x, y = np.asarray(rows.x), np.asarray(rows.y)
-    if x.ndim != 2 or y.shape != x.shape[:1]:
-        raise ValueError("x must have shape (n, p) and y shape (n,)")
-    if x.dtype.kind != "i" or y.dtype.kind != "i":
-        raise TypeError("rows must be integers in units of 2**-20")
-    n, p = x.shape
-    span = min(_SPAN, max(chunk_size, -(-n // threads)))
-    starts = range(0, n, span)
-    add_up = partial(_span_sums, x, y, chunk_size, span)
-    nothing = Sums(0, p, np.zeros((p, p), np.int64), np.zeros(p, np.int64), 0, 0)
-    if threads == 1:
-        return reduce(Sums.__add__, map(add_up, starts), nothing)
-    with ThreadPoolExecutor(threads) as pool:
-        return reduce(Sums.__add__, pool.map(add_up, starts), nothing)
+    if isinstance(rows, RowSource):
+        return sums_over(rows, chunk_size)
+    if not (isinstance(rows, Rows) and rows.norm == "l1"):
+        x, y = np.asarray(rows.x), np.asarray(rows.y)
+        if x.dtype.kind != "i" or y.dtype.kind != "i":
+            raise TypeError("rows must be integers in units of 2**-20")
+        rows = Rows(x, y)  # which checks their bounds
+    source = MemorySource(rows)
+    source.engine = LocalEngine(threads)
+    return sums_over(source, chunk_size)
 
 
 @dataclass(frozen=True)
 class ProductSums:
     """XᵀX, Xᵀy, Σy² and Σy of batches whose rows are within their bounds by how they were made; a pass."""
 
+    chunk_size: int = MAX_CHUNK
     effort = 4.0  # of a cell, in units of a gradient's
 
     def __call__(self, batch: Batch) -> Totals:
         """Return n, the products of (x, y) with itself, Σy, and counts of cells."""
-        p = batch.x.shape[1]
-        size = max(256, min(_CHUNKS * MAX_CHUNK, _CELLS // (p + 1)))
+        p, chunk = batch.x.shape[1], self.chunk_size
+        size = max(256, min(_CHUNKS * chunk, _CELLS // (p + 1)))
         both = room_for(min(size, batch.rows), p + 1, columns=by_column(batch.x), dtype=np.float64)
         total: Totals = 0, np.zeros((p + 1, p + 1), np.int64), 0
         for piece in batch.pieces(size):
             some = both[: len(piece)]
             some[:, :p], some[:, p] = piece.x, piece.y
-            full = len(some) - len(some) % MAX_CHUNK
-            chunks, rest = some[:full].reshape(-1, MAX_CHUNK, p + 1), some[full:]
+            full = len(some) - len(some) % chunk
+            chunks, rest = some[:full].reshape(-1, chunk, p + 1), some[full:]
             products = (chunks.transpose(0, 2, 1) @ chunks).astype(np.int64).sum(axis=0)
             products += (rest.T @ rest).astype(np.int64)  # below 2⁵⁷
             total = add_totals(total, (len(piece), products, int(piece.y.sum(dtype=np.int64))))
         return *total, 0 if batch.cells is None else batch.cells
 
 
-def sums_over(source: RowSource) -> Sums:
+def sums_over(source: RowSource, chunk_size: int = MAX_CHUNK) -> Sums:
     """Return the exact sums over a source, by one pass.
 
     Examples
@@ -215,40 +199,13 @@ def sums_over(source: RowSource) -> Sums:
     array([1099511627776])
     """
     engine = LocalEngine() if source.engine is None else source.engine
-    n, both, targets, cells = engine.total(source, ProductSums())
+    n, both, targets, cells = engine.total(source, ProductSums(chunk_size))
     if isinstance(source, StreamedSource) and source.judge is not None:
         source.judge(cells, n)  # in the same pass: nothing has been drawn yet
         source.judge = None
     if n != source.n:
         raise ValueError("the table has another number of rows than when it was first looked at")
     return Sums(n, source.p, both[:-1, :-1].copy(), both[:-1, -1].copy(), both[-1, -1], targets)
-
-
-def _span_sums(x: AnyArray, y: AnyArray, chunk_size: int, span: int, start: int) -> Sums:
-    """Return the sums over rows start … start + span, few enough for int64 totals."""
-    n, p = x.shape
-    stop = min(n, start + span)
-    gram, moment, square, total = np.zeros((p, p), np.int64), np.zeros(p, np.int64), 0, 0
-    for features, targets in _chunks(x, y, chunk_size, start, stop):
-        gram += (features.T @ features).astype(np.int64)
-        moment += (features.T @ targets).astype(np.int64)
-        square += int(targets @ targets)
-        total += int(targets.sum())
-    return Sums(stop - start, p, gram, moment, square, total)
-
-
-def _chunks(
-    x: AnyArray, y: AnyArray, chunk_size: int, start: int, stop: int
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield chunks of rows as float64, after checking the bounds exactness rests on."""
-    for low in range(start, stop, chunk_size):
-        high = min(stop, low + chunk_size)
-        # Converted before |·|: the absolute value of the smallest int32 is not an int32.
-        features = x[low:high].astype(np.float64)
-        targets = y[low:high].astype(np.float64)
-        if np.abs(features).sum(axis=1).max() > ROW_UNIT or np.abs(targets).max() > ROW_UNIT:
-            raise ValueError("a row exceeds its bounds: integer l1 norm and |y| must be at most 2**20")
-        yield features, targets
 
 
 def _in_canonical_dtype(values: AnyArray, n: int) -> IntegerArray:

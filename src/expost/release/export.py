@@ -31,7 +31,6 @@ from expost.table.bounds import Bounds
 from expost.table.cells import Lookup
 from expost.table.columns import labels_array
 from expost.table.kinds import BOOLEAN_WORDS, TRANSFORMS, Boolean, Categorical, Kind, Numeric
-from expost.table.preparation import BlockPreparation
 from expost.table.rows import ONE
 
 if TYPE_CHECKING:
@@ -192,7 +191,7 @@ def _of_numbers(scorer: BoundsScorer) -> Pipeline:
     steps.append(_times(recipe.factor))
     steps += [_call(np.nan_to_num, nan=0.0, posinf=_FAR, neginf=-_FAR), *_fixed_point(ONE)]
     theta = scorer.theta[:width] / ONE
-    boxed = isinstance(recipe, BlockPreparation) and recipe.shape == "box"
+    boxed = recipe.shape == "box"
     if not boxed and (recipe.bounds is None or recipe.feature_bound < width):
         steps += _within_norm(recipe.feature_limit)
         theta = np.concatenate([[0.0], theta])

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from expost.exceptions import InvalidRows
 from expost.table.bounds import Bounds
-from expost.table.columns import labels_array
+from expost.table.columns import NamedColumns, labels_array
 from expost.table.disk import is_on_disk, open_disk
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid, open_rows
-from expost.table.files import NamedColumns, open_named
+from expost.table.files import open_named
 from expost.table.kinds import Numeric
-from expost.table.preparation import BlockPreparation, Preparation
+from expost.table.preparation import Preparation
 from expost.table.schema import Schema
 from expost.table.streamed import usual_rows
 
@@ -216,7 +216,7 @@ class BoundsScorer(Scorer):
 
     def __init__(self, release: Release) -> None:
         super().__init__(release)
-        self.preparation = _preparation_of(release.preparation)
+        self.preparation = Preparation.described(release.preparation)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -287,7 +287,7 @@ def check_model(release: Release) -> None:
             agree &= made.get("classes", schema.classes) == schema.classes
             agree &= names in ((), encoding.names[1:])
         elif {"feature_bound", "bounds", "intercept_weight", "n_columns"} & said.keys():
-            recipe = _preparation_of(said)
+            recipe = Preparation.described(said)
             width = recipe.n_parameters
             agree &= len(release.columns) in (0, recipe.n_columns) and len(names) in (0, recipe.n_columns)
             agree &= theta is None or "coef" in made
@@ -347,19 +347,6 @@ def _is_named(rows: Any) -> bool:
     if isinstance(rows, np.ndarray | list | tuple):
         return False
     return isinstance(rows, Mapping | NamedColumns) or hasattr(rows, "columns")
-
-
-def _preparation_of(said: Mapping[str, Any]) -> Preparation:
-    """Return the recipe that a release describes."""
-    bounds, target = said["bounds"], said["target"]
-    recipe = {
-        "bounds": None if bounds is None else Bounds(tuple(bounds["lower"]), tuple(bounds["upper"])),
-        "feature_bound": said["feature_bound"],
-        "target": None if target is None else (target[0], target[1]),
-        "intercept_weight": said["intercept_weight"],
-        "n_columns": said["n_columns"],
-    }
-    return BlockPreparation(**recipe, shape=said["shape"]) if "shape" in said else Preparation(**recipe)
 
 
 def _thawed(value: Any) -> Any:

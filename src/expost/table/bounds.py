@@ -19,6 +19,7 @@ __all__ = ["Bounds", "resolve_bounds", "resolve_target_bounds", "stated_width"]
 
 FloatArray = npt.NDArray[np.float64]
 
+_CACHED = 1 << 14  # cells that are bounded and scaled together, so that they stay in cache
 _PASS_PAIR = "pass bounds=(lower, upper), each a number or one number per column"
 
 
@@ -118,6 +119,46 @@ class Bounds:
                 # Rounding of the center can leave a bound of a very narrow interval a little outside.
                 np.clip(scaled, -1.0, 1.0, out=scaled)
         return scaled
+
+    @np.errstate(all="ignore")  # a warning would tell of a cell
+    def to_units(self, x: FloatArray, unit: float, out: npt.NDArray[np.int32]) -> int:
+        """Write numbers, bounded and scaled, in fixed point where 1 is ``unit``; NaN as the middle, which is 0.
+
+        Parameters
+        ----------
+        x : ndarray of float64, shape (n,) or (n, n_columns)
+        unit : float
+            |scaled| ≤ 1, so a product is at most ``unit``, and it is truncated toward zero.
+        out : ndarray of int32, of the same shape
+
+        Returns
+        -------
+        int
+            How many are NaN or were moved into their bounds; private.
+
+        Examples
+        --------
+        >>> out = np.empty(3, dtype=np.int32)
+        >>> Bounds((0.0,), (10.0,)).to_units(np.array([7.5, 20.0, np.nan]), 1000, out), out
+        (2, array([ 500, 1000,    0], dtype=int32))
+        """
+        low, high, center, half = np.array(self.lower), np.array(self.upper), self.center, self.half_range
+        step = max(256, _CACHED // max(1, self.n_columns))
+        room = np.empty((min(step, len(x)), *x.shape[1:]))
+        changed = 0
+        for start in range(0, len(x), step):
+            some = x[start : start + step]
+            made = np.clip(some, low, high, out=room[: len(some)])
+            moved = int(np.count_nonzero(made != some))  # NaN is not equal to itself
+            made -= center
+            made /= half
+            np.clip(made, -1.0, 1.0, out=made)
+            made *= unit
+            if moved:
+                made[np.isnan(made)] = 0.0
+                changed += moved
+            out[start : start + step] = made  # the cast truncates
+        return changed
 
     def unscale(self, z: npt.ArrayLike) -> FloatArray:
         """Map scaled columns back: z ↦ z · half_range + center.

@@ -20,14 +20,13 @@ anything else                             not a number                       non
 Subclasses of float, int, str and bytes are read as what they inherit from, whatever they override. ``float(text)``
 takes ``" 1.5 "``, ``"1e3"``, ``"1_000"``, ``"nan"`` and ``"-inf"``, and neither ``"1,5"`` nor ``"true"``.
 
-Stated labels, and which of them a cell is: categories, classes, and the marks that stand for a missing cell.
-
-The same table may come as text (a CSV file), as numbers or with types of its own, and must be read alike. So text is
-compared as it stands, without spaces around it, and text that equals no label is compared as a number: ``"1"``,
+Stated labels are categories, classes, and the marks that stand for a missing cell; a :class:`Lookup` says which of them
+a cell is. The same table may come as text (a CSV file), as numbers or with types of its own, and must be read alike. So
+text is compared as it stands, without spaces around it, and text that equals no label is compared as a number: ``"1"``,
 ``"1.0"`` and ``1`` are one label, and ``"01"`` is the same unless it is stated too, as codes with zeros in front may
-be. ``True`` is 1, and its text ``"true"``, ``"True"`` or ``"TRUE"``.
-What is missing everywhere: None, NaN (also as text), and the NA and NaT of pandas. Each cell is read by itself, by
-:func:`expost.table.cells.label`, which calls nothing of a type it does not know.
+be. ``True`` is 1, and its text ``"true"``, ``"True"`` or ``"TRUE"``. What is missing everywhere: None, NaN (also as
+text), and the NA and NaT of pandas. Each cell is read by itself, by :func:`expost.table.cells.label`, which calls
+nothing of a type it does not know.
 """
 
 from __future__ import annotations

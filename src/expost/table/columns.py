@@ -1,22 +1,23 @@
-"""One column of raw cells, as it came in, and the ways of reading it.
+"""Raw cells as they came in, by column or as a table, and the ways of reading them.
 
-How long it is and its declared type are public; what is in it is read by :mod:`expost.table.cells` where it is not
-numbers already. Like all private values it prints nothing of what it holds.
-
-Columns of text that are held in other ways than cell by cell, and read to the same effect.
-
-A table of raw cells, as it came in: an array, the columns of a frame, or a list of rows.
+How many there are, their declared types and the names of columns are public, and may be complained about; what is in
+a cell is read by :mod:`expost.table.cells` where it is not a number already. Text may be held in other ways than cell
+by cell, and is read to the same effect. A table is an array, the columns of a frame, a list of rows, or columns by
+name. Like all private values, none of them prints anything of what it holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from expost.table.cells import MISSING, UNKNOWN, Label, Lookup, is_undecoded, label, number, numbers, signs
+from expost.table.kinds import suggestion
 
 _NUMBERS = "biuf"
 _LOOSE = "OUST"  # objects, text and bytes: read cell by cell
@@ -57,12 +58,6 @@ class Column:
         """Whether its type says nothing about its cells, or that they are text."""
         return not (isinstance(self._values, np.ndarray) and self._values.dtype.kind in _NUMBERS)
 
-    def plain(self) -> Floats | None:
-        """Return the cells if they are numbers by their type and none is missing; None otherwise."""
-        if self.is_loose or (self._missing is not None and self._missing.any()):
-            return None
-        return self.floats(slice(None))
-
     def cells(self) -> list[Any]:
         """Return the cells as they came, None where they are missing."""
         cells = _cells_of(self._values)
@@ -96,17 +91,18 @@ class Column:
     def numbers(self, marks: Lookup) -> tuple[Floats, Booleans]:
         """Read all cells as numbers, NaN if they are none, and say which are missing or marked as such."""
         values = self.floats(slice(None))
-        nan = np.isnan(values)
-        missing = np.zeros(len(values), dtype=np.bool_)
+        missing = self._absent(np.isnan(values), marks)
         for mark in marks.numbers:
             missing |= values == number(mark)
-        if isinstance(self._values, np.ndarray) and self._values.dtype.kind in _NUMBERS:
-            missing |= nan
-        else:
+        return np.where(missing, np.nan, values) if missing.any() else values, missing
+
+    def _absent(self, nan: Booleans, marks: Lookup) -> Booleans:
+        """Say which cells that are no numbers are missing; ``nan`` may be overwritten."""
+        if self.is_loose and nan.any():
             cells = self.cells()
             for i in np.flatnonzero(nan).tolist():
-                missing[i] = marks.code(cells[i]) != UNKNOWN
-        return np.where(missing, np.nan, values), missing
+                nan[i] = marks.code(cells[i]) != UNKNOWN
+        return nan
 
     def codes(self, lookup: Lookup) -> npt.NDArray[np.int64]:
         """Say for each cell which group of labels it belongs to."""
@@ -293,18 +289,9 @@ class ParsedColumn(Column):
     (array([ 1., nan]), array([False,  True]))
     """
 
-    def __init__(self, values: Floats, empty: Booleans | None) -> None:
-        super().__init__(values, empty)
-
-    def numbers(self, marks: Lookup) -> tuple[Floats, Booleans]:
-        """Read all cells as numbers, NaN if they are none, and say which are missing or marked as such."""
-        values = self.floats(slice(None))
-        missing = np.zeros(len(values), dtype=np.bool_)
-        for mark in marks.numbers:
-            missing |= values == number(mark)
-        if self._missing is not None and marks.code("") != UNKNOWN:
-            missing |= self._missing
-        return np.where(missing, np.nan, values) if missing.any() else values, missing
+    def _absent(self, nan: Booleans, marks: Lookup) -> Booleans:
+        empty = np.zeros_like(nan) if self._missing is None else self._missing
+        return empty & (marks.code("") != UNKNOWN)
 
 
 class RawRows:
@@ -331,20 +318,10 @@ class RawRows:
 
     def floats(self, part: slice) -> npt.NDArray[np.float64]:
         """Read rows as numbers; what is none becomes NaN."""
-        return self._floats(part)
+        raise NotImplementedError
 
     def not_numbers(self) -> npt.NDArray[np.int64]:
         """Count, by column, cells that are neither numbers nor missing."""
-        return self._not_numbers()
-
-    def plain_columns(self) -> list[npt.NDArray[np.float64]] | None:
-        """Return columns that are numbers by their types, none of them missing; None if they do not come that way."""
-        return None
-
-    def _floats(self, part: slice) -> npt.NDArray[np.float64]:
-        raise NotImplementedError
-
-    def _not_numbers(self) -> npt.NDArray[np.int64]:
         raise NotImplementedError
 
 
@@ -355,10 +332,12 @@ class Block(RawRows):
         super().__init__(*values.shape)
         self._values, self._missing = values, missing
 
-    def _floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+        """Read rows as numbers; what is none becomes NaN."""
         return read_floats(self._values[part], None if self._missing is None else self._missing[part])
 
-    def _not_numbers(self) -> npt.NDArray[np.int64]:
+    def not_numbers(self) -> npt.NDArray[np.int64]:
+        """Count, by column, cells that are neither numbers nor missing."""
         return np.asarray(which_not_numbers(self._values).sum(axis=0), dtype=np.int64)
 
 
@@ -369,16 +348,12 @@ class Columns(RawRows):
         super().__init__(n, len(columns), names=names)
         self._columns = columns
 
-    def plain_columns(self) -> list[npt.NDArray[np.float64]] | None:
-        """Return columns that are numbers by their types, none of them missing; None if they do not come that way."""
-        found = [column.plain() for column in self._columns]
-        plain = [column for column in found if column is not None]
-        return plain if len(plain) == len(found) else None
-
-    def _floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+        """Read rows as numbers; what is none becomes NaN."""
         return np.column_stack([column.floats(part) for column in self._columns])
 
-    def _not_numbers(self) -> npt.NDArray[np.int64]:
+    def not_numbers(self) -> npt.NDArray[np.int64]:
+        """Count, by column, cells that are neither numbers nor missing."""
         return np.array([column.not_numbers() for column in self._columns], dtype=np.int64)
 
 
@@ -392,10 +367,12 @@ class ListedRows(RawRows):
         super().__init__(len(rows), width, counted=counted)
         self._rows = rows
 
-    def _floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+        """Read rows as numbers; what is none becomes NaN."""
         return numbers(self._cells(part)).reshape(-1, self.width)
 
-    def _not_numbers(self) -> npt.NDArray[np.int64]:
+    def not_numbers(self) -> npt.NDArray[np.int64]:
+        """Count, by column, cells that are neither numbers nor missing."""
         bad = which_not_numbers(self._cells(slice(None))).reshape(-1, self.width)
         return np.asarray(bad.sum(axis=0), dtype=np.int64)
 
@@ -440,3 +417,49 @@ def length_of_row(row: Any) -> int:
     if issubclass(kind, tuple):
         return tuple.__len__(row)
     return len(row) if kind is np.ndarray and row.ndim == 1 else -1
+
+
+class NamedColumns:
+    """Raw columns by name; like all private values it prints nothing of what they hold.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+    n : int
+        Number of rows.
+    uneven : sequence of int, optional
+        Rows, from 0, whose line in a CSV file has another number of cells than the first line has names.
+    """
+
+    def __init__(self, columns: Mapping[str, Column], n: int, uneven: Sequence[int] = ()) -> None:
+        self.columns, self.n, self.uneven = dict(columns), n, uneven
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    def taken(self, places: npt.NDArray[np.intp]) -> NamedColumns:
+        """Return the rows at some places, in that order, some of them more than once perhaps."""
+        return NamedColumns({name: column.taken(places) for name, column in self.columns.items()}, len(places))
+
+    def __repr__(self) -> str:
+        return f"NamedColumns(n={self.n}, names={list(self.columns)})"
+
+
+def places_of(there: Sequence[Any], wanted: Sequence[str], file: Path | None = None) -> dict[str, int]:
+    """Say where each column is, after complaining about those that are not there or there twice.
+
+    A file is named where a table has several.
+    """
+    plain = [str(name).strip() for name in there]
+    places, many = {name: j for j, name in enumerate(plain)}, Counter(plain)
+    for name in wanted:
+        if many[name] != 1:
+            if name in many:
+                raise ValueError(f"there are {many[name]} columns {name!r} in {file or 'the table'}; rename them")
+            if file is not None:
+                raise ValueError(f"{file} has no column {name!r}; {suggestion(name, plain)}")
+            raise ValueError(f"there is no column {name!r} in the table; {suggestion(name, plain)}")
+    return {name: places[name] for name in wanted}

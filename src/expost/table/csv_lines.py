@@ -1,4 +1,4 @@
-"""A CSV file of which every line is a row, whatever stands in it.
+"""A CSV file of which every line is a row, whatever stands in it, read in parts: runs of whole lines.
 
 An ordinary reader lets one row speak for others: a quote that is not closed swallows the lines after it, a row with a
 cell too few or a byte that is no UTF-8 makes the whole file unreadable, an empty line disappears, and the type of a
@@ -6,6 +6,13 @@ column is guessed from all of its cells. Here the header is public and each line
 itself into text. So a value cannot contain a line break. A line of more than 4 MB (2²² bytes) is a row whose cells
 cannot be read, whatever stands in it, and no more of it is held in memory than shows that; as first line it is an
 error.
+
+So a file may be cut at any line feed, and a line belongs to the part in which it begins. Most blocks are plain: quotes
+around whole cells if at all, no stray carriage return, as many cells in every line, and numbers where numbers are
+expected. Such a block is given to Arrow's reader, which is faster by far. It is used only if what it read is what cell
+by cell would have read: numbers in full precision, finite or empty, and text as it stands. Which way a block took does
+not show in its rows. A file is held open while it is read again and again: one that is moved away does not stop a
+search, and one that is changed is noticed.
 """
 
 from __future__ import annotations
@@ -13,16 +20,29 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import os
 import re
+import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from expost.exceptions import UnreadableFile
+from expost.table.columns import Column, CommaColumn, DictionaryColumn, NamedColumns, ParsedColumn, places_of
+
 __all__ = [
     "LONGEST_LINE",
+    "CsvFile",
     "CsvHeader",
-    "CsvLines",
+    "Held",
     "LineCells",
     "check_options",
     "read_as_it_stands",
@@ -31,7 +51,6 @@ __all__ = [
 
 LONGEST_LINE = 1 << 22  # bytes, its end not counted
 _TOO_LONG = "(a line that is too long)"  # what stands for each of its cells
-_CHUNK = 1 << 23
 
 _SEPARATORS = (",", ";", "\t")
 _ASCII = bytes(range(128))
@@ -44,24 +63,20 @@ class LineCells:
     Parameters
     ----------
     separator, encoding, strip
-        As in :class:`CsvLines`; the separator is known.
+        As in :class:`CsvFile`; the separator is known.
     """
 
     def __init__(self, separator: str, encoding: str, strip: bool) -> None:
         self.separator, self.encoding, self.strip = separator, encoding, strip
 
-    def cells(self, lines: Iterable[bytes], columns: Sequence[int]) -> list[list[str | None]]:
-        """Return the cells of some columns, row by row.
+    def apart(
+        self, lines: Iterable[bytes], columns: Sequence[int], many: int
+    ) -> tuple[list[list[str | None]], list[int]]:
+        """Return the cells of some columns, row by row, and which lines have not ``many`` cells, from 0.
 
         A line that is too short lacks its last cells (None), further cells of a longer one are left out, and bytes
         that are not in the encoding become U+FFFD. Cells of one that is too long for any are text that says so.
         """
-        return self.apart(lines, columns, 0)[0]
-
-    def apart(
-        self, lines: Iterable[bytes], columns: Sequence[int], many: int
-    ) -> tuple[list[list[str | None]], list[int]]:
-        """Return the cells of some columns, and which lines have another number of cells than ``many``, from 0."""
         rows: list[list[str | None]] = []
         uneven = []
         for i, line in enumerate(lines):
@@ -97,7 +112,7 @@ class CsvHeader:
     line : bytes
         As it stands in the file, its end included.
     separator, encoding, strip
-        As in :class:`CsvLines`.
+        As in :class:`CsvFile`.
 
     Attributes
     ----------
@@ -120,94 +135,6 @@ class CsvHeader:
         first = _decoded(header, encoding)
         self.reader = LineCells(separator or _recognised(first), encoding, strip)
         self.names = self.reader.split(header)
-
-
-class CsvLines:
-    """The lines of a CSV file.
-
-    Parameters
-    ----------
-    path : Path
-        A file ending in ``.csv``, or compressed in ``.gz``.
-    separator : str, default=","
-        What stands between cells, one letter. ``""`` means whichever of comma, semicolon and tab the first line has.
-    encoding : str, default="utf-8"
-        Any in which ASCII is ASCII, so that lines can be told apart before they are read.
-    strip : bool, default=False
-        Whether spaces around cells and names are left out, also before a quote.
-    header_only : bool, default=False
-        Read the first line alone, as if no other followed.
-
-    Attributes
-    ----------
-    names : list of str
-        The cells of the first line.
-    separator : str
-        What stands between cells.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read or unpacked.
-    ValueError
-        If it has no first line, one with a carriage return in it, one that the encoding cannot read, or one that does
-        not tell the separator; or if an option is none.
-
-    Notes
-    -----
-    Lines end in a line feed, before which there may be a carriage return. Where the file ends in one, no line follows;
-    everywhere else one does, and an empty line is a row of missing cells. Quotes are as usual, and end with the line if
-    they are not closed.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "people.csv")
-    ...     _ = file.write_bytes(b'age,city\\n31,"Bern, BE"\\n47\\n"52,Oslo\\n\\n\\xff,Rome,7\\n')
-    ...     lines = CsvLines(file)
-    >>> lines.names
-    ['age', 'city']
-    >>> lines.cells(slice(None), [1, 0])
-    [['Bern, BE', '31'], [None, '47'], [None, '52,Oslo'], [None, ''], ['Rome', '�']]
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        *,
-        separator: str = ",",
-        encoding: str = "utf-8",
-        strip: bool = False,
-        header_only: bool = False,
-    ) -> None:
-        check_options(separator, encoding)
-        data = _bytes_of(path, header_only=header_only)
-        header, *self._lines = (line.removesuffix(b"\r") for line in data.split(b"\n"))
-        if self._lines and not self._lines[-1]:
-            self._lines.pop()
-        first = CsvHeader(header, separator=separator, encoding=encoding, strip=strip)
-        self._reader, self.names, self.separator = first.reader, first.names, first.reader.separator
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __repr__(self) -> str:
-        return f"CsvLines(n={len(self)}, names={self.names})"
-
-    def cells(self, part: slice, columns: Sequence[int]) -> list[list[str | None]]:
-        """Return the cells of some columns, row by row; see :meth:`LineCells.cells`."""
-        return self._reader.cells(self._lines[part], columns)
-
-
-def _bytes_of(path: Path, *, header_only: bool) -> bytes:
-    opened = gzip.open if path.name.lower().endswith(".gz") else open
-    try:
-        with opened(path, "rb") as stream:
-            return stream.readline(LONGEST_LINE + 2) if header_only else b"".join(whole_lines(stream, _CHUNK))
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        pass
-    raise OSError("the file cannot be unpacked")
 
 
 def whole_lines(stream: Any, size: int) -> Iterator[bytes]:
@@ -277,3 +204,338 @@ def _recognised(header: str) -> str:
     if len(found) > 1:
         raise ValueError("the first line has more than one of comma, semicolon and tab; state the separator")
     return found[0] if found else ","
+
+
+_MOST = 64  # files held open; others are opened anew for each pass
+_LOCK = threading.Lock()
+_COUNT = [0]
+
+
+class Held:
+    """A file, opened when it is first read and the same to the end: a change in between is noticed.
+
+    It travels to other machines as its path, and is opened there.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: Any = None
+        self._stamp = self._look()
+
+    def __del__(self) -> None:
+        if getattr(self, "_file", None) is not None:
+            with _LOCK:
+                _COUNT[0] -= 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "_stamp": self._stamp, "_file": None}
+
+    def _look(self) -> tuple[int, int]:
+        try:
+            state = os.stat(self.path)
+        except OSError:
+            raise UnreadableFile(f"there is no file {self.path}, or it is out of reach") from None
+        return state.st_size, state.st_mtime_ns
+
+    def opened(self) -> Any:
+        """Return the file, open for reading at any place, from any thread."""
+        with _LOCK:
+            if self._file is not None:
+                file = self._file
+                if self.path.exists() and self._look() != self._stamp:
+                    raise UnreadableFile(f"{self.path} has changed since it was first looked at")
+            else:
+                if self._look() != self._stamp:
+                    raise UnreadableFile(f"{self.path} has changed since it was first looked at")
+                file = _open(self.path)
+                if _COUNT[0] < _MOST:
+                    self._file = file
+                    _COUNT[0] += 1
+        return file
+
+
+def _open(path: Path) -> Any:
+    try:
+        return pa.OSFile(str(path), "rb")
+    except OSError:
+        pass
+    raise UnreadableFile(f"{path} could not be opened")
+
+
+_CSV_PART = 1 << 23  # bytes
+_USUAL = 1 << 16  # bytes read beyond a part, which as a rule end its last line
+_SAMPLE = 1 << 16  # bytes that lines are guessed by
+_BLOCK = 1 << 20  # bytes that the reader takes apart at a time
+_FEED, _RETURN, _QUOTE = 10, 13, 34  # as bytes
+_LONG = 1 << 17  # bytes of a line with quotes, beyond which a reader line by line gives up
+_MARK = b"\xef\xbb\xbf"  # which Arrow's reader leaves out at the start of what it is given, and nowhere else
+
+
+class CsvFile:
+    """A CSV file whose rows are not in memory.
+
+    Parameters
+    ----------
+    path : Path
+        A file ending in ``.csv``, or compressed in ``.gz``.
+    separator : str, optional
+        What stands between cells, one letter. By default whichever of comma, semicolon and tab the first line has.
+    decimal : {".", ","}, default="."
+        What stands before the fraction of a number.
+    encoding : str, default="utf-8"
+        Any in which ASCII is ASCII, so that lines can be told apart before they are read.
+    strip : bool, default=True
+        Whether spaces around cells and names are left out, also before a quote.
+
+    Attributes
+    ----------
+    names : list of str
+        The cells of the first line.
+    separator : str
+        What stands between cells.
+
+    Raises
+    ------
+    UnreadableFile
+        If the file is not there.
+    ValueError
+        If it cannot be unpacked, has no first line, one with a carriage return in it, one that the encoding cannot
+        read, or one that does not tell the separator; or if an option is none.
+
+    Notes
+    -----
+    Lines end in a line feed, before which there may be a carriage return. Where the file ends in one, no line follows;
+    everywhere else one does, and an empty line is a row of missing cells. Quotes are as usual, and end with the line if
+    they are not closed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "people.csv")
+    ...     _ = path.write_bytes(b'age,city\\n31,"Bern, BE"\\n47\\n"52,Oslo\\n\\n\\xff,Rome,7\\n')
+    ...     file = CsvFile(path)
+    ...     columns = file.whole(["city", "age"])
+    >>> file.names, columns["city"].cells(), columns["age"].cells()
+    (['age', 'city'], ['Bern, BE', None, None, None, 'Rome'], ['31', '47', '52,Oslo', '', '�'])
+    """
+
+    n = None
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        separator: str | None = None,
+        decimal: str = ".",
+        encoding: str = "utf-8",
+        strip: bool = True,
+        part_bytes: int = _CSV_PART,
+    ) -> None:
+        self.path, self._decimal, self._part_bytes = path, decimal, part_bytes
+        self._packed = path.name.lower().endswith(".gz")
+        self._held = Held(path)
+        try:
+            check_options(separator or "", encoding)
+            first = self._first_line()
+            header = CsvHeader(first, separator=separator or "", encoding=encoding, strip=strip)
+        except UnreadableFile:
+            raise
+        except (OSError, ValueError) as error:  # which speak of the first line and of options alone
+            raise ValueError(f"{path} could not be read as CSV: {error}") from None
+        self._start, self._reader, self.names = len(first), header.reader, header.names
+        self.separator, self._end = header.reader.separator, self._held.opened().size()
+
+    def __repr__(self) -> str:
+        return f"CsvFile({self.path})"
+
+    @cached_property
+    def guess(self) -> int:
+        """About how many lines there are, by the first of them."""
+        if self._packed:
+            return int(self._end) // 8
+        sample = self._held.opened().read_at(_SAMPLE, self._start)
+        length = len(sample) / max(1, sample.count(b"\n"))
+        return int((self._end - self._start) / max(1.0, length))
+
+    def places(self, names: Sequence[str]) -> dict[str, int]:
+        """Say where columns are."""
+        return places_of(self.names, names)
+
+    def parts(self) -> list[tuple[int, int]]:
+        """Return runs of bytes, between the first line and the end; a packed file is one."""
+        if self._packed:
+            return [(0, 0)]
+        size = self._part_bytes
+        return [(start, min(start + size, self._end)) for start in range(self._start, self._end, size)]
+
+    def read(
+        self, part: tuple[int, int], names: Sequence[str], numeric: frozenset[str], rows: int
+    ) -> Iterator[NamedColumns]:
+        """Yield some columns of the lines that begin in a part."""
+        places = self.places(names)
+        for block in self._blocks(part):
+            yield _plain(block, places, numeric, self) or self._one_by_one([block], list(places.values()), names)
+
+    def whole(self, names: Sequence[str], places: Sequence[int] | None = None) -> NamedColumns:
+        """Return some columns of all lines, each cell as text by itself; ``places`` where names do not say which."""
+        where = list(self.places(names).values()) if places is None else places
+        try:
+            return self._one_by_one((block for part in self.parts() for block in self._blocks(part)), where, names)
+        except UnreadableFile:
+            pass
+        raise ValueError(f"{self.path} could not be read as CSV")
+
+    def count(self) -> int:
+        """Count the lines after the first."""
+        if self._packed:
+            return sum(block.count(b"\n") + (not block.endswith(b"\n")) for block in self._unpacked() if block)
+        file, size = self._held.opened(), 1 << 22
+        total, last = 0, b"\n"
+        for start in range(self._start, self._end, size):
+            block = self._at(file, min(size, self._end - start), start)
+            total, last = total + block.count(b"\n"), block[-1:]
+        return total + (last != b"\n")
+
+    def _first_line(self) -> bytes:
+        if self._packed:
+            try:
+                with gzip.open(self.path, "rb") as stream:
+                    return bytes(stream.readline(LONGEST_LINE + 2))
+            except (EOFError, zlib.error, gzip.BadGzipFile):
+                pass
+            raise OSError("the file cannot be unpacked")
+        file, found = self._held.opened(), b""
+        while b"\n" not in found and len(found) <= LONGEST_LINE + 1:
+            more = file.read_at(_USUAL, len(found))
+            if not more:
+                return found
+            found += more
+        return found[: found.index(b"\n") + 1] if b"\n" in found else found
+
+    def _lines(self, start: int, stop: int) -> Iterator[bytes]:
+        """Yield the lines that begin from ``start`` on and before ``stop``; as they stand, but for a last too long."""
+        file = self._held.opened()
+        # a byte before, which says whether a line begins at start, and as a rule the end of the last line
+        data, within = self._at(file, stop - start + 1 + _USUAL, start - 1), stop - start
+        first = data.find(b"\n", 0, within)
+        if first < 0:
+            return
+        last = data.find(b"\n", within)
+        if last < 0:  # enough to end a line that is not too long, or to show that it is
+            data += self._at(file, LONGEST_LINE + 2, start - 1 + len(data))
+            last = data.find(b"\n", within)
+        yield data[first + 1 : last + 1 if last >= 0 else len(data)]
+
+    def _at(self, file: Any, size: int, place: int) -> bytes:
+        try:
+            return bytes(file.read_at(size, place))
+        except (OSError, pa.ArrowException):
+            pass
+        raise UnreadableFile(f"{self.path} could not be read at byte {place}")
+
+    def _unpacked(self) -> Iterator[bytes]:
+        self._held.opened()  # complains if it has changed
+        first = True
+        try:
+            with gzip.open(self.path, "rb") as stream:
+                for block in whole_lines(stream, self._part_bytes):
+                    yield block.partition(b"\n")[2] if first else block
+                    first = False
+            return
+        except (OSError, EOFError, zlib.error):
+            pass
+        raise UnreadableFile(f"{self.path} cannot be unpacked")
+
+    def _blocks(self, part: tuple[int, int]) -> Iterator[bytes]:
+        return filter(None, self._unpacked() if self._packed else self._lines(*part))
+
+    def _one_by_one(self, blocks: Iterable[bytes], places: Sequence[int], names: Sequence[str]) -> NamedColumns:
+        lines: list[bytes] = []
+        for block in blocks:
+            lines += [line.removesuffix(b"\r") for line in block.removesuffix(b"\n").split(b"\n")]
+        rows, uneven = self._reader.apart(lines, places, len(self.names))
+        made = CommaColumn if self._decimal == "," else Column
+        columns = zip(*rows, strict=True) if rows else [()] * len(places)
+        found = {name: made(list(cells)) for name, cells in zip(names, columns, strict=True)}
+        return NamedColumns(found, len(lines), uneven)
+
+
+def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: CsvFile) -> NamedColumns | None:
+    """Return the columns of a plain block; None if it is not one."""
+    reader = file._reader
+    if block.startswith(_MARK) or not read_as_it_stands(block, reader.encoding):
+        return None
+    if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
+        return None
+    raw = np.frombuffer(block, np.uint8)
+    feeds = np.flatnonzero(raw == _FEED)
+    quoted = b'"' in block
+    if quoted and not _around_cells(raw, feeds, ord(reader.separator)):
+        return None
+    lengths = np.diff(feeds, prepend=-1, append=raw.size)
+    if (lengths[:-1] == 1).any():
+        return None  # an empty line has one empty cell and lacks the others
+    if lengths.max() > LONGEST_LINE:
+        return None
+    if b"\r" in block and (block.startswith(b"\r\n") or b"\n\r\n" in block):
+        return None
+    names = [str(j) for j in range(len(file.names))]
+    kinds = {str(j): pa.float64() if name in numeric else pa.string() for name, j in places.items()}
+    try:
+        table = pa.csv.read_csv(
+            pa.BufferReader(block),
+            read_options=pa.csv.ReadOptions(use_threads=False, column_names=names, block_size=_BLOCK),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=reader.separator,
+                quote_char='"' if quoted else False,
+                double_quote=False,
+                ignore_empty_lines=False,
+                newlines_in_values=False,
+            ),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=kinds,
+                include_columns=list(kinds),
+                null_values=[""],
+                strings_can_be_null=False,
+                decimal_point=file._decimal,
+            ),
+        )
+    except (pa.ArrowException, ValueError):
+        return None
+    lines = len(feeds) + (not block.endswith(b"\n"))
+    if table.num_rows != lines:
+        return None
+    found = {name: _column(table.column(str(j)), name in numeric) for name, j in places.items()}
+    columns = {name: column for name, column in found.items() if column is not None}
+    return NamedColumns(columns, lines) if len(columns) == len(found) else None
+
+
+def _around_cells(raw: npt.NDArray[np.uint8], feeds: npt.NDArray[np.intp], separator: int) -> bool:
+    """Whether quotes stand in pairs around whole cells, none within one: then all readers agree about them."""
+    quotes = np.flatnonzero(raw == _QUOTE)
+    opening, closing = quotes[::2], quotes[1::2]
+    if quotes.size % 2 or np.diff(feeds, prepend=-1, append=raw.size).max() > _LONG:
+        return False
+    if (np.searchsorted(feeds, opening) != np.searchsorted(feeds, closing)).any():
+        return False  # a line feed ends a line, quoted or not
+    end = np.array([_FEED], np.uint8)
+    framed = np.concatenate([end, raw, end])  # so that each has a neighbour on both sides; bytes, as raw is large
+    before, after = framed[opening], framed[closing + 2]
+    return bool(np.isin(before, (separator, _FEED)).all() and np.isin(after, (separator, _FEED, _RETURN)).all())
+
+
+def _column(read: Any, number: bool) -> Column | None:
+    if not number:
+        coded = read.combine_chunks().dictionary_encode()
+        if isinstance(coded, pa.ChunkedArray):
+            coded = coded.combine_chunks()
+        return DictionaryColumn(coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False))
+    empty = read.is_null().to_numpy() if read.null_count else None
+    values = np.asarray((pc.fill_null(read, 0.0) if read.null_count else read).to_numpy())
+    # what is not finite was written in letters, which are read one by one
+    return ParsedColumn(values, empty) if np.isfinite(values).all() else None

@@ -21,11 +21,10 @@ import numpy.typing as npt
 
 from expost import validation
 from expost.exceptions import InvalidRows
-from expost.table.bounds import Bounds
-from expost.table.cells import Lookup, number as number_of
+from expost.table.columns import NamedColumns
 from expost.table.entrance import OnInvalid
-from expost.table.files import NamedColumns, open_named
-from expost.table.parts import Part, PlainNumbers, middle_and_half, part_of, read_target, unit_for
+from expost.table.files import open_named
+from expost.table.parts import part_of, target_part, unit_for
 from expost.table.persons import PersonTally, count_persons, slots
 from expost.table.rows import ONE, Rows, room_for
 from expost.table.schema import Schema
@@ -97,6 +96,7 @@ class Encoding:
         boxed = [part for part in parts if part.boxed]
         others = [part for part in parts if not part.boxed]
         self._parts = [*boxed, *others]
+        self._target = target_part(schema.target, schema.classes, schema.target_bounds, schema.missing)
         self.names = (CONSTANT, *(name for part in self._parts for name in part.names))
         validation.columns(len(self.names), f" that {len(schema.columns):,} columns of the schema become")
         if len(set(self.names)) < len(self.names):
@@ -148,14 +148,14 @@ class Encoding:
         raw = self.open(frame)
         if len(raw) == 0:
             raise ValueError("there are no rows; pass at least one")
-        x, tallies = self._features(raw)
-        y, target = self._target(raw)
+        x, y, counts = self.encoded(raw)
         if on_invalid == "error":
-            _require_fit(tallies, target)
+            self.require_fit(*self.tallied(counts, len(raw)))
             found = self.person_tally(raw)
             self.require_persons(*(0, 0) if found is None else (found.unreadable, found.undecoded))
         places = self._places(raw)
-        return Rows(*((x, y) if places is None else (x[places], y[places])), **self.declares)
+        chosen = (x, y) if places is None else (x[places], y[places])
+        return Rows(np.ascontiguousarray(chosen[0]), chosen[1], **self.declares)
 
     def open(self, frame: Any) -> NamedColumns:
         """Find the columns of a table that a fit needs; none is looked at."""
@@ -172,28 +172,28 @@ class Encoding:
 
         x is held column by column, as the table is: turning it around would take as long as half of the rest.
         """
-        x, tallies = self._features(raw, columns=True)
-        y, target = self._target(raw)
-        every = (*tallies, target)
-        counts = [(t.missing, t.unreadable, t.outside, t.other, t.undecoded, *(t.classes or (0, 0))) for t in every]
-        return x, y, np.array(counts, dtype=np.int64)
+        x, tallies = self._features(raw)
+        y = np.empty((len(raw), 1), dtype=np.int32)
+        every = (*tallies, self._target.fill(raw[self._target.name], y, ONE))
+        return x, y[:, 0], np.array([tally.counts for tally in every], dtype=np.int64)
 
     def tallied(self, counts: npt.NDArray[np.int64], n: int) -> tuple[list[Tally], Tally]:
         """Return what the counts of :meth:`encoded`, added up over n rows, say of each column and the target."""
-        schema = self.schema
-        names = [*((part.name, part.counted_as) for part in self._parts)]
-        made = {
-            name: Tally(name, kind, n, int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4]))
-            for (name, kind), row in zip(names, counts, strict=False)
-        }
-        missing, unreadable, outside, other, undecoded, *classes = (int(count) for count in counts[-1])
-        kind, pair = ("number", None) if schema.classes is None else ("class", (classes[0], classes[1]))
-        target = Tally(schema.target, kind, n, missing, unreadable, outside, other, undecoded, pair)
-        return [made[name] for name in schema.columns], target
+        parts = (*self._parts, self._target)
+        *made, target = (
+            Tally.of(part.name, part.counted_as, n, row) for part, row in zip(parts, counts.tolist(), strict=True)
+        )
+        found = {tally.name: tally for tally in made}
+        return [found[name] for name in self.schema.columns], target
 
     def require_fit(self, tallies: list[Tally], target: Tally) -> None:
         """Raise for a table that does not fit; for the curator, not covered by the guarantee."""
-        _require_fit(tallies, target)
+        found = [*misfits(tallies, target), *complaints(tallies, target)]
+        if found:
+            raise InvalidRows(
+                f"the table does not fit the schema: {'; '.join(found)}. This message depends on single rows and is "
+                f"not covered by the privacy guarantee; expost check shows counts. {remedies(tallies, target)}"
+            )
 
     def design(self, frame: Any, on_invalid: OnInvalid = "clip") -> Floats:
         """Return rows to predict for, encoded as :meth:`encode` does; the table needs no target.
@@ -236,21 +236,12 @@ class Encoding:
                 place = f"row {row + 1} (counting from 1)" if named is None else named(row)
                 first = f"{place}, column {name!r}"
             if first is None:
-                yield raw, x / ONE
+                yield raw, np.divide(x, ONE, order="C")
         if first is not None and total is not None:
             raise InvalidRows(
                 f"the rows to predict for do not fit the schema: {'; '.join(complaints(total, None))}; the first is "
                 f"{first}. {remedies(total, None)}"
             )
-
-    def margins(self, frame: Any, theta: npt.ArrayLike, on_invalid: OnInvalid = "clip") -> Floats:
-        """Return xᵀθ for each row of a table: the sign is the class, or the target scaled to [−1, 1]."""
-        return np.asarray(self.design(frame, on_invalid) @ self._parameters(theta))
-
-    def predictions(self, frame: Any, theta: npt.ArrayLike) -> Floats:
-        """Return xᵀθ in the units of the target, for regression."""
-        middle, half = self._target_scale()
-        return middle + half * self.margins(frame, theta)
 
     def to_caller_units(self, theta: npt.ArrayLike) -> tuple[dict[str, float], float]:
         """Express parameters of encoded rows as coefficients of the table's own columns.
@@ -275,14 +266,16 @@ class Encoding:
         >>> encoding.to_caller_units(theta)
         ({'x': 0.4}, 0.0)
         """
-        parameters = self._parameters(theta)
-        middle, half = self._target_scale()
+        parameters = np.asarray(theta, dtype=np.float64)
+        if parameters.shape != (len(self.names),):
+            raise ValueError(f"theta must have shape ({len(self.names)},); got {parameters.shape}")
+        middle, half = self._target.middle_and_half
         scaled = (parameters * half / self.scale).tolist()
         intercept = middle + scaled[0]
         coefficients: dict[str, float] = {}
         place = 1
         for part in self._parts:
-            center, width = middle_and_half(part)
+            center, width = part.middle_and_half
             for i, name in enumerate(part.names):
                 coefficients[name] = scaled[place + i] / (width if i == 0 else 1.0)
             intercept -= center * coefficients[part.names[0]]
@@ -292,8 +285,7 @@ class Encoding:
     def tallies(self, frame: Any) -> tuple[list[Tally], Tally]:
         """Count the cells that fit the schema, column by column, and the target's; private, for the curator."""
         raw = self.open(frame)
-        found = {tally.name: tally for tally in self._features(raw)[1]}
-        return [found[name] for name in self.schema.columns], self._target(raw)[1]
+        return self.tallied(self.encoded(raw)[2], len(raw))
 
     def readable(self, frame: Any) -> dict[str, int]:
         """Count rows whose cell is readable, by column, and rows of each class. These counts are private.
@@ -352,20 +344,16 @@ class Encoding:
                 f"This message depends on single rows and is not covered by the privacy guarantee; {STATE_ENCODING}"
             )
 
-    def _features(self, raw: NamedColumns, *, columns: bool = False) -> tuple[npt.NDArray[np.int32], list[Tally]]:
-        x = room_for(len(raw), len(self.names), columns=columns)
+    def _features(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], list[Tally]]:
+        """Return encoded rows, held column by column, and counts of their cells."""
+        x = room_for(len(raw), len(self.names), columns=True)
         x[:, 0] = self.unit
-        done = self._plain_numbers(raw, x)
         tallies, place = [], 1
-        for part in self._parts:
-            width = len(part.names)
-            found = done.get(part.name)
-            if found is None:
-                found = _filled(part, raw, x[:, place : place + width], self.unit)
-            else:
-                x[:, place + 1 : place + width] = 0  # nothing is missing
-            tallies.append(found)
-            place += width
+        with np.errstate(all="ignore"):  # a warning would tell of a cell
+            for part in self._parts:
+                width = len(part.names)
+                tallies.append(part.fill(raw[part.name], x[:, place : place + width], self.unit))
+                place += width
         return x, tallies
 
     def _first(self, raw: NamedColumns) -> tuple[int, str]:
@@ -374,55 +362,3 @@ class Encoding:
             (int(np.argmax(bad)), part.name) for part in self._parts if (bad := part.unreadable(raw[part.name])).any()
         ]
         return min(found)
-
-    def _plain_numbers(self, raw: NamedColumns, x: npt.NDArray[np.int32]) -> dict[str, Tally]:
-        """Write columns of plain numbers, and return their tallies."""
-        columns, places, low, high, place = {}, [], [], [], 1
-        for part in self._parts:
-            bounds = part.plain_bounds
-            values = None if bounds is None else raw[part.name].plain()
-            if bounds is not None and values is not None:
-                columns[part.name] = values
-                places.append(place)
-                low.append(bounds[0])
-                high.append(bounds[1])
-            place += len(part.names)
-        if len(columns) < 2:
-            return {}
-        marks = [number for number in map(number_of, Lookup([self.schema.missing]).numbers) if number is not None]
-        plain = PlainNumbers(Bounds(tuple(low), tuple(high)), marks)
-        outside, dirty = plain.fill(list(columns.values()), places, x, self.unit)
-        counted = zip(columns, outside.tolist(), (~dirty).tolist(), strict=True)
-        return {name: Tally(name, "number", len(raw), 0, 0, outside=count) for name, count, clean in counted if clean}
-
-    def _target(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], Tally]:
-        schema = self.schema
-        return read_target(schema.target, raw[schema.target], schema.classes, schema.target_bounds, schema.missing)
-
-    def _target_scale(self) -> tuple[float, float]:
-        if self.schema.target_bounds is None:
-            return 0.0, 1.0
-        low, high = self.schema.target_bounds
-        bounds = Bounds((low,), (high,))
-        return float(bounds.center[0]), float(bounds.half_range[0])
-
-    def _parameters(self, theta: npt.ArrayLike) -> Floats:
-        parameters = np.asarray(theta, dtype=np.float64)
-        if parameters.shape != (len(self.names),):
-            raise ValueError(f"theta must have shape ({len(self.names)},); got {parameters.shape}")
-        return parameters
-
-
-def _filled(part: Part, raw: NamedColumns, out: npt.NDArray[np.int32], unit: int) -> Tally:
-    out[...] = 0
-    with np.errstate(all="ignore"):  # a warning would tell of a cell
-        return part.fill(raw[part.name], out, unit)
-
-
-def _require_fit(tallies: list[Tally], target: Tally) -> None:
-    found = [*misfits(tallies, target), *complaints(tallies, target)]
-    if found:
-        raise InvalidRows(
-            f"the table does not fit the schema: {'; '.join(found)}. This message depends on single rows and is not "
-            f"covered by the privacy guarantee; expost check shows counts. {remedies(tallies, target)}"
-        )

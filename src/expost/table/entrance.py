@@ -13,10 +13,9 @@ the others agree, and nothing computed from the rows could do better, because st
 other. Shorter rows then lack cells, longer ones are cut, and what is no row is a row of missing cells. With
 ``on_invalid="error"`` rows of different lengths are an error.
 
-Columns of Arrow, pandas and Polars, by their declared types.
-
-The type of a column is public: it says how its cells are held, and a type that cannot hold real numbers is complained
-about. pandas and Polars are looked up among the modules the caller has imported, never imported for their sake.
+Columns of Arrow, pandas and Polars are read by their declared types, which are public: a type says how cells are held,
+and one that cannot hold real numbers is complained about. pandas and Polars are looked up among the modules the caller
+has imported, never imported for their sake.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""Tables from CSV and Parquet files, as arrays the preparation understands.
+"""Tables from CSV and Parquet files: which files a path means, and their columns, each to be read cell by cell.
 
-Reading is the curator's step: its errors name files and columns, never a value. They can still depend on what is in the
-file, and are then not covered by any privacy guarantee; with ``text_as_missing`` they depend on its structure alone
+Which files and columns there are is public, so it may be complained about: errors name files and columns, never a
+value. Reading a whole table by :func:`read_table` is the curator's step, whose errors can still depend on what is in
+the file, and are then not covered by any privacy guarantee; with ``text_as_missing`` they depend on its structure alone
 (header, declared types), and every cell is read by itself.
-
-Which files a path means: a file, all tables in a folder, or those that a pattern fits.
-
-Columns by name, from a frame, a dictionary or a file, each to be read cell by cell.
-
-Which columns there are is public, so it may be complained about; what is in them is not looked at here.
 """
 
 from __future__ import annotations
@@ -27,15 +22,14 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from expost.table.columns import Column, CommaColumn
-from expost.table.csv_lines import CsvLines
+from expost.table.columns import Column, NamedColumns, places_of
+from expost.table.csv_lines import CsvFile
 from expost.table.entrance import arrow_column, frame_column, names_of_frame, open_column
-from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS, suggestion
+from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
 
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
 _TRUTH = {"true": 1.0, "false": 0.0}
-_CHUNK_ROWS = 4096
 
 TargetAs = Literal["inferred", "number", "text"]
 
@@ -119,28 +113,25 @@ def read_table(
     file = Path(path)
     data = _opened(file, by_line=text_as_missing, text=[target] if target_as != "inferred" else [])
     try:
-        available = list(data.names) if isinstance(data, CsvLines) else list(data.column_names)
+        available = list(data.names) if isinstance(data, CsvFile) else list(data.column_names)
     except UnicodeDecodeError:
         raise ValueError(f"the names of the columns of {file} are not in UTF-8; save it as UTF-8") from None
     names = chosen_columns(available, target, columns, file)
-    if isinstance(data, CsvLines):
-        X, y = _from_lines(data, [available.index(name) for name in [*names, target]], target_as)
+    if isinstance(data, CsvFile):
+        X, y = _from_lines(data, names, target, target_as)
     else:
         X, y = _from_arrow(data, names, target, target_as, by_cell=text_as_missing)
     return Table(X, y, tuple(names))
 
 
 def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+    _require_file(path)
     name = path.name.lower()
-    if not name.endswith(CSV + PARQUET):
-        raise ValueError(f"cannot tell the type of {path}; its name must end in {', '.join(CSV + PARQUET)}")
     try:
         if name.endswith(PARQUET):
             return pa.parquet.ParquetFile(path).read()
         if by_line:
-            return CsvLines(path)
+            return CsvFile(path, separator=",", strip=False)
         options = pa.csv.ConvertOptions(column_types={column: pa.string() for column in text})
         with pa.input_stream(str(path), compression="gzip" if name.endswith(".gz") else None) as stream:
             return pa.csv.read_csv(stream, convert_options=options)
@@ -172,18 +163,17 @@ def chosen_columns(available: list[str], target: str, columns: Sequence[str] | N
 
 
 def _from_lines(
-    lines: CsvLines, columns: list[int], target_as: TargetAs
+    file: CsvFile, names: list[str], target: str, target_as: TargetAs
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
-    X = np.empty((len(lines), len(columns) - 1), dtype=np.float64)
-    target: list[str | None] = []
-    for start in range(0, len(lines), _CHUNK_ROWS):
-        part = slice(start, start + _CHUNK_ROWS)
-        rows = lines.cells(part, columns)
-        X[part] = _loose(Column([cell for row in rows for cell in row[:-1]])).reshape(-1, X.shape[1])
-        target += [row[-1] for row in rows]
+    wanted = [*names, target]
+    columns = file.whole(wanted, [file.names.index(name) for name in wanted])
+    X = np.empty((len(columns), len(names)), dtype=np.float64)
+    for j, name in enumerate(names):
+        X[:, j] = _loose(columns[name])
+    labels = columns[target]
     if target_as == "number":
-        return X, _loose(Column(target))
-    return X, np.array(target, dtype=object) if target_as == "text" else _inferred(target)
+        return X, _loose(labels)
+    return X, labels.array() if target_as == "text" else _inferred(labels.cells())
 
 
 def _from_arrow(
@@ -319,9 +309,15 @@ def found_files(path: str | os.PathLike[str]) -> list[Path]:
     else:
         raise FileNotFoundError(f"there is no file {path}")
     for file in files:
-        if not _ends(file, CSV + PARQUET):
-            raise ValueError(f"cannot tell the type of {file}; its name must end in {', '.join(CSV + PARQUET)}")
+        _require_file(file)
     return files
+
+
+def _require_file(file: Path) -> None:
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no file {file}")
+    if not _ends(file, CSV + PARQUET):
+        raise ValueError(f"cannot tell the type of {file}; its name must end in {', '.join(CSV + PARQUET)}")
 
 
 def is_parquet(file: Path) -> bool:
@@ -344,35 +340,6 @@ def _require_one_type(folder: Path, files: list[Path]) -> None:
 
 def _ends(file: Path, endings: tuple[str, ...]) -> bool:
     return file.name.lower().endswith(endings)
-
-
-class NamedColumns:
-    """Raw columns by name; like all private values it prints nothing of what they hold.
-
-    Parameters
-    ----------
-    columns : mapping of str to Column
-    n : int
-        Number of rows.
-    uneven : sequence of int, optional
-        Rows, from 0, whose line in a CSV file has another number of cells than the first line has names.
-    """
-
-    def __init__(self, columns: Mapping[str, Column], n: int, uneven: Sequence[int] = ()) -> None:
-        self.columns, self.n, self.uneven = dict(columns), n, uneven
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, name: str) -> Column:
-        return self.columns[name]
-
-    def taken(self, places: npt.NDArray[np.intp]) -> NamedColumns:
-        """Return the rows at some places, in that order, some of them more than once perhaps."""
-        return NamedColumns({name: column.taken(places) for name, column in self.columns.items()}, len(places))
-
-    def __repr__(self) -> str:
-        return f"NamedColumns(n={self.n}, names={list(self.columns)})"
 
 
 def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
@@ -448,26 +415,14 @@ def read_columns(
     >>> columns["weight"].floats(slice(None))
     array([70.5,  nan])
     """
-    file = Path(path)
     if decimal not in (".", ","):
         raise ValueError('decimal must be "." or ","')
-    if not file.is_file():
-        raise FileNotFoundError(f"there is no file {file}")
-    kind = file.name.lower()
-    if kind.endswith(PARQUET):
+    file = Path(path)
+    _require_file(file)
+    if is_parquet(file):
         table = _parquet(file)
         return NamedColumns(open_named(table, names).columns, table.num_rows)
-    if not kind.endswith(CSV):
-        raise ValueError(f"cannot tell the type of {file}; its name must end in {', '.join(CSV + PARQUET)}")
-    try:
-        lines = CsvLines(file, separator=separator or "", encoding=encoding, strip=True)
-    except (OSError, ValueError) as error:  # which speak of the first line and of options alone
-        raise ValueError(f"{file} could not be read as CSV: {error}") from None
-    places = places_of(lines.names, names)
-    rows = lines.cells(slice(None), list(places.values()))
-    made = CommaColumn if decimal == "," else Column
-    listed = zip(*rows, strict=True) if rows else [()] * len(places)
-    return NamedColumns({name: made(list(cells)) for name, cells in zip(places, listed, strict=True)}, len(lines))
+    return CsvFile(file, separator=separator, decimal=decimal, encoding=encoding).whole(names)
 
 
 def _parquet(file: Path) -> Any:
@@ -476,20 +431,3 @@ def _parquet(file: Path) -> Any:
     except (pa.ArrowException, OSError, ValueError):
         pass  # raised out here, because the reader's own message may quote cells
     raise ValueError(f"{file} could not be read as Parquet")
-
-
-def places_of(there: Sequence[Any], wanted: Sequence[str], file: Path | None = None) -> dict[str, int]:
-    """Say where each column is, after complaining about those that are not there or there twice.
-
-    A file is named where a table has several.
-    """
-    plain = [str(name).strip() for name in there]
-    places, many = {name: j for j, name in enumerate(plain)}, Counter(plain)
-    for name in wanted:
-        if many[name] != 1:
-            if name in many:
-                raise ValueError(f"there are {many[name]} columns {name!r} in {file or 'the table'}; rename them")
-            if file is not None:
-                raise ValueError(f"{file} has no column {name!r}; {suggestion(name, plain)}")
-            raise ValueError(f"there is no column {name!r} in the table; {suggestion(name, plain)}")
-    return {name: places[name] for name in wanted}

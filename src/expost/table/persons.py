@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -25,7 +24,7 @@ import numpy.typing as npt
 
 from expost.table.cells import is_na, is_undecoded, label
 
-__all__ = ["PersonTally", "count_persons", "person_of", "slots"]
+__all__ = ["PersonTally", "Persons", "count_persons", "person_of", "slots", "times"]
 
 UNREADABLE: Final = ("neither text nor a number",)  # no text, so nobody's
 _DIGITS = 10_000  # Python refuses to write larger integers in decimal digits
@@ -59,6 +58,44 @@ def person_of(cell: Any) -> Hashable:
     return str(value) if value.bit_length() < _DIGITS else hex(value)
 
 
+class Persons:
+    """Numbers of persons, in the order in which they come, and counts of cells that name nobody; private.
+
+    Parameters
+    ----------
+    marks : iterable
+        What stands for a missing cell, beside None, NaN and empty text.
+
+    Attributes
+    ----------
+    many
+        How many there are, rows without a person included, one each.
+    missing, unreadable, undecoded
+        As in :class:`PersonTally`.
+    """
+
+    def __init__(self, marks: Iterable[Any] = ()) -> None:
+        self._none = {None, *map(person_of, marks)}
+        self._known: dict[Hashable, int] = {}
+        self.many = self.missing = self.unreadable = self.undecoded = 0
+
+    def numbers(self, cells: Iterable[Any]) -> npt.NDArray[np.int64]:
+        """Return the number of each row's person; rows may come in pieces."""
+        return np.fromiter(map(self._number, cells), dtype=np.int64)
+
+    def _number(self, cell: Any) -> int:
+        key = person_of(cell)
+        self.undecoded += is_undecoded(cell)
+        self.unreadable += key is UNREADABLE
+        if key in self._none:
+            self.missing += 1
+            found = self.many
+        else:
+            found = self._known.setdefault(key, self.many)
+        self.many += found == self.many
+        return found
+
+
 def slots(cells: Iterable[Any], rows_per_person: int, marks: Iterable[Any] = ()) -> tuple[npt.NDArray[np.intp], int]:
     """Say which row fills each slot, person after person, and how many persons there are.
 
@@ -79,12 +116,33 @@ def slots(cells: Iterable[Any], rows_per_person: int, marks: Iterable[Any] = ())
            [1, 5, 1],
            [4, 4, 4]])
     """
-    none = {None, *map(person_of, marks)}
-    own = [rows[:rows_per_person] for rows in _grouped(map(person_of, cells), none)]
-    many = np.array([len(rows) for rows in own], dtype=np.intp)[:, None]
+    persons = Persons(marks)
+    numbers = persons.numbers(cells)
+    many = np.bincount(numbers, minlength=persons.many)[:, None]
     first = np.cumsum(many, axis=0) - many
-    listed = np.fromiter(chain.from_iterable(own), dtype=np.intp)
-    return listed[first + np.arange(rows_per_person) % many].ravel(), len(own)
+    listed = np.argsort(numbers, kind="stable")
+    kept = np.minimum(many, rows_per_person)
+    return listed[first + np.arange(rows_per_person) % kept].ravel(), persons.many
+
+
+def times(persons: npt.NDArray[np.int64], k: int) -> npt.NDArray[np.int32]:
+    """Say how many of their person's k slots each row fills.
+
+    Examples
+    --------
+    >>> times(np.array([0, 1, 0, 0, -1, 1]), 3).tolist()  # 0 has three rows, 1 has two and −1 one
+    [1, 2, 1, 1, 3, 1]
+    """
+    order = np.argsort(persons, kind="stable")
+    placed = persons[order]
+    first = np.flatnonzero(np.concatenate([[True], placed[1:] != placed[:-1]])) if len(placed) else np.zeros(0, int)
+    sizes = np.diff(np.concatenate([first, [len(placed)]]))
+    rank = np.arange(len(placed)) - np.repeat(first, sizes)
+    own = np.minimum(np.repeat(sizes, sizes), k)
+    filled = np.where(rank < own, k // np.maximum(own, 1) + (rank < k % np.maximum(own, 1)), 0)
+    found = np.zeros(len(persons), dtype=np.int32)
+    found[order] = filled
+    return found
 
 
 @dataclass(frozen=True)
@@ -118,40 +176,17 @@ def count_persons(cells: Iterable[Any], rows_per_person: int, marks: Iterable[An
     >>> count_persons(["ann", "bob", "ann", None, {}], 1)
     PersonTally(persons=4, missing=1, unreadable=1, longer=1, left_out=1, undecoded=0)
     """
-    none = {None, *map(person_of, marks)}
-    rows: dict[Hashable, int] = {}
-    missing = undecoded = 0
-    for cell in cells:  # which may be those of a file, read in pieces: only what tells persons apart is held
-        key = person_of(cell)
-        undecoded += is_undecoded(cell)
-        if key in none:
-            missing += 1
-        else:
-            rows[key] = rows.get(key, 0) + 1
-    beyond = [many - rows_per_person for many in rows.values() if many > rows_per_person]
+    persons = Persons(marks)
+    rows = np.bincount(persons.numbers(cells))
+    beyond = rows[rows > rows_per_person] - rows_per_person
     return PersonTally(
-        persons=len(rows) + missing,
-        missing=missing,
-        unreadable=rows.get(UNREADABLE, 0),
+        persons.many,
+        persons.missing,
+        persons.unreadable,
         longer=len(beyond),
-        left_out=sum(beyond),
-        undecoded=undecoded,
+        left_out=int(beyond.sum()),
+        undecoded=persons.undecoded,
     )
-
-
-def _grouped(keys: Iterable[Hashable], none: set[Hashable]) -> list[list[int]]:
-    """Return the rows of each person in the order of the table."""
-    known: dict[Hashable, list[int]] = {}
-    persons: list[list[int]] = []
-    for i, key in enumerate(keys):
-        rows = None if key in none else known.get(key)
-        if rows is not None:
-            rows.append(i)
-            continue
-        persons.append([i])
-        if key not in none:
-            known[key] = persons[-1]
-    return persons
 
 
 def _digits(cell: Decimal) -> Hashable:

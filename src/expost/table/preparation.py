@@ -1,27 +1,25 @@
 """The public recipe that turns raw columns into bounded rows, and parameters back into the caller's units.
 
-A :class:`Preparation` holds only what the caller stated (bounds, never statistics), so it can be published
-with the model. Each row is prepared from that row alone, in elementwise operations and integers: the result
-is the same to the bit for every chunk size, and replacing one row changes one row.
+A :class:`Preparation` holds only what the caller stated (bounds, never statistics), so it can be published with the
+model. Each row is prepared from that row alone, in elementwise operations and integers: the result is the same to the
+bit for every chunk size, and replacing one row changes one row.
 
-Rows for noise that follows their shape: features in a box or an ℓ₁ ball, and a constant as large as any of them.
-
-A :class:`~expost.table.preparation.Preparation` puts features and constant into one ℓ₁ ball, where a constant takes
-room from the features and k dense columns keep 1/k of their signal. Objective perturbation asks for less: ‖x‖₂ ≤ 1 and
-a bound on each block of columns (`expost.table.shape`). So here a block is as long as the constant, c = 2⁻²⁰·⌊2²⁰/√B⌋.
+Features and constant go into one ℓ₁ ball, where a constant takes room from the features and k dense columns keep 1/k of
+their signal. Objective perturbation asks for less: ‖x‖₂ ≤ 1 and a bound on each block of columns
+(`expost.table.shape`). So rows may also be made of blocks, each as long as the constant, c = 2⁻²⁰·⌊2²⁰/√B⌋.
 
 - *Box* (columns with bounds): every column lies in [−c, c]. B is the number of columns, the constant among them.
 - *ℓ₁ ball* (rows with a stated bound F on their ℓ₁ norm): features are divided by F and clipped to ℓ₁ norm c in
   integers. B is 2, or 1 without a constant.
 
 *Claim.* ‖x‖₂ ≤ 1, exactly. *Proof.* B blocks of at most c each (in a box every column is one; ‖·‖₂ ≤ ‖·‖₁ for the
-ball) have ‖x‖₂² ≤ B·c² ≤ 1, as (2²⁰c)² ≤ 2⁴⁰/B. ∎ Each row is prepared from that row alone.
+ball) have ‖x‖₂² ≤ B·c² ≤ 1, as (2²⁰c)² ≤ 2⁴⁰/B. ∎
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -35,11 +33,8 @@ from expost.table.cells import resolve_classes
 from expost.table.columns import Column, RawRows
 from expost.table.entrance import OnInvalid, open_column, open_rows
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
-from expost.table.parts import PlainNumbers, unit_for
-from expost.table.rows import FRACTION_BITS, MAX_COLUMNS, ONE, Norm, Rows, clip_l1, clip_unit, room_for, to_fixed_point
-
-# Fixed-point targets of a chunk, and which of them could not be used.
-_Targets = Callable[[slice], tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]
+from expost.table.parts import unit_for
+from expost.table.rows import FRACTION_BITS, MAX_COLUMNS, ONE, Norm, Rows, clip_l1, room_for, to_fixed_point
 
 _CHUNK_ROWS = 4096  # a chunk that stays in cache is two to three times faster than a large one
 _HUGE = float(np.finfo(np.float64).max)
@@ -88,9 +83,13 @@ class Preparation:
         Bounds of a regression target; None for classification.
     intercept_weight : float
         c: value of a constant last column, which takes c of the unit ℓ₁ norm and leaves 1 − c to the
-        features. 0 means no such column; otherwise at least 2⁻²⁰ and at most 1 − 2⁻²⁰.
+        features. 0 means no such column; otherwise at least 2⁻²⁰ and at most 1 − 2⁻²⁰. In rows of blocks the
+        constant is as long as any block, whatever the number.
     n_columns : int
         Number of raw columns.
+    shape : {"box", "l1"}, optional
+        Rows of blocks: whether each feature is bounded by itself, which takes bounds and ``feature_bound=1``, or their
+        ℓ₁ norm is. By default features and constant share one ℓ₁ ball.
 
     Notes
     -----
@@ -109,6 +108,10 @@ class Preparation:
     Rows(n=2, p=1)
     >>> recipe.to_caller_units([1.0])  # 0 at x = 0 and 4 at x = 10
     (array([0.4]), 0.0)
+    >>> boxed = Preparation(Bounds((0.0,), (10.0,)), 1.0, (0.0, 4.0), intercept_weight=1, n_columns=1, shape="box")
+    >>> rows = boxed.prepare_regression([[10.0], [5.0]], [4.0, 1.0])
+    >>> (rows.x / ONE).round(3).tolist(), rows.norm
+    ([[0.707, 0.707], [0.0, 0.707]], 'l2')
     """
 
     bounds: Bounds | None
@@ -116,6 +119,7 @@ class Preparation:
     target: tuple[float, float] | None
     intercept_weight: float
     n_columns: int
+    shape: Literal["box", "l1"] | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.n_parameters <= MAX_COLUMNS or self.n_columns < 1:
@@ -123,6 +127,11 @@ class Preparation:
         if self.bounds is not None and self.bounds.n_columns != self.n_columns:
             raise ValueError(f"bounds are for {self.bounds.n_columns} columns, not n_columns={self.n_columns}")
         object.__setattr__(self, "feature_bound", validation.positive("feature_bound", self.feature_bound))
+        if self.shape == "box" and (self.bounds is None or self.feature_bound != 1.0):
+            raise ValueError("a box is made of bounds, with feature_bound=1")
+        if self.shape is not None:
+            object.__setattr__(self, "intercept_weight", 0.5 if self.intercept_weight else 0.0)
+            object.__setattr__(self, "intercept_weight", self.unit / ONE if self.has_intercept else 0.0)
         c = float(self.intercept_weight)
         if c != 0 and not 1 / ONE <= c <= 1 - 1 / ONE:
             raise ValueError("intercept_weight must be 0 (no intercept) or lie between 2**-20 and 1 - 2**-20")
@@ -134,18 +143,49 @@ class Preparation:
 
     @property
     def norm(self) -> Norm:
-        """The norm that prepared rows are bounded in."""
-        return "l1"
+        """The norm that prepared rows are bounded in; a single ℓ₁ block lies in the unit ℓ₁ ball."""
+        return "l1" if self.shape is None or (self.shape == "l1" and not self.has_intercept) else "l2"
 
     @property
     def declares(self) -> dict[str, Any]:
         """What holds of every row that it makes (:class:`~expost.table.rows.Rows`)."""
-        return {"norm": self.norm, "longest": self.longest}
+        if self.shape is None:
+            return {"norm": self.norm, "longest": self.longest}
+        shape = tuple((size, norm, self.unit) for size, norm in self.blocks)
+        constant = (self.constant_column, self.unit) if self.has_intercept else None
+        return {"norm": self.norm, "shape": shape, "constant": constant}
+
+    @property
+    def square(self) -> int:
+        """B, the number of blocks that are each at most c long, in rows of blocks."""
+        return (self.n_columns if self.shape == "box" else 1) + int(self.has_intercept)
+
+    @property
+    def unit(self) -> int:
+        """c in fixed-point units: the largest norm of a block, and the constant, in rows of blocks."""
+        return unit_for(self.square)
+
+    @property
+    def blocks(self) -> tuple[tuple[int, Literal["box", "l1"]], ...]:
+        """Number of columns and norm of each block, in order."""
+        if self.shape == "box":
+            return ((self.n_parameters, "box"),)
+        constant: tuple[tuple[int, Literal["box", "l1"]], ...] = ((1, "box"),) if self.has_intercept else ()
+        return ((self.n_columns, "l1"), *constant)
+
+    @property
+    def typical_divisor(self) -> float:
+        """How far rows of blocks were shrunk, for numbers that only steer a search (any value is sound).
+
+        With bounds, columns of [−1, 1] are what people think in. Without, F may be the size of one entry or the sum of
+        k equal ones: the geometric middle.
+        """
+        return ONE / self.unit * (math.sqrt(self.n_columns) if self.bounds is None else self.feature_bound)
 
     @property
     def factor(self) -> float:
         """What columns, scaled to their bounds if there are any, are multiplied by for a prepared row."""
-        return (1 - self.intercept_weight) / self.feature_bound
+        return (1 - self.intercept_weight if self.shape is None else self.unit / ONE) / self.feature_bound
 
     @property
     def divisor(self) -> float:
@@ -168,10 +208,15 @@ class Preparation:
         return math.floor(self.intercept_weight * ONE)
 
     @property
+    def constant_column(self) -> int | None:
+        """Which column is the constant, if there is one."""
+        return self.n_parameters - 1 if self.has_intercept else None
+
+    @property
     def feature_limit(self) -> int:
-        """Largest ℓ₁ norm of a prepared row without its constant column, in fixed-point units."""
+        """Largest norm of a prepared row without its constant column, in its shape and in fixed-point units."""
         # ⌊(1−c)·2²⁰⌋ + ⌊c·2²⁰⌋ ≤ 2²⁰: the whole row keeps within ONE.
-        return math.floor((1 - self.intercept_weight) * ONE)
+        return math.floor((1 - self.intercept_weight) * ONE) if self.shape is None else self.unit
 
     @property
     def longest(self) -> float:
@@ -272,17 +317,11 @@ class Preparation:
         y = np.empty(n, dtype=np.int32)
         x[:, self.n_columns :] = self.constant
         counts = np.zeros(2 + 2 * columns, dtype=np.int64)
-        targets = self._targets(cells, classes)
-        done = self._filled(raw, x)
         for start in range(0, n, chunk_size):
             part = slice(start, start + chunk_size)
-            y[part], bad_y = targets(part)
-            if done:
-                counts[:2] += np.count_nonzero(bad_y)
-                continue
             values = raw.floats(part)
-            bad_cell = ~np.isfinite(values)
-            x[part, : self.n_columns] = self._features(values)
+            bad_cell, bad_y = ~np.isfinite(values), self._targets(cells, classes, part, y)
+            self._features(values, x[part, : self.n_columns])
             counts[0] += np.count_nonzero(bad_cell.any(axis=1) | bad_y)
             counts[1] += np.count_nonzero(bad_y)
             counts[2 : 2 + columns] += bad_cell.sum(axis=0)
@@ -297,25 +336,18 @@ class Preparation:
             bad, strange = counts[2:].reshape(2, -1)
             raise _complaint(n, names, int(counts[0]), bad, strange, int(counts[1]), bad_target)
 
-    def _targets(self, cells: Column, classes: tuple[Any, Any] | None) -> _Targets:
-        """Return what makes targets of cells, a part at a time."""
+    def _targets(
+        self, cells: Column, classes: tuple[Any, Any] | None, part: slice, y: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.bool_]:
+        """Write the targets of a part, and say which of its cells are none."""
         if classes is not None:
-
-            def labels(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-                positive, unknown = cells.signs(part, classes)
-                return np.where(positive, ONE, -ONE).astype(np.int64), unknown
-
-            return labels
+            positive, unknown = cells.signs(part, classes)
+            y[part] = np.where(positive, ONE, -ONE)
+            return unknown
         assert self.target is not None
-        bounds = Bounds(self.target[:1], self.target[1:])
-
-        def numbers(part: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-            values = cells.floats(part)
-            scaled = bounds.scale(values)
-            scaled[np.isnan(scaled)] = 0.0
-            return clip_unit(scaled), ~np.isfinite(values)
-
-        return numbers
+        values = cells.floats(part)
+        Bounds(self.target[:1], self.target[1:]).to_units(values, ONE, y[part])
+        return ~np.isfinite(values)
 
     def design(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return rows to predict for, bounded and rounded as those of a fit are; NaN is the middle of the bounds.
@@ -327,8 +359,8 @@ class Preparation:
         array([[0.75, 0.25],
                [0.75, 0.25]])
         """
-        x = np.full((len(values), self.n_parameters), self.constant, dtype=np.int64)
-        x[:, : self.n_columns] = self._features(values)
+        x = np.full((len(values), self.n_parameters), self.constant, dtype=np.int32)
+        self._features(values, x[:, : self.n_columns])
         return x / ONE
 
     def to_caller_units(self, theta: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], float]:
@@ -384,6 +416,7 @@ class Preparation:
             "intercept_weight": self.intercept_weight,
             "n_columns": int(self.n_columns),
             "fraction_bits": FRACTION_BITS,
+            **({} if self.shape is None else {"shape": self.shape}),
         }
 
     @classmethod
@@ -403,6 +436,7 @@ class Preparation:
             None if target is None else (target[0], target[1]),
             intercept_weight=plain["intercept_weight"],
             n_columns=plain["n_columns"],
+            shape=plain.get("shape"),
         )
 
     def _prepare(
@@ -422,38 +456,23 @@ class Preparation:
             self.require_usable(counts, raw.n, raw.names)
         return Rows(x, y, **self.declares)
 
-    def _features(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-        if self._never_clipped and np.isfinite(values).all():
-            # What follows for such rows, without the steps that change nothing; the cast truncates toward zero.
-            assert self.bounds is not None
-            return self.bounds.scale(values) * self.factor * ONE
+    def _features(self, values: npt.NDArray[np.float64], out: npt.NDArray[np.int32]) -> None:
+        """Write rows without their constant column, within :attr:`feature_limit`."""
+        if self.bounds is not None and self._boxed:
+            # times ``factor`` and then a power of two, which is exact, is times their product
+            self.bounds.to_units(values, self.factor * ONE, out)
+            return
         scaled = values if self.bounds is None else self.bounds.scale(values)
         with np.errstate(all="ignore"):
             # Infinite (or overflowing) values without bounds become the largest float: the clip makes of it
             # what it makes of any very long row. With bounds none are left.
             scaled = np.nan_to_num(scaled * self.factor, nan=0.0, posinf=_HUGE, neginf=-_HUGE)
-        return self._within(to_fixed_point(scaled))
-
-    def _filled(self, raw: RawRows, x: npt.NDArray[np.int32]) -> bool:
-        """Write features column by column, if all are plain numbers within their bounds; the same, and faster."""
-        columns = raw.plain_columns() if self._never_clipped else None
-        if columns is None or self.bounds is None:
-            return False
-        plain = PlainNumbers(self.bounds, [])
-        if not plain.all_within(columns):
-            return False
-        # times ``factor`` and then a power of two, which is exact, is times their product
-        plain.fill(columns, range(self.n_columns), x, self.factor * ONE)
-        return True
-
-    def _within(self, units: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return clip_l1(units, self.feature_limit)
+        out[...] = clip_l1(to_fixed_point(scaled), self.feature_limit)
 
     @property
-    def _never_clipped(self) -> bool:
-        """Whether no row within its bounds can be too long: every entry is at most ``factor``."""
-        plain = type(self) is Preparation and self.bounds is not None
-        return plain and self.n_columns * math.floor(self.factor * ONE) <= self.feature_limit
+    def _boxed(self) -> bool:
+        """Whether no row within its bounds can be too long: in a box, or if all entries of at most ``factor`` fit."""
+        return self.shape == "box" or self.n_columns * math.floor(self.factor * ONE) <= self.feature_limit
 
 
 def _single(y: Any, on_invalid: OnInvalid, name: str) -> Column:
@@ -499,108 +518,3 @@ def _counted(bad: npt.NDArray[np.int64], names: Sequence[Any] | None) -> str:
     where = [f"{called[j]} ({bad[j]})" for j in np.flatnonzero(bad).tolist()]
     more = f" and {len(where) - 10} more" if len(where) > 10 else ""
     return ", ".join(where[:10]) + more
-
-
-@dataclass(frozen=True)
-class BlockPreparation(Preparation):
-    """How raw columns become rows of blocks: public, and computed without looking at any row.
-
-    Parameters
-    ----------
-    bounds, feature_bound, target, n_columns
-        As in :class:`~expost.table.preparation.Preparation`; ``feature_bound`` is 1 for a box.
-    intercept_weight : float
-        0 for no constant column; otherwise there is one, as long as any block whatever the number.
-    shape : {"box", "l1"}
-        Whether each feature is bounded by itself, which takes bounds, or their ℓ₁ norm is.
-
-    Examples
-    --------
-    >>> from expost.table.bounds import Bounds
-    >>> recipe = BlockPreparation(Bounds((0.0,), (10.0,)), 1.0, target=(0.0, 4.0), intercept_weight=1, n_columns=1)
-    >>> rows = recipe.prepare_regression([[10.0], [5.0]], [4.0, 1.0])
-    >>> (rows.x / ONE).round(3).tolist(), rows.norm
-    ([[0.707, 0.707], [0.0, 0.707]], 'l2')
-    >>> recipe.to_caller_units([recipe.divisor, 0.0])[0]  # 0 at x = 0 and 4 at x = 10
-    array([0.4])
-    """
-
-    shape: Literal["box", "l1"] = "box"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "intercept_weight", 0.5 if self.intercept_weight else 0.0)
-        super().__post_init__()
-        if self.shape == "box" and (self.bounds is None or self.feature_bound != 1.0):
-            raise ValueError("a box is made of bounds, with feature_bound=1")
-        object.__setattr__(self, "intercept_weight", self.constant / ONE)
-
-    @property
-    def norm(self) -> Norm:
-        """Prepared rows lie in the Euclidean ball; those of a single ℓ₁ block lie in the unit ℓ₁ ball."""
-        return "l1" if self.shape == "l1" and not self.has_intercept else "l2"
-
-    @property
-    def declares(self) -> dict[str, Any]:
-        """What holds of every row that it makes (:class:`~expost.table.rows.Rows`)."""
-        shape = tuple((size, norm, self.unit) for size, norm in self.blocks)
-        constant = (self.constant_column, self.unit) if self.has_intercept else None
-        return {"norm": self.norm, "shape": shape, "constant": constant}
-
-    @property
-    def square(self) -> int:
-        """B, the number of blocks that are each at most c long."""
-        return (self.n_columns if self.shape == "box" else 1) + int(self.has_intercept)
-
-    @property
-    def unit(self) -> int:
-        """c in fixed-point units: the largest norm of a block, and the constant."""
-        return unit_for(self.square)
-
-    @property
-    def blocks(self) -> tuple[tuple[int, Literal["box", "l1"]], ...]:
-        """Number of columns and norm of each block, in order."""
-        if self.shape == "box":
-            return ((self.n_parameters, "box"),)
-        constant: tuple[tuple[int, Literal["box", "l1"]], ...] = ((1, "box"),) if self.has_intercept else ()
-        return ((self.n_columns, "l1"), *constant)
-
-    @property
-    def typical_divisor(self) -> float:
-        """How far rows were shrunk, for numbers that only steer a search (any value is sound).
-
-        With bounds, columns of [−1, 1] are what people think in. Without, F may be the size of one entry or the sum of
-        k equal ones: the geometric middle.
-        """
-        root = ONE / self.unit
-        if self.bounds is not None:
-            return root * self.feature_bound
-        return root * math.sqrt(self.n_columns)
-
-    @property
-    def constant(self) -> int:
-        """Value of the constant column in fixed-point units, 0 if there is none."""
-        return self.unit if self.has_intercept else 0
-
-    @property
-    def constant_column(self) -> int | None:
-        """Which column is the constant, if there is one."""
-        return self.n_parameters - 1 if self.has_intercept else None
-
-    @property
-    def feature_limit(self) -> int:
-        """Largest norm of the features in their shape, in fixed-point units."""
-        return self.unit
-
-    def describe(self) -> dict[str, Any]:
-        """Say everything about the recipe in plain values that JSON can hold."""
-        return {**super().describe(), "shape": self.shape}
-
-    @property
-    def factor(self) -> float:
-        """What columns, scaled to their bounds if there are any, are multiplied by for a prepared row."""
-        return self.unit / ONE / self.feature_bound
-
-    def _within(self, units: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        if self.shape == "l1":
-            return clip_l1(units, self.feature_limit)
-        return np.clip(units, -self.unit, self.unit)

@@ -4,18 +4,16 @@ Whoever holds a :class:`Rows` may rely on ‖x‖ ≤ 1, in the norm it names, a
 on whatever else it declares; every sensitivity in the library starts from that. The object refuses the usual ways
 private values escape: it prints no value and cannot be pickled.
 
-Numbers as whole multiples of 2⁻²⁰, so that norms, clips and sums are exact.
+*Fixed point.* Numbers are whole multiples of 2⁻²⁰, so that norms, clips and sums are exact. A float norm depends on the
+order of summation, and a bound that holds "up to rounding" is no sensitivity bound. So rows are truncated to integers
+*first* and clipped *afterwards, in integers*: the norm the privacy proof relies on then holds exactly (theory B3).
+Products of two such numbers are multiples of 2⁻⁴⁰.
 
-A float norm depends on the order of summation, and a bound that holds "up to rounding" is no sensitivity
-bound. So rows are truncated to integers *first* and clipped *afterwards, in integers*: the norm the privacy
-proof relies on then holds exactly (theory B3). Products of two such numbers are multiples of 2⁻⁴⁰.
-
-The one door to private rows: a source yields batches, and whatever is computed is a sum over them.
-
-Everything the searches need is a sum over rows: XᵀX, gradients, error counts. So a data set is a :class:`RowSource`,
-which says publicly how many rows there are and in what shape, has parts that can be read by themselves (a slice of an
-array, a row group of a file), and reads a part batch by batch. Nothing ever asks for all rows at once, and sums are
-exact integers (:mod:`expost.solve.row_sums`), so no result depends on how the rows were cut into batches.
+*Sources.* Everything the searches need is a sum over rows: XᵀX, gradients, error counts. So a data set is a
+:class:`RowSource`, which says publicly how many rows there are and in what shape, has parts that can be read by
+themselves (a slice of an array, a row group of a file), and reads a part batch by batch. Nothing ever asks for all rows
+at once, and sums are exact integers (:mod:`expost.solve.row_sums`), so no result depends on how the rows were cut into
+batches.
 """
 
 from __future__ import annotations

@@ -2,12 +2,9 @@
 
 It says which column is to be predicted and what each of the others can hold. Bounds and categories come from a code
 book or from common knowledge, never from the rows, so a schema can be published with the model. Columns it does not
-name are not used.
-
-A schema to fill in, from the names of a table's columns and their declared types; no cell is looked at.
-
-Bounds and categories are left blank on purpose. They have to be what is known about the table without its rows, and
-whatever a program read off the rows would be neither public nor paid for.
+name are not used. :func:`draft` makes one to fill in, from the names of a table's columns and their declared types; no
+cell is looked at. It leaves bounds and categories blank on purpose: whatever a program read off the rows would be
+neither public nor paid for.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ import pyarrow.parquet
 
 from expost import validation
 from expost.table.cells import Lookup
-from expost.table.csv_lines import CsvLines
+from expost.table.csv_lines import CsvFile
 from expost.table.files import found_files, is_parquet
 from expost.table.kinds import (
     BOOLEAN_WORDS,
@@ -382,10 +379,7 @@ def draft(path: str | os.PathLike[str], *, separator: str | None = None, encodin
     file = found_files(path)[0]
     if is_parquet(file):
         return _HEAD + _KNOWN + "".join(f"{_described(field)}\n" for field in _fields(file))
-    try:
-        names = CsvLines(file, separator=separator or "", encoding=encoding, strip=True, header_only=True).names
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file} could not be read as CSV: {error}") from None
+    names = CsvFile(file, separator=separator, encoding=encoding).names
     return _HEAD + _UNKNOWN + "".join(f"{toml_key(name)} = {{  }}\n" for name in names if name)
 
 

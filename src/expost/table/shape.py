@@ -12,12 +12,10 @@ by at most Σ_j w_j·2κr_j = ε if w_j = u_j·ε/(2κr_j) with shares u_j ≥ 0
 (A_j r_j²)^⅓, and then (2κN/ε)², N = (Σ (A_j r_j²)^⅓)^{3/2}. A_j is d(d+1)(d+2)/3 for a box of d columns, 2d for an ℓ₁
 ball and d(d+1) for a Euclidean one.
 
-How Gaussian noise on a sum of gradients follows the shape of a row; public.
-
-Noise in block b of the rows' shape (`expost.table.shape`) has deviation σ_b in every coordinate. Let A be the largest
-Σ_j x_j²/σ_j² of a row: a box of d columns within r adds d·r²/σ_b², an ℓ₁ or Euclidean block within r adds r²/σ_b². A
-sum that moves by v = s·x − s′·x′ with |s|, |s′| ≤ S then moves by √(Σ_j v_j²/σ_j²) ≤ 2S·√A =: μ deviations, by the
-triangle inequality; k rows that are replaced together move it by k times that.
+*Gaussian noise* on a sum of gradients follows the shape as well. In block b it has deviation σ_b in every coordinate.
+Let A be the largest Σ_j x_j²/σ_j² of a row: a box of d columns within r adds d·r²/σ_b², an ℓ₁ or Euclidean block within
+r adds r²/σ_b². A sum that moves by v = s·x − s′·x′ with |s|, |s′| ≤ S then moves by √(Σ_j v_j²/σ_j²) ≤ 2S·√A =: μ
+deviations, by the triangle inequality; k rows that are replaced together move it by k times that.
 
 *Shape of the noise.* Of all σ_b with one A, Σ_j σ_j² is least for σ_b² ∝ r_b·√(k_b/d_b), d_b columns and k_b = d_b for
 a box, 1 otherwise; then √Σσ_j² = N/√A with N = Σ_b r_b√(k_b·d_b). That is never more than for one Euclidean ball.

@@ -1,14 +1,11 @@
 """Rows made of a table on disk, batch by batch: what `Encoding` and `Preparation` make of it, never all at once.
 
-Rows of a large table that a schema counts by person, read in pieces.
-
-Which rows count, and how often, is settled by one look at the column of persons, in the order of the table: a person's
-first k rows, in turn until k slots are filled (:mod:`expost.table.persons`). From then on a row is read wherever it
-stands and counts as often as it fills a slot, so sums are those over all slots. What is held is a number for each row,
-four bytes; while it is settled some sixty bytes a row and 150 for each person: 750 MB for a million persons with ten
-rows each. It is held by the process that runs the search; names do not travel.
-
-Features and target of a table on disk, for estimators: nothing is read but what is public about it.
+Opening a table reads nothing but what is public about it. Where a schema counts by person, which rows count, and how
+often, is settled by one look at the column of persons, in the order of the table: a person's first k rows, in turn
+until k slots are filled (:mod:`expost.table.persons`). From then on a row is read wherever it stands and counts as
+often as it fills a slot, so sums are those over all slots. What is held is a number for each row, four bytes; while it
+is settled some sixty bytes a row and 150 for each person: 750 MB for a million persons with ten rows each. It is held
+by the process that runs the search; names do not travel.
 """
 
 from __future__ import annotations
@@ -21,13 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from expost.table.cells import is_undecoded
-from expost.table.columns import Column, Columns, RawRows
+from expost.table.columns import Column, Columns, NamedColumns, RawRows
 from expost.table.disk import Disk, ParquetTable, open_disk
 from expost.table.encoding import Encoding
-from expost.table.files import NamedColumns, chosen_columns, loose
+from expost.table.files import chosen_columns, loose
 from expost.table.kinds import Numeric
-from expost.table.persons import UNREADABLE, person_of
+from expost.table.persons import Persons, times
 from expost.table.preparation import Preparation
 from expost.table.rows import Batch, Norm, RowSource, digits
 
@@ -179,9 +175,16 @@ class PersonSource(EncodedSource):
         assert schema.rows_per_person is not None
         disk.require([schema.person])
         self._pieces = disk.pieces()
-        self.unreadable = self.undecoded = 0
-        names, sizes = self._numbered(schema.person)
-        self._times = np.split(times(names, schema.rows_per_person), np.cumsum(sizes)[:-1])
+        persons = Persons(schema.missing)
+        numbers, sizes = [np.zeros(0, dtype=np.int64)], []
+        for piece in self._pieces:
+            read = disk.read(piece, [schema.person], frozenset(), self.batch_rows)
+            found = [persons.numbers(columns[schema.person].cells()) for columns in read]
+            numbers += found
+            sizes.append(sum(map(len, found)))
+        self.unreadable, self.undecoded = persons.unreadable, persons.undecoded
+        often = times(np.concatenate(numbers), schema.rows_per_person)
+        self._times = np.split(often, np.cumsum(sizes)[:-1])
         self.n = int(sum(some.sum(dtype=np.int64) for some in self._times))
 
     def every_row(self) -> EncodedSource:
@@ -206,51 +209,6 @@ class PersonSource(EncodedSource):
                 for batch in digits(made.x, made.y, counts):
                     yield replace(batch, cells=made.cells * (count if first else 0))
                     first = False
-
-    def _numbered(self, person: str) -> tuple[npt.NDArray[np.int64], list[int]]:
-        """Return a number for each row that is its person's, and how many rows pieces have; count what is no name."""
-        none = {None, *map(person_of, self.encoding.schema.missing)}
-        known: dict[object, int] = {}
-        numbers: list[npt.NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
-        sizes: list[int] = []
-        alone = 0
-        for piece in self._pieces:
-            size = 0
-            for columns in self.disk.read(piece, [person], frozenset(), self.batch_rows):
-                found = []
-                cells = columns[person].cells()
-                self.undecoded += sum(map(is_undecoded, cells))
-                for key in map(person_of, cells):
-                    if key in none:
-                        alone += 1
-                        found.append(-alone)  # a person of its own
-                    else:
-                        self.unreadable += key is UNREADABLE
-                        found.append(known.setdefault(key, len(known)))
-                numbers.append(np.array(found, dtype=np.int64))
-                size += len(found)
-            sizes.append(size)
-        return np.concatenate(numbers), sizes
-
-
-def times(persons: npt.NDArray[np.int64], k: int) -> npt.NDArray[np.int32]:
-    """Say how many of their person's k slots each row fills.
-
-    Examples
-    --------
-    >>> times(np.array([0, 1, 0, 0, -1, 1]), 3).tolist()  # 0 has three rows, 1 has two and −1 one
-    [1, 2, 1, 1, 3, 1]
-    """
-    order = np.argsort(persons, kind="stable")
-    placed = persons[order]
-    first = np.flatnonzero(np.concatenate([[True], placed[1:] != placed[:-1]])) if len(placed) else np.zeros(0, int)
-    sizes = np.diff(np.concatenate([first, [len(placed)]]))
-    rank = np.arange(len(placed)) - np.repeat(first, sizes)
-    own = np.minimum(np.repeat(sizes, sizes), k)
-    filled = np.where(rank < own, k // np.maximum(own, 1) + (rank < k % np.maximum(own, 1)), 0)
-    found = np.zeros(len(persons), dtype=np.int32)
-    found[order] = filled
-    return found
 
 
 class ColumnsOnDisk(RawRows):

@@ -71,18 +71,22 @@ class Tally:
     undecoded: int = 0
     classes: tuple[int, int] | None = None
 
+    @classmethod
+    def of(cls, name: str, kind: str, rows: int, counts: Sequence[int]) -> Tally:
+        """Return the tally that has such :attr:`counts`."""
+        missing, unreadable, outside, other, undecoded, *classes = counts
+        pair = (classes[0], classes[1]) if kind == "class" else None
+        return cls(name, kind, rows, missing, unreadable, outside, other, undecoded, pair)
+
     def __add__(self, other: Tally) -> Tally:
-        """Return the counts of both: of further rows of the same column, without classes."""
-        return Tally(
-            self.name,
-            self.kind,
-            self.rows + other.rows,
-            self.missing + other.missing,
-            self.unreadable + other.unreadable,
-            self.outside + other.outside,
-            self.other + other.other,
-            self.undecoded + other.undecoded,
-        )
+        """Return the counts of both: of further rows of the same column."""
+        counts = [one + two for one, two in zip(self.counts, other.counts, strict=True)]
+        return Tally.of(self.name, self.kind, self.rows + other.rows, counts)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The counts alone, which add up to those of more rows."""
+        return self.missing, self.unreadable, self.outside, self.other, self.undecoded, *(self.classes or (0, 0))
 
     @property
     def readable(self) -> int:
