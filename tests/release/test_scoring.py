@@ -75,7 +75,7 @@ def test_every_kind_of_table_is_predicted_alike(schema, tmp_path):
 def test_predictions_keep_within_the_bounds_of_the_target():
     release = released(AMOUNT)
     predicted = release.predict(table(), on_invalid="clip")
-    scaled = Encoding(AMOUNT).predictions(table(), np.asarray(release.hypothesis))
+    scaled = 20 + 40 * (Encoding(AMOUNT).design(table()) @ np.asarray(release.hypothesis))
     assert scaled.min() < -20 < 60 < scaled.max()  # there is something to keep within
     assert np.array_equal(predicted, np.clip(scaled, -20, 60))
 
