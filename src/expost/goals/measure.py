@@ -189,14 +189,36 @@ class Judge(Protocol):
     def n(self) -> int:
         """Number of rows."""
 
-    def errors(self, theta: FloatArray) -> int:
-        """Return how many rows θ, from :func:`to_grid`, misclassifies."""
+    def errors(self, theta: FloatArray) -> float:
+        """Return how many rows θ, from :func:`to_grid`, misclassifies: exactly, whatever the order of summation."""
 
     def mean_of(self, term: Term, theta: FloatArray, most: float = 8.0) -> float:
         """Return the mean of a term of predictions and targets, which lies in [0, most]."""
 
     def target_variance(self) -> float:
+        """Return the mean of (y − ȳ)²; one row moves it by at most 4(n − 1)/n²."""
+
+
+@dataclass(frozen=True, repr=False)
+class Predicted:
+    """Predictions of targets and what part of the rows each is, as a judge: for goals asked about synthetic rows."""
+
+    u: FloatArray
+    y: FloatArray
+    weights: FloatArray
+    n: int = 1
+
+    def errors(self, theta: FloatArray) -> float:
+        """Return the share of rows misclassified."""
+        return float(self.weights[(self.u > 0.0) != (self.y > 0.0)].sum())
+
+    def mean_of(self, term: Term, theta: FloatArray, most: float = 8.0) -> float:
+        """Return the mean of a term."""
+        return float(self.weights @ term(self.u, self.y))
+
+    def target_variance(self) -> float:
         """Return the mean of (y − ȳ)²."""
+        return float(self.weights @ (self.y - self.weights @ self.y) ** 2)
 
 
 @dataclass(frozen=True)
@@ -207,11 +229,6 @@ class ClippedSquare:
         """Return it for each row."""
         residual = np.clip(u, -1.0, 1.0) - y
         return np.asarray(residual * residual)
-
-
-def errors(judge: Judge, theta: FloatArray) -> int:
-    """Return how many rows θ, from :func:`to_grid`, misclassifies: exactly, whatever the order of summation."""
-    return judge.errors(theta)
 
 
 def clipped_mean_square(judge: Judge, theta: FloatArray) -> float:
@@ -259,11 +276,6 @@ def mean_left_out_error(n: int, p: int, largest_prediction: float, norm: float, 
     off = gamma(p + 2) * norm + gamma(4) * (1.0 + largest_prediction + limit)
     height = max(0.0, 1.0 + largest_prediction - limit)
     return INFLATION * (height * off + off * off + gamma(summation_length(n) + 8) * height * height)
-
-
-def target_variance(judge: Judge) -> float:
-    """Return the mean of (y − ȳ)²; private. One row moves it by at most 4(n − 1)/n²."""
-    return judge.target_variance()
 
 
 class MeanSquare(Protocol):
