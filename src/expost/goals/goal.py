@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeGuard
 
 import numpy as np
-from scipy.special import ndtri
 
 from expost import validation
 from expost.goals import FLAGS
@@ -218,7 +217,6 @@ TASKS: dict[Labels, tuple[str, str]] = {
     "real": ("regression", "R2(...) or MeanSquaredError(...)"),
 }
 _UNITS = {1: "units", 2: "squared units"}
-_MANY = 200  # points that stand for a normal distribution
 
 
 class TestedGoal(Goal):
@@ -363,23 +361,13 @@ class TestedGoal(Goal):
         """Return the shortfall of predictions u of targets y, so much of which each is."""
         return self.shortfall(Predicted(u, y, weights), np.ones(1))
 
-    def idle_variance(self) -> float:
-        """Return the variance of a target up to which its mean would meet the goal; zero if it never does."""
-        y = _NORMAL[:, None] * np.geomspace(1e-3, 1.0, 600)
-        found = [self.missed(np.zeros(_MANY), np.clip(each, -1.0, 1.0), _EVEN) for each in y.T]
-        met = np.flatnonzero(np.array(found) <= 0.0)
-        return float(np.var(y[:, met[-1]])) if len(met) else 0.0
+    def idle_variance(self) -> float | None:
+        """Return the variance of a target up to which its mean would do, if a formula says it for all rows."""
+        return None
 
-    def unexplained(self, reach: float, spread: float) -> float:
-        """Return the part of the variance that is left, if who knows the rest misses ``reach`` of what is allowed."""
-        sides, weights = np.repeat([1.0, -1.0], _MANY), np.tile(_EVEN, 2) / 2.0
-
-        def beyond(left: float) -> float:
-            u = np.tile(spread * math.sqrt(1.0 - left) * _NORMAL, 2)
-            y = u + spread * math.sqrt(left) * sides
-            return self.missed(u, y, weights) - (1.0 - reach) * self.missed(y, y, weights)
-
-        return root(beyond, 0.0, 1.0)
+    def unexplained(self, reach: float, spread: float) -> float | None:
+        """Return the part of a target's variance that is left where that misses the part stated, if a formula does."""
+        return None
 
 
 class ShortfallMeasure(Measure):
@@ -400,10 +388,6 @@ class ShortfallMeasure(Measure):
         """Return that of the shortfall, and the rounding of a sum."""
         theta = np.asarray(hypothesis)
         return self._goal.shortfall_error(self._objective.n, theta.size, theta) + 2.0**-51 * self._goal.at_most
-
-
-_NORMAL: FloatArray = ndtri((np.arange(_MANY) + 0.5) / _MANY)
-_EVEN: FloatArray = np.full(_MANY, 1.0 / _MANY)
 
 
 def root(function: Callable[[float], float], low: float, high: float, halvings: int = 18) -> float:

@@ -222,13 +222,9 @@ def with_target(
         positive = rng.binomial(many, _chances(features.score, goal, reach, rng))
         targets, counts = np.repeat([ONE, -ONE], m), np.concatenate([positive, many - positive])
     else:
-        center, spread, tail = _targets(features.score, goal, reach, place, rng)
-        odds, side = math.sqrt((1 - abs(tail)) / abs(tail)), math.copysign(1.0, tail)
-        wider = np.exp(side * (0.5 - abs(tail)) * features.score)  # what is skewed scatters more where it is larger
-        away = spread * np.abs(rng.normal(size=m)) * wider / math.sqrt(float((wider**2).mean()))
-        two = np.concatenate([center + side * away * odds, center - side * away / odds])
+        two, tail = _targets(features.score, goal, reach, place, rng)
         targets = np.trunc(np.clip(two * ONE, -ONE, ONE))
-        far = rng.binomial(many, abs(tail))
+        far = rng.binomial(many, tail)
         counts = np.concatenate([far, many - far])
     kept = counts > 0
     x = np.concatenate([features.x, features.x])[kept]
@@ -237,25 +233,44 @@ def with_target(
 
 def _targets(
     score: Floats, goal: TestedGoal, reach: float, place: float, rng: np.random.Generator
-) -> tuple[Floats, float, float]:
-    """Return what is expected of each row's target, how far targets are from it, and the share of those further away.
+) -> tuple[Floats, float]:
+    """Return each row's target further from what is expected, then those nearer to it, and the share of the further.
 
-    That share is negative if they are below. The few that are far away are on the side of the further bound: money,
-    counts and days are like that.
+    The few that are far away are on the side of the further bound: money, counts and days are like that.
     """
     reach_of_score = float(np.quantile(np.abs(score), 0.99))
     most = min(_SPREADS[1], 1 / reach_of_score)  # targets lie within their bounds, so what is expected of them does
-    spread = min(_between(*_SPREADS, place), most)
-    idle = goal.idle_variance()
+    near_bound, tail = rng.uniform(-1, 1), _between(*_TAIL, rng.random())
+    # more often near a bound than in the middle
+    near_bound = math.copysign(math.sqrt(abs(near_bound)), near_bound)
+    side, odds = -math.copysign(1.0, near_bound), math.sqrt((1 - tail) / tail)
+    wider = np.exp(side * (0.5 - tail) * score)  # what is skewed scatters more where it is larger
+    away = np.abs(rng.normal(size=len(score))) * wider / math.sqrt(float((wider**2).mean()))
+    scatter, weights = side * np.concatenate([away * odds, -away / odds]), np.repeat([tail, 1 - tail], len(score))
+    weights /= len(score)
+
+    def expected(spread: float, left: float) -> Floats:
+        middle = near_bound * max(0.0, 1 - spread * reach_of_score)
+        return np.tile(middle + spread * math.sqrt(1 - left) * score, 2)
+
+    def missed(spread: float, left: float, constant: bool = False) -> float:
+        """Return how far who knows the score, or the mean alone, misses what is then left to the goal."""
+        known = expected(spread, left)
+        y = np.clip(known + spread * math.sqrt(left) * scatter, -1, 1)
+        if constant:
+            return goal.missed(np.full(len(y), weights @ y), y, weights)
+        return goal.missed(known, y, weights) - (1 - reach) * goal.missed(y, y, weights)
+
+    spread, idle = min(_between(*_SPREADS, place), most), goal.idle_variance()
+    if idle is None:
+        narrow = _SPREADS[0] / 100
+        idle = 0.0 if missed(narrow, 1.0, True) > 0 else root(lambda s: missed(s, 1.0, True), narrow, most) ** 2
     if idle > 0:
         least = math.sqrt(1.2 * idle)  # a constant would not do
         spread = _between(least, max(least, most), place)
     left = goal.unexplained(reach, spread)
-    side = rng.uniform(-1, 1)
-    side = math.copysign(math.sqrt(abs(side)), side)  # more often near a bound than in the middle
-    middle = side * max(0.0, 1 - spread * reach_of_score)
-    tail = math.copysign(_between(*_TAIL, rng.random()), -side)
-    return middle + spread * math.sqrt(1 - left) * score, spread * math.sqrt(left), tail
+    left = root(lambda part: missed(spread, part), 0.0, 1.0) if left is None else left
+    return expected(spread, left) + spread * math.sqrt(left) * scatter, tail
 
 
 def _between(low: float, high: float, place: float) -> float:
