@@ -30,7 +30,7 @@ from expost.estimators.inputs import open_features, score_of
 from expost.estimators.pipeline_check import Surroundings, noted_surroundings
 from expost.exceptions import unspent, warn
 from expost.goals import ExcessRisk, Goal
-from expost.goals.goal import as_goal, as_tested, excess_risk_of
+from expost.goals.goal import as_goal, as_tested, excess_risk_of, square_unit
 from expost.mechanisms import mechanism_for
 from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.moments.gaussian import moments_for
@@ -292,7 +292,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             f"got {self.goal!r}; a plain number is an excess_risk",
         )
         goal.require(self._estimator_loss)
-        return goal.in_scaled_units(_square_unit(preparation))
+        return goal.in_scaled_units(square_unit(preparation.target))
 
     @unspent()
     def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -415,14 +415,6 @@ def _name_of(y: Any) -> str | None:
     return name if type(name) is str else None
 
 
-def _square_unit(preparation: Preparation) -> float:
-    """Return what 1 in scaled squares is in squared units of the caller's target."""
-    if preparation.target is None:
-        return 1.0
-    low, high = preparation.target
-    return ((high - low) / 2) ** 2
-
-
 def _describe(
     release: Release,
     preparation: Preparation,
@@ -432,7 +424,7 @@ def _describe(
 ) -> Release:
     promise = release.promise
     if request.goal is not None:
-        promise = request.goal.in_caller_units(promise, _square_unit(preparation))
+        promise = request.goal.in_caller_units(promise, square_unit(preparation.target))
     half = np.ones(preparation.n_columns) if preparation.bounds is None else preparation.bounds.half_range
     # The penalty (λ/2)‖θ‖² in the caller's units is ½·Σ wⱼ·coefⱼ² + ½·w₀·d², where d is the prediction at the middle
     # of the bounds less the middle of the target bounds; these are the wⱼ and w₀.

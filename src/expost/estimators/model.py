@@ -21,7 +21,7 @@ from expost.estimators.defaults import warn_if_large, warn_if_likely
 from expost.estimators.inputs import as_schema, margins_and_targets, reject_fit_parameters, score_of, with_target
 from expost.estimators.pipeline_check import Surroundings, noted_surroundings
 from expost.exceptions import unspent
-from expost.goals.goal import TASKS, Goal, as_tested, is_tested
+from expost.goals.goal import TASKS, Goal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
 from expost.mechanisms.objective.chain import chain_request
 from expost.passes.choice import as_engine, stream_of
@@ -279,8 +279,7 @@ class AccuracyFirstModel(BaseEstimator):
         kinds = TASKS["binary" if labels else "real"][1]
         stated = as_tested(self.goal, f"goal must be {kinds}: how good must the model be? Got {self.goal!r}")
         stated.require(LogisticLoss() if labels else SquaredLoss())
-        square = 1.0 if schema.target_bounds is None else ((schema.target_bounds[1] - schema.target_bounds[0]) / 2) ** 2
-        goal = stated.in_scaled_units(square)
+        goal = stated.in_scaled_units(square_unit(schema.target_bounds))
         unit = unit_of(schema, n)
         budget = unit.share(self._most if max_epsilon is None else max_epsilon)
         delta = validation.delta(self.delta)
@@ -415,8 +414,7 @@ def _described(
     schema = encoding.schema
     promise = release.promise
     if request.goal is not None and schema.target_bounds is not None:
-        half = (schema.target_bounds[1] - schema.target_bounds[0]) / 2
-        promise = request.goal.in_caller_units(promise, half**2)
+        promise = request.goal.in_caller_units(promise, square_unit(schema.target_bounds))
     scope = SCOPE
     if schema.person is not None:
         first = f"the first {schema.rows_per_person} rows" if request.unit.rows > 1 else "the first row"

@@ -211,6 +211,11 @@ def as_tested(given: object, otherwise: str = "a chain of releases is for goals 
     return given
 
 
+def square_unit(bounds: tuple[float, float] | None) -> float:
+    """Return what 1 in scaled squares is in squared units of a target with these bounds; labels have none."""
+    return 1.0 if bounds is None else ((bounds[1] - bounds[0]) / 2) ** 2
+
+
 #: What a goal of tables may be about, and the usual goals of each, for messages.
 TASKS: dict[Labels, tuple[str, str]] = {
     "binary": ("classification", "ErrorRate(...) or LogLoss(...)"),

@@ -1,15 +1,11 @@
-"""A mean squared error: the mean of (y − prediction)² is at most this.
-
-*Sensitivity*: for a released θ it moves by at most (1 + ‖θ‖_∞)²/n (`expost.goals.mean_squared_error`).
-
-How far a mean squared error can move.
+"""Goals about squared errors: a mean squared error of at most this, or R², the share of the variance explained.
 
 Neighbours differ in one replaced row; the number of rows n is public. Rows satisfy ‖x‖₁ ≤ 1 (hence ‖x‖₂ ≤ 1) and
 |y| ≤ 1. A result is rounded up by a few units in the last place: a sensitivity may err on the large side only.
 
-R²: at least this share of the target's variance is explained.
+*Mean squared error.* For a released θ it moves by at most (1 + ‖θ‖_∞)²/n (:func:`mean_square_sensitivity`).
 
-*Sensitivity*: the shortfall is MSE − (1 − r)·Var(y), predictions and targets in [−1, 1]. With m the mean of the other
+*R².* The shortfall is MSE − (1 − r)·Var(y), predictions and targets in [−1, 1]. With m the mean of the other
 targets, Var(y) = const + ((n − 1)/n²)(y − m)², so a row contributes (1/n)(y − ŷ)² − (1 − r)((n − 1)/n²)(y − m)², whose
 range over y and ŷ is 4/n + (1 − r)((n − 1)/n²)·4|m| and is largest at |m| = 1: D = (4/n)(1 + (1 − r)(n − 1)/n). ∎
 """

@@ -2,26 +2,21 @@
 
 *Released*: never the value itself, only whether value + noise stays below a noisy limit. A real value of sensitivity
 Δ, computed in floating point with an error of at most η, is rounded *up* to a multiple of g; neighbouring answers then
-differ by at most ⌊(Δ + 2η)/g⌋ + 1 units, which is the integer sensitivity charged.
-
-What people measure a model by: the share of rows it gets wrong, and its mean squared error. Private.
+differ by at most ⌊(Δ + 2η)/g⌋ + 1 units, which is the integer sensitivity charged. What is measured is private:
 
 *Error rate.* A row is predicted positive where xᵀθ > 0, so a tie counts as negative, as ``predict`` does. With θ on
 the grid of :mod:`expost.passes.blocks` predictions are exact, so the count is, and replacing a row moves it by at
 most one.
 
-*Mean squared error.* (y − xᵀθ)² lies in [0, (1 + m)²], m = ‖θ‖_∞, because ‖x‖₁ ≤ 1: sensitivity (1 + m)²/n
-(:func:`expost.solve.mean_square_sensitivity`). From sums or from rows, with a bound on the rounding error.
+*Mean squared error.* (y − xᵀθ)² lies in [0, (1 + m)²], m = ‖θ‖_∞, because ‖x‖₁ ≤ 1: sensitivity (1 + m)²/n. From sums
+or from rows, with a bound on the rounding error.
 
-Testing stationarity instead of risk (theory B12): a small gradient proves a small excess risk.
-
-*Lemma.* L(θ) − min L ≤ ‖∇L(θ)‖²/(2μ) for every θ, if L is μ-strongly convex; it is for μ = λ. *Proof.* L(w) ≥ L(θ) +
-⟨∇L(θ), w − θ⟩ + (μ/2)‖w − θ‖² for every w. The left side is smallest at the optimum, the right side at w = θ −
-∇L(θ)/μ, where it is L(θ) − ‖∇L(θ)‖²/(2μ). ∎ No optimum has to be known, no radius, and θ may come from anywhere.
-
-*Why.* Asking whether ‖∇L(θ)‖ ≤ √(2λα) is thirty to a hundred times less sensitive than asking whether the excess risk
-is at most α. *Sensitivity*: S(‖θ‖_∞)/n for a θ already released (`expost.solve.problem`), plus rounding and
-floating point.
+*Stationarity* (theory B12): a small gradient proves a small excess risk. *Lemma.* L(θ) − min L ≤ ‖∇L(θ)‖²/(2μ) for
+every θ, if L is μ-strongly convex; it is for μ = λ. *Proof.* L(w) ≥ L(θ) + ⟨∇L(θ), w − θ⟩ + (μ/2)‖w − θ‖² for every w.
+The left side is smallest at the optimum, the right side at w = θ − ∇L(θ)/μ, where it is L(θ) − ‖∇L(θ)‖²/(2μ). ∎ No
+optimum has to be known, no radius, and θ may come from anywhere. Asking whether ‖∇L(θ)‖ ≤ √(2λα) is thirty to a hundred
+times less sensitive than asking whether the excess risk is at most α: S(‖θ‖_∞)/n for a θ already released
+(`expost.solve.problem`), plus rounding and floating point.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
-"""What the page knows: prices of a row of goals, what costs most, and searches to watch. Public numbers only.
+"""A page to explore prices on: a row of goals, what costs most, and searches to watch. Public numbers only.
 
-Prices are computed for one number of rows and a few γ (`expost.planning`). The page scales them by 1/n, since ε·n
-hardly depends on n, and goes from one computed goal or γ to the next by straight lines in the logarithm of ε.
+*Numbers.* Prices are computed for one number of rows and a few γ (`expost.planning`). The page scales them by 1/n,
+since ε·n hardly depends on n, and goes from one computed goal or γ to the next by straight lines in the logarithm of ε.
 
-The page as one file: markup, style, script and numbers together, nothing fetched from anywhere.
+*Searches to watch.* How noise leaves a hypothesis until a test passes, step by step. What the tests said is released by
+a search anyway; the rest, true errors among it, may be shown because the rows are synthetic.
 
-The page forbids itself every request (a content security policy of ``default-src 'none'``), so it works from a disk
-without a network, and what is moved about on it is told to nobody.
-
-The page served to this machine: one address, one answer.
-
-One search on made-up rows, step by step: how noise leaves a hypothesis until a test passes. Public.
-
-What the tests said is released by a search anyway; the rest, true errors among it, may be shown because the rows are
-made up.
+*The page* is one file, markup, style, script and numbers together. It forbids itself every request (a content security
+policy of ``default-src 'none'``), so it works from a disk without a network, and what is moved about on it is told to
+nobody. Served, it has one address and one answer, on this machine.
 """
 
 from __future__ import annotations
@@ -22,7 +17,6 @@ import dataclasses
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
@@ -32,7 +26,7 @@ import numpy as np
 from expost.account.account import Account
 from expost.exceptions import TargetUnreachable
 from expost.goals import GOALS, Goal, words_of
-from expost.goals.goal import TestedGoal, tested_kind
+from expost.goals.goal import TestedGoal, square_unit, tested_kind
 from expost.mechanisms.objective.chain import ChainPlan, _Chain
 from expost.noise.source import SeededSource
 from expost.planning.planner import TABLES
@@ -126,23 +120,12 @@ _LEAST_LEVELS, _MOST_LEVELS = 3, 6  # worth watching
 _CLOSE = (0.9, 0.995)  # such searches are found where the best model hardly reaches the goal
 
 
-@dataclass(frozen=True, repr=False)
-class Step:
-    """A test of a hypothesis: the hypothesis, what it cost so far, the noisy shortfall, its margin and the outcome."""
-
-    theta: Floats
-    spent: float
-    noisy: float
-    margin: float
-    passed: bool
-
-
 class _Watched(_Chain):
-    """The search, with what it does written down."""
+    """The search, with each test written down: the hypothesis, the noisy shortfall, its margin and the outcome."""
 
     def __init__(self, plan: ChainPlan, generator: Any, account: Account, source: SeededSource) -> None:
         super().__init__(plan, generator, account, source)
-        self.steps: list[Step] = []
+        self.tests: list[tuple[Floats, float, float, dict[str, Any]]] = []
 
     def _ask(self, theta: Floats, epsilon: float) -> tuple[bool, float]:
         gamma = self._gamma()
@@ -150,44 +133,16 @@ class _Watched(_Chain):
         goal, n = self.plan.goal, self.plan.n
         error = goal.shortfall_error(n, theta.size, theta)
         margin = ValueTest.of(goal.shortfall_sensitivity(n), error, epsilon).margin(gamma, error)
-        self.steps.append(Step(theta.copy(), self.account.unit.charge(self.account.total), noisy, margin, passed))
+        told = {"spent": self.account.unit.charge(self.account.total), "passed": passed}
+        self.tests.append((theta.copy(), noisy, margin, told))
         return passed, noisy
 
 
-@dataclass(frozen=True, repr=False)
-class Trace:
-    """A watched search of one table.
-
-    Attributes
-    ----------
-    columns, best
-        Encoded columns that matter most, and their coefficients without noise.
-    actual
-        The targets of some rows, scaled to [−1, 1].
-    steps
-        For each test: coefficients of those columns, predictions of those rows, and what was measured.
-    """
-
-    columns: tuple[str, ...]
-    best: tuple[float, ...]
-    actual: tuple[float, ...]
-    steps: tuple[dict[str, Any], ...] = field(default=())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, rounded to what a screen shows."""
-        return {
-            "columns": list(self.columns),
-            "best": _short(self.best),
-            "actual": _short(self.actual),
-            "steps": [
-                {**step, "coefficients": _short(step["coefficients"]), "predictions": _short(step["predictions"])}
-                for step in self.steps
-            ],
-        }
-
-
-def trace(tables: SyntheticTables, encoding: Encoding, request: Request) -> Trace | None:
+def trace(tables: SyntheticTables, encoding: Encoding, request: Request) -> dict[str, Any] | None:
     """Return a search worth watching, if a table has one: a few levels, and a model in the end.
+
+    Encoded columns that matter most, with their coefficients without noise; targets of some rows, scaled to [−1, 1];
+    and for each test coefficients of those columns, predictions of those rows, and what was measured.
 
     Examples
     --------
@@ -198,51 +153,50 @@ def trace(tables: SyntheticTables, encoding: Encoding, request: Request) -> Trac
     >>> encoding = Encoding(schema)
     >>> request = AccuracyFirstModel(schema, ErrorRate(0.2)).request_for(5000, schema, encoding)
     >>> watched = trace(SyntheticTables.of(encoding, 5000, 8, 0), encoding, request)
-    >>> len(watched.steps) > 1, watched.steps[-1]["passed"]
+    >>> len(watched["steps"]) > 1, watched["steps"][-1]["passed"]
     (True, True)
     """
     plan = settle(request)
     assert isinstance(plan, ChainPlan)
     tables = dataclasses.replace(tables, reach=_CLOSE)
-    found: tuple[int, int, _Watched] | None = None
+    found: tuple[int, _Watched] | None = None
     with one_thread():
         for k in range(len(tables.features)):
             account, source = tables.account(request, plan), SeededSource([tables.seed, k, 2])
             chain = _Watched(plan, tables.generator(k, request), account, source)
             if chain.run().status != "released" or chain.levels > _MOST_LEVELS:
                 continue
-            if found is None or chain.levels > found[0]:
-                found = (chain.levels, k, chain)
-            if found[0] >= _LEAST_LEVELS:
+            if found is None or chain.levels > found[1].levels:
+                found = (k, chain)
+            if found[1].levels >= _LEAST_LEVELS:
                 break
-        return None if found is None else _told(encoding, [tables.seed, found[1], 3], found[2], plan)
+        return None if found is None else _told(encoding, [tables.seed, found[0], 3], found[1])
 
 
-def _told(encoding: Encoding, seed: list[int], chain: _Watched, plan: ChainPlan) -> Trace:
-    objective, scale = chain.generator.rows.objective, encoding.scale
+def _told(encoding: Encoding, seed: list[int], chain: _Watched) -> dict[str, Any]:
+    """Return plain values, rounded to what a screen shows."""
+    objective, scale, goal = chain.generator.rows.objective, encoding.scale, chain.plan.goal
     best = minimiser(objective, 1e-4)
-    spread = objective.X.std(axis=0)
-    order = np.argsort(-np.abs(best) * spread, kind="stable")[:_SHOWN_COLUMNS]
+    order = np.argsort(-np.abs(best) * objective.X.std(axis=0), kind="stable")[:_SHOWN_COLUMNS]
     assert objective.counts is not None  # rows of synthetic tables are counted
     many = objective.counts / objective.n
     rows = np.random.default_rng(seed).choice(len(many), _SHOWN_ROWS, p=many)
-    steps = []
-    for step in chain.steps:
-        true = plan.goal.shortfall(objective, step.theta)
-        values = [plan.goal.reached(missed, objective) for missed in (true, step.noisy, step.noisy + step.margin)]
-        steps.append(
-            {
-                "coefficients": (step.theta[order] / scale).tolist(),
-                "predictions": (objective.X[rows] @ step.theta).tolist(),
-                "spent": step.spent,
-                "true": values[0],
-                "measured": values[1],
-                "at_worst": values[2],
-                "passed": step.passed,
-            }
-        )
-    names = tuple(encoding.names[j] for j in order)
-    return Trace(names, tuple(best[order] / scale), tuple(objective.y[rows]), tuple(steps))
+
+    def step(theta: Floats, noisy: float, margin: float, told: dict[str, Any]) -> dict[str, Any]:
+        missed = {"true": goal.shortfall(objective, theta), "measured": noisy, "at_worst": noisy + margin}
+        return {
+            "coefficients": _short(theta[order] / scale),
+            "predictions": _short(objective.X[rows] @ theta),
+            **{name: goal.reached(shortfall, objective) for name, shortfall in missed.items()},
+            **told,
+        }
+
+    return {
+        "columns": [encoding.names[j] for j in order],
+        "best": _short(best[order] / scale),
+        "actual": _short(objective.y[rows]),
+        "steps": [step(*test) for test in chain.tests],
+    }
 
 
 def _short(values: Any) -> list[float]:
@@ -291,7 +245,7 @@ def explorer_data(
         shown = None  # a release about something else has no place on this axis
     n = rows or (shown or {}).get("rows") or _ROWS
     encoding = Encoding(schema)
-    unit = chosen.unit(_square_unit(schema))
+    unit = chosen.unit(square_unit(schema.target_bounds))
     goals = [chosen.stated(value * unit) for value in chosen.offered]
     tables: int | SyntheticTables = worlds
     curves, savings = [], []
@@ -338,11 +292,6 @@ def _kind(schema: Schema, stated: str | None) -> type[TestedGoal]:
     return fitting[stated]
 
 
-def _square_unit(schema: Schema) -> float:
-    """Return what 1 in scaled squares is in squared units of the target."""
-    return 1.0 if schema.target_bounds is None else ((schema.target_bounds[1] - schema.target_bounds[0]) / 2) ** 2
-
-
 def _curve(price: GoalPrice, n: int) -> dict[str, Any]:
     """Return ε·n in every table, in order, and that of a close call; None for what is out of reach."""
     way = price.cheapest
@@ -354,10 +303,9 @@ def _curve(price: GoalPrice, n: int) -> dict[str, Any]:
 
 def _trace(pricer: TablePricer, goal: TestedGoal) -> dict[str, Any] | None:
     try:
-        watched = trace(pricer.drawn, pricer.encoding, pricer.free(goal))
+        return trace(pricer.drawn, pricer.encoding, pricer.free(goal))
     except TargetUnreachable:
         return None
-    return None if watched is None else watched.to_dict()
 
 
 def _release(release: Release, schema: Schema) -> dict[str, Any]:
