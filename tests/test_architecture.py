@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import expost
+import expost.goals
 
 SOURCE = Path(expost.__file__).parent
 TESTS = Path(__file__).parent
@@ -25,6 +26,8 @@ RANKS = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 # Packages outside the rooms: whose place they share, or that all may import them (and they import no room).
 SHARES = {"datasets": "table"}
 FOR_ALL = {"exceptions", "lazy", "numeric", "shown", "threads", "validation"}
+# The table of goals' flags and words, which needs no goal: a release from a file names its goal.
+WORDS = "expost.goals"
 
 
 def room_of(module: str) -> str:
@@ -63,7 +66,7 @@ def offences(path: Path, text: str) -> list[str]:
             target = "data"  # metadata, not a room
         if home in FOR_ALL:
             allowed = target in FOR_ALL
-        elif target in FOR_ALL:
+        elif target in FOR_ALL or (module == WORDS and home == "release"):
             allowed = True
         elif target not in RANKS:
             allowed = False
@@ -160,7 +163,59 @@ def test_noise_and_account_know_nothing_of_regression():
             mine = [module for module in imports(ast.parse(path.read_text())) if module.startswith("expost")]
             tables = {"table", "passes"} if path.name in ("scoring.py", "export.py") else set()
             beside = {"account", "release", "noise"} if room != "noise" else set()
+            mine = [module for module in mine if (room, module) != ("release", WORDS)]
             assert {room_of(module) for module in mine} <= {room, *beside, *FOR_ALL, *tables}, path
+
+
+def test_the_words_of_goals_need_no_goal():
+    """What is imported with their table, which releases read."""
+    code = "import sys, expost.goals; print(*(name for name in sys.modules if name.startswith('expost.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
+    assert set(done.stdout.split()) == {"expost.goals", "expost.goals.flags", "expost.lazy", "expost.validation"}
+
+
+GOALS_SAID = {"Goal", "TestedGoal", *expost.goals.FLAGS}
+
+
+def asked_which(text: str) -> list[str]:
+    """Return where code asks which goal it has: by its class, or by its name in releases."""
+    called = {flag.called for flag in expost.goals.FLAGS.values()}
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            kinds = {ast.unparse(part).split(".")[-1] for part in ast.walk(node.args[1])}
+            found += [ast.unparse(node)] if kinds & GOALS_SAID else []
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            named = any(isinstance(part, ast.Constant) and part.value in called for part in sides)
+            kinds = any(ast.unparse(part).split(".")[-1] in GOALS_SAID for part in sides)
+            found += [ast.unparse(node)] if named or kinds else []
+        elif isinstance(node, ast.Dict):
+            keys = {ast.unparse(key) for key in node.keys if key is not None}
+            named = {key.value for key in node.keys if isinstance(key, ast.Constant)} & called
+            found += [ast.unparse(node)] if keys & GOALS_SAID or named else []
+    return found
+
+
+def test_no_folder_asks_which_goal_it_has():
+    """What others want to know of a goal it says itself, so that one more goal is one more file."""
+    outside = [path for path in FILES if path.relative_to(SOURCE).parts[0] != "goals"]
+    assert {str(path): asked for path in outside if (asked := asked_which(path.read_text()))} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "isinstance(goal, ErrorRate | LogLoss)",
+        "issubclass(kind, goals.TestedGoal)",
+        "goal == 'R²'",
+        "kind is MeanSquaredError",
+        "WORDS = {'log loss': 'bounded'}",
+        "VALUES = {R2: (0.2, 0.4)}",
+    ],
+)
+def test_asking_is_noticed(line):
+    assert len(asked_which(line)) == 1
 
 
 def test_tests_stand_where_their_subjects_do():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import os
 import re
 import runpy
@@ -363,6 +364,80 @@ def test_additions_work(house, name):
             assert done.stdout.splitlines()[-1] == said
         if language == "sh":
             assert re.search(r"^label .* {2}released$", done.stdout, flags=re.MULTILINE)
+
+
+ASKED_EVERYWHERE = """
+import contextlib, io, json
+import numpy as np
+from expost import AccuracyFirstModel, Schema, plan
+from expost.cli import main
+from expost.goals import MissedPositives
+
+columns = {"age": {"bounds": [0, 10]}, "dose": {"bounds": [0, 10]}}
+schema = Schema.from_dict({"target": "label", "classes": ["well", "ill"], "columns": columns})
+rng = np.random.default_rng(0)
+X = rng.uniform(0, 10, size=(20_000, 2))
+y = np.where(X @ [2.0, -1.0] + rng.logistic(size=20_000) > 5, "ill", "well")
+release = AccuracyFirstModel(schema, MissedPositives(0.08), random_state=0).fit(
+    {"age": X[:, 0], "dose": X[:, 1], "label": y}
+).release_
+with open("schema.toml", "w") as file:
+    file.write(schema.to_toml())
+with open("release.json", "w") as file:
+    file.write(release.to_json())
+
+def said(*arguments):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(list(arguments)) == 0, arguments
+    return out.getvalue()
+
+option = ["--missed-positives", "0.08"]
+priced = json.loads(said("plan", "schema.toml", "--rows", "20000", *option, "--worlds", "20", "--json"))
+at_delta = plan(schema, MissedPositives(0.08), rows=20_000, delta=1e-6, worlds=2).goals[0]
+arrays = plan(goals=MissedPositives(0.08), rows=4000, task="classification", columns=2, worlds=2).goals[0]
+MissedPositives.offered = (0.2, 0.1)
+said("explore", "schema.toml", "--release", "release.json", "--worlds", "2", "--no-open", "--output", "page.html")
+said("report", "release.json", "--output", "report.html")
+with open("page.html") as file:
+    page = json.loads(file.read().split('id="data">')[1].split("</script>")[0])
+with open("report.html") as file:
+    report = file.read()
+print(json.dumps({
+    "paid": release.epsilon, "priced": priced["goals"][0], "at_delta": at_delta.cheapest.typical,
+    "arrays": arrays.cheapest.typical, "page": page, "report": report,
+    "text": said("plan", "schema.toml", "--rows", "20000", *option, "--worlds", "3"),
+}))
+"""
+
+
+@pytest.mark.slow
+def test_a_goal_that_is_added_is_known_everywhere(house, tmp_path):
+    """It is priced by plans of tables, at a δ and of arrays, has its place on the page, and its words in the report."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASKED_EVERYWHERE],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(house / "src"), "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    (way,) = told["priced"]["methods"]
+    assert told["priced"]["option"] == "--missed-positives 0.08"
+    assert told["priced"]["unreachable"] is None
+    assert way["low"] <= told["paid"] <= way["high"]
+    assert 0 < told["at_delta"] < 10 * way["typical"]
+    assert 0 < told["arrays"] < 2  # within the default cap
+    assert "missed positives ≤ 0.08" in told["text"]
+    assert "always giving the negative label misses all positive rows" in " ".join(told["text"].split())
+    page = told["page"]
+    assert (page["goal"]["flag"], page["goal"]["values"]) == ("--missed-positives", [0.2, 0.1])
+    assert page["release"]["value"] == 0.08
+    assert all(product is not None for curve in page["curves"][1] for product in curve["products"])
+    assert any(trace is not None and trace["steps"][-1]["at_worst"] <= 0.2 for trace in page["traces"])
+    for said in ("missed positives at most 0.08", "always giving the negative label misses all positive rows"):
+        assert said in told["report"]
 
 
 def test_additions_are_what_runs(house):

@@ -6,20 +6,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from expost.goals.error_rate import ErrorRate
-from expost.goals.measure import Judge, Measure
+from expost.goals.goal import ChainSettings, TestedGoal
+from expost.goals.measure import Judge
 from expost.numeric import FloatArray
-from expost.release.release import Promise
-from expost.solve.problem import Problem
+from expost.passes.blocks import to_grid
+from expost.solve.losses import CappedLogisticLoss
 
 
 @dataclass(frozen=True)
-class MissedPositives(ErrorRate):
+class MissedPositives(TestedGoal):
     """At most this share of the rows is positive and predicted negative.
 
     Parameters
@@ -35,43 +36,40 @@ class MissedPositives(ErrorRate):
     MissedPositives(at_most=0.02, margin=0.2)
     """
 
-    name = "missed positives"
+    at_most: float
+    margin: float = 0.2
 
-    def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
-        """Return the promise about the share."""
-        statement = (
+    name = "missed positives"
+    labels = "binary"
+    largest: ClassVar[float] = 1.0
+
+    def statement(self) -> str:
+        """Say what is promised about the share."""
+        return (
             f"the share of clipped, rounded rows that are positive and predicted negative is at most {self.at_most:g}"
         )
-        return Promise(statement, goal=self.name, at_most=self.at_most)
 
-    def measure(self, generator: Any) -> Measure:
-        """Return the share of missed rows."""
-        return MissedShare(generator.risk.objective)
+    def hypothesis(self, generator: Any) -> Callable[[Any], Any]:
+        """Round hypotheses to the grid on which predictions are exact."""
+        return lambda values: to_grid(np.asarray(generator.hypothesis(values)), generator.problem.radius)
+
+    def chain(self) -> ChainSettings:
+        """Minimise what an error rate does."""
+        return ChainSettings(CappedLogisticLoss(0.5), reach=5.0, start=32.0, test_part=0.15, steer=self.at_most)
 
     def shortfall(self, objective: Judge, theta: Any) -> float:
         """Return the share of missed rows less what is allowed; θ is on the grid of `to_grid`."""
         return objective.mean_of(missed, theta, 1.0) - self.at_most
 
+    def shortfall_sensitivity(self, n: int) -> float:
+        """Return 1/n."""
+        return 1.0 / n
+
+    def shortfall_error(self, n: int, p: int, theta: Any) -> float:
+        """Return the rounding of a quotient and a difference: counts are exact."""
+        return 2.0**-51
+
 
 def missed(u: FloatArray, y: FloatArray) -> FloatArray:
     """Return 1 for a positive row that is predicted negative: a mean of such is a count, exact up to one quotient."""
     return ((u <= 0.0) & (y > 0.0)).astype(np.float64)
-
-
-class MissedShare(Measure):
-    """Share of rows missed; sensitivity 1/n."""
-
-    def __init__(self, objective: Judge) -> None:
-        self._objective = objective
-
-    def value(self, hypothesis: Any) -> float:
-        """Return the share."""
-        return self._objective.mean_of(missed, np.asarray(hypothesis), 1.0)
-
-    def sensitivity(self, hypothesis: Any) -> float:
-        """Return 1/n."""
-        return 1.0 / self._objective.n
-
-    def error_bound(self, hypothesis: Any) -> float:
-        """Return the rounding of one quotient: counts are exact."""
-        return 2.0**-53

@@ -12,7 +12,7 @@ import pytest
 from expost import ErrorRate, MeanSquaredError, RelativeExcessRisk, Release
 from expost.goals.error_rate import ErrorShare
 from expost.goals.mean_squared_error import SquaredErrorMean
-from expost.goals.measure import MeanSquareByRows, MeanSquareBySums, errors
+from expost.goals.measure import MeanSquareByRows, MeanSquareBySums
 from expost.noise import SeededSource
 from expost.passes.blocks import to_grid
 from expost.search import above_threshold, run_search
@@ -66,10 +66,10 @@ class TestPromise:
         if task == "error rate":
             measure, typical = ErrorShare(generator.risk.objective), 1 / rows.n
             thetas = [to_grid(rng.normal(size=rows.p), 7.0) for _ in range(400)]
-            thetas = sorted(thetas, key=lambda theta: errors(generator.risk.objective, theta))
-            rates = [errors(generator.risk.objective, theta) / rows.n for theta in thetas]
+            thetas = sorted(thetas, key=lambda theta: generator.risk.objective.errors(theta))
+            rates = [generator.risk.objective.errors(theta) / rows.n for theta in thetas]
             bad = [theta for theta, rate in zip(thetas, rates, strict=True) if rate > 0.2][:16]
-            target = errors(generator.risk.objective, bad[0]) / rows.n - 1e-9
+            target = generator.risk.objective.errors(bad[0]) / rows.n - 1e-9
         else:
             squares = MeanSquareBySums(generator.sums)
             measure, typical, target = SquaredErrorMean(squares, rows.n), 9 / rows.n, 0.1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from expost.goals.mean_squared_error import mean_square_sensitivity
-from expost.goals.measure import MeanSquareByRows, MeanSquareBySums, errors
+from expost.goals.measure import MeanSquareByRows, MeanSquareBySums
 from expost.passes.blocks import to_grid
 from expost.passes.sums import sums_of
 from expost.solve.losses import LogisticLoss, SquaredLoss
@@ -42,7 +42,7 @@ def test_counts_are_exact_in_any_order_ties_included():
         expected = sum((u > 0) != (y > 0) for u, y in zip(exact_predictions(tied, theta), tied.y, strict=True))
         for order in (slice(None), slice(None, None, -1), rng.permutation(5)):
             shuffled = Objective(LogisticLoss(), tied.x[:, order] / ONE, tied.y / ONE, 0.1)
-            assert errors(shuffled, theta[order]) == expected
+            assert shuffled.errors(theta[order]) == expected
 
 
 def test_off_the_grid_the_order_of_summation_decides():
@@ -75,8 +75,8 @@ def test_one_row_moves_a_count_by_one():
         x, y = rows.x.copy(), rows.y.copy()
         x[0], y[0] = ONE * np.eye(3, dtype=np.int32)[rng.integers(3)] * rng.choice([-1, 1]), rng.choice([-ONE, ONE])
         neighbour = Rows(x, y)
-        change = errors(objective_of(neighbour, LogisticLoss()), theta) - errors(
-            objective_of(rows, LogisticLoss()), theta
+        change = objective_of(neighbour, LogisticLoss()).errors(theta) - objective_of(rows, LogisticLoss()).errors(
+            theta
         )
         moved.add(change)
     assert moved <= {-1, 0, 1}

@@ -15,7 +15,6 @@ from expost.account.composition import add_losses
 from expost.exceptions import TargetUnreachable
 from expost.goals import ErrorRate, LogLoss, MeanSquaredError
 from expost.goals.mean_squared_error import R2
-from expost.goals.measure import errors
 from expost.mechanisms import ObjectivePerturbation
 from expost.mechanisms.objective import mechanism as objective_module
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
@@ -62,7 +61,7 @@ def least_errors() -> int:
     objective = generator(ErrorRate(0.2)).rows.passes
     (batch,) = objective.source.read(objective.source.parts()[0])
     cuts = np.unique(batch.x[:, 1]) / ONE
-    return min(errors(objective, np.array([-cut * math.sqrt(2), 1.0])) for cut in (cuts[:-1] + cuts[1:]) / 2)
+    return min(objective.errors(np.array([-cut * math.sqrt(2), 1.0])) for cut in (cuts[:-1] + cuts[1:]) / 2)
 
 
 # --- the promise -----------------------------------------------------------------------------------------------------

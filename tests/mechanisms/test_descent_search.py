@@ -14,7 +14,6 @@ from scipy import stats
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
 from expost.account.account import Account
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
-from expost.goals.measure import errors
 from expost.mechanisms.descent import mechanism as descent
 from expost.mechanisms.descent.mechanism import DescentPlan, GradientDescent
 from expost.noise import SeededSource
@@ -66,7 +65,7 @@ def least_errors() -> float:
     """What the best of many lines gets wrong."""
     objective = generator(ErrorRate(0.2)).judge
     tried = [np.array([a, 1.0]) for a in np.linspace(-0.3, 0.3, 601)]
-    return min(errors(objective, theta) for theta in tried) / N
+    return min(objective.errors(theta) for theta in tried) / N
 
 
 @pytest.mark.parametrize("goal", [ErrorRate(0.2), LogLoss(0.45), R2(0.6), MeanSquaredError(0.12)], ids=lambda g: g.name)
@@ -188,7 +187,7 @@ def test_a_frame_that_was_released_helps():
     for shape in (CENTRED, SHAPE):
         walks = [descent.Walk(plan.loss, shape, judge.gradients, plan.schedule) for _ in range(8)]
         models = [walk.stage(0.03, SeededSource([3, k])) for k, walk in enumerate(walks)]
-        found[shape.constant] = np.mean([errors(judge.judge, model) / N for model in models])
+        found[shape.constant] = np.mean([judge.judge.errors(model) / N for model in models])
     assert found[0] < found[None] - 0.05
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from expost.goals.measure import MeanSquareByRows, errors
+from expost.goals.measure import MeanSquareByRows
 from expost.passes import blocks as module
 from expost.passes.blocks import distinct, to_grid
 from expost.solve.losses import HuberLoss, LogisticLoss, SquaredLoss
@@ -76,7 +76,7 @@ def test_measures_count_every_row():
     grouped = Objective(LogisticLoss(), kinds / ONE, targets / ONE, 0.01, counts)
     for _ in range(20):
         theta = to_grid(rng.uniform(-1, 1, 3), 1.0)
-        assert errors(grouped, theta) == errors(plain, theta)
+        assert grouped.errors(theta) == plain.errors(theta)
     squares = MeanSquareByRows(grouped), MeanSquareByRows(plain)
     assert abs(squares[0].value(theta) - squares[1].value(theta)) <= 2 * squares[0].error_bound(1.0)
     assert squares[0].error_bound(1.0) == squares[1].error_bound(1.0)

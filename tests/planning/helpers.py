@@ -8,7 +8,7 @@ from expost import R2, ErrorRate, PricePlan, Schema, plan
 from expost.datasets import SURVEY_SCHEMA
 from expost.estimators import AccuracyFirstModel
 from expost.goals import Goal
-from expost.planning.simulation import TableWorlds, no_cap
+from expost.planning.simulation import SyntheticTables, no_cap
 from expost.search import Request
 from expost.table.encoding import Encoding
 
@@ -42,5 +42,5 @@ def request_of(schema: Schema, goal: Goal, n: int, cap: float | None = None) -> 
 
 
 @cache
-def worlds_of(task: str, n: int, worlds: int = 10) -> TableWorlds:
-    return TableWorlds.of(Encoding(SURVEY if task == "classification" else STONES), n, worlds, 0)
+def worlds_of(task: str, n: int, worlds: int = 10) -> SyntheticTables:
+    return SyntheticTables.of(Encoding(SURVEY if task == "classification" else STONES), n, worlds, 0)

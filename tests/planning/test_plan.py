@@ -26,7 +26,7 @@ from expost import (
 from expost.datasets import make_survey
 from expost.estimators.base import cheapest_geometry
 from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning
-from expost.planning.prices import ANY
+from expost.planning.savings import ANY
 from expost.table.encoding import Encoding
 from expost.table.kinds import Numeric
 

@@ -11,9 +11,10 @@ import pytest
 from expost.account.account import Account
 from expost.mechanisms.objective.mechanism import ObjectiveGenerator
 from expost.noise import SeededSource
-from expost.planning.simulation import TableWorlds
+from expost.planning.simulation import SyntheticTables
 from expost.search.noisy_test import NoisyValue
 from expost.search.run import settle
+from expost.table.encoding import Encoding
 
 from .helpers import GOALS, STONES, SURVEY, request_of, worlds_of
 
@@ -102,8 +103,8 @@ def test_epsilon_times_rows_is_nearly_constant(task):
 
 
 def test_worlds_are_a_function_of_the_seed():
-    first, again = (TableWorlds.of(worlds_of("classification", 500).encoding, 500, 2, 5) for _ in range(2))
-    other = TableWorlds.of(first.encoding, 500, 2, 6)
+    first, again = (SyntheticTables.of(Encoding(SURVEY), 500, 2, 5) for _ in range(2))
+    other = SyntheticTables.of(Encoding(SURVEY), 500, 2, 6)
     assert all((a.x == b.x).all() for a, b in zip(first.features, again.features, strict=True))
     assert (first.features[0].x != other.features[0].x).any()
     request = request_of(SURVEY, GOALS["classification"], 500)

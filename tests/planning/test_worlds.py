@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from expost import R2, ErrorRate, LogLoss, MeanSquaredError
+from expost import R2, ErrorRate, LogLoss, MeanSquaredError, plan
 from expost.estimators.base import cheapest_geometry
+from expost.goals import TestedGoal
 from expost.mechanisms.objective.mechanism import _made_for
 from expost.planning.synthetic import draw_array, draw_features, place_of, with_target
+from expost.release import Promise
 from expost.table.bounds import Bounds
 from expost.table.encoding import Encoding
 from expost.table.preparation import Preparation
@@ -66,6 +70,59 @@ def test_the_best_model_explains_what_was_stated(seed):
         # targets beyond the bounds are moved to them, which takes a little off
         assert (left / spread / allowed if allowed else left / goal.at_most) == pytest.approx(0.5, abs=0.12)
         assert allowed or spread > goal.at_most
+
+
+@dataclass(frozen=True)
+class AbsoluteError(MeanSquaredError):
+    """A goal of somebody's own: the mean of |y − prediction|, predictions moved into bounds."""
+
+    name, power = "absolute error", 1
+    idle_variance, unexplained = TestedGoal.idle_variance, TestedGoal.unexplained
+
+    def shortfall(self, objective, theta):
+        return objective.mean_of(lambda u, y: np.abs(np.clip(u, -1, 1) - y), theta, 2.0) - self.at_most
+
+
+@dataclass(frozen=True)
+class MissedPositives(ErrorRate):
+    """Another one, about one of the labels."""
+
+    name = "missed positives"
+
+    def shortfall(self, objective, theta):
+        return objective.mean_of(lambda u, y: 1.0 * ((u <= 0) & (y > 0)), theta, 1.0) - self.at_most
+
+
+@pytest.mark.parametrize("reach", [0.5, 0.9])
+@pytest.mark.parametrize("goal", [AbsoluteError(0.1), AbsoluteError(0.05), MissedPositives(0.1)], ids=repr)
+def test_a_new_goal_says_by_its_shortfall_what_tables_are_like(goal, reach):
+    """The best model misses about the part stated of what it allows, and no constant would do."""
+    labels = goal.labels == "binary"
+    encoding = Encoding(SURVEY if labels else STONES)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        rows, counts = with_target(draw_features(encoding, 1500, rng), goal, labels, reach, N, rng, place_of(seed))
+        x, y, root = rows.x / ONE, rows.y / ONE, np.sqrt(counts)
+        if labels:
+            best = LogisticRegression(C=1e4, max_iter=3000).fit(x, y, sample_weight=counts).decision_function(x)
+            share = counts[y > 0].sum() / N
+            constant = np.full(len(y), np.log(share / (1 - share)))
+        else:
+            best = x @ np.linalg.lstsq(x * root[:, None], y * root, rcond=None)[0]
+            constant = np.full(len(y), counts @ y / N)
+        missed = goal.missed(best, y, counts / N) / goal.at_most + 1  # as a part of what is allowed
+        # targets are skewed, and those beyond the bounds are moved to them, which takes something off
+        assert missed == pytest.approx(reach, abs=0.12 if labels else 0.3 * reach)
+        assert goal.missed(constant, y, counts / N) > 0
+
+
+def test_a_new_goal_is_priced_in_its_own_units():
+    """In units of the target, whose bounds are 20,000 apart."""
+    prices = plan(STONES, [AbsoluteError(1000), AbsoluteError(500)], rows=5000, worlds=4).goals
+    assert 0 < prices[0].cheapest.low < prices[1].cheapest.low < np.inf
+    assert "absolute error ≤ 500" in str(plan(STONES, AbsoluteError(500), rows=5000, worlds=2))
+    statement = AbsoluteError(0.2).in_caller_units(Promise("it", at_most=0.2), 1e8).statement
+    assert statement == "it; that is 2000 in units of the target"
 
 
 def test_targets_fill_little_or_much_of_their_bounds_and_many_are_skewed():

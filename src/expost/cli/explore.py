@@ -14,6 +14,7 @@ from expost.cli.plan import whole
 from expost.cli.predict import read_release
 from expost.cli.progress import Progress
 from expost.cli.terminal import complain, print_line, print_text
+from expost.goals import FLAGS
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -39,7 +40,7 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
         metavar="N",
         help="where the page starts (default: 20,000)",
     )
-    kinds = ("error-rate", "log-loss", "r2", "mean-squared-error")
+    kinds = [flag.kind for flag in FLAGS.values() if flag.of_tables]
     explore.add_argument("--goal", choices=kinds, help="which goal (default: the release's, or error-rate or r2)")
     explore.add_argument("--max-epsilon", type=float, default=1.0, metavar="E", help="where the budget starts")
     explore.add_argument("--worlds", type=whole, default=30, metavar="K", help="made-up tables (default: 30)")

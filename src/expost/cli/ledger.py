@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.predict import read_release
 from expost.cli.terminal import complain, print_text
+from expost.goals import words_of
 from expost.shown import one_line
 
 if TYPE_CHECKING:
@@ -282,8 +283,8 @@ def what(entry: Entry) -> str:
     goal, least, most, in_units, excess = stated
     if isinstance(goal, str) and _number(least):
         asked = f"{goal} ≥ {least:.4g}"
-    elif goal == "R²" and _number(most):  # as older releases state it
-        asked = f"R² ≥ {1 - most:.4g}"
+    elif isinstance(goal, str) and words_of(goal).at_least and _number(most):  # as older releases state it
+        asked = f"{goal} ≥ {1 - most:.4g}"
     elif isinstance(goal, str) and _number(most):
         asked = f"{goal} ≤ {in_units if _number(in_units) else most:.4g}"
     elif _number(excess):

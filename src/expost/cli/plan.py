@@ -128,7 +128,7 @@ def stated_goals(options: argparse.Namespace) -> list[Goal]:
     for name, flag in FLAGS.items():
         for value in getattr(options, flag.attribute) or ():
             kind: type[Goal] = getattr(expost.goals, name)
-            found.append(kind.stated(value, 0.2))
+            found.append(kind.stated(value))
     return found
 
 
@@ -161,11 +161,11 @@ def _check_plot(path: Path | None, force: bool) -> None:
 
 def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
     """Return the command that a reader would go on with."""
-    from expost.goals import TestedGoal
+    from expost.goals.goal import is_tested
 
     if prices.schema is None:
         return []
-    tables = [price for price in prices.goals if isinstance(price.goal, TestedGoal) and not price.unreachable]
+    tables = [price for price in prices.goals if is_tested(price.goal) and not price.unreachable]
     fitting = [price for price in tables if price.cheapest.share_within(prices.wished) >= 0.9]
     likely = [price for price in tables if price.cheapest.share_within(price.cheapest.worst_case) >= 0.5]
     if not likely:

@@ -28,7 +28,8 @@ from expost.estimators.defaults import (
 from expost.estimators.inputs import open_features, score_of
 from expost.estimators.pipeline_check import Surroundings, noted_surroundings
 from expost.exceptions import unspent, warn
-from expost.goals import ExcessRisk, Goal, TestedGoal
+from expost.goals import ExcessRisk, Goal
+from expost.goals.goal import as_goal, as_tested, excess_risk_of, square_unit
 from expost.mechanisms import mechanism_for
 from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.moments.gaussian import moments_for
@@ -217,7 +218,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             budget = spending.ceiling(budget, delta)
         several = delta > 0 and self.ledger is not None and self.ledger.adds_in_squares
         if preparation.shape is not None:
-            assert isinstance(goal, TestedGoal)
+            goal = as_tested(goal)
             most, gamma = LIFTED if budget is None else budget, self.failure_probability
             geometry = cheapest_geometry(preparation, preparation.typical_divisor)
             if delta:
@@ -238,7 +239,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         )
         if not problem.paper_constants:
             warn_if_shrunk(problem.regularization, preparation)
-        chosen_for = self.method == "auto" and isinstance(goal, ExcessRisk) and self.on_failure == "refuse"
+        chosen_for = self.method == "auto" and excess_risk_of(goal) is not None and self.on_failure == "refuse"
         keep_statistics = getattr(self, "keep_statistics", False)
         # noise on a gradient has neither a path to go on with nor moments to release
         around = ball("l1", problem.p) if chosen_for and self.keep_path is None and not keep_statistics else None
@@ -275,11 +276,6 @@ class AccuracyFirstEstimator(BaseEstimator):
             raise ValueError("excess_risk and goal both state the accuracy; pass one of them")
         if self.excess_risk is not None:
             return ExcessRisk(validation.number("excess_risk", self.excess_risk))
-        if self.goal is not None and not isinstance(self.goal, Goal):
-            raise ValueError(
-                f"goal must be ErrorRate(...), LogLoss(...), R2(...), MeanSquaredError(...) or "
-                f"RelativeExcessRisk(...), got {self.goal!r}; a plain number is an excess_risk"
-            )
         if self.goal is None and self.method != "fixed":
             raise ValueError(
                 "excess_risk must be given: how much worse than the best model may the released one be? It is in "
@@ -288,8 +284,13 @@ class AccuracyFirstEstimator(BaseEstimator):
             )
         if self.goal is None:
             return None
-        self.goal.require(self._estimator_loss)
-        return self.goal.in_scaled_units(_square_unit(preparation))
+        goal = as_goal(
+            self.goal,
+            f"goal must be ErrorRate(...), LogLoss(...), R2(...), MeanSquaredError(...) or RelativeExcessRisk(...), "
+            f"got {self.goal!r}; a plain number is an excess_risk",
+        )
+        goal.require(self._estimator_loss)
+        return goal.in_scaled_units(square_unit(preparation.target))
 
     @unspent()
     def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -412,14 +413,6 @@ def _name_of(y: Any) -> str | None:
     return name if type(name) is str else None
 
 
-def _square_unit(preparation: Preparation) -> float:
-    """Return what 1 in scaled squares is in squared units of the caller's target."""
-    if preparation.target is None:
-        return 1.0
-    low, high = preparation.target
-    return ((high - low) / 2) ** 2
-
-
 def _describe(
     release: Release,
     preparation: Preparation,
@@ -429,7 +422,7 @@ def _describe(
 ) -> Release:
     promise = release.promise
     if request.goal is not None:
-        promise = request.goal.in_caller_units(promise, _square_unit(preparation))
+        promise = request.goal.in_caller_units(promise, square_unit(preparation.target))
     half = np.ones(preparation.n_columns) if preparation.bounds is None else preparation.bounds.half_range
     # The penalty (λ/2)‖θ‖² in the caller's units is ½·Σ wⱼ·coefⱼ² + ½·w₀·d², where d is the prediction at the middle
     # of the bounds less the middle of the target bounds; these are the wⱼ and w₀.

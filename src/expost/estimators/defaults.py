@@ -8,7 +8,7 @@ from typing import Any
 from expost import validation
 from expost.account.unit import Unit
 from expost.exceptions import LargeDeltaWarning, StrongRegularizationWarning, warn
-from expost.goals.goal import Goal, TestedGoal
+from expost.goals.goal import Goal, is_tested
 from expost.shown import up
 from expost.table.preparation import Preparation
 
@@ -53,7 +53,7 @@ def chained(estimator: Any) -> bool:
     # with a δ there is a choice of mechanism for such goals
     free = ("perturbation",) if getattr(estimator, "delta", 0.0) else ()
     plain = all(_is(getattr(estimator, name, usual), usual) for name, usual in _GRADUAL.items() if name not in free)
-    return _is(estimator.regularization, AUTO) and isinstance(goal, TestedGoal) and plain
+    return _is(estimator.regularization, AUTO) and is_tested(goal) and plain
 
 
 def _is(value: Any, usual: Any) -> bool:

@@ -15,8 +15,7 @@ from expost.estimators.base import AccuracyFirstEstimator
 from expost.estimators.defaults import chained
 from expost.estimators.inputs import reject_fit_parameters
 from expost.exceptions import InferredClassesWarning, warn
-from expost.goals import Goal, LogLoss
-from expost.goals.log_loss import LARGEST_ODDS
+from expost.goals import Goal
 from expost.release.scoring import scorer_of
 from expost.search.refinement import KeepPath
 from expost.solve.losses import LogisticLoss, Loss
@@ -200,7 +199,8 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         return self
 
     def _labels(self) -> dict[str, Any]:
-        odds = {"largest_odds": LARGEST_ODDS} if isinstance(self.goal, LogLoss) else {}
+        most = None if self.goal is None else self.goal.largest_odds
+        odds = {} if most is None else {"largest_odds": most}
         return {"classes": self.classes_, **odds}
 
     def _keep_model(self, coef: NDArray[np.float64], intercept: float) -> None:
@@ -289,7 +289,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         return self._score(X, y, sample_weight)
 
     def _estimates_probabilities(self) -> bool:
-        if chained(self) and not isinstance(self.goal, LogLoss):
+        if chained(self) and self.goal is not None and self.goal.largest_odds is None:
             raise AttributeError(
                 "a model searched for by its error rate predicts labels; pass goal=LogLoss(...) for probabilities"
             )

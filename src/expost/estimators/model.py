@@ -21,8 +21,7 @@ from expost.estimators.defaults import warn_if_likely
 from expost.estimators.inputs import as_schema, margins_and_targets, reject_fit_parameters, score_of, with_target
 from expost.estimators.pipeline_check import Surroundings, noted_surroundings
 from expost.exceptions import unspent
-from expost.goals.goal import Goal, TestedGoal
-from expost.goals.log_loss import LARGEST_ODDS, LogLoss
+from expost.goals.goal import TASKS, Goal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
 from expost.mechanisms.objective.chain import chain_request
 from expost.passes.dask import as_engine, stream_of
@@ -240,7 +239,7 @@ class AccuracyFirstModel(BaseEstimator):
             "coef": list(coefficients.values()),
             "intercept": intercept,
             **({} if schema.classes is None else {"classes": list(schema.classes)}),
-            **({"largest_odds": LARGEST_ODDS} if isinstance(self.goal, LogLoss) else {}),
+            **self._odds,
         }
         self.coef_, self.intercept_, self.encoding_ = coefficients, intercept, encoding
         self.feature_names_in_ = np.array(list(schema.columns), dtype=object)
@@ -277,13 +276,10 @@ class AccuracyFirstModel(BaseEstimator):
         ``max_epsilon`` is the estimator's own unless a ledger has lowered it.
         """
         labels = schema.task == "classification"
-        if not isinstance(self.goal, TestedGoal):
-            kinds = "ErrorRate(...) or LogLoss(...)" if labels else "R2(...) or MeanSquaredError(...)"
-            raise ValueError(f"goal must be {kinds}: how good must the model be? Got {self.goal!r}")
-        self.goal.require(LogisticLoss() if labels else SquaredLoss())
-        square = 1.0 if schema.target_bounds is None else ((schema.target_bounds[1] - schema.target_bounds[0]) / 2) ** 2
-        goal = self.goal.in_scaled_units(square)
-        assert isinstance(goal, TestedGoal)
+        kinds = TASKS["binary" if labels else "real"][1]
+        stated = as_tested(self.goal, f"goal must be {kinds}: how good must the model be? Got {self.goal!r}")
+        stated.require(LogisticLoss() if labels else SquaredLoss())
+        goal = stated.in_scaled_units(square_unit(schema.target_bounds))
         unit = unit_of(schema, n)
         budget = unit.share(self._most if max_epsilon is None else max_epsilon)
         delta = validation.delta(self.delta)
@@ -327,8 +323,14 @@ class AccuracyFirstModel(BaseEstimator):
         on_invalid: Any = self.on_invalid
         return scorer_of(self.release_).margins(table, on_invalid)
 
+    @property
+    def _odds(self) -> dict[str, float]:
+        """What a release says of log odds, where its goal is about probabilities."""
+        most = self.goal.largest_odds if is_tested(self.goal) else None
+        return {} if most is None else {"largest_odds": most}
+
     def _estimates_probabilities(self) -> bool:
-        if not isinstance(self.goal, LogLoss):
+        if not self._odds:
             raise AttributeError("only a model for LogLoss(...) estimates probabilities; others predict labels")
         return True
 
@@ -412,8 +414,7 @@ def _described(
     schema = encoding.schema
     promise = release.promise
     if request.goal is not None and schema.target_bounds is not None:
-        half = (schema.target_bounds[1] - schema.target_bounds[0]) / 2
-        promise = request.goal.in_caller_units(promise, half**2)
+        promise = request.goal.in_caller_units(promise, square_unit(schema.target_bounds))
     scope = SCOPE
     if schema.person is not None:
         first = f"the first {schema.rows_per_person} rows" if request.unit.rows > 1 else "the first row"

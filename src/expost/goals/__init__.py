@@ -1,9 +1,10 @@
-"""Targets people have, each in a file of its own: what it promises, what it is tested on and its units.
+"""Targets people have, each whole in a file of its own: its promise, its test, its units, its prices.
 
 :class:`ExcessRisk` is the paper's. An error rate or a mean squared error is tested as it stands. A fraction of what the
 null model leaves on the table becomes an excess risk by a private measurement (`expost.goals.relative`).
 
-Names are imported when asked for. The command line reads :data:`FLAGS` alone until it knows that it was called rightly.
+Names are imported when asked for. The command line reads :data:`FLAGS` alone until it knows that it was called rightly,
+and a release reads its goal's words there.
 """
 
 from __future__ import annotations
@@ -25,17 +26,59 @@ if TYPE_CHECKING:
 
     GOALS: tuple[type[Goal], ...]
 
-#: The flag of every goal, in the order the command line lists them.
+_BOUNDED = "targets and predictions moved into the target's bounds"
+
+#: The flag and the words of every goal, in the order the command line lists them.
 FLAGS = {
-    "ErrorRate": Flag("--error-rate", "E", "share of rows misclassified at most"),
-    "LogLoss": Flag("--log-loss", "L", "mean of −log(probability given to the true label) at most", math.log(2.0)),
-    "R2": Flag("--r2", "R", "share of the target's variance explained at least"),
-    "MeanSquaredError": Flag("--mean-squared-error", "M", "at most, in squared units of the target column", math.inf),
-    "ExcessRisk": Flag("--excess-risk", "A", "how much worse than the best model, in scaled units", math.inf),
+    "ErrorRate": Flag(
+        "--error-rate",
+        "E",
+        "share of rows misclassified at most",
+        yardstick="always giving the commoner label is wrong as often as the other one occurs",
+    ),
+    "LogLoss": Flag(
+        "--log-loss",
+        "L",
+        "mean of −log(probability given to the true label) at most",
+        math.log(2.0),
+        yardstick="always stating the share of a label has at most 0.693, less where one is rare",
+        judged="log odds moved into bounds",
+    ),
+    "R2": Flag(
+        "--r2",
+        "R",
+        "share of the target's variance explained at least",
+        yardstick="always predicting the mean reaches 0",
+        judged=_BOUNDED,
+        at_least=True,
+        stated_as="R²",
+    ),
+    "MeanSquaredError": Flag(
+        "--mean-squared-error",
+        "M",
+        "at most, in squared units of the target column",
+        math.inf,
+        yardstick="always predicting the mean has the target's variance",
+        judged=_BOUNDED,
+    ),
+    "ExcessRisk": Flag(
+        "--excess-risk", "A", "how much worse than the best model, in scaled units", math.inf, of_tables=False
+    ),
     "RelativeExcessRisk": Flag(
-        "--relative-excess-risk", "R", "the same as a fraction of what the best constant misses"
+        "--relative-excess-risk", "R", "the same as a fraction of what the best constant misses", of_tables=False
     ),
 }
+
+
+def words_of(goal: str | None) -> Flag:
+    """Return the entry of a goal by what releases call it; one without words for a goal that is not in the table.
+
+    Examples
+    --------
+    >>> words_of("R²").yardstick, words_of("applause").yardstick
+    ('always predicting the mean reaches 0', '')
+    """
+    return next((flag for flag in FLAGS.values() if flag.called == goal), Flag("", "", ""))
 
 
 def _goals() -> tuple[type[Goal], ...]:

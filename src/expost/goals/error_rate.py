@@ -13,13 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from expost.goals.goal import ChainSettings, TestedGoal
-from expost.goals.measure import Judge, Measure, errors
+from expost.goals.measure import Judge, Measure
 from expost.noise.grid import UNITS, Grid
 from expost.passes.blocks import to_grid
-from expost.release.release import Promise
 from expost.shown import up
-from expost.solve.losses import CappedLogisticLoss, Loss
-from expost.solve.problem import Problem
+from expost.solve.losses import CappedLogisticLoss
 
 
 @dataclass(frozen=True)
@@ -45,28 +43,15 @@ class ErrorRate(TestedGoal):
     margin: float = 0.2
 
     name = "error rate"
+    labels = "binary"
     largest: ClassVar[float] = 1.0
 
-    def __post_init__(self) -> None:
-        self.settle("at_most")
-        self.settle("margin")
-
-    def require(self, loss: Loss) -> None:
-        """Raise unless the loss is one of labels."""
-        if loss.labels != "binary":
-            raise ValueError("ErrorRate is for classification; for regression pass R2(...) or MeanSquaredError(...)")
-
-    def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
-        """Return the promise about the share."""
-        statement = (
+    def statement(self) -> str:
+        """Say what is promised about the share."""
+        return (
             f"the share of clipped, rounded rows misclassified is at most {up(self.at_most, 6)} (a tie counts as the "
             f"first class)"
         )
-        return Promise(statement, goal=self.name, at_most=self.at_most)
-
-    def typical(self, problem: Problem) -> float:
-        """Return 1/n."""
-        return 1.0 / problem.n
 
     def measure(self, generator: Any) -> Measure:
         """Return the share of misclassified rows."""
@@ -87,7 +72,7 @@ class ErrorRate(TestedGoal):
 
     def shortfall(self, objective: Judge, theta: Any) -> float:
         """Return the share of errors less what is allowed; θ is on the grid of `to_grid`."""
-        return errors(objective, theta) / objective.n - self.at_most
+        return objective.errors(theta) / objective.n - self.at_most
 
     def shortfall_error(self, n: int, p: int, theta: Any) -> float:
         """Return the rounding of a quotient and a difference: counts are exact."""
@@ -106,7 +91,7 @@ class ErrorShare(Measure):
 
     def value(self, hypothesis: Any) -> float:
         """Return the share."""
-        return errors(self._objective, np.asarray(hypothesis)) / self._objective.n
+        return self._objective.errors(np.asarray(hypothesis)) / self._objective.n
 
     def sensitivity(self, hypothesis: Any = None) -> float:
         """Return 1/n."""
@@ -122,4 +107,4 @@ class ErrorShare(Measure):
 
     def at_most(self, hypothesis: Any, limit: int, unit: float) -> bool:
         """Compare counts, each UNITS units."""
-        return limit >= 0 and errors(self._objective, np.asarray(hypothesis)) * UNITS <= limit
+        return limit >= 0 and self._objective.errors(np.asarray(hypothesis)) * UNITS <= limit

@@ -45,6 +45,11 @@ class ExcessRisk(Goal):
             excess_risk=self.at_most,
         )
 
+    @property
+    def excess_risk(self) -> float:
+        """α."""
+        return self.at_most
+
     def plan(self, request: Request) -> Plan:
         """Leave it to the method."""
         return request.method.settle(request, self.at_most)

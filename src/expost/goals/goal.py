@@ -1,8 +1,9 @@
-"""What a goal is: what the caller asks for, what is promised about it, and in whose units.
+"""What a goal is: what the caller asks for, what is promised about it, in whose units, and what is asked of it.
 
-A new goal is one file here and an entry in ``goals/__init__.py`` with its flag, which the command line reads there.
-
-How far a hypothesis misses a goal, as one number: what a chain of releases is tested and steered by.
+A new goal is one file here and an entry in ``goals/__init__.py`` with its flag and its words, which the command line
+and releases read there. Nothing outside this folder asks which goal it has: searches, estimators, plans and the
+explorer ask what a goal says of itself, and what it does not say follows from its *shortfall*, how far a hypothesis
+misses it, as one number: what a chain of releases is tested and steered by, and what synthetic tables are made by.
 
 *Released*: noisy shortfalls. *Neighbours*: one row replaced. A goal says how far one row can move its shortfall.
 """
@@ -14,18 +15,21 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeGuard
+
+import numpy as np
 
 from expost import validation
 from expost.goals import FLAGS
 from expost.goals.flags import Flag
-from expost.goals.measure import Judge
+from expost.goals.measure import Judge, Measure, Predicted
+from expost.numeric import FloatArray
 from expost.release.release import Promise
-from expost.solve.losses import Loss
+from expost.shown import up
+from expost.solve.losses import Labels, Loss
 from expost.solve.problem import Problem
 
 if TYPE_CHECKING:
-    from expost.goals.measure import Measure
     from expost.search.request import Plan, Request
 
 
@@ -88,13 +92,21 @@ class _OwnFlag:
 
 
 class Goal(ABC):
-    """What the caller asks for."""
+    """What the caller asks for. Its first argument is its number."""
 
     #: What releases call it; None for excess risk, the paper's own target.
     name: ClassVar[str | None]
     flag: ClassVar[_OwnFlag] = _OwnFlag()
     #: Methods that can meet it.
     methods: ClassVar[tuple[str, ...]]
+    #: Which side of its number it asks for.
+    sign: ClassVar[Literal["≤", "≥"]] = "≤"
+    #: Whether it has no measure for a gradual release, only a shortfall for a chain of releases.
+    chained_only: ClassVar[bool] = False
+    #: Whether there is no search for it under approximate privacy.
+    pure_only: ClassVar[bool] = False
+    #: M, if models for it estimate probabilities: log odds are moved into [−M, M] before they are judged.
+    largest_odds: ClassVar[float | None] = None
 
     def settle(self, name: str, end: float = 1.0, *, called: str | None = None) -> None:
         """Check that a field lies strictly between 0 and ``end``, and make it a float of full precision.
@@ -121,11 +133,30 @@ class Goal(ABC):
         return
 
     @classmethod
-    def stated(cls, value: float, margin: float) -> Goal:
-        """Return the goal that a flag states."""
-        return cls(value)  # type: ignore[call-arg]  # every goal's first argument is its number
+    def _fields(cls) -> list[str]:
+        return [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]  # every goal is a dataclass
 
-    def in_scaled_units(self, square_unit: float) -> Goal:
+    @classmethod
+    def stated(cls, value: float, margin: float = 0.2) -> Self:
+        """Return the goal that a flag states, with the margin stated beside it if it has one."""
+        return cls(value, margin) if "margin" in cls._fields() else cls(value)  # type: ignore[call-arg]
+
+    @property
+    def number(self) -> float:
+        """The number that it states."""
+        return float(getattr(self, self._fields()[0]))
+
+    @property
+    def words(self) -> str:
+        """The goal in words."""
+        return f"{self.name or 'excess risk'} {self.sign} {self.number:g}"
+
+    @property
+    def excess_risk(self) -> float | None:
+        """α, if it is an excess risk itself, which certificates are about."""
+        return None
+
+    def in_scaled_units(self, square_unit: float) -> Self:
         """Return the goal for rows in scaled units; 1 in scaled squares is ``square_unit`` in the caller's."""
         return self
 
@@ -152,27 +183,79 @@ class Goal(ABC):
         return (*RISK_CHARGED, *by_method)
 
 
+def as_goal(given: object, otherwise: str) -> Goal:
+    """Return a goal as it is given, or raise with what to state instead."""
+    if not isinstance(given, Goal):
+        raise ValueError(otherwise)
+    return given
+
+
+def excess_risk_of(goal: object) -> float | None:
+    """Return α of a goal that is an excess risk itself; None for all others, and where there is none."""
+    return goal.excess_risk if isinstance(goal, Goal) else None
+
+
+def is_tested(goal: object) -> TypeGuard[TestedGoal]:
+    """Whether it is a goal that is tested as it stands: one of tables, which says nothing about a λ."""
+    return isinstance(goal, TestedGoal)
+
+
+def tested_kind(kind: type[Goal]) -> type[TestedGoal] | None:
+    """Return a class of goals if they are tested as they stand, None for others."""
+    return kind if issubclass(kind, TestedGoal) else None
+
+
+def as_tested(given: object, otherwise: str = "a chain of releases is for goals in people's units") -> TestedGoal:
+    """Return a goal that is tested as it stands, or raise with what to state instead."""
+    if not is_tested(given):
+        raise ValueError(otherwise)
+    return given
+
+
+def square_unit(bounds: tuple[float, float] | None) -> float:
+    """Return what 1 in scaled squares is in squared units of a target with these bounds; labels have none."""
+    return 1.0 if bounds is None else ((bounds[1] - bounds[0]) / 2) ** 2
+
+
+#: What a goal of tables may be about, and the usual goals of each, for messages.
+TASKS: dict[Labels, tuple[str, str]] = {
+    "binary": ("classification", "ErrorRate(...) or LogLoss(...)"),
+    "real": ("regression", "R2(...) or MeanSquaredError(...)"),
+}
+_UNITS = {1: "units", 2: "squared units"}
+
+
 class TestedGoal(Goal):
     """A goal that is tested as it stands, by AboveThreshold on a measure of its own (theory B9 with A3, B5).
 
     *Released*: hypotheses up to the first whose measure passes a noisy limit. *Theorem*: gradual release for the
     hypotheses, `expost.search.above_threshold` for the test; sensitivities stand with the measures.
+
+    A new one states its number and its :meth:`statement`, its shortfall with sensitivity and error, and what it asks
+    of a chain. Everything else has a default.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
     at_most: float
     margin: float
+    #: What it is about.
+    labels: ClassVar[Labels]
+    #: Its number lies strictly between 0 and this.
+    end: ClassVar[float] = 1.0
     #: What its number is at most, whatever the model.
     largest: ClassVar[float] = math.inf
-    #: Whether it has no measure for a gradual release, only a shortfall for a chain of releases.
-    chained_only: ClassVar[bool] = False
+    #: The power of the target's unit that its number is in.
+    power: ClassVar[int] = 0
+    #: Numbers to explore, from loose to strict, in units where targets lie in [−1, 1].
+    offered: ClassVar[tuple[float, ...]] = (0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
     methods: ClassVar[tuple[str, ...]] = ("auto", "above_threshold")
 
-    @classmethod
-    def stated(cls, value: float, margin: float) -> Goal:
-        """Return the goal that a flag states, with the margin stated beside it."""
-        return cls(value, margin)  # type: ignore[call-arg]
+    def __post_init__(self) -> None:
+        number, *others = self._fields()
+        self.settle(number, self.end)
+        if "margin" in others:
+            self.settle("margin")
 
     def check(self, loss: Loss, *, method: str, calibration: str, on_failure: str) -> None:
         """Raise a helpful error unless the goal, the loss and the method go together."""
@@ -183,17 +266,57 @@ class TestedGoal(Goal):
         if on_failure != "refuse":
             raise ValueError(f"on_failure={on_failure!r} cannot keep {name}: the optimum of the risk need not meet it")
 
+    def require(self, loss: Loss) -> None:
+        """Raise unless the loss is of the kind of target that it is about."""
+        if loss.labels != self.labels:
+            (task, _), (other, usual) = TASKS[self.labels], TASKS[loss.labels]
+            raise ValueError(f"{type(self).__name__} is for {task}; for {other} pass {usual}")
+
+    @classmethod
+    def unit(cls, square_unit: float) -> float:
+        """Return what its number is counted in, in the caller's units."""
+        return float(square_unit ** (cls.power / 2))
+
+    def in_scaled_units(self, square_unit: float) -> Self:
+        """Return the goal in units where targets lie in [−1, 1]."""
+        if not self.power:
+            return self
+        return dataclasses.replace(self, at_most=self.at_most / self.unit(square_unit))  # type: ignore[type-var]
+
+    def in_caller_units(self, promise: Promise, square_unit: float) -> Promise:
+        """Say the promise in units of the target as well, if it is in such."""
+        if not self.power or promise.at_most is None:
+            return promise
+        stated = promise.at_most * self.unit(square_unit)
+        return dataclasses.replace(
+            promise,
+            statement=f"{promise.statement}; that is {up(stated, 6)} in {_UNITS[self.power]} of the target",
+            at_most_caller_units=stated,
+        )
+
+    @abstractmethod
+    def statement(self) -> str:
+        """Say what is promised."""
+
+    def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
+        """Return the promise about its number."""
+        side = "at_least" if self.sign == "≥" else "at_most"
+        return Promise(self.statement(), goal=self.name, **{side: self.number})
+
     def plan(self, request: Request) -> Plan:
         """Test the hypotheses of a gradual release."""
         return request.tested(self)
 
-    @abstractmethod
     def typical(self, problem: Problem) -> float:
         """Return a typical sensitivity of the measure, which the margin is stated for; any value is sound."""
+        return self.shortfall_sensitivity(problem.n)
 
-    @abstractmethod
     def measure(self, generator: Any) -> Measure:
         """Return what is tested; private."""
+        if self.chained_only:
+            name = type(self).__name__
+            raise ValueError(f"{name} has no measure of its own: it is searched for by a chain of releases")
+        return ShortfallMeasure(self, generator.risk.objective)
 
     @abstractmethod
     def chain(self) -> ChainSettings:
@@ -219,6 +342,10 @@ class TestedGoal(Goal):
         number = math.nextafter(self.at_most + bound, math.inf)
         return {"shown": number} if number < self.largest else {}
 
+    def reached(self, shortfall: float, objective: Judge) -> float:
+        """Return the goal's own number for a shortfall on rows, in scaled units; private."""
+        return self.at_most + shortfall
+
     def hypothesis(self, generator: Any) -> Callable[[Any], Any]:
         """Return how revealed values become the hypotheses that are tested."""
         made: Callable[[Any], Any] = generator.hypothesis
@@ -232,3 +359,53 @@ class TestedGoal(Goal):
     def charged(self, by_method: tuple[str, ...]) -> tuple[str, ...]:
         """Say that no risk and no gradient is looked at."""
         return ()
+
+    # Synthetic tables for it (`expost.planning.synthetic`): rows of which the best model misses a stated part of what
+    # the goal allows, and on which no constant would do. Public, and any answers are sound: prices follow from them.
+
+    def missed(self, u: FloatArray, y: FloatArray, weights: FloatArray) -> float:
+        """Return the shortfall of predictions u of targets y, so much of which each is."""
+        return self.shortfall(Predicted(u, y, weights), np.ones(1))
+
+    def idle_variance(self) -> float | None:
+        """Return the variance of a target up to which its mean would do, if a formula says it for all rows."""
+        return None
+
+    def unexplained(self, reach: float, spread: float) -> float | None:
+        """Return the part of a target's variance that is left where that misses the part stated, if a formula does."""
+        return None
+
+
+class ShortfallMeasure(Measure):
+    """A goal's own number, by its shortfall."""
+
+    def __init__(self, goal: TestedGoal, objective: Judge) -> None:
+        self._goal, self._objective = goal, objective
+
+    def value(self, hypothesis: Any) -> float:
+        """Return the number."""
+        return self._goal.shortfall(self._objective, np.asarray(hypothesis)) + self._goal.at_most
+
+    def sensitivity(self, hypothesis: Any) -> float:
+        """Return that of the shortfall."""
+        return self._goal.shortfall_sensitivity(self._objective.n)
+
+    def error_bound(self, hypothesis: Any) -> float:
+        """Return that of the shortfall, and the rounding of a sum."""
+        theta = np.asarray(hypothesis)
+        return self._goal.shortfall_error(self._objective.n, theta.size, theta) + 2.0**-51 * self._goal.at_most
+
+
+def root(function: Callable[[float], float], low: float, high: float, halvings: int = 18) -> float:
+    """Return where a monotone function changes its sign, or the end nearer to it.
+
+    Examples
+    --------
+    >>> round(root(lambda x: x * x - 2.0, 0.0, 4.0), 3), round(root(lambda x: 1.0 - x, 2.0, 3.0), 3)
+    (1.414, 2.0)
+    """
+    sign = 1.0 if function(high) > function(low) else -1.0
+    for _ in range(halvings):  # to a few millionths of the interval
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if sign * function(middle) > 0 else (middle, high)
+    return 0.5 * (low + high)

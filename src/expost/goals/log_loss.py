@@ -6,19 +6,17 @@ differ by M: sensitivity M/n.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from expost import validation
 from expost.goals.goal import ChainSettings, TestedGoal
-from expost.goals.measure import Judge, Measure
+from expost.goals.measure import Judge
 from expost.numeric import INFLATION, FloatArray, gamma, summation_length
-from expost.release.release import Promise
 from expost.shown import up
-from expost.solve.losses import LogisticLoss, Loss
-from expost.solve.problem import Problem
+from expost.solve.losses import LogisticLoss
 
 LARGEST_ODDS = 4.0  # M: probabilities between 1.8 % and 98.2 %
 
@@ -51,38 +49,24 @@ class LogLoss(TestedGoal):
     at_most: float
 
     name = "log loss"
+    labels = "binary"
+    end: ClassVar[float] = math.log(2.0)
     largest: ClassVar[float] = float(np.log1p(np.exp(LARGEST_ODDS)))
+    largest_odds = LARGEST_ODDS
     chained_only = True
+    offered: ClassVar[tuple[float, ...]] = (0.65, 0.6, 0.5, 0.4, 0.3, 0.2)
     methods: ClassVar[tuple[str, ...]] = ("auto",)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "at_most", validation.share("at_most", self.at_most, end=float(np.log(2.0))))
-
-    @classmethod
-    def stated(cls, value: float, margin: float) -> LogLoss:
-        """Return the goal that a flag states; it has no margin."""
-        return cls(value)
-
-    def require(self, loss: Loss) -> None:
-        """Raise unless the loss is one of labels."""
-        if loss.labels != "binary":
-            raise ValueError("LogLoss is for classification; for regression pass R2(...) or MeanSquaredError(...)")
-
-    def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
-        """Return the promise about the mean."""
-        statement = (
+    def statement(self) -> str:
+        """Say what is promised about the mean."""
+        return (
             f"the log loss of the bounded, rounded rows is at most {up(self.at_most, 6)}, log odds moved into "
             f"[-{LARGEST_ODDS:g}, {LARGEST_ODDS:g}]"
         )
-        return Promise(statement, goal=self.name, at_most=self.at_most)
 
-    def typical(self, problem: Problem) -> float:
-        """Return the sensitivity of the shortfall."""
-        return self.shortfall_sensitivity(problem.n)
-
-    def measure(self, generator: Any) -> Measure:
-        """Refuse: it is searched for by a chain of releases only."""
-        raise ValueError("LogLoss has no measure of its own: it is searched for by a chain of releases")
+    def missed(self, u: FloatArray, y: FloatArray, weights: FloatArray) -> float:
+        """Return the mean log loss less what is allowed; who knows the odds need not move them into bounds."""
+        return float(weights @ LogisticLoss().value(u, y)) - self.at_most
 
     def chain(self) -> ChainSettings:
         """Minimise the logistic loss itself: capping its slope would not estimate probabilities."""

@@ -1,42 +1,35 @@
-"""A mean squared error: the mean of (y − prediction)² is at most this.
-
-*Sensitivity*: for a released θ it moves by at most (1 + ‖θ‖_∞)²/n (`expost.goals.mean_squared_error`).
-
-How far a mean squared error can move.
+"""Goals about squared errors: a mean squared error of at most this, or R², the share of the variance explained.
 
 Neighbours differ in one replaced row; the number of rows n is public. Rows satisfy ‖x‖₁ ≤ 1 (hence ‖x‖₂ ≤ 1) and
 |y| ≤ 1. A result is rounded up by a few units in the last place: a sensitivity may err on the large side only.
 
-R²: at least this share of the target's variance is explained.
+*Mean squared error.* For a released θ it moves by at most (1 + ‖θ‖_∞)²/n (:func:`mean_square_sensitivity`).
 
-*Sensitivity*: the shortfall is MSE − (1 − r)·Var(y), predictions and targets in [−1, 1]. With m the mean of the other
+*R².* The shortfall is MSE − (1 − r)·Var(y), predictions and targets in [−1, 1]. With m the mean of the other
 targets, Var(y) = const + ((n − 1)/n²)(y − m)², so a row contributes (1/n)(y − ŷ)² − (1 − r)((n − 1)/n²)(y − m)², whose
 range over y and ŷ is 4/n + (1 − r)((n − 1)/n²)·4|m| and is largest at |m| = 1: D = (4/n)(1 + (1 − r)(n − 1)/n). ∎
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from expost.goals.goal import LOWEST, ChainSettings, Goal, TestedGoal
+from expost.goals.goal import LOWEST, ChainSettings, TestedGoal
 from expost.goals.measure import (
     Judge,
     MeanSquare,
     Measure,
     clipped_mean_square,
     clipped_mean_square_error,
-    target_variance,
 )
 from expost.noise.grid import check
 from expost.numeric import round_up
-from expost.release.release import Promise
 from expost.shown import down, up
-from expost.solve.losses import HuberLoss, Loss
+from expost.solve.losses import HuberLoss
 from expost.solve.problem import Problem
 
 if TYPE_CHECKING:
@@ -82,41 +75,18 @@ class MeanSquaredError(TestedGoal):
     margin: float = 0.2
 
     name = "mean squared error"
+    labels = "real"
+    end: ClassVar[float] = math.inf
     largest: ClassVar[float] = 4.0
+    power = 2
+    offered: ClassVar[tuple[float, ...]] = (0.2, 0.1, 0.05, 0.02, 0.01)
 
-    def __post_init__(self) -> None:
-        self.settle("at_most", math.inf)
-        self.settle("margin")
-
-    def require(self, loss: Loss) -> None:
-        """Raise unless the loss is one of real targets."""
-        if loss.labels != "real":
-            raise ValueError(
-                "MeanSquaredError is for regression; for classification pass ErrorRate(...) or LogLoss(...)"
-            )
-
-    def in_scaled_units(self, square_unit: float) -> Goal:
-        """Return the goal in units where targets lie in [−1, 1]."""
-        return dataclasses.replace(self, at_most=self.at_most / square_unit)
-
-    def in_caller_units(self, promise: Promise, square_unit: float) -> Promise:
-        """Say the promise in squared units of the target as well."""
-        if promise.at_most is None:
-            return promise
-        stated = promise.at_most * square_unit
-        return dataclasses.replace(
-            promise,
-            statement=f"{promise.statement}; that is {up(stated, 6)} in squared units of the target",
-            at_most_caller_units=stated,
-        )
-
-    def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
-        """Return the promise about the mean square."""
-        statement = (
+    def statement(self) -> str:
+        """Say what is promised about the mean square."""
+        return (
             f"the mean squared error of the clipped, rounded rows is at most {up(self.at_most, 6)}, targets in [-1, 1] "
             f"and predictions moved into the target's bounds"
         )
-        return Promise(statement, goal=self.name, at_most=self.at_most)
 
     def plan(self, request: Request) -> Plan:
         """Refuse what costs nothing to meet; else test."""
@@ -151,6 +121,14 @@ class MeanSquaredError(TestedGoal):
     def shortfall_error(self, n: int, p: int, theta: Any) -> float:
         """Return the rounding."""
         return clipped_mean_square_error(n, p, theta) + 2.0**-50
+
+    def idle_variance(self) -> float:
+        """Return what is allowed: the mean has the target's variance."""
+        return self.at_most
+
+    def unexplained(self, reach: float, spread: float) -> float:
+        """Return the part stated of what is allowed, as a part of the variance."""
+        return reach * self.at_most / spread**2
 
     @property
     def as_risk(self) -> float:
@@ -206,37 +184,18 @@ class R2(TestedGoal):
     at_least: float
 
     name = "R²"
+    labels = "real"
+    sign = "≥"
     chained_only = True
+    offered: ClassVar[tuple[float, ...]] = (0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95)
     methods: ClassVar[tuple[str, ...]] = ("auto",)
 
-    def __post_init__(self) -> None:
-        self.settle("at_least")
-
-    @classmethod
-    def stated(cls, value: float, margin: float) -> R2:
-        """Return the goal that a flag states; it has no margin."""
-        return cls(value)
-
-    def require(self, loss: Loss) -> None:
-        """Raise unless the loss is one of real targets."""
-        if loss.labels != "real":
-            raise ValueError("R2 is for regression; for classification pass ErrorRate(...) or LogLoss(...)")
-
-    def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
-        """Return the promise about the share."""
-        statement = (
+    def statement(self) -> str:
+        """Say what is promised about the share."""
+        return (
             f"R² of the bounded, rounded rows is at least {down(self.at_least, 6)}, predictions moved into the "
             f"target's bounds"
         )
-        return Promise(statement, goal=self.name, at_least=self.at_least)
-
-    def typical(self, problem: Problem) -> float:
-        """Return the sensitivity of the shortfall."""
-        return self.shortfall_sensitivity(problem.n)
-
-    def measure(self, generator: Any) -> Measure:
-        """Refuse: it is searched for by a chain of releases only."""
-        raise ValueError("R2 has no measure of its own: it is searched for by a chain of releases")
 
     def chain(self) -> ChainSettings:
         """Minimise Huber's loss: a row moves the gradient by a quarter of its length at most."""
@@ -249,7 +208,7 @@ class R2(TestedGoal):
 
     def shortfall(self, objective: Judge, theta: Any) -> float:
         """Return MSE − (1 − r)·Var(y)."""
-        return clipped_mean_square(objective, theta) - (1.0 - self.at_least) * target_variance(objective)
+        return clipped_mean_square(objective, theta) - (1.0 - self.at_least) * objective.target_variance()
 
     def shortfall_error(self, n: int, p: int, theta: Any) -> float:
         """Return the rounding of both means."""
@@ -262,6 +221,14 @@ class R2(TestedGoal):
         """
         return {}
 
-    def in_caller_units(self, promise: Promise, square_unit: float) -> Promise:
-        """Return the promise as it is: a share has no units."""
-        return dataclasses.replace(promise)
+    def reached(self, shortfall: float, objective: Judge) -> float:
+        """Return R²."""
+        return self.at_least - shortfall / objective.target_variance()
+
+    def idle_variance(self) -> float:
+        """Return zero: the mean explains nothing, whatever the target."""
+        return 0.0
+
+    def unexplained(self, reach: float, spread: float) -> float:
+        """Return the part stated of what is allowed."""
+        return reach * (1.0 - self.at_least)

@@ -2,26 +2,21 @@
 
 *Released*: never the value itself, only whether value + noise stays below a noisy limit. A real value of sensitivity
 Δ, computed in floating point with an error of at most η, is rounded *up* to a multiple of g; neighbouring answers then
-differ by at most ⌊(Δ + 2η)/g⌋ + 1 units, which is the integer sensitivity charged.
-
-What people measure a model by: the share of rows it gets wrong, and its mean squared error. Private.
+differ by at most ⌊(Δ + 2η)/g⌋ + 1 units, which is the integer sensitivity charged. What is measured is private:
 
 *Error rate.* A row is predicted positive where xᵀθ > 0, so a tie counts as negative, as ``predict`` does. With θ on
 the grid of :mod:`expost.passes.blocks` predictions are exact, so the count is, and replacing a row moves it by at
 most one.
 
-*Mean squared error.* (y − xᵀθ)² lies in [0, (1 + m)²], m = ‖θ‖_∞, because ‖x‖₁ ≤ 1: sensitivity (1 + m)²/n
-(:func:`expost.solve.mean_square_sensitivity`). From sums or from rows, with a bound on the rounding error.
+*Mean squared error.* (y − xᵀθ)² lies in [0, (1 + m)²], m = ‖θ‖_∞, because ‖x‖₁ ≤ 1: sensitivity (1 + m)²/n. From sums
+or from rows, with a bound on the rounding error.
 
-Testing stationarity instead of risk (theory B12): a small gradient proves a small excess risk.
-
-*Lemma.* L(θ) − min L ≤ ‖∇L(θ)‖²/(2μ) for every θ, if L is μ-strongly convex; it is for μ = λ. *Proof.* L(w) ≥ L(θ) +
-⟨∇L(θ), w − θ⟩ + (μ/2)‖w − θ‖² for every w. The left side is smallest at the optimum, the right side at w = θ −
-∇L(θ)/μ, where it is L(θ) − ‖∇L(θ)‖²/(2μ). ∎ No optimum has to be known, no radius, and θ may come from anywhere.
-
-*Why.* Asking whether ‖∇L(θ)‖ ≤ √(2λα) is thirty to a hundred times less sensitive than asking whether the excess risk
-is at most α. *Sensitivity*: S(‖θ‖_∞)/n for a θ already released (`expost.solve.problem`), plus rounding and
-floating point.
+*Stationarity* (theory B12): a small gradient proves a small excess risk. *Lemma.* L(θ) − min L ≤ ‖∇L(θ)‖²/(2μ) for
+every θ, if L is μ-strongly convex; it is for μ = λ. *Proof.* L(w) ≥ L(θ) + ⟨∇L(θ), w − θ⟩ + (μ/2)‖w − θ‖² for every w.
+The left side is smallest at the optimum, the right side at w = θ − ∇L(θ)/μ, where it is L(θ) − ‖∇L(θ)‖²/(2μ). ∎ No
+optimum has to be known, no radius, and θ may come from anywhere. Asking whether ‖∇L(θ)‖ ≤ √(2λα) is thirty to a hundred
+times less sensitive than asking whether the excess risk is at most α: S(‖θ‖_∞)/n for a θ already released
+(`expost.solve.problem`), plus rounding and floating point.
 """
 
 from __future__ import annotations
@@ -189,14 +184,36 @@ class Judge(Protocol):
     def n(self) -> int:
         """Number of rows."""
 
-    def errors(self, theta: FloatArray) -> int:
-        """Return how many rows θ, from :func:`to_grid`, misclassifies."""
+    def errors(self, theta: FloatArray) -> float:
+        """Return how many rows θ, from :func:`to_grid`, misclassifies: exactly, whatever the order of summation."""
 
     def mean_of(self, term: Term, theta: FloatArray, most: float = 8.0) -> float:
         """Return the mean of a term of predictions and targets, which lies in [0, most]."""
 
     def target_variance(self) -> float:
+        """Return the mean of (y − ȳ)²; one row moves it by at most 4(n − 1)/n²."""
+
+
+@dataclass(frozen=True, repr=False)
+class Predicted:
+    """Predictions of targets and what part of the rows each is, as a judge: for goals asked about synthetic rows."""
+
+    u: FloatArray
+    y: FloatArray
+    weights: FloatArray
+    n: int = 1
+
+    def errors(self, theta: FloatArray) -> float:
+        """Return the share of rows misclassified."""
+        return float(self.weights[(self.u > 0.0) != (self.y > 0.0)].sum())
+
+    def mean_of(self, term: Term, theta: FloatArray, most: float = 8.0) -> float:
+        """Return the mean of a term."""
+        return float(self.weights @ term(self.u, self.y))
+
+    def target_variance(self) -> float:
         """Return the mean of (y − ȳ)²."""
+        return float(self.weights @ (self.y - self.weights @ self.y) ** 2)
 
 
 @dataclass(frozen=True)
@@ -207,11 +224,6 @@ class ClippedSquare:
         """Return it for each row."""
         residual = np.clip(u, -1.0, 1.0) - y
         return np.asarray(residual * residual)
-
-
-def errors(judge: Judge, theta: FloatArray) -> int:
-    """Return how many rows θ, from :func:`to_grid`, misclassifies: exactly, whatever the order of summation."""
-    return judge.errors(theta)
 
 
 def clipped_mean_square(judge: Judge, theta: FloatArray) -> float:
@@ -259,11 +271,6 @@ def mean_left_out_error(n: int, p: int, largest_prediction: float, norm: float, 
     off = gamma(p + 2) * norm + gamma(4) * (1.0 + largest_prediction + limit)
     height = max(0.0, 1.0 + largest_prediction - limit)
     return INFLATION * (height * off + off * off + gamma(summation_length(n) + 8) * height * height)
-
-
-def target_variance(judge: Judge) -> float:
-    """Return the mean of (y − ȳ)²; private. One row moves it by at most 4(n − 1)/n²."""
-    return judge.target_variance()
 
 
 class MeanSquare(Protocol):

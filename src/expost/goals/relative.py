@@ -173,6 +173,7 @@ class RelativeExcessRisk(Goal):
 
     name = "relative excess risk"
     methods = ("auto", "certified", "stationarity", "above_threshold", "doubling")
+    pure_only = True
 
     def __post_init__(self) -> None:
         self.settle("fraction")

@@ -1,19 +1,14 @@
-"""What the page knows: prices of a row of goals, what costs most, and searches to watch. Public numbers only.
+"""A page to explore prices on: a row of goals, what costs most, and searches to watch. Public numbers only.
 
-Prices are computed for one number of rows and a few γ (`expost.planning`). The page scales them by 1/n, since ε·n
-hardly depends on n, and goes from one computed goal or γ to the next by straight lines in the logarithm of ε.
+*Numbers.* Prices are computed for one number of rows and a few γ (`expost.planning`). The page scales them by 1/n,
+since ε·n hardly depends on n, and goes from one computed goal or γ to the next by straight lines in the logarithm of ε.
 
-The page as one file: markup, style, script and numbers together, nothing fetched from anywhere.
+*Searches to watch.* How noise leaves a hypothesis until a test passes, step by step. What the tests said is released by
+a search anyway; the rest, true errors among it, may be shown because the rows are synthetic.
 
-The page forbids itself every request (a content security policy of ``default-src 'none'``), so it works from a disk
-without a network, and what is moved about on it is told to nobody.
-
-The page served to this machine: one address, one answer.
-
-One search on made-up rows, step by step: how noise leaves a hypothesis until a test passes. Public.
-
-What the tests said is released by a search anyway; the rest, true errors among it, may be shown because the rows are
-made up.
+*The page* is one file, markup, style, script and numbers together. It forbids itself every request (a content security
+policy of ``default-src 'none'``), so it works from a disk without a network, and what is moved about on it is told to
+nobody. Served, it has one address and one answer, on this machine.
 """
 
 from __future__ import annotations
@@ -22,7 +17,6 @@ import dataclasses
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
@@ -31,14 +25,15 @@ import numpy as np
 
 from expost.account.account import Account
 from expost.exceptions import TargetUnreachable
-from expost.goals import GOALS, R2, ErrorRate, Goal, LogLoss, MeanSquaredError, TestedGoal
-from expost.goals.measure import target_variance
+from expost.goals import GOALS, Goal, words_of
+from expost.goals.goal import TestedGoal, square_unit, tested_kind
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise.source import SeededSource
-from expost.planning.planner import WORLDS
-from expost.planning.prices import TablePricer, minimiser, rows_searched
-from expost.planning.result import GoalPrice, number_of
-from expost.planning.simulation import TableWorlds
+from expost.planning.planner import TABLES
+from expost.planning.prices import TablePricer
+from expost.planning.result import GoalPrice
+from expost.planning.savings import minimiser
+from expost.planning.simulation import SyntheticTables
 from expost.planning.synthetic import Floats
 from expost.release.release import Release
 from expost.search.noisy_test import NoisyValue
@@ -125,24 +120,13 @@ _LEAST_LEVELS, _MOST_LEVELS = 3, 6  # worth watching
 _CLOSE = (0.9, 0.995)  # such searches are found where the best model hardly reaches the goal
 
 
-@dataclass(frozen=True, repr=False)
-class Step:
-    """A test of a hypothesis: the hypothesis, what it cost so far, the noisy shortfall, its margin and the outcome."""
-
-    theta: Floats
-    spent: float
-    noisy: float
-    margin: float
-    passed: bool
-
-
 class _Watched(ChainSearch):
-    """The search, with what it does written down."""
+    """The search, with each test written down: the hypothesis, the noisy shortfall, its margin and the outcome."""
 
     def __init__(self, plan: ChainPlan, generator: Any, account: Account, source: SeededSource) -> None:
         super().__init__(plan, *plan.walk(generator), account, source)
         self.generator = generator
-        self.steps: list[Step] = []
+        self.watched: list[tuple[Floats, float, float, dict[str, Any]]] = []
 
     def _ask(self, theta: Floats, epsilon: float) -> tuple[bool, float]:
         gamma = self._gamma()
@@ -150,44 +134,16 @@ class _Watched(ChainSearch):
         goal, n = self.plan.goal, self.plan.n
         error = goal.shortfall_error(n, theta.size, theta)
         margin = NoisyValue.of(goal.shortfall_sensitivity(n), error).margin(epsilon, gamma)
-        self.steps.append(Step(theta.copy(), self.account.unit.charge(self.account.total), noisy, margin, passed))
+        told = {"spent": self.account.unit.charge(self.account.total), "passed": passed}
+        self.watched.append((theta.copy(), noisy, margin, told))
         return passed, noisy
 
 
-@dataclass(frozen=True, repr=False)
-class Trace:
-    """A watched search in one world.
+def trace(tables: SyntheticTables, encoding: Encoding, request: Request) -> dict[str, Any] | None:
+    """Return a search worth watching, if a table has one: a few levels, and a model in the end.
 
-    Attributes
-    ----------
-    columns, best
-        Encoded columns that matter most, and their coefficients without noise.
-    actual
-        The targets of some rows, scaled to [−1, 1].
-    steps
-        For each test: coefficients of those columns, predictions of those rows, and what was measured.
-    """
-
-    columns: tuple[str, ...]
-    best: tuple[float, ...]
-    actual: tuple[float, ...]
-    steps: tuple[dict[str, Any], ...] = field(default=())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, rounded to what a screen shows."""
-        return {
-            "columns": list(self.columns),
-            "best": _short(self.best),
-            "actual": _short(self.actual),
-            "steps": [
-                {**step, "coefficients": _short(step["coefficients"]), "predictions": _short(step["predictions"])}
-                for step in self.steps
-            ],
-        }
-
-
-def trace(worlds: TableWorlds, request: Request) -> Trace | None:
-    """Return a search worth watching, if a world has one: a few levels, and a model in the end.
+    Encoded columns that matter most, with their coefficients without noise; targets of some rows, scaled to [−1, 1];
+    and for each test coefficients of those columns, predictions of those rows, and what was measured.
 
     Examples
     --------
@@ -197,59 +153,51 @@ def trace(worlds: TableWorlds, request: Request) -> Trace | None:
     >>> schema = Schema.from_dict(SURVEY_SCHEMA)
     >>> encoding = Encoding(schema)
     >>> request = AccuracyFirstModel(schema, ErrorRate(0.2)).request_for(5000, schema, encoding)
-    >>> watched = trace(TableWorlds.of(encoding, 5000, 8, 0), request)
-    >>> len(watched.steps) > 1, watched.steps[-1]["passed"]
+    >>> watched = trace(SyntheticTables.of(encoding, 5000, 8, 0), encoding, request)
+    >>> len(watched["steps"]) > 1, watched["steps"][-1]["passed"]
     (True, True)
     """
     plan = settle(request)
     assert isinstance(plan, ChainPlan)
-    worlds = dataclasses.replace(worlds, reach=_CLOSE)
-    found: tuple[int, int, _Watched] | None = None
+    tables = dataclasses.replace(tables, reach=_CLOSE)
+    found: tuple[int, _Watched] | None = None
     with one_thread():
-        for k in range(len(worlds.features)):
-            account = Account(request.method.name, plan.worst_case, secure=False, unit=request.unit)
-            chain = _Watched(plan, worlds.generator(k, request), account, SeededSource([worlds.seed, k, 2]))
+        for k in range(len(tables.features)):
+            account, source = tables.account(request, plan), SeededSource([tables.seed, k, 2])
+            chain = _Watched(plan, tables.generator(k, request), account, source)
             if chain.run().status != "released" or chain.stages > _MOST_LEVELS:
                 continue
-            if found is None or chain.stages > found[0]:
-                found = (chain.stages, k, chain)
-            if found[0] >= _LEAST_LEVELS:
+            if found is None or chain.stages > found[1].stages:
+                found = (k, chain)
+            if found[1].stages >= _LEAST_LEVELS:
                 break
-        return None if found is None else _told(worlds, found[1], found[2], plan)
+        return None if found is None else _told(encoding, [tables.seed, found[0], 3], found[1])
 
 
-def _told(worlds: TableWorlds, k: int, chain: _Watched, plan: ChainPlan) -> Trace:
-    objective, scale = chain.generator.rows.objective, worlds.encoding.scale
+def _told(encoding: Encoding, seed: list[int], chain: _Watched) -> dict[str, Any]:
+    """Return plain values, rounded to what a screen shows."""
+    objective, scale, goal = chain.generator.rows.objective, encoding.scale, chain.plan.goal
     best = minimiser(objective, 1e-4)
-    spread = objective.X.std(axis=0)
-    order = np.argsort(-np.abs(best) * spread, kind="stable")[:_SHOWN_COLUMNS]
-    assert objective.counts is not None  # worlds are counted
+    order = np.argsort(-np.abs(best) * objective.X.std(axis=0), kind="stable")[:_SHOWN_COLUMNS]
+    assert objective.counts is not None  # rows of synthetic tables are counted
     many = objective.counts / objective.n
-    rows = np.random.default_rng([worlds.seed, k, 3]).choice(len(many), _SHOWN_ROWS, p=many)
-    steps = []
-    for step in chain.steps:
-        true = plan.goal.shortfall(objective, step.theta)
-        values = [_value(plan.goal, objective, missed) for missed in (true, step.noisy, step.noisy + step.margin)]
-        steps.append(
-            {
-                "coefficients": (step.theta[order] / scale).tolist(),
-                "predictions": (objective.X[rows] @ step.theta).tolist(),
-                "spent": step.spent,
-                "true": values[0],
-                "measured": values[1],
-                "at_worst": values[2],
-                "passed": step.passed,
-            }
-        )
-    names = tuple(worlds.encoding.names[j] for j in order)
-    return Trace(names, tuple(best[order] / scale), tuple(objective.y[rows]), tuple(steps))
+    rows = np.random.default_rng(seed).choice(len(many), _SHOWN_ROWS, p=many)
 
+    def step(theta: Floats, noisy: float, margin: float, told: dict[str, Any]) -> dict[str, Any]:
+        missed = {"true": goal.shortfall(objective, theta), "measured": noisy, "at_worst": noisy + margin}
+        return {
+            "coefficients": _short(theta[order] / scale),
+            "predictions": _short(objective.X[rows] @ theta),
+            **{name: goal.reached(shortfall, objective) for name, shortfall in missed.items()},
+            **told,
+        }
 
-def _value(goal: TestedGoal, objective: Any, shortfall: float) -> float:
-    """Return the goal's own measure, scaled units, for a shortfall."""
-    if isinstance(goal, R2):
-        return float(goal.at_least - shortfall / target_variance(objective))
-    return float(goal.at_most + shortfall)
+    return {
+        "columns": [encoding.names[j] for j in order],
+        "best": _short(best[order] / scale),
+        "actual": _short(objective.y[rows]),
+        "steps": [step(*test) for test in chain.watched],
+    }
 
 
 def _short(values: Any) -> list[float]:
@@ -257,13 +205,6 @@ def _short(values: Any) -> list[float]:
 
 
 GAMMAS = (0.02, 0.1, 0.3)
-_VALUES: dict[type[TestedGoal], tuple[float, ...]] = {
-    ErrorRate: (0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05),
-    LogLoss: (0.65, 0.6, 0.5, 0.4, 0.3, 0.2),
-    R2: (0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95),
-    MeanSquaredError: (0.2, 0.1, 0.05, 0.02, 0.01),  # in squares of half the width of the target's bounds
-}
-KINDS: dict[str, type[TestedGoal]] = {kind.flag.name.removeprefix("--"): kind for kind in _VALUES}
 _ROWS = 20_000
 _DIGITS = 5
 
@@ -276,7 +217,7 @@ def explorer_data(
     release: Release | None = None,
     max_epsilon: float = 1.0,
     schema_file: str = "schema.toml",
-    worlds: int = WORLDS,
+    worlds: int = TABLES,
     random_state: int = 0,
 ) -> dict[str, Any]:
     """Compute everything the page shows; a function of its arguments alone.
@@ -301,20 +242,21 @@ def explorer_data(
     """
     shown = None if release is None else _release(release, schema)
     chosen = _kind(schema, kind or (shown or {}).get("kind"))
-    if shown is not None and shown["kind"] != chosen.flag.name.removeprefix("--"):
+    if shown is not None and shown["kind"] != chosen.flag.kind:
         shown = None  # a release about something else has no place on this axis
     n = rows or (shown or {}).get("rows") or _ROWS
     encoding = Encoding(schema)
-    unit = _unit(schema)
-    goals = [_goal(chosen, value * (unit if chosen is MeanSquaredError else 1.0)) for value in _VALUES[chosen]]
-    made_up = TableWorlds.of(encoding, rows_searched(schema, n), worlds, random_state)
+    unit = chosen.unit(square_unit(schema.target_bounds))
+    goals = [chosen.stated(value * unit) for value in chosen.offered]
+    tables: int | SyntheticTables = worlds
     curves, savings = [], []
     for gamma in GAMMAS:
-        pricer = TablePricer(encoding, n, gamma, None, "error", made_up)
+        pricer = TablePricer(encoding, n, gamma, None, tables=tables, seed=random_state)
+        tables = pricer.drawn  # the same for every γ
         curves.append([_curve(pricer.price(goal), n) for goal in goals])
         if gamma == GAMMAS[1]:
             savings = [saving.to_dict() for saving in pricer.savings(goals[len(goals) // 2])]
-            traces = [_trace(pricer, made_up, goal) for goal in goals]
+            traces = [_trace(pricer, goal) for goal in goals]
     return {
         "target": schema.target,
         "task": schema.task,
@@ -326,14 +268,14 @@ def explorer_data(
         "goal": {
             "flag": chosen.flag.name,
             "name": chosen.name,
-            "atLeast": chosen is R2,
-            "values": [_rounded(number_of(goal)) for goal in goals],
+            "atLeast": chosen.sign == "≥",
+            "values": [_rounded(goal.number) for goal in goals],
         },
         "gammas": list(GAMMAS),
         "curves": curves,
         "savings": [{**saving, "saves": _rounded(saving["saves"])} for saving in savings],
         "traces": traces,
-        "unit": unit if chosen is MeanSquaredError else 1.0,
+        "unit": unit,
         "worlds": worlds,
         "release": shown,
         "start": _start(n, goals, shown, max_epsilon),
@@ -341,28 +283,18 @@ def explorer_data(
 
 
 def _kind(schema: Schema, stated: str | None) -> type[TestedGoal]:
-    labels = schema.task == "classification"
-    fitting = [name for name, kind in KINDS.items() if (kind in (ErrorRate, LogLoss)) == labels]
+    """Return the goal of that name, or the first for the schema's target."""
+    labels = "binary" if schema.task == "classification" else "real"
+    fitting = {kind.flag.kind: kind for kind in map(tested_kind, GOALS) if kind is not None and kind.labels == labels}
     if stated is None:
-        return KINDS[fitting[0]]
+        return next(iter(fitting.values()))
     if stated not in fitting:
         raise ValueError(f"the goal must be {' or '.join(fitting)} for {schema.task}, got {stated!r}")
-    return KINDS[stated]
-
-
-def _goal(kind: type[TestedGoal], value: float) -> TestedGoal:
-    goal: Goal = kind.stated(value, 0.2)
-    assert isinstance(goal, TestedGoal)
-    return goal
-
-
-def _unit(schema: Schema) -> float:
-    """Return what 1 in scaled squares is in squared units of the target."""
-    return 1.0 if schema.target_bounds is None else ((schema.target_bounds[1] - schema.target_bounds[0]) / 2) ** 2
+    return fitting[stated]
 
 
 def _curve(price: GoalPrice, n: int) -> dict[str, Any]:
-    """Return ε·n in every world, in order, and that of a close call; None for what is out of reach."""
+    """Return ε·n in every table, in order, and that of a close call; None for what is out of reach."""
     way = price.cheapest
     return {
         "products": [_finite(epsilon * n) for epsilon in way.epsilons],
@@ -370,26 +302,25 @@ def _curve(price: GoalPrice, n: int) -> dict[str, Any]:
     }
 
 
-def _trace(pricer: TablePricer, worlds: TableWorlds, goal: TestedGoal) -> dict[str, Any] | None:
+def _trace(pricer: TablePricer, goal: TestedGoal) -> dict[str, Any] | None:
     try:
-        watched = trace(worlds, pricer.free(worlds.encoding.schema, goal))
+        return trace(pricer.drawn, pricer.encoding, pricer.free(goal))
     except TargetUnreachable:
         return None
-    return None if watched is None else watched.to_dict()
 
 
 def _release(release: Release, schema: Schema) -> dict[str, Any]:
     """Return what of a release is placed on the page."""
     promise = release.promise
-    kind = next((goal for goal in GOALS if goal.name is not None and goal.name == promise.goal), None)
-    stated = {MeanSquaredError: promise.at_most_caller_units, R2: promise.at_least}
-    value = None if kind is None else stated.get(kind, promise.at_most)
-    if kind is None or value is None or "schema" not in release.preparation:
+    kind = words_of(promise.goal).kind
+    numbers = (promise.at_least, promise.at_most_caller_units, promise.at_most)
+    value = next((number for number in numbers if number is not None), None)
+    if not kind or value is None or "schema" not in release.preparation:
         raise ValueError("the release is not of a table with a schema: it has no place on this page")
     if Schema.from_dict(release.preparation["schema"]).target != schema.target:
         raise ValueError(f"the release predicts another column than {schema.target!r}")
     return {
-        "kind": kind.flag.name.removeprefix("--"),
+        "kind": kind,
         "value": _rounded(value),
         "epsilon": release.epsilon,
         "worst": release.epsilon_worst_case if math.isfinite(release.epsilon_worst_case) else None,
@@ -400,7 +331,7 @@ def _release(release: Release, schema: Schema) -> dict[str, Any]:
 
 
 def _start(n: int, goals: Sequence[Goal], shown: dict[str, Any] | None, max_epsilon: float) -> dict[str, Any]:
-    middle = number_of(goals[len(goals) // 2])
+    middle = goals[len(goals) // 2].number
     if shown is None:
         return {"rows": n, "goal": _rounded(middle), "gamma": 0.1, "budget": max_epsilon}
     return {

@@ -6,7 +6,7 @@ import io
 import math
 from typing import Any
 
-from expost.planning.result import MethodPrice, PricePlan, words
+from expost.planning.result import MethodPrice, PricePlan
 from expost.shown import down
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -63,7 +63,7 @@ def _entries(plan: PricePlan) -> list[tuple[str, MethodPrice]]:
     for price in plan.goals:
         alone = len(price.methods) == 1
         for way in price.methods:
-            name = words(price.goal) if alone else f"{words(price.goal)}\n{way.method}, {way.perturbation}"
+            name = price.goal.words if alone else f"{price.goal.words}\n{way.method}, {way.perturbation}"
             found.append((name, way))
     return found
 

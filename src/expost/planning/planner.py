@@ -1,30 +1,29 @@
 """From a schema, a number of rows and goals to prices; no data are read.
 
 A plan asks the same code that a fit does: what is searched for comes from `expost.AccuracyFirstModel`, what it costs
-from the search itself, carried out on made-up rows. The worst case is a promise; what is likely is not, since the
+from the search itself, carried out on synthetic tables. The worst case is a promise; what is likely is not, since the
 caller's rows decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from expost import validation
 from expost.estimators.inputs import as_schema
-from expost.goals import R2, ErrorRate, Goal, TestedGoal
-from expost.planning.arrays import ArrayTask, price_array
-from expost.planning.prices import DeltaPricer, TablePricer, rows_searched
+from expost.goals import R2, ErrorRate, Goal
+from expost.goals.goal import as_goal, is_tested
+from expost.planning.prices import ArrayPricer, TablePricer
 from expost.planning.result import GoalPrice, PricePlan, Saving
-from expost.planning.simulation import TableWorlds
 from expost.table.encoding import Encoding
 
 Task = Literal["classification", "regression"]
 
-WORLDS = 30
-_ARRAY_WORLDS = 8
-_WIDE_ARRAY = 60  # columns from which on fewer worlds are drawn
-_WIDEST = 9_000  # columns of all worlds together: fewer worlds of wider tables, three at least
+TABLES = 30
+_ARRAYS = 8
+_WIDE_ARRAY = 60  # columns from which on fewer arrays are drawn
+_WIDEST = 9_000  # columns of all tables together: fewer of wider ones, three at least
 #: Priced if no goal is stated: what people ask for, from loose to strict.
 USUAL: dict[str, tuple[Goal, ...]] = {
     "classification": tuple(ErrorRate(rate) for rate in (0.3, 0.25, 0.2, 0.15, 0.1)),
@@ -46,7 +45,7 @@ def plan(
     task: Task | None = None,
     columns: int | None = None,
     regularization: float | str = "auto",
-    worlds: int = WORLDS,
+    worlds: int = TABLES,
     random_state: int = 0,
 ) -> PricePlan:
     """Say what goals would cost, without reading any data.
@@ -108,27 +107,26 @@ def plan(
     encoding, task, p = _described(schema, person, rows_per_person, task, columns)
     worlds = min(worlds, max(3, _WIDEST // p))
     asked = _asked(goals, None if encoding is None else task)
-    tables = [goal for goal in asked if encoding is not None and isinstance(goal, TestedGoal)]
+    tables = [goal for goal in asked if encoding is not None and is_tested(goal)]
     priced: dict[Goal, GoalPrice] = {}
     warned: list[str] = []
     found: tuple[Saving, ...] = ()
-    if encoding is not None and tables and at:
-        of_delta = DeltaPricer.of(encoding, count, gamma, budget, at, on_invalid, worlds, random_state)
-        priced = {goal: of_delta.price(goal) for goal in tables}
-    elif encoding is not None and tables:
-        made_up = TableWorlds.of(encoding, rows_searched(encoding.schema, count), worlds, random_state)
-        pricer = TablePricer(encoding, count, gamma, budget, on_invalid, made_up)
+    if encoding is not None and tables:
+        pricer = TablePricer(encoding, count, gamma, budget, at, on_invalid, worlds, random_state)
         priced = {goal: pricer.price(goal) for goal in tables}
-        found = pricer.savings(tables[-1])
-        warned = [pricer.shrunk(goal) for goal in tables]
+        if not at:
+            found = pricer.savings(tables[-1])
+            warned = [pricer.shrunk(goal) for goal in tables]
     for goal in asked:
         if goal not in priced:
             if encoding is not None and encoding.schema.person is not None:
                 raise ValueError(f"{type(goal).__name__} is a goal of arrays, which are of single rows; name no person")
-            array = ArrayTask(task == "classification", count, p, goal, regularization, gamma, budget, at)
-            few = min(worlds, _ARRAY_WORLDS if p <= _WIDE_ARRAY else 3)
-            priced[goal], told = price_array(array, few, random_state)
-            warned.append(told)
+            few = min(worlds, _ARRAYS if p <= _WIDE_ARRAY else 3)
+            arrays = ArrayPricer(
+                task == "classification", count, p, regularization, gamma, budget, at, few, random_state
+            )
+            priced[goal] = arrays.price(goal)
+            warned += arrays.warned
     kept = tuple(dict.fromkeys(text for text in warned if text))
     described = None if encoding is None else encoding.schema
     return PricePlan(described, p, count, gamma, budget, tuple(priced[goal] for goal in asked), found, kept, worlds, at)
@@ -153,10 +151,8 @@ def _described(
 
 def _asked(goals: Goal | Sequence[Goal], task: Task | None) -> tuple[Goal, ...]:
     """Return the goals, the usual ones if none is stated for a table."""
-    asked = (goals,) if isinstance(goals, Goal) else tuple(goals)
-    if not asked and task is None:
+    stated = tuple(goals) if isinstance(goals, Iterable) else (goals,)
+    if not stated and task is None:
         raise ValueError("state a goal, ExcessRisk(...) say: for plain arrays none is usual")
-    for goal in asked:
-        if not isinstance(goal, Goal):
-            raise ValueError(f"goals must be ErrorRate(...) or others, got {goal!r}")
+    asked = tuple(as_goal(goal, f"goals must be ErrorRate(...) or others, got {goal!r}") for goal in stated)
     return asked or USUAL[str(task)]

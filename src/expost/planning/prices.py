@@ -1,292 +1,216 @@
-"""Prices of goals of a table: the request is the one that a fit would make, and made-up rows are searched for it.
+"""Prices of goals: every way to a goal is settled as a fit would settle it, and carried out on synthetic tables.
 
-What costs most: changes of a schema, and what each would save for the same accuracy.
-
-*Shape.* Noise follows the shape of a row, and ε at a level is in proportion to the noise of that shape
-(`expost.table.shape`): what a column or a list of categories costs follows from the schema. The price of the same
-level is asked of the plan that a fit would settle.
-
-*Width.* Bounds do not change the shape, since numbers are scaled to [−1, 1]. Bounds wider than the values make what a
-column says faint: θ must be larger to say it, and λ pulls at it. With H the curvature and θ* the minimiser in a world,
-the excess risk of one release is, to second order, ½·tr(A·V·A·H) + ½λ²·(Aθ*)ᵀH(Aθ*), A = (H + λI)⁻¹, V the noise's
-variance on a mean gradient. A factor f on a column makes H into FHF and θ* into F⁻¹θ*. The saving is what the level may
-fall by, at f = 1, for the same excess risk. It ranks and advises; no price is computed by it.
-
-What a search at a δ on few rows would have cost on many; public.
-
-At one level of noise on a mean gradient or a shortfall, ρ of Gaussian noise is in proportion to 1/n², and pure losses
-and Jacobians are to 1/n. A curve is taken apart by its two highest orders, where pure losses no longer grow.
-
-Prices of goals of a table under approximate privacy: the searches themselves, on made-up rows, way by way.
-
-*Few rows stand for many.* Noise in a mean gradient or a shortfall is 1/(n√ρ), so a world is searched with few rows and
-what it spent is scaled (`expost.planning.prices`); what that comes to at δ is the price. Rows of a world are repeated
-until there are enough, as many as made-up rows say.
+A fit of a table goes one way without a δ, and one of several at a δ; a fit of an array goes by any method and mechanism
+that the goal allows. Each way is a function from a number of rows and a cap to the request that a fit would make, and
+all are priced alike: the request within the cap says what cannot be reached and what no outcome exceeds, and the same
+request with hardly a cap is searched for (`expost.planning.simulation`). Where a certificate says beforehand what
+suffices, every run costs the worst case: the price is known.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, cast
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
 
-import numpy as np
-
-from expost.account.account import Account
-from expost.account.renyi import ORDERS, Curve
-from expost.estimators.model import AccuracyFirstModel
-from expost.exceptions import TargetUnreachable
-from expost.goals import Goal, TestedGoal
-from expost.mechanisms.objective.chain import ChainPlan
+from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge
+from expost.estimators.defaults import chained
+from expost.exceptions import StrongRegularizationWarning, TargetUnreachable
+from expost.goals import Goal
+from expost.mechanisms import MECHANISMS
 from expost.mechanisms.objective.mechanism import ObjectivePerturbation
-from expost.noise.source import SeededSource
 from expost.planning.result import PURE, GoalPrice, MethodPrice, Saving
-from expost.planning.simulation import Outcome, TableWorlds, no_cap
-from expost.planning.synthetic import Floats, skewed
-from expost.release.release import Release
-from expost.search.engine import StagedPlan
-from expost.search.request import CheckedPlan, Plan, Request
+from expost.planning.savings import savings
+from expost.planning.simulation import Outcome, SyntheticTables, no_cap, uncapped_chain
+from expost.search.request import CheckedPlan, Request
 from expost.search.run import settle
 from expost.shown import down
-from expost.solve.objective import Objective
 from expost.table.encoding import Encoding
-from expost.table.kinds import Categorical, Kind, Numeric
-from expost.table.rows import ONE, Rows
+from expost.table.preparation import Preparation
 from expost.table.schema import Schema
-from expost.threads import one_thread
 
-_LEAST = 0.01  # savings below are not worth saying
-_WORLDS = 5  # that widths are estimated in
-_MANY = 5  # categories from which on it is worth asking whether all are needed
-_HALVINGS = 12
-_REFERENCE = 0.01  # λ that the minimiser is found for, as a part of the one that a model is released at
-_NEWTON, _SHORTEST = 15, 1e-3  # steps, and how short one may get
-
-ANY = "any number"
-
-Settler = Callable[[Schema], Request]
+#: Where the noise may go at a δ, as callers state it.
+WAYS = ("descent", "objective", "covariance")
+_ROWS = 6000  # of a table searched at a δ: with fewer, chance makes goals easier to reach than they are with many
+_ARRAY_ROWS = 4000  # of an array; ε·n hardly depends on n
+_HARDLY_A_CAP = 300.0  # at a δ
 
 
-def savings(worlds: TableWorlds, request_of: Settler, outcomes: list[Outcome]) -> tuple[Saving, ...]:
-    """Return what would make a goal cheaper, the largest saving first.
+@dataclass(frozen=True)
+class Way:
+    """One way to a goal; public.
 
-    Parameters
+    Attributes
     ----------
-    worlds
-        To estimate widths in.
-    request_of
-        Returns what a fit would search for with a schema.
-    outcomes
-        Of the goal in these worlds: they say at which level models are typically released.
-    """
-    schema = worlds.encoding.schema
-    request = request_of(schema)
-    plan = _settled(request)
-    reached = sorted(outcome.regularization for outcome in outcomes if math.isfinite(outcome.epsilon))
-    if not reached:
-        return ()
-    scale = plan.geometry.scale
-    level = 1.0 / (reached[len(reached) // 2] * plan.schedule.reach * scale)  # x of the median world
-    found = _by_shape(schema, request_of, plan, level / scale)
-    with one_thread():
-        found += _by_width(worlds, request, plan, level)
-    kept = [saving for saving in found if saving.saves >= _LEAST]
-    return tuple(sorted(kept, key=lambda saving: -saving.saves))
-
-
-def _settled(request: Request) -> ChainPlan:
-    return cast(ChainPlan, settle(request))
-
-
-def _by_shape(schema: Schema, request_of: Settler, plan: ChainPlan, level: float) -> list[Saving]:
-    """Leave out each column, or half of its categories; ``level`` is in units of the table."""
-    now = plan.shot(level * plan.geometry.scale).epsilon
-
-    def saved(columns: dict[str, Kind]) -> float:
-        other = _settled(request_of(dataclasses.replace(schema, columns=columns)))
-        return 1.0 - other.shot(level * other.geometry.scale).epsilon / now
-
-    found = []
-    for name, kind in schema.columns.items():
-        rest = {key: value for key, value in schema.columns.items() if key != name}
-        if rest:
-            found.append(Saving(name, _words(kind), "leave it out", saved(rest), "it says little", False))
-        if isinstance(kind, Categorical) and len(kind.categories) > _MANY:
-            half = Categorical(kind.categories[: (len(kind.categories) + 1) // 2], other=True, missing=kind.missing)
-            changed = saved({**schema.columns, name: half})
-            found.append(
-                Saving(name, _words(kind), "list half of them, other = true", changed, "the rest are rare", False)
-            )
-    return found
-
-
-def _by_width(worlds: TableWorlds, request: Request, plan: ChainPlan, level: float) -> list[Saving]:
-    """Halve the bounds of each number, or take its logarithm where values are likely crowded."""
-    encoding = worlds.encoding
-    columns = {name: kind for name, kind in encoding.schema.columns.items() if isinstance(kind, Numeric)}
-    if not columns:
-        return []
-    places = {name: _place(encoding, name, kind) for name, kind in columns.items()}
-    crowded = [name for name, kind in columns.items() if kind.transform is None and skewed(kind)]
-    found: dict[str, list[float]] = {name: [] for name in (ANY, *crowded)}
-    for k in range(0, len(worlds.features), max(1, len(worlds.features) // _WORLDS)):
-        quadratic, x = _Quadratic(worlds, k, request, plan, level), worlds.features[k].x
-        factors = {ANY: 0.5, **{name: _crowded(x[:, places[name]], columns[name], encoding) for name in crowded}}
-        for name, factor in factors.items():
-            # which numbers matter is a whim of the world: what is said of one is the mean over all
-            found[name].append(float(np.mean([quadratic.saving(place, factor) for place in places.values()])))
-    means = {name: float(np.mean(values)) for name, values in found.items()}
-    halved = Saving(ANY, "its bounds", "halve the bounds", means[ANY], "values use only half of them", True)
-    return [halved, *(_logarithm(name, columns[name], means[name]) for name in crowded)]
-
-
-def _logarithm(name: str, kind: Numeric, saves: float) -> Saving:
-    high = f"{kind.bounds[1]:,.6g}"
-    return Saving(name, _words(kind), 'transform = "log1p"', saves, f"most values are far below {high}", True)
-
-
-class _Quadratic:
-    """A world to second order around its minimiser."""
-
-    def __init__(self, worlds: TableWorlds, k: int, request: Request, plan: ChainPlan, level: float) -> None:
-        objective = worlds.generator(k, request).rows.objective
-        self._theta = minimiser(objective, plan.shot(level).lam * _REFERENCE)
-        self._curvature = objective.curvature_at(objective.predictions(self._theta))
-        self._plan, self._level = plan, level
-
-    def saving(self, column: int, factor: float) -> float:
-        """Return what is saved if a column that was shrunk by a factor no longer is."""
-        allowed = self._excess(self._level, column, factor)
-        low, high = 0.0, 1.0
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if self._excess(self._level * middle, column, 1.0) <= allowed else (middle, high)
-        return 1.0 - self._plan.shot(self._level * high).epsilon / self._plan.shot(self._level).epsilon
-
-    def _excess(self, level: float, column: int, factor: float) -> float:
-        plan, shot = self._plan, self._plan.shot(level)
-        weights = plan.geometry.weights(shot.epsilon_noise, shot.slope)
-        variance = np.concatenate(
-            [
-                np.full(block.size, block.square / block.size / (weight * plan.n) ** 2)
-                for block, weight in zip(plan.geometry.blocks, weights, strict=True)
-            ]
-        )
-        scale = np.ones(len(self._theta))
-        scale[column] = factor
-        curved = self._curvature * np.outer(scale, scale)
-        inverse = np.linalg.inv(curved + shot.lam * np.eye(len(scale)))
-        spread = float(np.einsum("ij,j,jk,ki->", inverse, variance, inverse, curved, optimize=True))
-        pulled = inverse @ (self._theta / scale)
-        return 0.5 * spread + 0.5 * shot.lam**2 * float(pulled @ curved @ pulled)
-
-
-def minimiser(objective: Objective, lam: float) -> Floats:
-    """Return about where the mean loss is smallest: advice needs no certificate."""
-    theta, gradient = np.zeros(objective.p), objective.mean_gradient(np.zeros(len(objective.y)))
-    for _ in range(_NEWTON):
-        curved = objective.curvature_at(objective.predictions(theta)) + lam * np.eye(objective.p)
-        step, length = np.linalg.solve(curved, gradient), 1.0
-        while length > _SHORTEST:
-            moved = theta - length * step
-            after = objective.mean_gradient(objective.predictions(moved)) + lam * moved
-            if float(np.linalg.norm(after)) < float(np.linalg.norm(gradient)):
-                theta, gradient = moved, after
-                break
-            length /= 2
-        else:
-            break
-    return theta
-
-
-def _place(encoding: Encoding, name: str, kind: Numeric) -> int:
-    return encoding.names.index(name if kind.transform is None else f"{kind.transform}({name})")
-
-
-def _crowded(cells: np.ndarray[tuple[int], np.dtype[np.int32]], kind: Numeric, encoding: Encoding) -> float:
-    """Return how much narrower values spread as they are than their logarithms would, in parts of their bounds."""
-    low, high = kind.bounds
-    share: Floats = (cells / ONE * encoding.scale + 1) / 2
-    logs = (np.log1p(low + share * (high - low)) - math.log1p(low)) / (math.log1p(high) - math.log1p(low))
-    return min(1.0, float(share.std() / max(float(logs.std()), 1e-12)))
-
-
-def _words(kind: Kind) -> str:
-    if isinstance(kind, Numeric):
-        return f"bounds {kind.bounds[0]:,.6g} to {kind.bounds[1]:,.6g}"
-    return f"{len(kind.categories)} categories" if isinstance(kind, Categorical) else "true or false"
-
-
-class TablePricer:
-    """Prices goals of one table; keeps worlds and outcomes.
-
-    Parameters
-    ----------
-    encoding, count
-        How the table becomes rows, and how many rows there are, or persons where the schema names them.
-    gamma, budget, on_invalid
-        As a fit is told: γ, the cap (None: the default) and what bad cells do.
-    worlds
-        To search in.
+    request
+        What a fit would ask for, given a number of rows and a cap (None is the one stated).
+    tables, cap
+        To search in, and what hardly is a cap there.
+    most
+        The worst case, where it is the cap whatever is settled; None where the plan says it.
+    noise
+        What a plan calls the noise, where it is not the mechanism's name.
     """
 
-    def __init__(
-        self, encoding: Encoding, count: int, gamma: float, budget: float | None, on_invalid: str, worlds: TableWorlds
-    ) -> None:
-        self._encoding, self._count, self._gamma, self._budget = encoding, count, gamma, budget
-        self._n = rows_searched(encoding.schema, count)
-        self._on_invalid, self._worlds = on_invalid, worlds
-        self._outcomes: dict[Goal, list[Outcome]] = {}
+    request: Callable[[int, float | None], Request]
+    tables: SyntheticTables
+    cap: float
+    most: float | None = None
+    noise: str | None = None
+    taken: bool = False
 
-    def _model(self, schema: Schema, goal: Goal, budget: float | None) -> AccuracyFirstModel:
-        capped: dict[str, Any] = {} if budget is None else {"max_epsilon": budget}
-        return AccuracyFirstModel(schema, goal, failure_probability=self._gamma, **capped)
 
-    def _request(self, schema: Schema, goal: Goal, budget: float | None) -> Request:
-        encoding = self._encoding if schema is self._encoding.schema else Encoding(schema)
-        return self._model(schema, goal, budget).request_for(self._n, schema, encoding)
+class Pricer(ABC):
+    """Prices goals, way by way, the typically cheapest first."""
 
-    def free(self, schema: Schema, goal: Goal) -> Request:
-        """Return the request with hardly a cap."""
-        return self._request(schema, goal, no_cap(self._request(schema, goal, self._budget)))
+    count: int
+    on_invalid = "error"
 
-    def _look(self, settled: Plan, request: Request, budget: float) -> float:
-        """Return what looking whether the table fits costs, or raise if a fit could not afford it."""
-        if self._on_invalid != "clip":
-            return 0.0
-        return request.unit.charge(CheckedPlan(settled, (), self._n, self._n, budget, request.unit).cost)
+    @property
+    def n(self) -> int:
+        """How many rows a fit searches."""
+        return self.count
+
+    @abstractmethod
+    def ways(self, goal: Goal) -> Iterable[Way]:
+        """Yield the ways to a goal, each once."""
 
     def price(self, goal: Goal) -> GoalPrice:
         """Price a goal."""
-        schema = self._encoding.schema
-        stated = self._request(schema, goal, self._budget)
-        unreachable = ""
+        found = [self._priced(way) for way in self.ways(goal)]
+        prices = [price for price, _ in found]
+        # a utility theorem promises the mean only: it is no rival of those that keep a promise with probability 1 − γ
+        prices.sort(key=lambda price: (price.method == "theory", not price.affordable, price.typical, price.worst_case))
+        nothing = not any(price.affordable for price in prices if price.method != "theory")
+        reasons = [reason for _, reason in found if reason]
+        return GoalPrice(goal, self.count, tuple(prices), reasons[0] if nothing else "")
+
+    def _priced(self, way: Way) -> tuple[MethodPrice, str]:
+        """Return what one way costs, and why it cannot be tried within the cap, if so."""
+        stated = way.request(self.n, None)
+        worst, reason = self._worst(stated)
+        if reason and way.most is None:
+            worst, _ = self._worst(way.request(self.n, way.cap))
+        free = way.request(way.tables.n, way.cap)
+        outcomes = self.searched(way, free)
+        epsilons = [outcome.epsilon for outcome in outcomes]
+        known = False
+        if way.most is None and not free.delta:
+            scaled = self._worst(free)[0] * way.tables.n / self.n
+            known = all(epsilon == scaled for epsilon in epsilons)
+        if known:  # for n rows; the rest was paid for fewer
+            epsilons = [worst] * len(epsilons)
+        told = {"known": known, "affordable": not reason, "taken": way.taken}
+        noise, most = way.noise or stated.mechanism.name, worst if way.most is None else way.most
+        return MethodPrice.over(stated.method.name, noise, epsilons, most, **told), reason
+
+    def searched(self, way: Way, free: Request) -> list[Outcome]:
+        """Search the tables of a way."""
+        look = self._look(way.request(self.n, None)) if self.on_invalid == "clip" else 0.0
+        return way.tables.search(free, self.n, look)
+
+    def _worst(self, request: Request) -> tuple[float, str]:
+        """Return the worst case, or an infinite one and why no data set can meet the goal."""
         try:
-            self._look(settle(stated), stated, stated.budget)
+            plan = settle(request)
+            if self.on_invalid == "clip":
+                CheckedPlan(plan, (), self.n, self.n, request.budget, request.unit)
+            return plan.worst_case, ""
         except TargetUnreachable as reason:
-            unreachable = str(reason)
-        free = self.free(schema, goal)
-        look = self._look(_Nothing(), free, math.inf)
-        self._outcomes[goal] = outcomes = self._worlds.search(free)
-        epsilons = [outcome.epsilon + look for outcome in outcomes]
-        worst = float(self._model(schema, goal, self._budget).max_epsilon)
-        way = MethodPrice.over(stated.method.name, stated.mechanism.name, epsilons, worst)
-        return GoalPrice(goal, self._count, (way,), unreachable)
+            return math.inf, str(reason)
+
+    def _look(self, request: Request) -> float:
+        """Return what looking whether the table fits costs."""
+        nothing: Any = None  # of which only the cost is asked for
+        return request.unit.charge(CheckedPlan(nothing, (), self.n, self.n, math.inf, request.unit).cost)
+
+
+@dataclass(frozen=True)
+class TablePricer(Pricer):
+    """Prices goals of a table; keeps synthetic tables and outcomes.
+
+    Attributes
+    ----------
+    encoding, count
+        How the table becomes rows, and how many rows there are, or persons where the schema names them.
+    gamma, budget, delta, on_invalid
+        As a fit is told: γ, the cap (None: the default), δ and what bad cells do.
+    tables, seed
+        How many tables to draw, and by which seed; or tables that were drawn for another pricer.
+    """
+
+    encoding: Encoding
+    count: int
+    gamma: float
+    budget: float | None
+    delta: float = 0.0
+    on_invalid: str = "error"
+    tables: int | SyntheticTables = 30
+    seed: int = 0
+    _outcomes: dict[Goal, list[Outcome]] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """How many rows a fit searches: where the schema names persons, so many of each."""
+        return self.count * (self.encoding.schema.rows_per_person or 1)
+
+    @cached_property
+    def drawn(self) -> SyntheticTables:
+        """The tables; few rows stand for many at a δ."""
+        if isinstance(self.tables, SyntheticTables):
+            return self.tables
+        each = self.encoding.schema.rows_per_person or 1
+        n = each * max(1, min(self.count, _ROWS // each)) if self.delta else self.n
+        return SyntheticTables.of(self.encoding, n, self.tables, self.seed)
+
+    def _model(self, goal: Goal, budget: float | None, schema: Schema | None = None, **at: Any) -> AccuracyFirstModel:
+        most = self.budget if budget is None else budget
+        capped: dict[str, Any] = {} if most is None else {"max_epsilon": most}
+        return AccuracyFirstModel(schema or self.encoding.schema, goal, failure_probability=self.gamma, **capped, **at)
+
+    def _request(self, goal: Goal, n: int, budget: float | None, schema: Schema | None = None, **at: Any) -> Request:
+        """Return what a fit would ask for; ``at`` is its δ and where the noise goes."""
+        encoding = self.encoding if schema is None or schema is self.encoding.schema else Encoding(schema)
+        return self._model(goal, budget, encoding.schema, **at).request_for(n, encoding.schema, encoding)
+
+    def free(self, goal: Goal, schema: Schema | None = None) -> Request:
+        """Return the pure request with hardly a cap."""
+        return self._request(goal, self.n, no_cap(self._request(goal, self.n, None, schema)), schema)
+
+    def ways(self, goal: Goal) -> Iterator[Way]:
+        """Yield pure noise, which needs no δ; at a δ the other ways first."""
+        most = float(self._model(goal, None).max_epsilon)
+        taken = self._request(goal, self.n, None, delta=self.delta).mechanism
+        for way in WAYS if self.delta else ():
+            cap = _HARDLY_A_CAP * max(1.0, self.n / self.drawn.n)
+            made = partial(self._request, goal, delta=self.delta, perturbation=way)
+            yield Way(made, self.drawn, cap, most, taken=taken == made(self.n, None).mechanism)
+        pure = partial(self._request, goal)
+        is_pure = isinstance(taken, ObjectivePerturbation) and not taken.gaussian
+        named = {"noise": PURE, "taken": is_pure} if self.delta else {}
+        tables = replace(self.drawn, n=self.n)  # the same with a δ and without
+        yield Way(pure, tables, no_cap(pure(self.n, None)), most, **named)  # type: ignore[arg-type]
+
+    def searched(self, way: Way, free: Request) -> list[Outcome]:
+        """Search, and keep what savings are said by."""
+        found = super().searched(way, free)
+        assert free.goal is not None
+        self._outcomes[free.goal] = found
+        return found
 
     def savings(self, goal: Goal) -> tuple[Saving, ...]:
-        """Say what would make a goal cheaper."""
-        return savings(self._worlds, lambda schema: self.free(schema, goal), self._outcomes[goal])
+        """Say what would make a goal cheaper, of those priced; for pure fits."""
+        outcomes = self._outcomes[self.free(goal).goal]  # type: ignore[index]
+        return savings(self.drawn, self.encoding, lambda schema: self.free(goal, schema), outcomes)
 
     def shrunk(self, goal: Goal) -> str:
         """Warn if the cap leaves only a first model that λ pulls to its constant."""
-        request = self._request(self._encoding.schema, goal, self._budget)
-        assert isinstance(request.goal, TestedGoal)
-        assert request.mechanism.geometry is not None
-        chain = ChainPlan.settled(
-            request.goal, request.goal.chain().loss, request.mechanism.geometry, self._n, self._gamma, request.budget
-        )
+        request = self._request(goal, self.n, None)
+        chain = uncapped_chain(request, request.budget)
         part = chain.start / chain.usual_start
         if part >= 1.0:
             return ""
@@ -297,159 +221,95 @@ class TablePricer:
         )
 
 
-def rows_searched(schema: Schema, count: int) -> int:
-    """Return how many rows a fit searches: where the schema names persons, so many of each."""
-    return count * (schema.rows_per_person or 1)
-
-
-class _Nothing:
-    """No search at all, to ask what looking costs."""
-
-    worst_case = 0.0
-
-    def search(self, generator: Any, account: Any, source: Any) -> Any:
-        """Refuse."""
-        raise NotImplementedError
-
-
-def rescaled(curve: Curve, times: float) -> Curve:
-    """Return the curve for rows of that many times the weight.
-
-    Examples
-    --------
-    >>> both = rescaled(Curve.gaussian(1e-4) + Curve.pure(0.02), 0.5)
-    >>> expected = Curve.gaussian(2.5e-5) + Curve.ex_post(0.01)
-    >>> bool(abs(both.epsilon(1e-6) - expected.epsilon(1e-6)) < 1e-6)
-    True
-    """
-    (low, high), (less, more) = ORDERS[-2:], curve.losses[-2:]
-    rho = (more - less) / (high - low)
-    return Curve.gaussian(rho * times**2) + Curve.ex_post(max(0.0, more - high * rho) * times)
-
-
-#: Where the noise may go, as callers state it.
-WAYS = ("descent", "objective", "covariance")
-ROWS = 6000  # of a world: with fewer, chance makes goals easier to reach than they are with many
-_HARDLY_A_CAP = 300.0
-
-
 @dataclass(frozen=True)
-class DeltaPricer:
-    """Prices goals of one table at δ.
+class ArrayPricer(Pricer):
+    """Prices goals of plain arrays, whose columns the estimators scale by stated bounds.
 
     Attributes
     ----------
-    encoding, n, count
-        How the table becomes rows, how many rows are searched, and how many rows or persons are stated.
-    gamma, budget, delta, on_invalid
-        As a fit is told.
-    worlds
-        To search in, of few rows: the same for every way, and for pure noise the same as without a δ.
+    labels
+        Whether it is a classification.
+    count, columns
+        Rows and columns.
+    regularization, gamma, budget
+        As the estimators take them; None is their default cap.
+    delta
+        δ, for regression; 0 is pure.
+    tables, seed
+        How many arrays to draw, and by which seed.
+
+    Examples
+    --------
+    >>> from expost import ExcessRisk
+    >>> price = ArrayPricer(True, 20_000, 5, "auto", 0.1, None, tables=2).price(ExcessRisk(0.01))
+    >>> price.cheapest.perturbation, price.cheapest.known
+    ('objective', True)
     """
 
-    encoding: Encoding
-    n: int
+    labels: bool
     count: int
+    columns: int
+    regularization: float | str
     gamma: float
     budget: float | None
-    delta: float
-    on_invalid: str
-    worlds: TableWorlds
+    delta: float = 0.0
+    tables: int = 8
+    seed: int = 0
+    warned: list[str] = field(default_factory=list)
 
-    @classmethod
-    def of(
-        cls,
-        encoding: Encoding,
-        count: int,
-        gamma: float,
-        budget: float | None,
-        delta: float,
-        on_invalid: str,
-        worlds: int,
-        seed: int,
-    ) -> DeltaPricer:
-        """Draw the worlds."""
-        each = encoding.schema.rows_per_person or 1
-        few = each * max(1, min(count, ROWS // each))
-        made_up = TableWorlds.of(encoding, few, worlds, seed)
-        return cls(encoding, count * each, count, gamma, budget, delta, on_invalid, made_up)
-
-    def _model(self, goal: Goal, way: str | None, budget: float | None) -> AccuracyFirstModel:
-        capped = {} if budget is None else {"max_epsilon": budget}
-        return AccuracyFirstModel(
-            self.encoding.schema,
-            goal,
-            failure_probability=self.gamma,
-            delta=self.delta,
-            perturbation=way,
-            **capped,  # type: ignore[arg-type]
-        )
-
-    def _request(self, goal: Goal, way: str | None, n: int, budget: float | None) -> Request:
-        return self._model(goal, way, budget).request_for(n, self.encoding.schema, self.encoding)
+    def __post_init__(self) -> None:
+        if self.delta and self.labels:
+            raise ValueError("with a delta, arrays are planned for regression; state a schema for classes")
 
     def price(self, goal: Goal) -> GoalPrice:
-        """Price a goal, way by way, the typically cheapest first; pure noise, which needs no δ, beside them."""
-        priced, reasons = [], []
-        taken = self._request(goal, None, self.n, self.budget).mechanism
-        for way in WAYS:
-            stated = self._request(goal, way, self.n, self.budget)
-            reason = ""
-            try:
-                plan = settle(stated)
-                if self.on_invalid == "clip":
-                    CheckedPlan(plan, (), self.n, self.n, stated.budget, stated.unit)
-            except TargetUnreachable as refusal:
-                reason = str(refusal)
-            reasons.append(reason)
-            free = self._request(goal, way, self.worlds.n, _HARDLY_A_CAP * max(1.0, self.n / self.worlds.n))
-            paid = self._searched(free)
-            worst = float(self._model(goal, way, self.budget).max_epsilon)
-            name = stated.mechanism.name
-            told = {"affordable": not reason, "taken": taken == stated.mechanism}
-            priced.append(MethodPrice.over(stated.method.name, name, paid, worst, **told))
-        pure = self._pure(goal, isinstance(taken, ObjectivePerturbation) and not taken.gaussian)
-        priced.append(pure.methods[0])
-        reasons.append(pure.unreachable)
-        priced.sort(key=lambda price: (not price.affordable, price.typical))
-        return GoalPrice(goal, self.count, tuple(priced), reasons[0] if all(reasons) else "")
+        """Price a goal, in units where targets lie in [−1, 1], and keep a warning about λ if there is one."""
+        with warnings.catch_warnings(record=True) as noted:
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", StrongRegularizationWarning)
+            price = super().price(goal)
+        self.warned.extend(str(each.message) for each in noted[:1])
+        return price
 
-    def _pure(self, goal: Goal, taken: bool) -> GoalPrice:
-        """Price pure noise, in the same worlds as without a δ; `auto` may take it at one, but nobody can state it."""
-        worlds = replace(self.worlds, n=self.n)
-        found = TablePricer(self.encoding, self.count, self.gamma, self.budget, self.on_invalid, worlds).price(goal)
-        way = replace(found.methods[0], perturbation=PURE, taken=taken, affordable=not found.unreachable)
-        return replace(found, methods=(way,))
+    def settled(
+        self, goal: Goal, method: str, perturbation: str | None, n: int, budget: float | None
+    ) -> tuple[Preparation, Request]:
+        """Return what a fit of n rows would settle before it looks at one."""
+        stated: dict[str, Any] = {
+            "bounds": 1.0,
+            "regularization": self.regularization,
+            "failure_probability": self.gamma,
+            "method": method,
+            "perturbation": perturbation,
+            "goal": goal,
+        }
+        most = self.budget if budget is None else budget
+        if most is not None:
+            stated["max_epsilon"] = most
+        estimator: Any = (
+            AccuracyFirstLogisticRegression(classes=("a", "b"), **stated)
+            if self.labels
+            else AccuracyFirstRidge(target_bound=1.0, delta=self.delta, **stated)
+        )
+        preparation = estimator._preparation(self.columns, in_blocks=chained(estimator))
+        return preparation, estimator._request(n, preparation)
 
-    def _searched(self, request: Request) -> list[float]:
-        """Return what each world paid, for the stated number of rows; infinite where nothing was released."""
-        try:
-            plan = settle(request)
-        except TargetUnreachable:
-            return [math.inf] * len(self.worlds.features)
-        assert isinstance(plan, StagedPlan)
-        schedule = plan.schedule_for(plan.loss, plan.goal, plan.geometry, self.n, plan.delta, plan.unit)
-        plan = replace(plan, schedule=schedule)  # where it starts depends on how many rows are meant
-        found = []
-        with one_thread():
-            for k in range(len(self.worlds.features)):
-                assert request.goal is not None
-                rows = _repeated(*self.worlds.rows(k, request.goal))
-                generator = request.mechanism.on(rows, request.problem)
-                account = Account("plan", plan.worst_case, False, unit=request.unit, delta=self.delta)
-                release = plan.search(generator, account, SeededSource([self.worlds.seed, k, 2]))
-                found.append(self._scaled(release) if release.status == "released" else math.inf)
-        return found
+    def ways(self, goal: Goal) -> Iterator[Way]:
+        """Yield the methods and perturbations that can be asked for."""
+        seen, n = set(), min(self.n, _ARRAY_ROWS)
+        for method in goal.methods:
+            for perturbation in (None, *MECHANISMS):
+                if method == "fixed":  # promises nothing
+                    continue
+                try:
+                    preparation, request = self.settled(goal, method, perturbation, self.n, None)
+                except ValueError:
+                    if (method, perturbation) == (goal.methods[0], None):
+                        raise  # the goal itself is wrong
+                    continue  # a mechanism for another loss
+                if (method, request.mechanism.name) not in seen:
+                    seen.add((method, request.mechanism.name))
+                    tables = SyntheticTables.arrays(preparation, n, self.tables, self.seed)
+                    yield Way(partial(self._request, goal, method, perturbation), tables, math.inf)
 
-    def _scaled(self, release: Release) -> float:
-        """Return what the release would have cost with the stated number of rows."""
-        curve = rescaled(release.account_curve(), self.worlds.n / self.n)
-        if self.on_invalid == "clip":
-            curve = curve + Curve.pure(80.0 / self.count)
-        return curve.epsilon(self.delta)
-
-
-def _repeated(rows: Rows, counts: np.ndarray) -> Rows:
-    """Return rows as often as they are meant to be there."""
-    times = np.asarray(counts, dtype=np.int64)
-    return replace(rows, x=np.repeat(rows.x, times, axis=0), y=np.repeat(rows.y, times))
+    def _request(self, goal: Goal, method: str, perturbation: str | None, n: int, budget: float | None) -> Request:
+        return self.settled(goal, method, perturbation, n, budget)[1]

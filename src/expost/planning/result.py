@@ -1,6 +1,6 @@
-"""What a plan says: prices of goals, what would make them smaller, and what to beware of. Public numbers only.
+"""What a plan says: prices of goals, what would make them smaller, what to beware of, and all that as a table to read.
 
-A plan as a table that a person reads.
+Public numbers only.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from expost.goals import Goal, TestedGoal
-from expost.release.words import yardstick
+from expost.goals import Goal, words_of
+from expost.goals.goal import is_tested
 from expost.shown import down, one_line, up
 from expost.table.schema import Schema
 
-LIKELY = (0.1, 0.9)  # of the simulated worlds cost less
+LIKELY = (0.1, 0.9)  # of the synthetic tables cost less
 PURE = "objective, pure noise"  # beside ways at a δ: what a fit without one would do
 _ROOM = 1.05  # rows asked for beyond what scaling says: the Jacobian's part shrinks a little slower than 1/n
 
@@ -31,11 +31,11 @@ class MethodPrice:
     method, perturbation
         How the level is found and where the noise goes, as a release calls them.
     epsilons
-        What it cost in each simulated world, in order; infinite where it did not reach the goal at any price.
+        What it cost in each synthetic table, in order; infinite where it did not reach the goal at any price.
     worst_case
         No outcome costs more; a promise, unlike the rest.
     close_call
-        The median over the quarter of the worlds in which the best model comes closest to missing the goal.
+        The median over the quarter of the tables in which the best model comes closest to missing the goal.
     known
         Whether it costs ``worst_case`` whatever the rows.
     affordable
@@ -60,7 +60,7 @@ class MethodPrice:
     taken: bool = False
 
     def quantile(self, share: float) -> float:
-        """Return the smallest ε that this share of the worlds does not exceed."""
+        """Return the smallest ε that this share of the tables does not exceed."""
         place = math.ceil(share * len(self.epsilons) - 1e-9)
         return self.epsilons[max(place, 1) - 1]
 
@@ -71,7 +71,7 @@ class MethodPrice:
 
     @property
     def typical(self) -> float:
-        """The median over worlds."""
+        """The median over tables."""
         return self.quantile(0.5)
 
     @property
@@ -80,14 +80,14 @@ class MethodPrice:
         return self.quantile(LIKELY[1])
 
     def share_within(self, epsilon: float) -> float:
-        """Return the share of worlds in which no more than that was paid."""
+        """Return the share of tables in which no more than that was paid."""
         return sum(paid <= epsilon for paid in self.epsilons) / len(self.epsilons)
 
     @classmethod
     def over(
         cls, method: str, perturbation: str, paid: Sequence[float], worst_case: float, **told: bool
     ) -> MethodPrice:
-        """Return the price, given what was paid in each world; in the last of them goals are hardest to reach."""
+        """Return the price, given what was paid in each table; in the last of them goals are hardest to reach."""
         hardest = sorted(paid[-max(1, len(paid) // 4) :])
         return cls(method, perturbation, tuple(sorted(paid)), worst_case, hardest[len(hardest) // 2], **told)
 
@@ -134,10 +134,10 @@ class GoalPrice:
     @property
     def flag(self) -> str:
         """The goal as an option of the command line."""
-        return f"{self.goal.flag.name} {number_of(self.goal):g}"
+        return f"{self.goal.flag.name} {self.goal.number:g}"
 
     def rows_for(self, epsilon: float) -> int | None:
-        """Return about how many rows let nine in ten worlds pay at most ε; None if no number is seen to do.
+        """Return about how many rows let nine in ten tables pay at most ε; None if no number is seen to do.
 
         ε·n hardly depends on n.
         """
@@ -148,7 +148,7 @@ class GoalPrice:
         """Return plain values."""
         return {
             "goal": type(self.goal).__name__,
-            "value": number_of(self.goal),
+            "value": self.goal.number,
             "option": self.flag,
             "methods": [price.to_dict() for price in self.methods],
             "wished_epsilon": wished,
@@ -207,7 +207,7 @@ class PricePlan:
     warnings
         What to beware of.
     worlds
-        How many worlds were simulated.
+        How many synthetic tables were searched.
     delta
         δ that prices are at; 0 is pure.
     """
@@ -259,19 +259,6 @@ class PricePlan:
         return as_text(self)
 
 
-def number_of(goal: Goal) -> float:
-    """Return the number that a goal states.
-
-    Examples
-    --------
-    >>> from expost.goals import R2, ErrorRate
-    >>> number_of(R2(0.8)), number_of(ErrorRate(0.2))
-    (0.8, 0.2)
-    """
-    names: Sequence[str] = ("at_most", "at_least", "fraction")
-    return float(next(getattr(goal, name) for name in names if hasattr(goal, name)))
-
-
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
@@ -299,10 +286,10 @@ def as_text(plan: PricePlan) -> str:
         if len(price.methods) > 1:
             lines += [*_method_table(plan, price), ""]
     notes = [_likely(plan), *_yardsticks(plan)]
-    notes += [f"{words(price.goal)}: {price.unreachable}" for price in plan.goals if price.unreachable]
+    notes += [f"{price.goal.words}: {price.unreachable}" for price in plan.goals if price.unreachable]
     notes += [f"Beware: {text}." for text in plan.warnings]
     if plan.savings:
-        lines += [f"What costs most (for {words(plan.goals[-1].goal)}), and what a change would save:"]
+        lines += [f"What costs most (for {plan.goals[-1].goal.words}), and what a change would save:"]
         lines += [*_saving_table(plan.savings), ""]
     for note in notes:
         lines += textwrap.wrap(note, WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -311,20 +298,8 @@ def as_text(plan: PricePlan) -> str:
 
 def _yardsticks(plan: PricePlan) -> list[str]:
     """Say once what a constant reaches: a goal that it meets is not worth a search."""
-    found = dict.fromkeys(yardstick(price.goal.name) for price in plan.goals)
+    found = dict.fromkeys(words_of(price.goal.name).yardstick for price in plan.goals)
     return [f"Ask for more than a constant reaches: {text}." for text in found if text]
-
-
-def words(goal: Goal) -> str:
-    """Return a goal in words.
-
-    Examples
-    --------
-    >>> from expost.goals import R2, ExcessRisk
-    >>> words(R2(0.8)), words(ExcessRisk(0.01))
-    ('R² ≥ 0.8', 'excess risk ≤ 0.01')
-    """
-    return f"{goal.name or 'excess risk'} {'≥' if hasattr(goal, 'at_least') else '≤'} {number_of(goal):g}"
 
 
 def amount(value: float) -> str:
@@ -368,13 +343,13 @@ def _goal_table(plan: PricePlan, prices: Sequence[GoalPrice]) -> list[str]:
     for price in prices:
         way = price.cheapest
         paid = (way.typical, way.close_call, way.worst_case)
-        row = [words(price.goal), _range(way.low, way.high), *map(amount, paid)]
+        row = [price.goal.words, _range(way.low, way.high), *map(amount, paid)]
         rows.append([*row, _within(price, plan) if stated else _rows(price, plan.wished)])
     return _aligned([heads, *rows])
 
 
 def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
-    rows = [[words(price.goal), "noise on", "ε likely", "typical", "never above", ""]]
+    rows = [[price.goal.words, "noise on", "ε likely", "typical", "never above", ""]]
     for way in price.methods:
         likely = amount(way.worst_case) if way.known else _likely_range(way)
         remarks = {
@@ -386,7 +361,7 @@ def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
             "nothing spent": not way.affordable,
         }
         remark = ", ".join(text for text, said in remarks.items() if said)
-        stated = STATED.get(way.perturbation) if plan.delta and isinstance(price.goal, TestedGoal) else None
+        stated = STATED.get(way.perturbation) if plan.delta and is_tested(price.goal) else None
         name = f"--perturbation {stated}" if stated else "no --delta" if way.perturbation == PURE else way.method
         name = "auto" if way.perturbation == PURE and way.taken else name
         noise, typical = _NOISE.get(way.perturbation, way.perturbation), "" if way.known else amount(way.typical)
@@ -397,7 +372,7 @@ def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
 
 
 def _enough(price: GoalPrice, plan: PricePlan) -> str:
-    """Say how many rows, or persons, let nine in ten worlds pay what is wished for."""
+    """Say how many rows, or persons, let nine in ten tables pay what is wished for."""
     return f"{plan.noun} for ε ≤ {down(plan.wished)}: {_rows(price, plan.wished)}"
 
 

@@ -1,12 +1,12 @@
-"""Rows that a schema allows, made up: what a table might look like that nobody has seen. Public through and through.
+"""Synthetic tables that a schema allows: what a table might look like that nobody has seen. Public through and through.
 
-A *world* is a table drawn from a schema: numbers somewhere within their bounds, categories of unequal sizes, columns
-that go together because one hidden factor moves them all, a few missing cells. A score is a linear function of the
-encoded columns, most of which hardly matter. Labels or targets follow the score with so much noise that the best
-linear model would reach a stated part of what the goal allows. Targets fill their bounds or a small part of them, and
-many are skewed.
+Numbers lie somewhere within their bounds, categories are of unequal sizes, columns go together because one hidden
+factor moves them all, a few cells are missing. A score is a linear function of the encoded columns, most of which
+hardly matter. Labels or targets follow the score with so much noise that the best linear model would reach a stated
+part of what the goal allows, which the goal says (:meth:`~expost.goals.goal.TestedGoal.missed`). Targets fill their
+bounds or a small part of them, and many are skewed.
 
-Nothing here is known about the caller's rows, and nothing is claimed about them: worlds differ widely on purpose, and
+Nothing here is known about the caller's rows, and nothing is claimed about them: tables differ widely on purpose, and
 prices over many of them are a range, not a forecast.
 """
 
@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, ndtr
+from scipy.special import expit, logit, ndtr
 
-from expost.goals import R2, ErrorRate, Goal, LogLoss, MeanSquaredError
+from expost.goals import R2, ErrorRate, Goal
+from expost.goals.goal import TestedGoal, is_tested, root
 from expost.table.encoding import Encoding
 from expost.table.kinds import Categorical, Numeric
 from expost.table.preparation import Preparation
@@ -37,15 +37,16 @@ _MISSING = 0.02  # of the cells of a column that has a mark for them
 _WIDE = 1000.0  # bounds this many times apart are of something skewed, money say
 _SPREADS = (0.1, 0.6)  # standard deviation of a target scaled to [−1, 1]: bounds are often stated with much room
 _TAIL = (0.1, 0.5)  # share of targets above what is expected of them, or below: few and far, or as many and as near
-_UNEXPLAINED, _MISTAKEN = 0.8, 0.3  # what a goal about the risk is taken to allow, so that reaches mean something
+_ABOUT_RISK = {True: ErrorRate(0.3), False: R2(0.2)}  # what a goal about the risk is taken for: labels or not
 _GRID = 200
+_SURE = 60.0  # log odds of who knows the labels
 _GOLDEN = (math.sqrt(5.0) - 1) / 2  # multiples of it fill an interval evenly, however many there are
 
 
-def reach_of(k: int, worlds: int, reach: tuple[float, float] = REACH) -> float:
-    """Return the reach of world k: what is left to the goal shrinks from world to world by the same factor.
+def reach_of(k: int, tables: int, reach: tuple[float, float] = REACH) -> float:
+    """Return the reach of table k: what is left to the goal shrinks from table to table by the same factor.
 
-    People ask for about as much as can be had, so most worlds are harder than the middle of the range.
+    People ask for about as much as can be had, so most tables are harder than the middle of the range.
 
     Examples
     --------
@@ -53,11 +54,11 @@ def reach_of(k: int, worlds: int, reach: tuple[float, float] = REACH) -> float:
     [0.69, 0.88, 0.95]
     """
     first, last = reach
-    return float(1 - (1 - first) * ((1 - last) / (1 - first)) ** ((k + 0.5) / worlds))
+    return float(1 - (1 - first) * ((1 - last) / (1 - first)) ** ((k + 0.5) / tables))
 
 
 def place_of(k: int) -> float:
-    """Return where in a range world k stands: even few worlds one after the other have narrow targets and wide ones.
+    """Return where in a range table k stands: even few one after the other have narrow targets and wide ones.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def place_of(k: int) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Features:
-    """Rows of a world before its target is drawn; public.
+    """Rows of a table before its target is drawn; public.
 
     Attributes
     ----------
@@ -93,8 +94,8 @@ def draw_features(encoding: Encoding, n: int, rng: np.random.Generator) -> Featu
     --------
     >>> from expost.table import Categorical, Numeric, Schema
     >>> schema = Schema("y", {"age": Numeric((17, 90)), "sex": Categorical(["F", "M"])}, target_bounds=(0, 1))
-    >>> world = draw_features(Encoding(schema), 1000, np.random.default_rng(0))
-    >>> world.x.shape, round(float(world.score.std()), 6)
+    >>> table = draw_features(Encoding(schema), 1000, np.random.default_rng(0))
+    >>> table.x.shape, round(float(table.score.std()), 6)
     ((1000, 5), 1.0)
     """
     schema = dataclasses.replace(encoding.schema, person=None, rows_per_person=None)  # rows as they are searched
@@ -212,6 +213,8 @@ def with_target(
     rows, counts
         Each kind of row once, and how many rows are of it.
     """
+    if not is_tested(goal):
+        goal = _ABOUT_RISK[labels]
     m = len(features.score)
     many = np.full(m, n // m)
     many[: n % m] += 1
@@ -219,13 +222,9 @@ def with_target(
         positive = rng.binomial(many, _chances(features.score, goal, reach, rng))
         targets, counts = np.repeat([ONE, -ONE], m), np.concatenate([positive, many - positive])
     else:
-        center, spread, tail = _targets(features.score, goal, reach, place, rng)
-        odds, side = math.sqrt((1 - abs(tail)) / abs(tail)), math.copysign(1.0, tail)
-        wider = np.exp(side * (0.5 - abs(tail)) * features.score)  # what is skewed scatters more where it is larger
-        away = spread * np.abs(rng.normal(size=m)) * wider / math.sqrt(float((wider**2).mean()))
-        two = np.concatenate([center + side * away * odds, center - side * away / odds])
+        two, tail = _targets(features.score, goal, reach, place, rng)
         targets = np.trunc(np.clip(two * ONE, -ONE, ONE))
-        far = rng.binomial(many, abs(tail))
+        far = rng.binomial(many, tail)
         counts = np.concatenate([far, many - far])
     kept = counts > 0
     x = np.concatenate([features.x, features.x])[kept]
@@ -233,29 +232,45 @@ def with_target(
 
 
 def _targets(
-    score: Floats, goal: Goal, reach: float, place: float, rng: np.random.Generator
-) -> tuple[Floats, float, float]:
-    """Return what is expected of each row's target, how far targets are from it, and the share of those further away.
+    score: Floats, goal: TestedGoal, reach: float, place: float, rng: np.random.Generator
+) -> tuple[Floats, float]:
+    """Return each row's target further from what is expected, then those nearer to it, and the share of the further.
 
-    That share is negative if they are below. The few that are far away are on the side of the further bound: money,
-    counts and days are like that.
+    The few that are far away are on the side of the further bound: money, counts and days are like that.
     """
     reach_of_score = float(np.quantile(np.abs(score), 0.99))
     most = min(_SPREADS[1], 1 / reach_of_score)  # targets lie within their bounds, so what is expected of them does
-    spread = min(_between(*_SPREADS, place), most)
-    if isinstance(goal, R2):
-        left = reach * (1 - goal.at_least)
-    elif isinstance(goal, MeanSquaredError):
-        least = math.sqrt(1.2 * goal.at_most)  # a constant would not do
+    near_bound, tail = rng.uniform(-1, 1), _between(*_TAIL, rng.random())
+    # more often near a bound than in the middle
+    near_bound = math.copysign(math.sqrt(abs(near_bound)), near_bound)
+    side, odds = -math.copysign(1.0, near_bound), math.sqrt((1 - tail) / tail)
+    wider = np.exp(side * (0.5 - tail) * score)  # what is skewed scatters more where it is larger
+    away = np.abs(rng.normal(size=len(score))) * wider / math.sqrt(float((wider**2).mean()))
+    scatter, weights = side * np.concatenate([away * odds, -away / odds]), np.repeat([tail, 1 - tail], len(score))
+    weights /= len(score)
+
+    def expected(spread: float, left: float) -> Floats:
+        middle = near_bound * max(0.0, 1 - spread * reach_of_score)
+        return np.tile(middle + spread * math.sqrt(1 - left) * score, 2)
+
+    def missed(spread: float, left: float, constant: bool = False) -> float:
+        """Return how far who knows the score, or the mean alone, misses what is then left to the goal."""
+        known = expected(spread, left)
+        y = np.clip(known + spread * math.sqrt(left) * scatter, -1, 1)
+        if constant:
+            return goal.missed(np.full(len(y), weights @ y), y, weights)
+        return goal.missed(known, y, weights) - (1 - reach) * goal.missed(y, y, weights)
+
+    spread, idle = min(_between(*_SPREADS, place), most), goal.idle_variance()
+    if idle is None:
+        narrow = _SPREADS[0] / 100
+        idle = 0.0 if missed(narrow, 1.0, True) > 0 else root(lambda s: missed(s, 1.0, True), narrow, most) ** 2
+    if idle > 0:
+        least = math.sqrt(1.2 * idle)  # a constant would not do
         spread = _between(least, max(least, most), place)
-        left = reach * goal.at_most / spread**2
-    else:
-        left = reach * _UNEXPLAINED
-    side = rng.uniform(-1, 1)
-    side = math.copysign(math.sqrt(abs(side)), side)  # more often near a bound than in the middle
-    middle = side * max(0.0, 1 - spread * reach_of_score)
-    tail = math.copysign(_between(*_TAIL, rng.random()), -side)
-    return middle + spread * math.sqrt(1 - left) * score, spread * math.sqrt(left), tail
+    left = goal.unexplained(reach, spread)
+    left = root(lambda part: missed(spread, part), 0.0, 1.0) if left is None else left
+    return expected(spread, left) + spread * math.sqrt(left) * scatter, tail
 
 
 def _between(low: float, high: float, place: float) -> float:
@@ -263,43 +278,33 @@ def _between(low: float, high: float, place: float) -> float:
     return float(low * (high / low) ** place)
 
 
-def _chances(score: Floats, goal: Goal, reach: float, rng: np.random.Generator) -> Floats:
+def _chances(score: Floats, goal: TestedGoal, reach: float, rng: np.random.Generator) -> Floats:
     """Return each row's chance of the positive label, such that who knows the score misses just the part stated.
 
     The rarer label has a share above what the goal allows, often not by much: always giving the other one is no way
     to the goal.
     """
-    by_log_loss = isinstance(goal, LogLoss)
-    allowed = goal.at_most if isinstance(goal, ErrorRate | LogLoss) else _MISTAKEN
-    least = _rarest(allowed) if by_log_loss else allowed
+    both = np.array([1.0, -1.0])
+
+    def constant(share: float) -> float:
+        """Return how far who always states the share of positive labels misses the goal."""
+        return goal.missed(np.full(2, logit(share)), both, np.array([share, 1.0 - share]))
+
+    least = root(constant, 1e-9, 0.5, 60)
     share = math.exp(rng.uniform(math.log(min(1.1 * least, 0.5)), math.log(0.5)))
     share = share if rng.random() < 0.5 else 1 - share
+    share = share if constant(share) > 0 else 1 - share  # a goal about one of the labels
     grid = np.quantile(score, (np.arange(_GRID) + 0.5) / _GRID)  # enough to settle two numbers
+    labels = np.repeat(both, _GRID)
 
     def shift(noise: float) -> float:
-        return _root(lambda t: float(expit((grid - t) / noise).mean()) - share, -60.0, 60.0)
+        return root(lambda t: float(expit((grid - t) / noise).mean()) - share, -60.0, 60.0)
 
-    def left(noise: float) -> float:
+    def beyond(noise: float) -> float:
         odds = (grid - shift(noise)) / noise
-        p = expit(odds)
-        if by_log_loss:
-            return float(-(p * log_expit(odds) + (1 - p) * log_expit(-odds)).mean())
-        return float(np.minimum(p, 1 - p).mean())
+        weights = np.concatenate([expit(odds), expit(-odds)]) / _GRID
+        known, sure = np.tile(odds, 2), _SURE * labels
+        return goal.missed(known, labels, weights) - (1 - reach) * goal.missed(sure, labels, weights)
 
-    wanted = reach * allowed
-    noise = math.exp(_root(lambda log_noise: left(math.exp(log_noise)) - wanted, math.log(0.02), math.log(30.0)))
+    noise = math.exp(root(lambda log_noise: beyond(math.exp(log_noise)), math.log(0.02), math.log(30.0)))
     return np.asarray(expit((score - shift(noise)) / noise))
-
-
-def _rarest(log_loss: float) -> float:
-    """Return the share of the rarer label at which always stating that share has this log loss."""
-    return _root(lambda q: -q * math.log(q) - (1 - q) * math.log(1 - q) - log_loss, 1e-9, 0.5)
-
-
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a monotone function changes its sign, or the end nearer to it."""
-    sign = 1.0 if function(high) > function(low) else -1.0
-    for _ in range(18):  # to a few millionths of the interval
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if sign * function(middle) > 0 else (middle, high)
-    return 0.5 * (low + high)

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from expost.account.loss import ApproximateCap, CurveLoss, PureLoss
+from expost.goals import words_of
 from expost.release.card import card
 from expost.release.markup import bar, bullets, section, table, text
-from expost.release.words import asked, exposed, on_rows, parts, state, subject, suspicion, unit_of, usual, yardstick
+from expost.release.words import asked, exposed, on_rows, parts, state, subject, suspicion, unit_of, usual
 from expost.shown import down, percent, up
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _promised(release: Release) -> list[str]:
         return said
     said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(goal[1])} {on_rows(goal[0])}</p>"]
     said.append(f"<p>{text(_sentence(release.promise.statement))}</p>")
-    beside = None if goal is None else yardstick(goal[0])
+    beside = words_of(None if goal is None else goal[0]).yardstick
     said += (
         [] if beside is None else [f"<p>To compare: {text(_sentence(beside)[0].lower() + _sentence(beside)[1:])}</p>"]
     )

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from expost.account.clock import Clock
 from expost.account.composition import _exp, add_losses
 from expost.account.renyi import Curve, check_delta
+from expost.goals import words_of
 from expost.release.stored import (
     FrozenMapping,
     check_fields,
@@ -65,7 +66,8 @@ class Promise:
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Promise:
         """Return a promise as a file has it; older ones state a least R² by its distance from 1."""
-        if fields.get("goal") == "R²" and "at_least" not in fields and fields.get("at_most") is not None:
+        least = words_of(fields.get("goal")).at_least and "at_least" not in fields
+        if least and fields.get("at_most") is not None:
             fields = {**fields, "at_most": None, "at_least": round(1.0 - fields["at_most"], 12)}
         return cls(**fields)
 

@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from expost.goals import words_of
 from expost.shown import down, one_line, percent, up, visible
 
 if TYPE_CHECKING:
@@ -157,16 +158,6 @@ def closest(release: Release) -> str:
     return f"closest: {article} {promise.goal} of at most {number} was shown, {up(most, 6)} was asked"
 
 
-_BOUNDED = "targets and predictions moved into the target's bounds"
-_JUDGED = {"R²": _BOUNDED, "mean squared error": _BOUNDED, "log loss": "log odds moved into bounds"}
-_YARDSTICKS = {
-    "error rate": "always giving the commoner label is wrong as often as the other one occurs",
-    "log loss": "always stating the share of a label has at most 0.693, less where one is rare",
-    "R²": "always predicting the mean reaches 0",
-    "mean squared error": "always predicting the mean has the target's variance",
-}
-
-
 def on_rows(goal: str) -> str:
     """Say what a goal is promised on, and how predictions are judged there.
 
@@ -175,18 +166,8 @@ def on_rows(goal: str) -> str:
     >>> on_rows("error rate"), on_rows("R²")
     ('on these rows', "on these rows, targets and predictions moved into the target's bounds")
     """
-    return ", ".join(["on these rows", *([_JUDGED[goal]] if goal in _JUDGED else [])])
-
-
-def yardstick(goal: str | None) -> str | None:
-    """Say what a constant would reach, for a goal by its name: what is promised says little without it.
-
-    Examples
-    --------
-    >>> yardstick("R²")
-    'always predicting the mean reaches 0'
-    """
-    return None if goal is None else _YARDSTICKS.get(goal)
+    judged = words_of(goal).judged
+    return f"on these rows, {judged}" if judged else "on these rows"
 
 
 def parts(release: Release) -> list[tuple[float, str]]:
@@ -284,7 +265,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
         sure = "" if chance is None else f" (at most {up(chance, 6)} of all runs miss, refusals counted)"
         if release.status == "released":
             rows.append((goal[0], f"{goal[1]} {on_rows(goal[0])}, as asked{sure}"))
-            beside = yardstick(goal[0])
+            beside = words_of(goal[0]).yardstick
             rows += [("to compare", beside)] if beside else []
         else:
             rows.append((goal[0], f"{goal[1]} was asked for; no model is released"))

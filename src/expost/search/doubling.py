@@ -30,7 +30,6 @@ from expost.account.ledger import Ledger
 from expost.account.levels import doubling_rounds
 from expost.account.shared import current
 from expost.exceptions import TargetUnreachable, unspent
-from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import ABOUT_RISK
 from expost.goals.measure import Measure, charged_grid, check_sensitivity
 from expost.mechanisms.mechanism import Generator
@@ -363,7 +362,7 @@ class Theory(Method):
 
     def promise(self, request: Request, reduced: Promise | None) -> Promise:
         """Promise an expectation."""
-        assert isinstance(request.goal, ExcessRisk)
-        alpha = request.goal.at_most
+        assert request.goal is not None
+        alpha = request.goal.number
         against = request.problem.compared_with
         return Promise(f"the expected excess {ABOUT_RISK} is at most {alpha:g}, against {against}", excess_risk=alpha)

@@ -45,6 +45,7 @@ from expost.account.ledger import Ledger
 from expost.account.shared import current
 from expost.exceptions import TargetUnreachable, unspent, warn
 from expost.goals.excess_risk import ExcessRisk
+from expost.goals.goal import excess_risk_of
 from expost.mechanisms import Covariance, mechanism_of
 from expost.mechanisms.moments.certificate import CovariancePlan, Seen
 from expost.mechanisms.refinable import certify_from
@@ -137,15 +138,15 @@ class KeepPath:
             raise ValueError(f"{file} is there already; name another file for the path")
         if not os.access(file.absolute().parent, os.W_OK | os.X_OK):
             raise ValueError(f"the folder of {file} does not exist or cannot be written to")
-        goal = request.goal
-        if not isinstance(goal, ExcessRisk) or request.method.name not in ("auto", "certified"):
+        alpha = excess_risk_of(request.goal)
+        if alpha is None or request.method.name not in ("auto", "certified"):
             raise ValueError("a path is kept for an excess_risk by method='auto' or 'certified', whose proofs go on")
         if request.on_failure != "refuse":
             raise ValueError("a path is kept with on_failure='refuse' only")
         if type(request.problem.loss) not in map(type, _LOSSES.values()):
             raise ValueError("a path is kept for the squared and the logistic loss only")
         with one_thread():
-            return request.mechanism.refinable(request, goal.at_most, self._later(goal.at_most))
+            return request.mechanism.refinable(request, alpha, self._later(alpha))
 
     def _later(self, excess_risk: float) -> tuple[float, ...]:
         """Return the excess risks in decreasing order; levels have to be told apart, so these have to be, too."""
@@ -364,7 +365,7 @@ class _Kept:
         said = self.header
         return CovariancePlan(
             request.problem,
-            request.goal.at_most,  # type: ignore[union-attr]  # an excess risk
+            request.goal.number,  # type: ignore[union-attr]  # an excess risk
             tuple(said["levels"]),
             tuple(said["steps"]),
             said["split"],
@@ -375,8 +376,8 @@ class _Kept:
     def _level(self, request: Request, beside: float, budget: float) -> int:
         """Return the first level that proves what is asked for; public numbers say which."""
         said, goal = self.header, request.goal
-        assert isinstance(goal, ExcessRisk)
-        enough = [t for t, proved in enumerate(said["proves"]) if proved <= goal.at_most]
+        assert goal is not None
+        enough = [t for t, proved in enumerate(said["proves"]) if proved <= goal.number]
         level = max(enough[0], self.release.level or 0)  # there is one: what is asked for is not below the last
         if add_losses(beside, said["charges"][level]) > budget:
             raise TargetUnreachable(

@@ -33,7 +33,7 @@ from expost.account.shared import current
 from expost.account.unit import ROW, Unit
 from expost.exceptions import TargetUnreachable
 from expost.goals.excess_risk import ExcessRisk
-from expost.goals.goal import RISK_CHARGED, Goal, TestedGoal
+from expost.goals.goal import RISK_CHARGED, Goal, TestedGoal, as_goal, excess_risk_of, is_tested
 from expost.goals.relative import PROBE_SHARE, GapPlan, RelativeExcessRisk, probe_gap
 from expost.mechanisms.mechanism import Generator, Mechanism
 from expost.noise.laplace import discrete_laplace
@@ -151,10 +151,11 @@ class Request:
         paper = self.calibration in validation.PAPER_CALIBRATIONS
         if self.problem.paper_constants != paper:
             raise ValueError(f"calibration={self.calibration!r} goes with Problem.of(..., paper_constants={paper})")
-        if not isinstance(self.goal, Goal) and not (self.goal is None and self.method.name == "fixed"):
-            raise ValueError(
+        if self.goal is not None or self.method.name != "fixed":
+            as_goal(
+                self.goal,
                 f"goal must be ExcessRisk(...) or another goal, got {self.goal!r}; a plain number is an excess_risk, "
-                f"and only method='fixed' promises nothing"
+                f"and only method='fixed' promises nothing",
             )
         if self.delta:
             self._check_delta()
@@ -169,15 +170,14 @@ class Request:
             )
         if self.keep_statistics and not (
             self.mechanism.name == "covariance"
-            and self.goal is not None
+            and excess_risk_of(self.goal) is not None
             and self.method.name in _MOMENTS
-            and not isinstance(self.goal, TestedGoal | RelativeExcessRisk)
         ):
             raise ValueError(
                 "keep_statistics goes with an excess_risk, perturbation='covariance' and method='auto' or 'certified': "
                 "elsewhere no noisy second moments are revealed"
             )
-        if isinstance(self.goal, TestedGoal) and self.goal.chained_only and self.mechanism.geometry is None:
+        if self.goal is not None and self.goal.chained_only and self.mechanism.geometry is None:
             name = type(self.goal).__name__
             raise ValueError(
                 f"{name} is searched for with noise and regularization that shrink together: by AccuracyFirstModel, "
@@ -189,8 +189,8 @@ class Request:
         """Say what does not go with approximate privacy."""
         if self.method.name not in _WITH_DELTA:
             raise ValueError(f"method={self.method.name!r} is pure; with a delta pass one of {list(_WITH_DELTA)}")
-        if isinstance(self.goal, RelativeExcessRisk):
-            raise ValueError("RelativeExcessRisk is pure; with a delta pass excess_risk or R2(...)")
+        if self.goal is not None and self.goal.pure_only:
+            raise ValueError(f"{type(self.goal).__name__} is pure; with a delta pass excess_risk or R2(...)")
         if self.mechanism.geometry is None:
             raise ValueError(f"perturbation={self.mechanism.name!r} is pure; with a delta leave it out")
         if self.keep_statistics or self.on_failure != "refuse" or self.calibration != "tight":
@@ -247,7 +247,7 @@ class Request:
 
     def _about(self, promise: Promise) -> Promise:
         """Add the problem that a promise is about; where λ changes from level to level it is about none."""
-        if isinstance(self.goal, TestedGoal) and self.mechanism.geometry is not None:
+        if is_tested(self.goal) and self.mechanism.geometry is not None:
             return promise
         return dataclasses.replace(promise, radius=self.problem.radius, regularization=self.problem.regularization)
 
@@ -339,8 +339,8 @@ class RelativePlan:
             return account.refused()
         reason = f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: at least {found.lower:.3g}"
         request = self.reduced(found.lower, found.epsilon)
-        assert isinstance(request.goal, ExcessRisk)
-        alpha = request.goal.at_most
+        assert request.goal is not None
+        alpha = request.goal.number
         try:
             plan = request.plan()
         except TargetUnreachable:  # whose message says that nothing was spent

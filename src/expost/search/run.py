@@ -21,7 +21,7 @@ from expost.account.account import Spending, released
 from expost.account.ledger import Ledger
 from expost.exceptions import NotPrivateWarning, unspent, warn
 from expost.goals.excess_risk import ExcessRisk
-from expost.goals.goal import Goal
+from expost.goals.goal import Goal, excess_risk_of
 from expost.mechanisms import Generator, Mechanism, mechanism_for, mechanism_of
 from expost.mechanisms.moments.gaussian import moments_for
 from expost.noise.source import WordSource, resolve_source, source_claims
@@ -104,7 +104,7 @@ def run_search(
     >>> run_search(rows, problem, ExcessRisk(0.02), random_state=0).status
     'released'
     """
-    chosen_for = method == "auto" and isinstance(goal, ExcessRisk) and on_failure == "refuse"
+    chosen_for = method == "auto" and excess_risk_of(goal) is not None and on_failure == "refuse"
     around = ball(rows.norm, rows.p) if chosen_for and isinstance(rows, Rows | RowSource) else None
     validation.one_of("method", method, list(METHODS))
     spending = Spending(ledger)
