@@ -129,7 +129,7 @@ def test_a_signal_ends_a_process_without_a_traceback(tmp_path, name):
 
 LATE = """
 import os, signal, sys
-from expost.cli import command, outcome, progress
+from expost.cli import command, output as outcome, progress
 
 place = {"after": (progress.Progress, "__exit__"), "shown": (outcome, "_shown"), "before": (command, "_parsed")}
 where, name = place[sys.argv.pop()]

@@ -171,7 +171,7 @@ def test_fit_saves_reports_and_says_what_is_next(tmp_path, capsys, monkeypatch):
     assert json.loads((tmp_path / "work" / "data-spend.json").read_text())["target"] == "spend"
     wrong(call(capsys, "fit", path, *REGRESSION, *QUICK, "--seed", 1, "--report", "r.html"), "--report", "--force")
     same = call(capsys, "fit", path, *REGRESSION, *QUICK, "--report", "x.html", "--output", "x.html")
-    wrong(same, "same file")
+    wrong(same, "different files")
     call(capsys, "fit", path, *REGRESSION, *QUICK, "--seed", 1, "--json")
     assert len(list((tmp_path / "work").iterdir())) == 3
 
