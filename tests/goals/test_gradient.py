@@ -15,7 +15,7 @@ import pytest
 
 from expost.goals.measure import GradientLength
 from expost.mechanisms import Covariance, Output
-from expost.noise.grid import Grid
+from expost.numeric import Grid
 from expost.passes.sums import sums_of
 from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
 from expost.solve.problem import gradient_sensitivity

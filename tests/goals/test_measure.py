@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from expost.goals.measure import ErrorMeasure, Measure
-from expost.noise.grid import UNITS, Grid, public_grid
+from expost.numeric import UNITS, Grid, public_grid
 from tests.helpers import smallest_limit
 
 

@@ -16,7 +16,7 @@ from expost.mechanisms import Covariance
 from expost.mechanisms.moments import few_statistics
 from expost.mechanisms.moments.few_statistics import FewPlan
 from expost.noise import SeededSource
-from expost.noise.grid import Grid
+from expost.numeric import Grid
 from expost.passes.sums import sums_of
 from expost.search import noisy_test as noisy_value
 from expost.solve.losses import SquaredLoss

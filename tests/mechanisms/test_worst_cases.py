@@ -17,7 +17,7 @@ from expost.mechanisms.moments.few_statistics import _ATTEMPTS, _ROUNDINGS, FewP
 from expost.mechanisms.null_model import NullQuestion
 from expost.mechanisms.output import certificate as module
 from expost.mechanisms.output.certificate import OutputCertificate
-from expost.noise.grid import Grid
+from expost.numeric import Grid
 from expost.search import DoublingPlan, doubling_search, run_search
 from expost.solve.ball import into_ball
 from expost.solve.error_bounds import GeneralErrors, RidgeErrors

@@ -24,11 +24,11 @@ from expost import (
     plan,
 )
 from expost.datasets import make_survey
-from expost.estimators.base import cheapest_geometry
 from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning
 from expost.planning.savings import ANY
 from expost.table.encoding import Encoding
 from expost.table.kinds import Numeric
+from expost.table.shape import cheapest_geometry
 
 from .helpers import STONES, SURVEY, planned
 

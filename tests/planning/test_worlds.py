@@ -9,7 +9,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from expost import R2, ErrorRate, LogLoss, MeanSquaredError, plan
-from expost.estimators.base import cheapest_geometry
 from expost.goals import TestedGoal
 from expost.mechanisms.objective.mechanism import _made_for
 from expost.planning.synthetic import draw_array, draw_features, place_of, with_target
@@ -18,6 +17,7 @@ from expost.table.bounds import Bounds
 from expost.table.encoding import Encoding
 from expost.table.preparation import Preparation
 from expost.table.rows import ONE
+from expost.table.shape import cheapest_geometry
 
 from .helpers import STONES, SURVEY
 

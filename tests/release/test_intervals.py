@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from expost import AccuracyFirstModel, ErrorRate, Promise, Release, Schema
-from expost.estimators.base import block_geometry
 from expost.mechanisms import mechanism_of
 from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
 from expost.release.card import COVERAGE, noise_interval, units
@@ -21,6 +20,7 @@ from expost.solve.losses import CappedLogisticLoss, LogisticLoss
 from expost.solve.perturbed import PerturbedObjective
 from expost.solve.problem import Problem
 from expost.table.encoding import Encoding
+from expost.table.shape import block_geometry
 from tests.helpers import at_most_by_chance, classification_rows
 from tests.release.model_helpers import AMOUNT, released
 

@@ -11,7 +11,7 @@ import pytest
 from expost import ExcessRisk
 from expost.account import geometric_levels
 from expost.exceptions import AccuracyNotReached, NotPrivateWarning
-from expost.noise.grid import Grid
+from expost.numeric import Grid
 from expost.search import compare_with_optimum, cov_nr, output_nr, run_search
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.solve.problem import Problem

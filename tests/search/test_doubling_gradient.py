@@ -8,7 +8,7 @@ from expost.exceptions import AccuracyNotReached
 from expost.goals.measure import GradientLength, gradient_target
 from expost.mechanisms import Covariance
 from expost.noise import SeededSource
-from expost.noise.grid import Grid
+from expost.numeric import Grid
 from expost.search import DoublingPlan, doubling_search
 from expost.solve.ball import into_ball
 from expost.solve.losses import SquaredLoss

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from expost import numeric as grid
 from expost.goals.measure import ErrorMeasure, Measure
-from expost.noise import SeededSource, grid
-from expost.noise.grid import UNITS
+from expost.noise import SeededSource
+from expost.numeric import UNITS
 from expost.search import above_threshold
 from expost.search.above_threshold import _SLACK, AboveThreshold, ThresholdTest, calibrate
 from tests.helpers import RARE, CountingSource

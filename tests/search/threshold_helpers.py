@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from expost.goals.measure import Measure
-from expost.noise.grid import Grid
+from expost.numeric import Grid
 from expost.search import above_threshold
 from expost.search.above_threshold import AboveThreshold, Calibration
 

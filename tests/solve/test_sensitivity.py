@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from expost.noise.grid import grid_sensitivity
+from expost.numeric import grid_sensitivity
 from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
 from expost.solve.minimisation import minimise
 from expost.solve.problem import (

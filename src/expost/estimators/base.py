@@ -6,8 +6,7 @@ Public numbers decide which shape of rows the noise follows.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,62 +49,9 @@ from expost.table.columns import Column, RawRows
 from expost.table.entrance import open_column
 from expost.table.preparation import Preparation, resolve_feature_bound
 from expost.table.rows import ONE, Rows, RowSource
-from expost.table.shape import Block, Geometry, ball, l2_ball
+from expost.table.shape import ball, block_geometry, cheapest_geometry, l2_ball
 from expost.table.streamed import ColumnsOnDisk, PreparedSource, Wanted
 from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
-
-
-class _Blocks(Protocol):
-    """Rows of ``square`` parts, each of norm at most 1, divided by ``ONE/unit`` to lie in the Euclidean ball."""
-
-    @property
-    def blocks(self) -> Sequence[tuple[int, Literal["box", "l1"]]]: ...
-    @property
-    def square(self) -> int: ...
-    @property
-    def unit(self) -> int: ...
-    @property
-    def constant_column(self) -> int | None: ...
-
-
-def block_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
-    """Return the shape of rows block by block, as they are made."""
-    scale = ONE / rows.unit
-    blocks = tuple(Block(size, norm, 1.0 / scale) for size, norm in rows.blocks)
-    divided = scale if steering is None else steering
-    return Geometry(blocks, 1.0, "blocks", scale=divided, constant=rows.constant_column)
-
-
-def cheapest_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
-    """Return the shape of rows whose noise is smallest: blocks, a Euclidean or an ℓ₁ ball.
-
-    Parameters
-    ----------
-    rows : Encoding or Preparation
-        What makes them.
-    steering : float, optional
-        What rows were divided by in units that people think in; only steers a search.
-
-    Examples
-    --------
-    >>> from expost.table.encoding import Encoding
-    >>> from expost.table.schema import Schema
-    >>> schema = {"target": "y", "target_bounds": [0, 1], "columns": {"a": {"bounds": [0, 1]}}}
-    >>> encoding = Encoding(Schema.from_dict(schema))
-    >>> cheapest_geometry(encoding).name
-    'blocks'
-    """
-    p, scale = sum(size for size, _ in rows.blocks), ONE / rows.unit
-    s = scale if steering is None else steering
-    shapes = [
-        block_geometry(rows, s),
-        Geometry((Block(p, "l2", 1.0),), 1.0, "Euclidean ball", scale=s),
-        Geometry((Block(p, "l1", rows.square / scale),), 1.0, "ℓ₁ ball", scale=s),
-    ]
-    best = min(shapes, key=lambda shape: shape.noise)
-    others = ", ".join(f"{shape.name} {shape.noise / best.noise:.2g} times" for shape in shapes if shape is not best)
-    return Geometry(best.blocks, best.radius, best.name, f"the least noise ({others} as much)", s)
-
 
 PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"
 BAD_ROWS_NOT_COVERED = (

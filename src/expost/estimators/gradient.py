@@ -11,7 +11,6 @@ from expost import validation
 from expost.account.account import Account, Spending
 from expost.account.renyi import Curve
 from expost.account.shared import current
-from expost.estimators.base import block_geometry
 from expost.estimators.inputs import as_schema
 from expost.estimators.model import BAD_ROWS, unit_of
 from expost.exceptions import unspent
@@ -22,6 +21,7 @@ from expost.release.release import Release
 from expost.search.engine import rho_at
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, Loss
 from expost.table.encoding import Encoding
+from expost.table.shape import block_geometry
 from expost.threads import one_thread
 
 

@@ -16,7 +16,6 @@ from expost import validation
 from expost.account.account import Spending, released, warn_if_large
 from expost.account.ledger import Ledger
 from expost.account.unit import ROW, Unit
-from expost.estimators.base import block_geometry, cheapest_geometry
 from expost.estimators.defaults import warn_if_likely
 from expost.estimators.inputs import as_schema, margins_and_targets, reject_fit_parameters, score_of, with_target
 from expost.estimators.pipeline_check import Surroundings, noted_surroundings
@@ -37,6 +36,7 @@ from expost.table.disk import is_on_disk
 from expost.table.encoding import Encoding
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.schema import Schema
+from expost.table.shape import block_geometry, cheapest_geometry
 from expost.table.streamed import PersonSource
 from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS, Tally
 

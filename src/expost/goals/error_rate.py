@@ -14,7 +14,7 @@ import numpy as np
 
 from expost.goals.goal import ChainSettings, TestedGoal
 from expost.goals.measure import Judge, Measure
-from expost.noise.grid import UNITS, Grid
+from expost.numeric import UNITS, Grid
 from expost.passes.blocks import to_grid
 from expost.shown import up
 from expost.solve.losses import CappedLogisticLoss

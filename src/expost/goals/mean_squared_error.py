@@ -26,8 +26,7 @@ from expost.goals.measure import (
     clipped_mean_square,
     clipped_mean_square_error,
 )
-from expost.noise.grid import check
-from expost.numeric import round_up
+from expost.numeric import check, round_up
 from expost.shown import down, up
 from expost.solve.losses import HuberLoss
 from expost.solve.problem import Problem

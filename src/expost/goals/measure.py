@@ -29,8 +29,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from expost.noise.grid import Grid
-from expost.numeric import INFLATION, FloatArray, Private, gamma, summation_length
+from expost.numeric import INFLATION, FloatArray, Grid, Private, gamma, summation_length
 from expost.passes.sums import Sums
 from expost.solve.losses import HuberLoss, Loss
 from expost.solve.objective import Objective

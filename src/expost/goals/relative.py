@@ -63,10 +63,9 @@ from expost import validation
 from expost.account.levels import geometric_levels
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import ABOUT_RISK, Goal
-from expost.noise.grid import Grid
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
-from expost.numeric import INFLATION, UNIT, FloatArray, gamma, round_up, summation_length
+from expost.numeric import INFLATION, UNIT, FloatArray, Grid, gamma, round_up, summation_length
 from expost.release.release import Promise
 from expost.shown import down, up
 from expost.solve.error_bounds import ErrorBounds

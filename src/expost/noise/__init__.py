@@ -14,7 +14,6 @@ from expost.lazy import public_names
 if TYPE_CHECKING:
     from expost.noise.coins import bernoulli as bernoulli
     from expost.noise.gaussian import discrete_gaussian as discrete_gaussian
-    from expost.noise.grid import Grid as Grid, grid_sensitivity as grid_sensitivity
     from expost.noise.laplace import discrete_laplace as discrete_laplace, geometric as geometric
     from expost.noise.path import LevelValue as LevelValue, NoisePath as NoisePath
     from expost.noise.source import (
@@ -24,5 +23,6 @@ if TYPE_CHECKING:
         resolve_source as resolve_source,
     )
     from expost.noise.spherical_path import SphericalPath as SphericalPath
+    from expost.numeric import Grid as Grid, grid_sensitivity as grid_sensitivity
 
 __getattr__, __all__ = public_names(__name__)

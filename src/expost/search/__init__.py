@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         Measure as Measure,
         gradient_target as gradient_target,
     )
-    from expost.noise.grid import Grid as Grid
+    from expost.numeric import Grid as Grid
     from expost.search.above_threshold import (
         AboveThreshold as AboveThreshold,
         Calibration as Calibration,

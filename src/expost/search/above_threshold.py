@@ -53,9 +53,9 @@ import numpy as np
 from expost import validation
 from expost.account.composition import add_losses
 from expost.goals.measure import Measure, check_sensitivity
-from expost.noise.grid import UNITS
 from expost.noise.laplace import discrete_laplace, geometric
 from expost.noise.source import WordSource, resolve_source
+from expost.numeric import UNITS
 
 CalibrationName = Literal["theorem", "published", "tight"]
 

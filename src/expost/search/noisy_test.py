@@ -1,7 +1,7 @@
 """Noisy tests of one number, with exact discrete noise on a public grid: is the value at most zero, or below a limit?
 
 *Released*: the value, rounded down to a grid, plus discrete Laplace or Gaussian noise. *Sensitivity*: Δ units, rounding
-and floating point charged (`expost.noise.grid`). *Theorem (privacy)*: Laplace noise of scale s costs ε = Δ/s, Gaussian
+and floating point charged (`expost.numeric`). *Theorem (privacy)*: Laplace noise of scale s costs ε = Δ/s, Gaussian
 noise of deviation σ costs ρ = Δ²/(2σ²); every test books that as a curve. *What is shown*: noisy values with their
 margins are bounds on the value, all of them but for the failure probabilities, whatever the answer (theory D3).
 
@@ -51,10 +51,10 @@ from expost.account.account import Account
 from expost.account.renyi import Curve
 from expost.goals.measure import Measure, charged_grid
 from expost.noise.gaussian import deviations, discrete_gaussian
-from expost.noise.grid import Grid
 from expost.noise.laplace import discrete_laplace
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
+from expost.numeric import Grid
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,7 @@ from typing import Any
 import numpy as np
 
 from expost import validation
-from expost.noise.grid import Grid, check
-from expost.numeric import round_up
+from expost.numeric import Grid, check, round_up
 from expost.solve.error_bounds import GeneralErrors
 from expost.solve.losses import Loss, SquaredLoss
 

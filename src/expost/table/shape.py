@@ -24,9 +24,12 @@ a box, 1 otherwise; then √Σσ_j² = N/√A with N = Σ_b r_b√(k_b·d_b). Th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol
+
+from expost.table.rows import ONE
 
 BlockNorm = Literal["box", "l1", "l2"]
 
@@ -157,3 +160,55 @@ def gaussian_deviations(geometry: Geometry, largest: float, rho: float) -> tuple
 
 def _count(block: Block) -> int:
     return block.size if block.norm == "box" else 1
+
+
+class _Blocks(Protocol):
+    """Rows of ``square`` parts, each of norm at most 1, divided by ``ONE/unit`` to lie in the Euclidean ball."""
+
+    @property
+    def blocks(self) -> Sequence[tuple[int, Literal["box", "l1"]]]: ...
+    @property
+    def square(self) -> int: ...
+    @property
+    def unit(self) -> int: ...
+    @property
+    def constant_column(self) -> int | None: ...
+
+
+def block_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
+    """Return the shape of rows block by block, as they are made."""
+    scale = ONE / rows.unit
+    blocks = tuple(Block(size, norm, 1.0 / scale) for size, norm in rows.blocks)
+    divided = scale if steering is None else steering
+    return Geometry(blocks, 1.0, "blocks", scale=divided, constant=rows.constant_column)
+
+
+def cheapest_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
+    """Return the shape of rows whose noise is smallest: blocks, a Euclidean or an ℓ₁ ball.
+
+    Parameters
+    ----------
+    rows : Encoding or Preparation
+        What makes them.
+    steering : float, optional
+        What rows were divided by in units that people think in; only steers a search.
+
+    Examples
+    --------
+    >>> from expost.table.encoding import Encoding
+    >>> from expost.table.schema import Schema
+    >>> schema = {"target": "y", "target_bounds": [0, 1], "columns": {"a": {"bounds": [0, 1]}}}
+    >>> encoding = Encoding(Schema.from_dict(schema))
+    >>> cheapest_geometry(encoding).name
+    'blocks'
+    """
+    p, scale = sum(size for size, _ in rows.blocks), ONE / rows.unit
+    s = scale if steering is None else steering
+    shapes = [
+        block_geometry(rows, s),
+        Geometry((Block(p, "l2", 1.0),), 1.0, "Euclidean ball", scale=s),
+        Geometry((Block(p, "l1", rows.square / scale),), 1.0, "ℓ₁ ball", scale=s),
+    ]
+    best = min(shapes, key=lambda shape: shape.noise)
+    others = ", ".join(f"{shape.name} {shape.noise / best.noise:.2g} times" for shape in shapes if shape is not best)
+    return Geometry(best.blocks, best.radius, best.name, f"the least noise ({others} as much)", s)

@@ -50,11 +50,11 @@ from expost.account.composition import add_losses
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target
 from expost.mechanisms.mechanism import Mechanism, NoiseKind
-from expost.noise.grid import Grid, grid_sensitivity, public_grid
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
 from expost.noise.spherical import block_noise, block_norm, largest_noise
 from expost.noise.tails import laplace_norm
+from expost.numeric import Grid, grid_sensitivity, public_grid
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.shown import down, up

@@ -27,11 +27,11 @@ from expost.goals.measure import ErrorMeasure, MeanSquareByRows, gradient_target
 from expost.mechanisms.mechanism import Mechanism, Noise, NoiseKind
 from expost.mechanisms.output.certificate import OutputCertificate
 from expost.mechanisms.refinable import RefinableOutput
-from expost.noise.grid import Grid, grid_sensitivity, public_grid
 from expost.noise.laplace import Integers
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
 from expost.noise.spherical_path import SphericalPath
+from expost.numeric import Grid, grid_sensitivity, public_grid
 from expost.passes.blocks import distinct
 from expost.passes.first_pass import in_memory
 from expost.passes.sums import Sums
