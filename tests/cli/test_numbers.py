@@ -174,3 +174,20 @@ def test_more_columns_than_a_model_has(folder, capsys, command, kind):
     said = call(capsys, command, *given)
     assert (said.status, said.out) == (2, "")
     assert "are too many: a model has 10,000 at most" in said.err
+
+
+def test_a_traceback_that_was_asked_for_takes_nothing_else_away(tmp_path, capsys, monkeypatch):
+    """It may quote rows, so it is shown on request alone, and the exit status says what it says without."""
+
+    def broken(*_):
+        raise RuntimeError("a cell of somebody's")
+
+    monkeypatch.setattr("expost.cli.command._parsed", broken)
+    for asked in (False, True):
+        if asked:
+            monkeypatch.setenv("EXPOST_TRACEBACK", "1")
+        said = call(capsys, "plan")
+        assert said.status == 4
+        assert ("a cell of somebody's" in said.err) == asked
+        assert "it may quote rows" in said.err
+        assert "nothing was spent" in said.err

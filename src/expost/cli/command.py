@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -43,7 +44,10 @@ COMMANDS = {
 }
 INTERRUPTED = 130
 UNEXPECTED = 4  # neither the caller's mistake nor an answer; nothing was spent
-_REPORT = "an unexpected {}, which is a mistake of expost's: please report it (EXPOST_TRACEBACK=1 shows where)"
+_REPORT = (
+    "an unexpected {}, which is a mistake of expost's: please report it (EXPOST_TRACEBACK=1 shows "
+    "where, to the curator alone: it may quote rows)"
+)
 _ALL = f"; there are {', '.join(COMMANDS)}"
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf")
 
@@ -70,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain(error, options)
     except (Exception, KeyboardInterrupt) as error:
         if "EXPOST_TRACEBACK" in os.environ:  # which may quote rows
-            raise
+            traceback.print_exc()
         return _ended_by(error)
     return status
 
