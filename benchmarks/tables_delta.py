@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from expost import R2, AccuracyFirstModel, ErrorRate, __version__
 from expost.account.account import Spending
-from expost.account.renyi import Curve
+from expost.account.composition import Curve
 from expost.noise import SeededSource
 from expost.search.run import carry_out, settle
 

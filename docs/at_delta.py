@@ -11,8 +11,7 @@ from statistics import NormalDist
 
 from expost import Release, compose
 from expost.account.account import Account
-from expost.account.clock import Clock
-from expost.account.renyi import NOTHING, Curve
+from expost.account.composition import NOTHING, Clock, Curve
 
 DELTA = 1e-6
 TESTS = (1 / 6, 1 / 2)  # the part of a fit's ε that its tests are, from the least to the most

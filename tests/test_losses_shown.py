@@ -30,7 +30,7 @@ from expost import (
     budget,
 )
 from expost.account.account import Account
-from expost.account.renyi import Curve
+from expost.account.composition import Curve
 from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning, SearchInterrupted
 from expost.release.page import BudgetLine, report
 from expost.search import run_search

@@ -15,6 +15,7 @@ sensitivity may err on the large side only.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn, SupportsIndex
@@ -65,6 +66,20 @@ def round_up(value: float, ulps: int = 8) -> float:
     for _ in range(ulps):
         value = math.nextafter(value, math.inf)
     return value
+
+
+def bisected(holds: Callable[[float], bool], low: float, high: float, steps: int) -> tuple[float, float]:
+    """Halve an interval so many times, around the point up to which something holds, and return its ends.
+
+    Examples
+    --------
+    >>> bisected(lambda x: x * x <= 2.0, 1.0, 2.0, 3)
+    (1.375, 1.5)
+    """
+    for _ in range(steps):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
 
 
 FloatArray = npt.NDArray[np.float64]

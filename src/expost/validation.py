@@ -182,6 +182,12 @@ def delta(value: Any) -> float:
     return stated
 
 
+def check_delta(delta: float, *, positive: bool = False) -> None:
+    """Raise unless δ is a probability below one."""
+    if not (delta > 0.0 if positive else delta >= 0.0) or not delta < 1.0:
+        raise ValueError(f"delta must be a number between 0 and 1, got {delta!r}")
+
+
 def level_count(value: Any) -> int | None:
     """Return ``n_levels`` as an integer, or None for the default."""
     return None if value is None else count("n_levels", value)

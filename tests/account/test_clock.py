@@ -9,10 +9,9 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from scipy import stats
 
-from expost.account import clock as module
+from expost.account import composition as module
 from expost.account.account import Account
-from expost.account.clock import Clock
-from expost.account.renyi import NOTHING, Curve
+from expost.account.composition import NOTHING, Clock, Curve
 
 DELTA = 0.02
 TIMES = tuple(0.02 * 3.0**k for k in range(6))

@@ -12,9 +12,8 @@ from scipy import stats
 
 from expost import AccuracyFirstModel, AccuracyFirstRidge, ErrorRate, Ledger
 from expost.account.account import Account
-from expost.account.clock import tail_mean
+from expost.account.composition import NOTHING, Curve, room, tail_mean
 from expost.account.loss import ApproximateCap, CurveLoss, PureLoss, loss_from_json
-from expost.account.renyi import NOTHING, Curve, room
 from expost.exceptions import AccuracyNotReached, BudgetExceeded, LedgerRefused, SearchInterrupted
 from expost.noise.source import SecureSource
 from tests.account.ledger_helpers import new_ledger, released

@@ -11,8 +11,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from expost.account.account import Account
-from expost.account.composition import compose
-from expost.account.renyi import NOTHING, ORDERS, STEPS, WEIGHTS, Curve, room
+from expost.account.composition import NOTHING, ORDERS, STEPS, WEIGHTS, Curve, compose, room
 from expost.release.release import Release
 
 RHOS = [1e-5, 1e-3, 0.1, 3.0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from expost import AccuracyFirstModel, ErrorRate, budget, compose, gradient_path
-from expost.account.renyi import NOTHING, Curve
+from expost.account.composition import NOTHING, Curve
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals.measure import ErrorMeasure
 from expost.mechanisms.descent.mechanism import Walk

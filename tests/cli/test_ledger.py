@@ -16,9 +16,9 @@ import pytest
 
 from expost import Ledger, Release
 from expost.account.account import Account
+from expost.account.composition import Curve
 from expost.account.events import Event
 from expost.account.loss import PureLoss
-from expost.account.renyi import Curve
 from expost.account.store import Store
 from expost.noise.source import SecureSource
 from expost.release.release import Promise

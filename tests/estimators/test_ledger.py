@@ -24,7 +24,7 @@ from expost import (
     Release,
 )
 from expost.account.account import Account
-from expost.account.unit import Unit
+from expost.account.composition import Unit
 from expost.exceptions import (
     AccuracyNotReached,
     BudgetExceeded,

@@ -16,7 +16,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
 from scipy.special import logsumexp
 
-from expost.account.renyi import ORDERS, STEPS
+from expost.account.composition import ORDERS, STEPS
 from expost.mechanisms.objective.gaussian import GaussianShot, largest_moved
 from expost.mechanisms.objective.mechanism import ObjectiveRows
 from expost.noise import SeededSource

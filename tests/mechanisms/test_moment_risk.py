@@ -12,7 +12,7 @@ from scipy import stats
 
 from expost import AccuracyFirstRidge, ExcessRisk, RelativeExcessRisk
 from expost.account.account import Account
-from expost.account.renyi import Curve
+from expost.account.composition import Curve
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.mechanisms.moments import risk as gaussian_moments
 from expost.mechanisms.moments.gaussian import GaussianMoments, MomentNoise, NoiseBound

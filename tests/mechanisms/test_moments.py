@@ -12,7 +12,7 @@ import pytest
 
 from expost import R2, AccuracyFirstModel, AccuracyFirstRidge, ErrorRate, LogLoss, MeanSquaredError
 from expost.account.account import Account
-from expost.account.renyi import Curve
+from expost.account.composition import Curve
 from expost.cli import main
 from expost.mechanisms.moments import gaussian as moments
 from expost.mechanisms.moments.gaussian import MomentNoise, MomentsPlan

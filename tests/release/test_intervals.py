@@ -79,7 +79,7 @@ def test_levels_make_intervals_wider():
     assert many.width == pytest.approx(0.01 * math.log(320), rel=1e-3)
     assert "whichever of the 32 levels" in many.statement
     for known in ({"continues": "a1f", "epsilon_increment": 0.1}, {}):
-        details = {"parameters": {**release.parameters, **known}} if known else {"neighbours": "one person replaced"}
+        details = {"parameters": {**release.parameters, **known}} if known else {"unit": "person"}
         assert noise_interval(release.with_details(**details)).kind == "none"
     assert noise_interval(release.with_details(method="doubling")).kind == "none"
 

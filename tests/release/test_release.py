@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from expost import Promise, Release
-from expost.release.release import NEIGHBOURS
-from expost.release.stored import FrozenMapping
+from expost.release import NEIGHBOURS, FrozenMapping
 
 losses = st.floats(0, 1e6)
 

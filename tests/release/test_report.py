@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from expost import Promise, Release
 from expost.account.account import Account
-from expost.account.renyi import Curve
+from expost.account.composition import Curve
 from expost.release.page import BudgetLine, report
 from expost.release.words import suspicion
 from expost.shown import percent

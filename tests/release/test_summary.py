@@ -65,7 +65,7 @@ def test_a_long_model_does_not_push_the_price_off_the_screen():
 
 @pytest.mark.parametrize("neighbours", ["one person replaced by any other", "the rows of one person replaced"])
 def test_the_unit_is_the_one_that_was_stated(neighbours):
-    release = released(LABELS).with_details(neighbours=neighbours)
+    release = released(LABELS).with_details(neighbours=neighbours, unit="person")
     assert "(one person replaced)" in str(release)
     assert "about one person can become" in str(release)
 

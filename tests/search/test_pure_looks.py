@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from expost.account.account import Account
-from expost.account.renyi import ORDERS, Curve
+from expost.account.composition import ORDERS, Curve
 from expost.noise import SeededSource
 from expost.search import noisy_test as pure_looks
 from expost.search.noisy_test import RATIO, GradualTest, laplace_deviations as deviations

@@ -9,7 +9,7 @@ import pytest
 
 import expost
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss
-from expost.account.unit import Unit
+from expost.account.composition import Unit
 from expost.search import choice as ways
 from expost.search.choice import competing_plans, staged_request
 from expost.search.run import settle

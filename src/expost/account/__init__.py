@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from expost.lazy import public_names
 
 if TYPE_CHECKING:
-    from expost.account.composition import Composition as Composition, add_losses as add_losses, compose as compose
+    from expost.account.account import Budget as Budget, budget as budget
+    from expost.account.composition import (
+        ROW as ROW,
+        Composition as Composition,
+        Unit as Unit,
+        add_losses as add_losses,
+        compose as compose,
+    )
     from expost.account.ledger import Ledger as Ledger
     from expost.account.levels import doubling_rounds as doubling_rounds, geometric_levels as geometric_levels
     from expost.account.loss import (
@@ -16,7 +23,5 @@ if TYPE_CHECKING:
         PrivacyLoss as PrivacyLoss,
         PureLoss as PureLoss,
     )
-    from expost.account.shared import Budget as Budget, budget as budget
-    from expost.account.unit import ROW as ROW, Unit as Unit
 
 __getattr__, __all__ = public_names(__name__)

@@ -4,53 +4,60 @@ A search books each step on an account and ends with :meth:`Account.released` or
 does not come to its end, for whatever reason, has still spent something: :class:`Spending` makes sure that whatever is
 raised carries a release that charges for it.
 
-*At a δ* every step books a curve (theory C3). Curves add, whatever steps are taken and whenever the search ends;
-`expost.account.renyi` says what the sum means at δ. They are booked for the unit (where one person has k rows, Gaussian
-noise costs k² times as much as for one row). Pure losses are booked for one row; they are charged for the unit and
-count at every order. Without a δ there are pure losses alone.
+*At a δ* every step books a :class:`~expost.account.composition.Curve` (theory C3). Curves add, whatever steps are taken
+and whenever the search ends. They are booked for the unit (where one person has k rows, Gaussian noise costs k² times
+as much as for one row). Pure losses are booked for one row; they are charged for the unit and count at every order.
+Without a δ there are pure losses alone.
 
-*A clock.* A search of Gaussian and pure steps alone settles beforehand at which sums of ρ it will probably end
-(`expost.account.clock`); then it is that which says what the sum comes to at δ, and what fits: it is sharper.
+*A clock.* A search of Gaussian and pure steps alone settles beforehand at which sums of ρ it will probably end; then it
+is that :class:`~expost.account.composition.Clock` which says what the sum comes to at δ, and what fits: it is sharper.
 
 *One curve for the worst case.* Where a ledger holds the worst case (``one_curve``), a step is taken only if the sum
 with it is, at every order, at most one curve (`worst`): for a search that books Gaussian curves that of Gaussian noise
 which comes to the worst case at δ, which is the budget itself; for one with pure losses its ε at every order. It makes
 the whole search one step of that curve, wherever it ends: what the ledger holds, and what an interruption is charged.
+
+*One budget for several runs* (:class:`Budget`): a filter that they share (theory C3 ii).
+*Theorem.* Everything that is booked inside it, by whatever runs, in whatever order, later ones chosen by earlier ones,
+is one long run whose steps are taken only while the sum of their Rényi curves comes to at most ε at δ. So all of it
+together is (ε, δ)-private (the filter of a curve): what a run did not spend is left for the next, and nothing has to be
+split beforehand. A run that does not come to its end may have stopped for private reasons; the whole budget counts as
+spent then. So a run takes the budget before it draws anything (`Budget.begin`) and gives it back when it ends;
+meanwhile no other may begin. All runs are about one unit: a loss for one row says little about a person with several.
+Searches that book no curve refuse to begin inside a budget, and so do runs of a process that was forked inside it: what
+it counts there, nobody else sees.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Callable
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, TypeVar
+from threading import Lock
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from expost import validation
-from expost.account.clock import Clock
-from expost.account.composition import add_losses
+from expost.account.composition import NOTHING, ORDERS, ROW, Clock, Curve, Unit, add_losses, room
 from expost.account.ledger import Ledger, Reservation
-from expost.account.renyi import NOTHING, ORDERS, Curve, room
-from expost.account.shared import Budget
-from expost.account.unit import ROW, Unit
 from expost.exceptions import (
     AccuracyNotReached,
     LargeEpsilonWarning,
+    LedgerUnavailable,
     LedgerWarning,
     SearchInterrupted,
     UnreadableFile,
     warn,
 )
-from expost.release.release import Release
-from expost.release.stored import FrozenMapping
-from expost.shown import up
+from expost.release.release import FrozenMapping, Release
+from expost.shown import down, up
 
 SETTLE = "expost ledger settle charges what the release says, with a reason"
 BOOK = "expost ledger book once the ledger can be used again"
 Result = TypeVar("Result")
-
-
 Part = Literal["probe", "test", "generation"]
 _PARTS: tuple[Part, ...] = ("probe", "test", "generation")
 _FULL = 1.0 - 1e-9  # a release adds up its parts, rounded up
@@ -62,7 +69,7 @@ def _worst(limit: float, delta: float) -> Curve:
     return Curve.gaussian(room(NOTHING, limit, delta))
 
 
-@dataclass
+@dataclass(eq=False)
 class Account:
     """Losses of the steps taken, in the three parts a release reports, and the reasons for them.
 
@@ -123,13 +130,11 @@ class Account:
 
     def __post_init__(self) -> None:
         self.curves: dict[Part, Curve] = dict.fromkeys(_PARTS, NOTHING)
-        self._counted = NOTHING  # pure losses that the shared budget knows of
-        self._before = NOTHING  # curves that it has yet to count
 
     def begin(self) -> None:
         """Get ready to draw: a budget that is shared is taken here."""
         if self.shared is not None:
-            self.shared.begin(self, self.unit)
+            self.shared.begin(self)
 
     def count_on(self, shared: Budget | None) -> None:
         """Count on a budget from the next step on, with all steps before it: what is released inside costs them too.
@@ -143,7 +148,7 @@ class Account:
                 "this run is counted by another budget, so it cannot go on inside this one; begin a new one here. "
                 "Nothing was spent"
             )
-        self.shared, self._before = shared, sum(self.curves.values(), NOTHING)
+        self.shared = shared
 
     def book(self, part: Part, step: Curve) -> None:
         """Add what a step costs, before it is taken: for the unit at a δ, for one row without."""
@@ -153,7 +158,7 @@ class Account:
             return
         self.curves[part] = self.curves[part] + step
         if self.shared is not None:
-            self.shared.spent, self._before = self.shared.spent + self._before + step, NOTHING
+            self.shared.count(self)
 
     def look_first(self, loss: float) -> None:
         """Book a pure loss for one row that was settled beforehand, for measuring the data: less, as a curve."""
@@ -180,12 +185,11 @@ class Account:
         """What no outcome may exceed, for the unit."""
         return self.unit.worst_case(self.worst_case)
 
-    def _parts(self) -> dict[Part, Curve]:
-        return {part: self.curves[part] + Curve.ex_post(self.unit.charge(getattr(self, part))) for part in _PARTS}
+    def _charged(self) -> dict[Part, float]:
+        return {part: self.unit.charge(getattr(self, part)) for part in _PARTS}
 
-    @property
-    def _pure(self) -> Curve:
-        return sum((Curve.ex_post(self.unit.charge(getattr(self, part))) for part in _PARTS), NOTHING)
+    def _parts(self) -> dict[Part, Curve]:
+        return {part: self.curves[part] + Curve.ex_post(loss) for part, loss in self._charged().items()}
 
     @property
     def curve(self) -> Curve:
@@ -206,8 +210,8 @@ class Account:
 
     def fits(self, step: Curve) -> bool:
         """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
-        together = self.shared is None or self.shared.fits(self._before + self._pure + step, self)
         after = self.curve + step
+        together = self.shared is None or self.shared.fits(after, self)
         if self.one_curve and any(a > b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True)):
             return False
         if self.clock is not None:
@@ -222,11 +226,7 @@ class Account:
             left = zip(ORDERS, self.worst.losses, self.curve.losses, strict=True)
             below = min((worst * _ROOM - spent) / order for order, worst, spent in left)
             own = max(0.0, min(own, below * (1.0 - 1e-9)))
-        if self.shared is None:
-            return own
-        if not self.shared.fits(NOTHING, self):
-            return 0.0
-        return min(own, room(self.shared.spent + self._before + self._pure, self.shared.epsilon, self.delta))
+        return own if self.shared is None else min(own, self.shared.room(self))
 
     def released(self, hypothesis: Any, **details: Any) -> Release:
         """Return the release of a hypothesis."""
@@ -261,8 +261,7 @@ class Account:
 
     def _release(self, status: Any, **details: Any) -> Release:
         if not self.delta:
-            charged = {part: self.unit.charge(getattr(self, part)) for part in _PARTS}
-            return self._made(status, self.reasons, **charged, **details)
+            return self._made(status, self.reasons, **self._charged(), **details)
         parts, total = self._parts(), self.curve
         epsilon, place = self._at_delta(total), total.order(self.delta)
         # where pure losses alone bound the whole, their sum is it and nothing is converted
@@ -273,13 +272,18 @@ class Account:
             shown = {name: loss * (epsilon / part) * (1.0 - 1e-12) for name, loss in shown.items()}
         said = {**details.pop("parameters", {}), "rho_left": room(total, self.limit, self.delta)}
         if self.shared is not None:
-            said["budget"] = self._settled(self.shared)
+            self.shared.count(self)
+            self.shared.end(self)
+            said["budget"] = {"epsilon": self.shared.epsilon, "delta": self.delta, "rho_left": self.shared.rho_left}
+        timed = {}
+        if self.clock is not None and total.split is not None:  # what a reader needs to state it by the clock again
+            timed = {"times": self.clock.times, "rho": total.split[0], "pure": total.split[1]}
         return self._made(
             status,
             self.reasons,
             **shown,
             epsilon_conversion=0.0 if pure else max(0.0, epsilon - sum(shown.values())),
-            curve={**total.to_dict(), **self._timed(total)},
+            curve={**total.to_dict(), **timed},
             parameters=said,
             **details,
         )
@@ -304,30 +308,161 @@ class Account:
             epsilon_worst_case=self.limit,  # Release refuses an outcome above it
             secure=self.secure,
             neighbours=self.unit.neighbours,
+            unit=self.unit.noun,
             parameters=FrozenMapping(parameters),
             delta=self.delta,
             **details,
         )
 
-    def _timed(self, total: Curve) -> dict[str, Any]:
-        """Return what a reader needs to state it by the clock again."""
-        if self.clock is None or total.split is None:
-            return {}
-        return {"times": self.clock.times, "rho": total.split[0], "pure": total.split[1]}
 
-    def _settled(self, shared: Budget) -> dict[str, float]:
-        """Count pure losses on the shared budget, open it for the next run, and say what is left of it."""
-        if self._pure != self._counted:
-            shared.spent, self._counted = shared.spent + self._pure, self._pure
-        shared.end(self)
-        return {"epsilon": shared.epsilon, "delta": shared.delta, "rho_left": shared.rho_left}
+_CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+class Budget:
+    """What several runs may spend together; made by :func:`budget`.
+
+    Attributes
+    ----------
+    epsilon, delta
+        What all of it comes to at most.
+    unit : Unit or None
+        What neighbours differ in, settled by the first run.
+    """
+
+    def __init__(self, epsilon: float, delta: float) -> None:
+        self.epsilon, self.delta = validation.positive("epsilon", epsilon), validation.delta(delta)
+        validation.check_delta(self.delta, positive=True)
+        self.unit: Unit | None = None
+        self._runs: dict[Account, Curve] = {}
+        self._taken_by: Account | None = None
+        self._lock, self._process = Lock(), os.getpid()
+        self._tokens: list[Token[Budget | None]] = []
+
+    def __repr__(self) -> str:
+        return f"Budget(epsilon={down(self.epsilon)}, delta={self.delta:g}, spent={up(self.epsilon_spent)})"
+
+    def __enter__(self) -> Self:
+        before = _CURRENT.get()
+        if before is not None and before._process == os.getpid():
+            raise ValueError("budgets cannot be nested: runs inside are counted by one")
+        self._tokens.append(_CURRENT.set(self))
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        _CURRENT.reset(self._tokens.pop())
+
+    @property
+    def spent(self) -> Curve:
+        """What was booked so far."""
+        return self._beside(None)
+
+    @property
+    def epsilon_spent(self) -> float:
+        """What was spent so far, at δ; all of it once a run did not come to its end."""
+        return self.epsilon if self.closed else self.spent.epsilon(self.delta)
+
+    @property
+    def rho_left(self) -> float:
+        """The largest ρ of Gaussian noise that may still be spent."""
+        return self.room(None)
+
+    @property
+    def closed(self) -> bool:
+        """Whether a run inside it has begun and not come to its end."""
+        return self._taken_by is not None
+
+    def require_open(self, unit: Unit, run: Account | None = None) -> None:
+        """Say why a run about that unit cannot begin, if so; nothing is spent."""
+        if self._process != os.getpid():
+            raise ValueError(
+                "this process was forked inside expost.budget(...), which cannot count what is spent here; run it in "
+                "the process that made the budget, or begin a budget of its own here"
+            )
+        if self._taken_by not in (None, run):
+            raise ValueError(
+                "a run inside this budget did not come to its end, so all of it counts as spent; begin with a new one"
+            )
+        if self.unit is not None and self.unit != unit:
+            raise ValueError(
+                f"this budget is about one {self.unit.noun} replaced, this run about one {unit.noun}; a loss for one "
+                f"is not a loss for the other, so begin with a new budget"
+            )
+
+    def begin(self, run: Account) -> None:
+        """Take it for a run that is about to draw; until the run ends, all of it counts as spent."""
+        with self._lock:
+            self.require_open(run.unit, run)
+            self._taken_by, self.unit = run, run.unit
+
+    def count(self, run: Account) -> None:
+        """Keep what a run has cost so far, all of it."""
+        self._runs[run] = run.curve
+
+    def end(self, run: Account) -> None:
+        """Give it back."""
+        if self._taken_by is run:
+            self._taken_by = None
+
+    def _beside(self, run: Account | None) -> Curve:
+        """Return what all runs but one have cost."""
+        return Curve.total(curve for other, curve in self._runs.items() if other is not run)
+
+    def fits(self, after: Curve, run: Account | None) -> bool:
+        """Whether a run may come to that much, all its steps together."""
+        return self._taken_by in (None, run) and (self._beside(run) + after).fits(self.epsilon, self.delta)
+
+    def room(self, run: Account | None) -> float:
+        """Return the largest ρ of Gaussian noise that a run may still spend."""
+        spent = NOTHING if run is None else run.curve
+        return room(self._beside(run) + spent, self.epsilon, self.delta) if self.fits(spent, run) else 0.0
+
+
+def budget(epsilon: float, delta: float = 1e-6) -> Budget:
+    """Return a budget that the fits inside a ``with`` block share.
+
+    Parameters
+    ----------
+    epsilon, delta
+        Everything released inside is (ε, δ)-private together. The fits inside have to state the same ``delta``;
+        ``max_epsilon`` still bounds each by itself. Fits that run in other threads or processes are not inside. A
+        :func:`~expost.gradient_path` is asked at every stage, wherever it began: one begun before brings all that it
+        cost so far, and one begun inside stays counted when it goes on outside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost import AccuracyFirstModel, ErrorRate, budget
+    >>> hours = np.random.default_rng(0).uniform(0, 80, 20_000)
+    >>> table = {"hours": hours, "late": np.where(hours > 40, "yes", "no")}
+    >>> schema = {"target": "late", "classes": ["no", "yes"], "columns": {"hours": {"bounds": [0, 80]}}}
+    >>> with budget(epsilon=1.0, delta=1e-6) as shared:
+    ...     for seed in (1, 2):
+    ...         model = AccuracyFirstModel(schema, ErrorRate(0.2), delta=1e-6, random_state=seed).fit(table)
+    >>> shared.epsilon_spent < 1.0, model.release_.parameters["budget"]["epsilon"]
+    (True, 1.0)
+    """
+    return Budget(epsilon, delta)
+
+
+def current(delta: float, unit: Unit = ROW) -> Budget | None:
+    """Return the budget that a run at δ is counted by, if any, or say why it cannot begin; nothing is spent."""
+    found = _CURRENT.get()
+    if found is None:
+        return None
+    if delta != found.delta:
+        raise ValueError(
+            f"inside expost.budget(...) runs need its delta: pass delta={found.delta:g}, got {delta:g}"
+            f"{' (pure privacy)' if not delta else ''}"
+        )
+    found.require_open(unit)
+    return found
 
 
 class Spending:
     """Makes sure that once a search has drawn noise, whatever is raised carries a release.
 
-    ``release`` is first an empty one, then, when the search is about to draw, what an interruption costs, and in the
-    end the outcome. An exception is passed on as it is if nothing was spent or if it carries a release already;
+    ``release`` is first None, then, when the search is about to draw, what an interruption costs, and in the end the
+    outcome. An exception is passed on as it is if nothing was spent or if it carries a release already;
     otherwise :class:`~expost.exceptions.SearchInterrupted` takes its place and names its type, no more: its text might
     quote a row.
 
@@ -357,7 +492,7 @@ class Spending:
         self._reservation: Reservation | None = None
         self._complaint = ""
         self.uncharged = False  # whether the ledger has no entry for what was spent
-        self._nothing = self.release = Account("none", worst_case=0.0, secure=True).refused()
+        self.release: Release | None = None
 
     @property
     def holds(self) -> bool:
@@ -382,6 +517,7 @@ class Spending:
 
     def end(self, outcome: Release) -> Release:
         """Return the outcome under the id of its reservation: found after a crash, it belongs there."""
+        assert self.release is not None
         self.release = outcome = dataclasses.replace(outcome, id=self.release.id)
         return outcome
 
@@ -409,41 +545,42 @@ class Spending:
         if self._reservation is None:
             return
         try:
-            if self.release is self._nothing:
+            if self.release is None:
                 self._reservation.give_back(by)
             else:
                 self._reservation.settle(self.release)
         except Exception as error:
-            self._complaint = f"{_at_the_end(error)}{self._what_stays(self._reservation)}"
+            # its refusals say that nothing was spent, which is not so here
+            said = str(error).removesuffix(".").removesuffix(" here").removesuffix(". Nothing was spent")
+            self._complaint = f"{said}{self._what_stays(self._reservation)}"
         self._reservation = None
 
     def _what_stays(self, reservation: Reservation) -> str:
-        """Say what the ledger has for a search that could not be settled; if it cannot be read, it has nothing."""
+        """Say what the ledger has for a search that could not be settled; if the file is gone, it has nothing."""
+        made = None if self.release is None else self.release.id
         try:
-            found = [
-                e
-                for e in reservation.ledger.budget.entries
-                if reservation.id == e.id or e.release_id == self.release.id
-            ]
+            entries = reservation.ledger.budget.entries
+            found = [entry for entry in entries if reservation.id == entry.id or (made and entry.release_id == made)]
+        except LedgerUnavailable:
+            return (
+                f". The worst case was charged as entry {reservation.id} before the search, and stays so if the file "
+                f"is as it was; once it can be used again, {SETTLE}"
+            )
         except Exception:
             found = []
-        if not found and self.release is not self._nothing:
+        if not found and made:
             self.uncharged = True
             return f". Nothing is charged for it there: keep the release, and charge it with {BOOK}"
         held = bool(found) and found[0].held
         return f". The worst case of entry {reservation.id} stays charged; {SETTLE}" if held else ""
 
     def _carrying(self, error: BaseException) -> BaseException:
-        if isinstance(error, AccuracyNotReached | SearchInterrupted) or self.release.epsilon == 0:
+        carries = isinstance(error, AccuracyNotReached | SearchInterrupted)
+        if carries or self.release is None or self.release.epsilon == 0:
             return error
         name = type(error).__name__
         # what is said about a file names it and quotes nothing of it
         return SearchInterrupted(self.release, f"{name}: {error}" if isinstance(error, UnreadableFile) else name)
-
-
-def _at_the_end(error: Exception) -> str:
-    """Return what a ledger says against a settlement: its refusals say that nothing was spent, which is not so here."""
-    return str(error).removesuffix(".").removesuffix(" here").removesuffix(". Nothing was spent")
 
 
 def released(release: Release) -> Release:

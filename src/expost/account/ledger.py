@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import secrets
 import shlex
 from dataclasses import dataclass
@@ -16,13 +15,12 @@ from pathlib import Path
 from typing import Literal
 
 from expost import validation
-from expost.account.composition import add_losses
+from expost.account.composition import NEIGHBOURS, Unit, add_losses
 from expost.account.events import Budget, Entry, Event, Kind, Process, user
 from expost.account.loss import ApproximateCap, PrivacyLoss, PureLoss
-from expost.account.store import Store, today
-from expost.account.unit import Unit
+from expost.account.store import Store
 from expost.exceptions import BudgetExceeded, LedgerRefused
-from expost.release.release import NEIGHBOURS, Release
+from expost.release.release import Release, today
 from expost.shown import down
 
 _NOTHING = "Nothing was spent"
@@ -47,22 +45,17 @@ def require_taken(budget: Budget, delta: float) -> None:
         )
 
 
-def require_unit(budget: Budget, unit: str) -> None:
+def require_unit(budget: Budget, unit: str, release: Release | None) -> None:
     """Refuse a search about another unit: losses about different neighbours do not add."""
     if unit != budget.unit:
+        option = "" if unit == NEIGHBOURS else f" --unit {shlex.quote(unit)}"
+        if release is not None and "person" in release.parameters:
+            option = f" --person {shlex.quote(release.parameters['person'])}"
         raise LedgerRefused(
             f"the budget of data set {budget.dataset!r} is about {budget.unit!r}, this search about {unit!r}. State a "
-            f"budget for that, under another name: expost ledger create FILE --dataset NAME --cap E{_unit(unit)}. "
+            f"budget for that, under another name: expost ledger create FILE --dataset NAME --cap E{option}. "
             f"{_NOTHING}"
         )
-
-
-def _unit(unit: str) -> str:
-    """Return the option with which a budget for a unit is stated."""
-    person = re.match(r"one person, as column '(.+)' tells them apart", unit)
-    if person is not None:
-        return f" --person {shlex.quote(person[1])}"
-    return "" if unit == NEIGHBOURS else f" --unit {shlex.quote(unit)}"
 
 
 def unbounded(budget: Budget, held: Release | None) -> LedgerRefused:
@@ -270,7 +263,7 @@ class Ledger:
         require_secure(secure)
         at = validation.delta(delta) if held is None else held.delta
         with self._store.adding(self.dataset) as (budget, more):
-            require_unit(budget, unit)
+            require_unit(budget, unit, held)
             require_taken(budget, at)
             loss = budget.cap.reserved(worst_case, at, held)
             if not loss.bounded:
@@ -437,7 +430,7 @@ def _cost(budget: Budget, release: Release) -> PrivacyLoss:
     Refused is what no budget like this one can be charged for, whichever way it comes in.
     """
     require_secure(release.secure)
-    require_unit(budget, release.neighbours)
+    require_unit(budget, release.neighbours, release)
     require_taken(budget, release.delta)
     base, enough = release.continues, False
     for entry in budget.entries if base is not None else ():

@@ -64,9 +64,8 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from expost.account.clock import tail_mean
-from expost.account.composition import add_losses
-from expost.account.renyi import NOTHING, ORDERS, Curve, check_delta, epsilons, room
+from expost import validation
+from expost.account.composition import NOTHING, ORDERS, Curve, add_losses, epsilons, room, tail_mean
 from expost.shown import down, up
 
 if TYPE_CHECKING:
@@ -293,7 +292,7 @@ class CurveLoss(PrivacyLoss):
     kind: ClassVar[str] = "curve"
 
     def __post_init__(self) -> None:
-        check_delta(self.delta, positive=True)
+        validation.check_delta(self.delta, positive=True)
 
     @property
     def epsilon(self) -> float:
@@ -360,7 +359,7 @@ class ApproximateCap(PrivacyLoss):
     def __post_init__(self) -> None:
         if isinstance(self.epsilon, bool) or not 0 < self.epsilon < math.inf:
             raise ValueError(f"the cap must be a positive finite number, got {self.epsilon!r}")
-        check_delta(self.delta, positive=True)
+        validation.check_delta(self.delta, positive=True)
 
     def total(self, losses: Iterable[PrivacyLoss]) -> CurveLoss:
         """Return the sum of the curves, rounded up."""

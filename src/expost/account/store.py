@@ -19,7 +19,6 @@ A connection lives as long as one call: nothing is shared with forked processes,
 from __future__ import annotations
 
 import contextlib
-import datetime
 import hashlib
 import json
 import secrets
@@ -33,7 +32,7 @@ from typing import Any, get_args
 from expost.account.events import Budget, Event, Kind, Process, user
 from expost.account.loss import PrivacyLoss, loss_from_json
 from expost.exceptions import LedgerUnavailable
-from expost.release.release import Release
+from expost.release.release import Release, today
 from expost.shown import up
 
 APPLICATION, FORMAT, UNCHAINED = 0x65787073, 2, 1  # "exps": how the file says whose it is
@@ -58,11 +57,6 @@ CREATE TABLE chain (
 _FOR_EVER = "CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'kept for ever'); END"
 _HAS_CHAIN = "SELECT 1 FROM sqlite_master WHERE name = 'chain'"
 _COLUMNS = "entry, kind, loss, day, by, reason, release_id, release, process"
-
-
-def today() -> str:
-    """Return the day in UTC."""
-    return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 @dataclass

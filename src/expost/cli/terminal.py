@@ -251,7 +251,8 @@ def paid() -> Release | None:
     """Return the release of the search that this call has begun, if it cost anything."""
     account = sys.modules.get("expost.account.account")  # without which nothing was searched for
     latest = None if account is None else account.Spending.latest
-    return None if latest is None or latest.release.epsilon == 0 else latest.release
+    made = None if latest is None else latest.release
+    return made if made is not None and made.epsilon > 0 else None
 
 
 def _of_system(error: OSError) -> str:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from expost import validation
-from expost.account.unit import Unit
+from expost.account.composition import Unit
 from expost.exceptions import LargeDeltaWarning, StrongRegularizationWarning, warn
 from expost.goals.goal import Goal, is_tested
 from expost.shown import up

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from expost import validation
-from expost.account.account import Account, Spending
-from expost.account.renyi import Curve
-from expost.account.shared import current
+from expost.account.account import Account, Spending, current
+from expost.account.composition import Curve
 from expost.estimators.inputs import as_schema
 from expost.estimators.model import BAD_ROWS, unit_of
 from expost.exceptions import unspent

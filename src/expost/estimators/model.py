@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
 from expost.account.account import Spending, released, warn_if_large
+from expost.account.composition import ROW, Unit
 from expost.account.ledger import Ledger
-from expost.account.unit import ROW, Unit
 from expost.estimators.defaults import warn_if_likely
 from expost.estimators.inputs import as_schema, margins_and_targets, reject_fit_parameters, score_of, with_target
 from expost.estimators.pipeline_check import Surroundings, noted_surroundings
@@ -68,7 +68,7 @@ class AccuracyFirstModel(BaseEstimator):
         0 is pure privacy. A δ such as 1e-6 (far below one over the number of rows) lets noise be Gaussian, which is
         cheaper, above all for several fits: for every row and whatever it may be replaced by, the chance that the
         outcome speaks for that row, against the other, by more than e^ε is then at most δ
-        (:mod:`expost.account.renyi`).
+        (:mod:`expost.account.composition`).
     perturbation : {None, "objective", "descent", "covariance"}, default=None
         Where the noise goes: on the objective once a level, analysed over the reals; or with a δ, exactly, on every
         gradient of a descent, or on the second moments, from which a model by least squares is made in one pass. By
@@ -84,7 +84,7 @@ class AccuracyFirstModel(BaseEstimator):
         ``None`` is the cryptographic source. Anything else is simulation: the release says it protects nobody.
     person : str, optional
         The column that says whose a row is, where a person has several rows; the schema may say so too. The privacy
-        loss is then about one person replaced, with all of their rows (:mod:`expost.account.unit`). Rows without one
+        loss is then about one person replaced, with all of their rows (:class:`~expost.account.Unit`). Rows without one
         are taken to be a person each.
     rows_per_person : int, optional
         How many rows of each person count: the first in the order of the table, repeated in turn if there are fewer,

@@ -92,7 +92,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         No outcome of the search may cost more: 2 by default. ``None`` or infinity lifts it (goals in people's units
         end at 1000). ``method="fixed"`` has no default.
     delta : float, default=0.0
-        0 is pure privacy. A δ such as 1e-6 lets noise be Gaussian (:mod:`expost.account.renyi` says what it means): on
+        0 is pure privacy. A δ such as 1e-6 lets noise be Gaussian (`expost.account.composition` says what it means): on
         the second moments for an ``excess_risk`` by ``"auto"``, ``"certified"`` or ``"stationarity"``; for goals in
         people's units on gradients, or on the second moments with ``perturbation="covariance"``. ``"auto"`` takes pure
         noise for an ``excess_risk`` where that is predicted to be cheaper; the release then has no δ.

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from expost.account.account import Account
-from expost.account.renyi import ORDERS, Curve
+from expost.account.composition import ORDERS, Curve
 from expost.exceptions import TargetUnreachable
 from expost.goals import Goal
 from expost.goals.goal import as_tested, is_tested

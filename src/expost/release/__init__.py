@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from expost.lazy import public_names
 
 if TYPE_CHECKING:
+    from expost.account.composition import NEIGHBOURS as NEIGHBOURS
     from expost.release.page import BudgetLine as BudgetLine, report as report
-    from expost.release.release import NEIGHBOURS as NEIGHBOURS, Promise as Promise, Release as Release
-    from expost.release.stored import FrozenMapping as FrozenMapping
+    from expost.release.release import FrozenMapping as FrozenMapping, Promise as Promise, Release as Release
 
 __getattr__, __all__ = public_names(__name__)

@@ -33,7 +33,6 @@ from scipy.special import gammaincinv
 
 from expost.release.markup import bullets, number, section, table, text
 from expost.release.scoring import BoundsScorer, SchemaScorer, Scorer, scorer_of
-from expost.release.words import unit_of
 from expost.shown import down
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def _on_parameters(release: Release) -> Interval | None:
     sensitivity = release.parameters.get("noise_sensitivity")
     if sensitivity is None or release.perturbation != "output" or release.method == "doubling":
         return None
-    if release.continues is not None or unit_of(release) != "row":
+    if release.continues is not None or release.unit != "row":
         return None  # a level chosen after others were seen; a loss that is charged for several rows
     theta = np.asarray(release.hypothesis, dtype=np.float64)
     radius = release.parameters.get("radius")
@@ -291,6 +290,6 @@ def _warnings(release: Release, interval: Interval) -> list[str]:
         said.append("No test of significance can be made of these numbers.")
     said.append(
         f"Using the model costs nothing more. Fitting again to the same rows does: every release about a "
-        f"{unit_of(release)} adds to the last."
+        f"{release.unit} adds to the last."
     )
     return said

@@ -15,7 +15,7 @@ from expost.account.loss import ApproximateCap, CurveLoss, PureLoss
 from expost.goals import words_of
 from expost.release.card import card
 from expost.release.markup import bar, bullets, section, table, text
-from expost.release.words import asked, exposed, on_rows, parts, state, subject, suspicion, unit_of, usual
+from expost.release.words import asked, exposed, on_rows, parts, state, subject, suspicion, usual
 from expost.shown import down, percent, up
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _paid(release: Release) -> list[str]:
 
 
 def _in_words(release: Release) -> list[str]:
-    unit = text(unit_of(release))
+    unit = text(release.unit)
     if not release.secure or math.isinf(release.epsilon):
         return [f"<p>Nothing is promised: whoever sees this may learn everything about a {unit}.</p>"]
     if release.epsilon == 0:
@@ -222,7 +222,7 @@ def _chance(release: Release) -> str:
     """Say what a δ leaves out: the bound is for each ordered pair of neighbours, and fails with a small chance."""
     if not release.delta:
         return ""
-    unit = text(unit_of(release))
+    unit = text(release.unit)
     return (
         f" That holds but for a chance of δ = {release.delta:g}, over the noise, for each {unit} and each other it "
         f"may be compared with, the odds of one of the two; that they move by more either way has a chance of at most "
@@ -237,9 +237,9 @@ def _leaves(release: Release) -> str:
 
 def _stated(release: Release) -> list[str]:
     said = [f"the guarantee is about: {release.neighbours}"]
-    if unit_of(release) == "row" and release.delta:
+    if release.unit == "row" and release.delta:
         said.append("one row is all there is about one person; whoever has several is not protected as a person")
-    elif unit_of(release) == "row":
+    elif release.unit == "row":
         said.append("one row is all there is about one person; whoever has k rows is protected by k times this ε only")
     most = release.parameters.get("rows_per_person")
     if most is not None:
@@ -278,7 +278,7 @@ def _outside(release: Release) -> list[str]:
         said.append(
             "The noise is continuous and its proof is about real numbers; a computer's rounding of it is not covered."
         )
-    unit = unit_of(release)
+    unit = release.unit
     said.append(
         f"What other rows tell about a {unit} that resembles them: what is true of many is true of this one too."
     )

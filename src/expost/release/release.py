@@ -7,40 +7,121 @@ excess risk, θ*) is never in it; see :mod:`expost.search.run`.
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 import math
-from collections.abc import Container, Mapping
+import platform
+import secrets
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.account.clock import Clock
-from expost.account.composition import _exp, add_losses
-from expost.account.renyi import Curve, check_delta
+from expost import validation
+from expost.account.composition import NEIGHBOURS, Clock, Curve, add_losses, exp
 from expost.goals import words_of
-from expost.release.stored import (
-    FrozenMapping,
-    check_fields,
-    completed,
-    freeze,
-    is_day,
-    new_id,
-    plain,
-    read_fields,
-    today,
-    versions,
-)
-from expost.shown import one_line
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-NEIGHBOURS = "one row replaced by any other row; the number of rows is public"
 FORMAT = 2
 _PARTS = ("epsilon_generation", "epsilon_test", "epsilon_probe", "epsilon_conversion")
-_APPROXIMATE = ("delta", "epsilon_conversion", "curve")  # said only where there is a δ
+APPROXIMATE = ("delta", "epsilon_conversion", "curve")  # said only where there is a δ
+
+
+class FrozenMapping(Mapping[str, Any]):
+    """A read-only dictionary, so that a frozen release is frozen all the way down.
+
+    By hand because ``types.MappingProxyType`` cannot be pickled, and estimators are.
+    """
+
+    __slots__ = ("_items",)
+    _items: dict[str, Any]
+
+    def __init__(self, items: Mapping[str, Any] | None = None) -> None:
+        frozen = {str(key): freeze(value) for key, value in (items or {}).items()}
+        object.__setattr__(self, "_items", frozen)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a release cannot be changed")
+
+    def __reduce__(self) -> tuple[type[FrozenMapping], tuple[dict[str, Any]]]:
+        return (FrozenMapping, (dict(self._items),))
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self._items.items(), key=lambda item: item[0])))
+
+    def __repr__(self) -> str:
+        return repr(dict(self._items))
+
+
+def freeze(value: Any) -> Any:
+    """Return an immutable copy made of plain Python values."""
+    if isinstance(value, Mapping):
+        return FrozenMapping(value)
+    if hasattr(value, "__array__"):
+        return freeze(np.asarray(value).tolist())
+    if isinstance(value, list | tuple):
+        return tuple(freeze(item) for item in value)
+    return value
+
+
+def plain(value: Any) -> Any:
+    """Return dictionaries, lists and numbers that JSON can hold."""
+    if dataclasses.is_dataclass(value):
+        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}  # JSON has no infinity, and a bare string could be somebody's class label
+    return value
+
+
+@lru_cache(maxsize=1)  # reading package metadata takes milliseconds, and a search makes thousands of releases
+def versions() -> FrozenMapping:
+    """Return what a release was made with."""
+    return FrozenMapping(
+        {
+            "expost": metadata.version("expost"),
+            "numpy": np.__version__,
+            "cryptography": metadata.version("cryptography"),
+            "python": platform.python_version(),
+        }
+    )
+
+
+def new_id() -> str:
+    """Return random hexadecimal digits, from the operating system and no seed."""
+    return secrets.token_hex(8)
+
+
+def today() -> str:
+    """Return the day in UTC. No time of day: beside the start of a search it would tell how long the search took."""
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def is_day(text: Any) -> bool:
+    """Whether a text is a day, as 2026-03-31."""
+    try:
+        datetime.date.fromisoformat(text)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -89,11 +170,11 @@ class Release:
     delta, epsilon_conversion, curve
         Zero and empty for pure privacy. Otherwise δ, settled beforehand: for every ordered pair of neighbours, the
         chance that the outcome speaks for the rows, against the others, by more than e^ε is at most δ
-        (:mod:`expost.account.renyi`), and that it speaks for either by more at most 2δ. The parts are then
+        (`expost.account.composition.Curve`), and that it speaks for either by more at most 2δ. The parts are then
         those of the Rényi order that counts most, and the last is what stating them at δ adds. ``epsilon_usual`` is the
         loss in the usual sense of (ε, δ). The curve has ``orders``, ``losses`` and ``most``, and where the search kept
-        to a clock (:mod:`expost.account.clock`) its ``times``, ``rho`` and ``pure``; an interruption has one only if a
-        ledger held it.
+        to a clock (`expost.account.composition.Clock`) its ``times``, ``rho`` and ``pure``; an interruption has one
+        only if a ledger held it.
     hypothesis
         θ in scaled units (nested tuples of floats), or ``None`` for a refusal.
     level, n_levels
@@ -104,6 +185,8 @@ class Release:
         ``"exact"`` if every random decision follows its stated distribution exactly.
     secure
         False if the noise came from a seed; such a release protects nobody.
+    neighbours, unit
+        What is replaced between neighbours, in a sentence and in a word.
     exact, charged
         Which parts of the computation are exact integer arithmetic, and which are floating point whose error
         was bounded and charged to the sensitivity.
@@ -145,6 +228,7 @@ class Release:
     noise: Literal["exact", "over the reals"] = "exact"
     secure: bool = True
     neighbours: str = NEIGHBOURS
+    unit: Literal["row", "person"] = "row"
     preparation: FrozenMapping = field(default_factory=FrozenMapping)
     parameters: FrozenMapping = field(default_factory=FrozenMapping)
     exact: tuple[str, ...] = ()
@@ -167,7 +251,7 @@ class Release:
             value = getattr(self, name)
             if not value >= 0:
                 raise ValueError(f"{name} must be a non-negative number, got {value}")
-        check_delta(self.delta)
+        validation.check_delta(self.delta)
         if self.delta == 0.0 and (self.epsilon_conversion or self.curve):
             raise ValueError("a release without delta has no curve, and nothing to convert")
         if self.status not in ("released", "refused"):
@@ -211,7 +295,7 @@ class Release:
     def _clock(self) -> Clock:
         return Clock(tuple(self.curve["times"]))
 
-    def _least_epsilon(self) -> float:
+    def least_epsilon(self) -> float:
         """Return what ε may not be below."""
         if "times" in self.curve:
             return self._clock().epsilon(self.curve["rho"], self.curve["pure"], self.delta)
@@ -234,16 +318,9 @@ class Release:
         return self.epsilon_increment if self.continues in ids else self.epsilon
 
     @property
-    def unit(self) -> str:
-        """What neighbours differ in, in one word: ``"row"`` or ``"person"``."""
-        from expost.release.words import unit_of
-
-        return unit_of(self)
-
-    @property
     def risk_factor(self) -> float:
         """The factor e^ε by which any observer's odds about one row (or person) can have moved; at a δ, but for it."""
-        return _exp(self.epsilon)
+        return exp(self.epsilon)
 
     @property
     def closest(self) -> str:
@@ -340,7 +417,7 @@ class Release:
 
     def with_details(self, **details: Any) -> Release:
         """Return a copy with further descriptive fields set; losses and hypothesis stay as they are."""
-        fixed = {"status", "hypothesis", *_PARTS, *_APPROXIMATE, "id", "date"}
+        fixed = {"status", "hypothesis", *_PARTS, *APPROXIMATE, "id", "date"}
         if fixed & set(details):
             raise ValueError(f"{sorted(fixed & set(details))} are settled by the search")
         return dataclasses.replace(self, **details)
@@ -352,7 +429,9 @@ class Release:
         """
         said = {item.name: plain(getattr(self, item.name)) for item in dataclasses.fields(self)}
         if self.delta == 0.0:
-            said = {name: value for name, value in said.items() if name not in _APPROXIMATE}
+            said = {name: value for name, value in said.items() if name not in APPROXIMATE}
+        if self.unit == "row":  # as files from before there were others
+            del said["unit"]
         usual = {} if self.delta == 0.0 else {"epsilon_usual": plain(self.epsilon_usual)}
         return {
             "format": FORMAT,
@@ -373,36 +452,6 @@ class Release:
         Every field is checked (:mod:`expost.release.stored`), so that whatever is done with the release afterwards is
         done with values of the types, sizes and lengths that it has to have.
         """
-        raw = read_fields(text)
-        if raw.get("format") not in (1, FORMAT) or isinstance(raw["format"], bool):
-            raise ValueError(f"not a release of format {FORMAT}; was it written by another version?")
-        if raw["format"] == 1:
-            raw = completed(raw)
-        beside = ("format", "epsilon", "risk_factor", "epsilon_usual")
-        _, stated, factor, usual = (raw.pop(name, None) for name in beside)
-        known = {item.name for item in dataclasses.fields(cls)}
-        if "delta" not in raw:
-            known -= set(_APPROXIMATE)
-        if set(raw) != known:
-            unlike = ", ".join(sorted(one_line(name[:40]) for name in set(raw) ^ known)[:10])
-            raise ValueError(f"not a release: fields {unlike} are missing or unknown")
-        check_fields(raw)
-        raw["promise"] = Promise.read(raw["promise"])
-        release = cls(**raw)
-        if stated != release.epsilon:
-            raise ValueError("not a release: the stated epsilon is not the sum of its parts")
-        if release.curve and release.epsilon < release._least_epsilon() * (1 - 1e-9):
-            raise ValueError("not a release: the stated epsilon is below what its curve comes to at its delta")
-        if usual is not None and not _same(usual, release.epsilon_usual):
-            raise ValueError("not a release: the stated epsilon_usual is not what its curve comes to at its delta")
-        if not _same(factor, release.risk_factor):
-            raise ValueError("not a release: the stated risk factor is not e to the epsilon")
-        from expost.release.scoring import check_model
+        from expost.release.stored import read_release
 
-        check_model(release)
-        return release
-
-
-def _same(stated: Any, value: float) -> bool:
-    """Whether a number is as stated, not to the last bit: another machine's exp may differ there."""
-    return isinstance(stated, int | float) and math.isclose(stated, value, rel_tol=1e-9)
+        return read_release(text)

@@ -1,94 +1,27 @@
 """What a release in a file must be like, field by field: it comes from a stranger, and is data until it was checked.
 
-:func:`read_fields` is the one door. A text is at most :data:`LARGEST` characters long and nested :data:`DEEPEST` deep,
+:func:`read_release` is the one door. A text is at most :data:`LARGEST` characters long and nested :data:`DEEPEST` deep,
 names no key twice, and no text in it is longer than :data:`LONGEST`. :data:`FIELDS` says what each field must be, and
 what those in it must be that anything here reads. Other entries of ``parameters`` and ``preparation`` may be any plain
 values: mechanisms describe themselves there, and nothing looks at them. What the fields say of each other is checked by
 ``Release`` (what was paid) and by :func:`expost.release.scoring.check_model` (the model).
-
-Values that cannot be changed, and how they are written to JSON and read back.
-
-Which run a release comes from: its id and day, what it was made with, and what older files do not say.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import hashlib
 import json
 import math
-import platform
-import secrets
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
-from importlib import metadata
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
+from expost.account.composition import NEIGHBOURS
+from expost.release.release import APPROXIMATE, FORMAT, Promise, Release, is_day, plain
+from expost.release.scoring import check_model
 from expost.shown import one_line
-
-
-class FrozenMapping(Mapping[str, Any]):
-    """A read-only dictionary, so that a frozen release is frozen all the way down.
-
-    By hand because ``types.MappingProxyType`` cannot be pickled, and estimators are.
-    """
-
-    __slots__ = ("_items",)
-    _items: dict[str, Any]
-
-    def __init__(self, items: Mapping[str, Any] | None = None) -> None:
-        frozen = {str(key): freeze(value) for key, value in (items or {}).items()}
-        object.__setattr__(self, "_items", frozen)
-
-    def __getitem__(self, key: str) -> Any:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("a release cannot be changed")
-
-    def __reduce__(self) -> tuple[type[FrozenMapping], tuple[dict[str, Any]]]:
-        return (FrozenMapping, (dict(self._items),))
-
-    def __hash__(self) -> int:
-        return hash(tuple(sorted(self._items.items(), key=lambda item: item[0])))
-
-    def __repr__(self) -> str:
-        return repr(dict(self._items))
-
-
-def freeze(value: Any) -> Any:
-    """Return an immutable copy made of plain Python values."""
-    if isinstance(value, Mapping):
-        return FrozenMapping(value)
-    if hasattr(value, "__array__"):
-        return freeze(np.asarray(value).tolist())
-    if isinstance(value, list | tuple):
-        return tuple(freeze(item) for item in value)
-    return value
-
-
-def plain(value: Any) -> Any:
-    """Return dictionaries, lists and numbers that JSON can hold."""
-    if dataclasses.is_dataclass(value):
-        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": str(value)}  # JSON has no infinity, and a bare string could be somebody's class label
-    return value
 
 
 def restored(value: Any) -> Any:
@@ -103,38 +36,6 @@ def restored(value: Any) -> Any:
 
 
 _SINCE_2 = {"id", "date", "target", "columns", "schema_fingerprint", "data_fingerprint"}  # fields that format 1 lacks
-
-
-@lru_cache(maxsize=1)  # reading package metadata takes milliseconds, and a search makes thousands of releases
-def versions() -> FrozenMapping:
-    """Return what a release was made with."""
-    return FrozenMapping(
-        {
-            "expost": metadata.version("expost"),
-            "numpy": np.__version__,
-            "cryptography": metadata.version("cryptography"),
-            "python": platform.python_version(),
-        }
-    )
-
-
-def new_id() -> str:
-    """Return random hexadecimal digits, from the operating system and no seed."""
-    return secrets.token_hex(8)
-
-
-def today() -> str:
-    """Return the day in UTC. No time of day: beside the start of a search it would tell how long the search took."""
-    return datetime.datetime.now(datetime.UTC).date().isoformat()
-
-
-def is_day(text: Any) -> bool:
-    """Whether a text is a day, as 2026-03-31."""
-    try:
-        datetime.date.fromisoformat(text)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def completed(raw: dict[str, Any]) -> dict[str, Any]:
@@ -178,11 +79,45 @@ def read_fields(text: str) -> dict[str, Any]:
     return {name: restored(value) for name, value in raw.items()}
 
 
-def check_fields(fields: Mapping[str, Any]) -> None:
-    """Complain about a field that is not what it must be; all of them are there."""
+def read_release(text: str) -> Release:
+    """Read what :meth:`~expost.Release.to_json` wrote; an inconsistent or foreign text is a ``ValueError``."""
+    raw = read_fields(text)
+    if raw.get("format") not in (1, FORMAT) or isinstance(raw["format"], bool):
+        raise ValueError(f"not a release of format {FORMAT}; was it written by another version?")
+    if raw["format"] == 1:
+        raw = completed(raw)
+    beside = ("format", "epsilon", "risk_factor", "epsilon_usual")
+    _, stated, factor, usual = (raw.pop(name, None) for name in beside)
+    persons = isinstance(raw.get("parameters"), dict) and "person" in raw["parameters"]
+    raw.setdefault("unit", "person" if persons else "row")  # which older files say there alone
+    known = {item.name for item in dataclasses.fields(Release)}
+    if "delta" not in raw:
+        known -= set(APPROXIMATE)
+    if set(raw) != known:
+        unlike = ", ".join(sorted(one_line(name[:40]) for name in set(raw) ^ known)[:10])
+        raise ValueError(f"not a release: fields {unlike} are missing or unknown")
     for name, check in FIELDS.items():
-        if name in fields:
-            check(name, fields[name])
+        if name in raw:
+            check(name, raw[name])
+    if (raw["unit"] == "person") < persons or (raw["unit"] != "row" and raw["neighbours"] == NEIGHBOURS):
+        raise ValueError("not a release: its unit is not what its neighbours differ in")
+    raw["promise"] = Promise.read(raw["promise"])
+    release = Release(**raw)
+    if stated != release.epsilon:
+        raise ValueError("not a release: the stated epsilon is not the sum of its parts")
+    if release.curve and release.epsilon < release.least_epsilon() * (1 - 1e-9):
+        raise ValueError("not a release: the stated epsilon is below what its curve comes to at its delta")
+    if usual is not None and not _same(usual, release.epsilon_usual):
+        raise ValueError("not a release: the stated epsilon_usual is not what its curve comes to at its delta")
+    if not _same(factor, release.risk_factor):
+        raise ValueError("not a release: the stated risk factor is not e to the epsilon")
+    check_model(release)
+    return release
+
+
+def _same(stated: Any, value: float) -> bool:
+    """Whether a number is as stated, not to the last bit: another machine's exp may differ there."""
+    return isinstance(stated, int | float) and math.isclose(stated, value, rel_tol=1e-9)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -406,6 +341,7 @@ FIELDS: dict[str, Check] = {
     "noise": _one_of("exact", "over the reals"),
     "secure": _TRUTH,
     "neighbours": _TEXT,
+    "unit": _one_of("row", "person"),
     "preparation": _PREPARATION,
     "parameters": _PARAMETERS,
     "exact": _TEXTS,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import html
 import math
-import re
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -40,19 +39,6 @@ def suspicion(before: float, epsilon: float) -> float:
         return 1.0 if before > 0 else 0.0
     factor = math.exp(epsilon)
     return before * factor / (1 - before + before * factor)
-
-
-def unit_of(release: Release) -> str:
-    """Return what the guarantee is about one of, a row if nothing else was said.
-
-    Examples
-    --------
-    >>> from expost.release import Release
-    >>> unit_of(Release(status="refused", method="m"))
-    'row'
-    """
-    found = re.search(r"\bone (\w+)", release.neighbours)
-    return "row" if found is None else found[1]
 
 
 def number_of_rows(release: Release) -> int | None:
@@ -197,7 +183,7 @@ def usual(release: Release) -> str | None:
     Examples
     --------
     >>> from expost.release import Release
-    >>> from expost.account.renyi import Curve
+    >>> from expost.account.composition import Curve
     >>> curve = Curve.gaussian(0.001)
     >>> usual(Release("released", "m", curve.epsilon(1e-6), delta=1e-6, curve=curve.to_dict()))
     'ε = 0.2001 in the usual, less strict sense of (ε, δ), which other libraries state beforehand'
@@ -300,7 +286,7 @@ def _lines(release: Release) -> list[tuple[str, str]]:
 
 
 def _paid(release: Release) -> str:
-    unit = f"(one {unit_of(release)} replaced)"
+    unit = f"(one {release.unit} replaced)"
     most = release.epsilon_worst_case
     at = f" at δ = {release.delta:g}" if release.delta else ""
     paid = f"ε = {up(release.epsilon)}{at} paid"
@@ -314,8 +300,8 @@ def _in_words(release: Release) -> str:
     if not release.secure:
         return "nothing: the noise came from a seed, which whoever knows it can take off"
     if math.isinf(release.epsilon):
-        return f"nothing is promised: somebody may learn everything about a {unit_of(release)}"
-    before, unit = 0.01, unit_of(release)
+        return f"nothing is promised: somebody may learn everything about a {release.unit}"
+    before, unit = 0.01, release.unit
     about, chance = f"about one {unit}", ""
     if release.delta:  # which is about one value against one other, and one direction
         about = f"that one {unit} is a certain one, and not a certain other,"

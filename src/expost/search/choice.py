@@ -16,9 +16,8 @@ import math
 from dataclasses import replace
 
 from expost import validation
-from expost.account.renyi import Curve
-from expost.account.shared import current
-from expost.account.unit import ROW, Unit
+from expost.account.account import current
+from expost.account.composition import ROW, Curve, Unit
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.mechanisms.descent.mechanism import DescentPlan, GradientDescent

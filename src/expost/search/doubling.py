@@ -24,11 +24,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from expost import validation
-from expost.account.account import Account, Spending, released
+from expost.account.account import Account, Spending, current, released
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger
 from expost.account.levels import doubling_rounds
-from expost.account.shared import current
 from expost.exceptions import TargetUnreachable, unspent
 from expost.goals.goal import ABOUT_RISK
 from expost.goals.measure import Measure, charged_grid, check_sensitivity

@@ -7,7 +7,7 @@ chains of perturbed objectives (`expost.mechanisms.objective.chain`), gradient d
 
 *Released*: what levels release, and noisy shortfalls. *Neighbours*: one row replaced, or k of one person. *Theorem
 (privacy)*: every step books its curve (`expost.search.noisy_test`, and where levels are made) and is taken only if the
-sum with it is within the budget (`expost.account.renyi`: the account is a filter, and the release states it ex post).
+sum with it is within the budget (`account.composition`: the account is a filter, and the release states it ex post).
 *Theorem (accuracy)*: test j at the model of level i passes wrongly with probability at most γ_{ij}, settled before the
 run, ΣΣ γ_{ij} ≤ γ; so a model that misses the goal is released with probability at most γ, however many levels there
 are. Everything else (step sizes, how costs grow, when to test again, when to give up) reads public and released numbers
@@ -27,9 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.account.account import Account
-from expost.account.clock import LEAST, Clock
-from expost.account.renyi import NOTHING, Curve, room
-from expost.account.unit import ROW, Unit, tried
+from expost.account.composition import LEAST, NOTHING, ROW, Clock, Curve, Unit, room, tried
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal, lowered
 from expost.goals.measure import Judge

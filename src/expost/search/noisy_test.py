@@ -48,7 +48,7 @@ from typing import Any
 import numpy as np
 
 from expost.account.account import Account
-from expost.account.renyi import Curve
+from expost.account.composition import Curve
 from expost.goals.measure import Measure, charged_grid
 from expost.noise.gaussian import deviations, discrete_gaussian
 from expost.noise.laplace import discrete_laplace

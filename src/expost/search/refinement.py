@@ -39,10 +39,9 @@ from typing import Any
 import numpy as np
 
 from expost import validation
-from expost.account.account import Account, Spending, released, warn_if_large
+from expost.account.account import Account, Spending, current, released, warn_if_large
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger
-from expost.account.shared import current
 from expost.exceptions import TargetUnreachable, unspent, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import excess_risk_of
@@ -50,9 +49,8 @@ from expost.mechanisms import Covariance, mechanism_of
 from expost.mechanisms.moments.certificate import CovariancePlan, Seen
 from expost.mechanisms.refinable import certify_from
 from expost.noise.path import KeptLevels
-from expost.release.release import Promise, Release
+from expost.release.release import Promise, Release, plain
 from expost.release.sealed import read_key, seal, unseal
-from expost.release.stored import plain
 from expost.search import METHODS
 from expost.search.request import Request
 from expost.shown import down, up
@@ -71,6 +69,7 @@ def with_model(release: Release, before: Release, request: Request) -> Release:
         "claims": before.claims,
         "not_covered": before.not_covered,
         "neighbours": before.neighbours,
+        "unit": before.unit,
         "target": before.target,
         "columns": before.columns,
         "schema_fingerprint": before.schema_fingerprint,

@@ -9,7 +9,7 @@ rows that are replaced together move it by 2kC.
 
 *Theorem*. A step costs rρ at Rényi order r, ρ = (2kC)²/(2σ²), whatever θ_t and the frame are: by the discrete
 Gaussian's divergence, coordinate by coordinate (`expost.noise.gaussian`). Steps are chosen from what was released
-before, so their curves add (`expost.account.renyi`); nothing is subsampled and nothing amplified. θ_{t+1}, averages of
+before, so their curves add (`account.composition`); nothing is subsampled and nothing amplified. θ_{t+1}, averages of
 iterates, the frame and step sizes read released numbers only.
 
 *Stages.* A stage is a number of noisy gradient steps that together cost ρ; it goes on from where the last one ended,
@@ -36,8 +36,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.account.renyi import Curve
-from expost.account.unit import ROW, Unit
+from expost.account.composition import ROW, Curve, Unit
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
 from expost.mechanisms.descent.clipping import (

@@ -85,8 +85,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
-from expost.account.renyi import Curve
-from expost.account.unit import ROW, Unit
+from expost.account.composition import ROW, Curve, Unit
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
 from expost.mechanisms.objective.mechanism import require_shape

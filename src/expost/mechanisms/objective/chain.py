@@ -27,9 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.account.account import Account
-from expost.account.composition import add_losses
-from expost.account.renyi import Curve
-from expost.account.unit import ROW, Unit
+from expost.account.composition import ROW, Curve, Unit, add_losses
 from expost.goals.goal import TestedGoal, lowered
 from expost.goals.measure import Judge
 from expost.mechanisms.mechanism import NoiseKind

@@ -40,8 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from expost.account.composition import add_losses
-from expost.account.renyi import STEPS, Curve
+from expost.account.composition import STEPS, Curve, add_losses
 from expost.mechanisms.objective.mechanism import LEAST_SOLVER, PerturbedMinimum
 from expost.noise.source import WordSource
 from expost.noise.spherical import LARGEST, normals
