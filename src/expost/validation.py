@@ -200,6 +200,12 @@ def calibration(value: Any) -> str:
     return str(value)
 
 
+def instance(name: str, value: object, kind: type, said: str) -> None:
+    """Raise unless a value is of a kind; its type is named and nothing of it quoted, for it might be rows."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be {said}, got a value of type {type(value).__name__}")
+
+
 def one_of(name: str, value: object, allowed: Sequence[object]) -> None:
     """Raise a helpful error unless ``value`` is one of ``allowed``."""
     if value not in allowed:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from expost import AccuracyFirstModel, ErrorRate, budget, compose, gradient_path
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, ErrorRate, budget, compose, gradient_path
 from expost.account.composition import NOTHING, Curve
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals.measure import ErrorMeasure
@@ -219,3 +221,46 @@ def test_threads_do_not_take_a_budget_twice():
         more = [release for found in pool.map(rest, paths) for release in found]
     assert len(released + more) >= 4
     assert shared.epsilon_spent <= 0.5
+
+
+def _in_child(path, answers):
+    def said(work):
+        try:
+            work()
+        except ValueError as error:
+            return f"{error} {error.__notes__ if hasattr(error, '__notes__') else ''}"
+        return "ran"
+
+    def own():
+        with budget(3.0, DELTA):
+            model().fit(table())
+
+    answers.put([said(lambda: model().fit(table())), said(lambda: next(path)), said(own)])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is inherited without a fork")
+def test_a_fork_inside_is_not_counted_and_does_not_begin():
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    with budget(3.0, DELTA) as shared:
+        path = gradient_path(table(), LABELS, random_state=1)
+        next(path)
+        before = shared.epsilon_spent
+        child = context.Process(target=_in_child, args=(path, answers))
+        child.start()
+        fit, further, own = answers.get()
+        child.join()
+        assert shared.epsilon_spent == before
+        model().fit(table())
+    for said in (fit, further):
+        assert "was forked inside expost.budget" in said
+    assert "Nothing was spent" in fit
+    assert own == "ran"
+
+
+def test_a_loss_that_has_a_pure_way_alone_says_so():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(2_000, 2))
+    fit = AccuracyFirstLogisticRegression(excess_risk=0.05, bounds=1.0, classes=(False, True), delta=DELTA)
+    with budget(3.0, DELTA), pytest.raises(ValueError, match="searched for with pure noise") as said:
+        fit.fit(X, X[:, 0] > 0)
+    assert "got 0" not in str(said.value)

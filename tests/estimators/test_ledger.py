@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 from fractions import Fraction
 
@@ -25,6 +26,7 @@ from expost import (
 )
 from expost.account.account import Account
 from expost.account.composition import Unit
+from expost.account.ledger import Reservation
 from expost.exceptions import (
     AccuracyNotReached,
     BudgetExceeded,
@@ -164,6 +166,29 @@ class TestOneFit:
             searching(excess_risk=1e-9, ledger=ledger, max_epsilon=1e-6).fit(X, Y)
         with pytest.raises(ValueError, match="ledger must be a Ledger"):
             searching(ledger="ledger.db").fit(X, Y)
+        assert charged(ledger) == []
+
+    def test_a_second_name_in_the_meantime_leaves_the_worst_case_charged(self, ledger, monkeypatch):
+        settle = Reservation.settle
+
+        def linked(reservation, release):
+            os.link(ledger.path, ledger.path.with_name("other.db"))
+            settle(reservation, release)
+
+        monkeypatch.setattr(Reservation, "settle", linked)
+        model = searching(ledger=ledger)
+        with pytest.warns(LedgerWarning, match="has 2 names.* Its worst case was charged before, as entry") as said:
+            model.fit(X, Y)
+        assert "Nothing" not in str(said[0].message)
+        ledger.path.with_name("other.db").unlink()
+        assert only_entry(ledger).held
+        assert not ledger.book(model.release_).held
+        assert only_entry(ledger).loss.epsilon == model.release_.epsilon
+
+    @pytest.mark.parametrize("wrong", [None, 0.5, "release.json"])
+    def test_what_is_no_release_is_not_booked(self, ledger, wrong):
+        with pytest.raises(ValueError, match="release must be a Release"):
+            ledger.book(wrong)
         assert charged(ledger) == []
 
     @pytest.mark.parametrize("outcome", ["released", "refused", "error"])

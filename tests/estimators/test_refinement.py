@@ -393,3 +393,13 @@ def test_no_more_than_two_unless_more_is_stated(tmp_path, key):
         refine(one, tmp_path / "path", key, excess_risk=LATER[1])
     with pytest.warns(LargeEpsilonWarning, match="is large"):
         assert refine(one, tmp_path / "path", key, excess_risk=LATER[1], max_epsilon=10.0).epsilon > 2.0
+
+
+def test_what_is_no_release_or_no_path_to_keep_is_said_before_anything_is_spent(tmp_path):
+    with pytest.raises(ValueError, match=r"release must be the Release to go on from.*NoneType") as said:
+        refine(None, tmp_path / "path", tmp_path / "key", excess_risk=0.1)
+    assert said.value.__notes__ == ["Nothing was spent"]
+    model = AccuracyFirstRidge(excess_risk=0.1, bounds=1.0, target_bound=1.0, keep_path=True)
+    with pytest.raises(ValueError, match=r"keep_path must be None or KeepPath\(file, key, later=...\)") as said:
+        model.fit(np.zeros((10, 2)), np.zeros(10))
+    assert said.value.__notes__ == ["Nothing was spent"]

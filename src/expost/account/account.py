@@ -444,11 +444,19 @@ def budget(epsilon: float, delta: float = 1e-6) -> Budget:
     return Budget(epsilon, delta)
 
 
-def current(delta: float, unit: Unit = ROW) -> Budget | None:
-    """Return the budget that a run at δ is counted by, if any, or say why it cannot begin; nothing is spent."""
+def current(delta: float, unit: Unit = ROW, *, stated: bool = False) -> Budget | None:
+    """Return the budget that a run at δ is counted by, if any, or say why it cannot begin; nothing is spent.
+
+    ``stated``: the caller stated a δ, and the run is pure all the same.
+    """
     found = _CURRENT.get()
     if found is None:
         return None
+    if stated and delta == 0.0:
+        raise ValueError(
+            "inside expost.budget(...) runs book curves at its delta, and an excess risk of this loss is searched for "
+            "with pure noise, which books none; state a goal in people's units, or fit it outside the budget"
+        )
     if delta != found.delta:
         raise ValueError(
             f"inside expost.budget(...) runs need its delta: pass delta={found.delta:g}, got {delta:g}"
@@ -484,9 +492,8 @@ class Spending:
     latest: ClassVar[Spending | None] = None
 
     def __init__(self, ledger: Ledger | None = None) -> None:
-        if ledger is not None and not isinstance(ledger, Ledger):
-            raise ValueError(f"ledger must be a Ledger(path, dataset), got {ledger!r}")
         if ledger is not None:
+            validation.instance("ledger", ledger, Ledger, "a Ledger(path, dataset)")
             _ = ledger.budget  # complains about a file or a data set that is not there, before anything is read
         self._ledger = ledger
         self._reservation: Reservation | None = None
@@ -556,15 +563,16 @@ class Spending:
         self._reservation = None
 
     def _what_stays(self, reservation: Reservation) -> str:
-        """Say what the ledger has for a search that could not be settled; if the file is gone, it has nothing."""
+        """Say what the ledger has for a search that could not be settled; where none is left, it has nothing."""
         made = None if self.release is None else self.release.id
         try:
             entries = reservation.ledger.budget.entries
             found = [entry for entry in entries if reservation.id == entry.id or (made and entry.release_id == made)]
-        except LedgerUnavailable:
+        except LedgerUnavailable:  # as with a second name, or the disk: what was reserved need not be lost
+            self.uncharged = made is not None
+            mend = f"keep the release, and charge it with {BOOK}" if made else SETTLE
             return (
-                f". The worst case was charged as entry {reservation.id} before the search, and stays so if the file "
-                f"is as it was; once it can be used again, {SETTLE}"
+                f". Its worst case was charged before, as entry {reservation.id}, and stays so if that stands: {mend}"
             )
         except Exception:
             found = []

@@ -244,6 +244,8 @@ class AccuracyFirstEstimator(BaseEstimator):
         self._forget()
         if any(type(given).__module__.startswith("dask.array") for given in (X, y)):
             X, y = from_dask(X, y)
+        if self.keep_path is not None:
+            validation.instance("keep_path", self.keep_path, KeepPath, "None or KeepPath(file, key, later=...)")
         around = noted_surroundings(self)
         in_blocks = chained(self)
         return Spending(self.ledger).guard(lambda spending: self._or_forget(X, y, around, in_blocks, spending))

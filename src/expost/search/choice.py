@@ -183,6 +183,7 @@ def _pure_alone(pure: Request | None) -> Request:
             "with a delta an excess risk of this loss is searched for by method='auto' alone, with noise on the "
             "gradient; leave perturbation, noise, keep_path and on_failure out, or state a goal in people's units"
         )
+    current(pure.delta, pure.unit, stated=True)
     return dataclasses.replace(
         pure, reason="this loss has a pure way to an excess risk alone, which holds at any delta"
     )

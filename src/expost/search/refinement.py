@@ -261,6 +261,7 @@ def refine(
     >>> second.epsilon < first.epsilon + second.epsilon_increment * (1 + 1e-9) < 2 * second.epsilon
     True
     """
+    validation.instance("release", release, Release, "the Release to go on from, as model.release_ has it")
     current(0.0)  # what a path adds books no curve, so a shared budget could not count it
     kept = _Kept.opened(release, path, key)
     goal = ExcessRisk(validation.number("excess_risk", excess_risk))
