@@ -57,7 +57,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from expost.account.loss import PrivacyLoss
+from expost.account.loss import AnyLoss, Cap
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Event:
 
     entry: str
     kind: Kind
-    loss: PrivacyLoss
+    loss: AnyLoss
     day: str
     by: str
     reason: str | None = None
@@ -188,7 +188,7 @@ class Entry:
     events: tuple[Event, ...]
 
     @cached_property
-    def loss(self) -> PrivacyLoss:
+    def loss(self) -> AnyLoss:
         """What is charged now. A decision is raised by an outcome that turns up later and cost more, never lowered."""
         charged = self.events[0].loss
         decided = False
@@ -232,7 +232,7 @@ class Budget:
 
     dataset: str
     unit: str
-    cap: PrivacyLoss
+    cap: Cap
     day: str
     by: str
     events: tuple[Event, ...] = field(default=(), repr=False)
@@ -256,22 +256,22 @@ class Budget:
         return tuple(Entry(name, tuple(events)) for name, events in found.items())
 
     @property
-    def total(self) -> PrivacyLoss:
+    def total(self) -> AnyLoss:
         """Everything charged: settled losses and held worst cases; never below the exact sum."""
         return self.cap.total(_losses(self.entries))
 
     @property
-    def totals(self) -> Iterator[PrivacyLoss]:
+    def totals(self) -> Iterator[AnyLoss]:
         """What was charged with each entry and those before it."""
         return self.cap.totals(_losses(self.entries))
 
     @property
-    def held(self) -> PrivacyLoss:
+    def held(self) -> AnyLoss:
         """The worst cases held for searches that are not settled."""
         return self.cap.total(_losses(entry for entry in self.entries if entry.held))
 
     @property
-    def remaining(self) -> PrivacyLoss:
+    def remaining(self) -> AnyLoss:
         """The largest worst case that may still be reserved."""
         return self.cap.left(_losses(self.entries))
 
@@ -279,7 +279,7 @@ class Budget:
         """Return the largest ``max_epsilon`` of a search at δ that may still begin."""
         return self.cap.ceiling(_losses(self.entries), delta, by_hand=by_hand)
 
-    def admits(self, loss: PrivacyLoss) -> bool:
+    def admits(self, loss: AnyLoss) -> bool:
         """Return whether everything charged and this loss together are within the cap."""
         return self.cap.total([*_losses(self.entries), loss]).within(self.cap)
 
@@ -300,5 +300,5 @@ class Budget:
         return found[0]
 
 
-def _losses(entries: Iterable[Entry]) -> list[PrivacyLoss]:
+def _losses(entries: Iterable[Entry]) -> list[AnyLoss]:
     return [entry.loss for entry in entries]

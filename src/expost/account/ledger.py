@@ -17,7 +17,7 @@ from typing import Literal
 from expost import validation
 from expost.account.composition import NEIGHBOURS, Unit, add_losses
 from expost.account.events import Budget, Entry, Event, Kind, Process, user
-from expost.account.loss import ApproximateCap, PrivacyLoss, PureLoss
+from expost.account.loss import AnyLoss, ApproximateCap, Cap, PureLoss
 from expost.account.store import Store
 from expost.exceptions import BudgetExceeded, LedgerRefused
 from expost.release.release import Release, today
@@ -67,7 +67,7 @@ def unbounded(budget: Budget, held: Release | None) -> LedgerRefused:
     return LedgerRefused(f"the cost of this search has no bound, and infinity cannot be reserved; {advice}. {_NOTHING}")
 
 
-def exceeded(budget: Budget, loss: PrivacyLoss | None, delta: float = 0.0, *, by_hand: bool = False) -> BudgetExceeded:
+def exceeded(budget: Budget, loss: AnyLoss | None, delta: float = 0.0, *, by_hand: bool = False) -> BudgetExceeded:
     """Return the refusal of a worst case that is more than what is left."""
     left = budget.ceiling(delta, by_hand=by_hand)
     held = f" ({budget.held.text()} held for searches not settled)" if any(e.held for e in budget.entries) else ""
@@ -134,7 +134,7 @@ class Ledger:
         path: str | os.PathLike[str],
         dataset: str,
         *,
-        cap: float | PrivacyLoss,
+        cap: float | Cap,
         delta: float = 0.0,
         unit: str = NEIGHBOURS,
         person: str | None = None,
@@ -165,7 +165,7 @@ class Ledger:
             unit = Unit(persons=1, column=person.strip()).neighbours
         if not isinstance(unit, str) or not unit.strip():
             raise ValueError("unit must say in words what is replaced between neighbours, as a release states it")
-        if isinstance(cap, PrivacyLoss):
+        if isinstance(cap, Cap):
             loss = cap
         else:
             most, at = validation.positive("cap", cap), validation.delta(delta)
@@ -321,7 +321,7 @@ class Ledger:
             more.append(event)
         return self.budget.entry(found.id)
 
-    def _charge(self, budget: Budget, found: Entry, loss: float | Release | None) -> PrivacyLoss:
+    def _charge(self, budget: Budget, found: Entry, loss: float | Release | None) -> AnyLoss:
         """Return what a decision charges, if that may be decided."""
         if loss is None:
             return found.loss
@@ -406,7 +406,7 @@ def _stated(reason: str) -> str:
     return reason.strip()
 
 
-def _event(entry: str, kind: Kind, loss: PrivacyLoss, **said: object) -> Event:
+def _event(entry: str, kind: Kind, loss: AnyLoss, **said: object) -> Event:
     return Event(entry, kind, loss, today(), user(), **said)  # type: ignore[arg-type]
 
 
@@ -424,7 +424,7 @@ def _id(release: Release | None) -> str | None:
     return None if release is None else release.id
 
 
-def _cost(budget: Budget, release: Release) -> PrivacyLoss:
+def _cost(budget: Budget, release: Release) -> AnyLoss:
     """Return what a release is charged: one that goes on from another that is charged here costs what it adds.
 
     What it says it adds has to be enough, or all of it is charged.
@@ -442,7 +442,7 @@ def _cost(budget: Budget, release: Release) -> PrivacyLoss:
     return budget.cap.charged(release, {base} if enough and base is not None else set())
 
 
-def _require_no_more(entry: Entry, release: Release, loss: PrivacyLoss) -> None:
+def _require_no_more(entry: Entry, release: Release, loss: AnyLoss) -> None:
     """Refuse a release under an id for which less is charged: one of the two was changed."""
     if not loss.within(entry.loss):
         raise ValueError(

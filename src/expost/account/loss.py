@@ -1,15 +1,7 @@
 """A privacy loss as a value: it adds, it is compared with a cap, and it is written down without rounding.
 
 A ledger keeps losses and knows nothing else about them, so that a loss of another kind is a class with an entry in
-``KINDS``; `expost.account.loss` has those of a budget with a δ. A budget's cap is a value of its kind too, and
-makes the losses that are charged to it. What the ledger's theorem asks of a kind:
-
-- ``total`` is not below the loss of the joint release of its parts, *whatever* earlier outcomes a later part was chosen
-  by. For pure losses that is theory A1 (`expost.account.composition`); a kind for which adaptively chosen parameters
-  need a theorem of their own (a filter) states it beside its ``total``.
-- ``within`` is true only if the loss keeps what the cap promises.
-- ``left`` fits: together with the parts it is within the cap.
-- Writing and reading gives the same value, to the last bit.
+``KINDS`` (:class:`PrivacyLoss` says what is asked of it).
 
 Losses of a budget with a δ: Rényi curves on the public grid of orders, and the cap (ε, δ) that their sum keeps.
 
@@ -57,7 +49,6 @@ from __future__ import annotations
 
 import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -66,6 +57,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from expost import validation
 from expost.account.composition import NOTHING, ORDERS, Curve, add_losses, epsilons, room, tail_mean
+from expost.numeric import bisected
 from expost.shown import down, up
 
 if TYPE_CHECKING:
@@ -75,75 +67,45 @@ if TYPE_CHECKING:
 Rounding = Literal["up", "down"]
 
 
-class PrivacyLoss(ABC):
-    """What a release costs, or may cost, as the ledger sees it; or the cap of a budget."""
+class PrivacyLoss:
+    """What a release costs, or may cost, as the ledger sees it; or the cap of a budget, which makes its losses.
+
+    Of a loss: ``within(cap)``, true only if it keeps what the cap promises; or, against what was held, if it raises no
+    sum in its place. ``raised_to(other)``, a loss below neither. ``to_dict`` and ``from_dict``, which give the same
+    value, to the last bit.
+
+    Of a cap: ``total(losses)``, not below the loss of the joint release, *whatever* earlier outcomes a later one was
+    chosen by: for pure losses that is theory A1 (`expost.account.composition`), for others a theorem of their own (a
+    filter) stands beside it. ``totals``, with each loss and those before it; work per loss does not grow.
+    ``left(losses)``, the largest loss that is within the cap together with them. ``ceiling(losses, delta)``, the
+    largest ``max_epsilon`` of a search at δ that fits beside them; ``by_hand`` of one that does not say what it books.
+    ``takes(delta)``, whether a search at δ may be charged. ``reserved(worst_case, delta, held)``, what is held for a
+    search, ``held`` being what an interruption would release; ``charged(release, booked)``, what a release costs where
+    those of other ids are booked; ``decided(epsilon, held)``, an ε that somebody decided on for what was held.
+    """
 
     kind: ClassVar[str]
+    if TYPE_CHECKING:
 
-    def total(self, losses: Iterable[Any]) -> PrivacyLoss:
-        """Return a loss not below that of everything together; asked of the cap."""
-        raise NotImplementedError
+        @property
+        def epsilon(self) -> float:
+            """What it comes to."""
 
-    def totals(self, losses: Iterable[Any]) -> Iterator[PrivacyLoss]:
-        """Yield a total with each loss and those before it; work per loss does not grow."""
-        raise NotImplementedError
+        def to_dict(self) -> dict[str, Any]:
+            """Return plain values from which the same loss can be made."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it can be reserved: a worst case of infinity cannot."""
+        return math.isfinite(self.epsilon)
+
+    def text(self, *, rounding: Rounding = "up") -> str:
+        """Return ε in four digits for people: what is spent rounded up, what is left rounded down."""
+        return up(self.epsilon) if rounding == "up" else down(self.epsilon)
 
     def texts(self, losses: Iterable[Any]) -> list[str]:
         """Return each of many losses in a few digits, rounded up."""
         return [loss.text() for loss in losses]
-
-    @abstractmethod
-    def within(self, cap: Any) -> bool:
-        """Return whether this loss keeps what the cap promises."""
-
-    def left(self, losses: Iterable[Any]) -> PrivacyLoss:
-        """Return the largest loss that, together with the losses given, is within this cap."""
-        raise NotImplementedError
-
-    def ceiling(self, losses: Iterable[Any], delta: float, *, by_hand: bool = False) -> float:
-        """Return the largest ``max_epsilon`` of a search at δ that fits under this cap beside the losses.
-
-        ``by_hand``: of a search that does not say what it books.
-        """
-        raise NotImplementedError
-
-    def takes(self, delta: float) -> bool:
-        """Return whether a search at δ may be charged under this cap."""
-        raise NotImplementedError
-
-    def reserved(self, worst_case: float, delta: float, held: Release | None = None) -> PrivacyLoss:
-        """Return what is held, under this cap, for a search at δ; ``held`` is what an interruption would release."""
-        raise NotImplementedError
-
-    def charged(self, release: Release, booked: Container[str]) -> PrivacyLoss:
-        """Return what a release costs under this cap where those of other ids are booked."""
-        raise NotImplementedError
-
-    def decided(self, epsilon: float, held: Any) -> PrivacyLoss:
-        """Return an ε that somebody decided on for what was held, as a loss under this cap."""
-        raise NotImplementedError
-
-    def raised_to(self, other: Any) -> PrivacyLoss:
-        """Return a loss that is below neither."""
-        raise NotImplementedError
-
-    @property
-    @abstractmethod
-    def bounded(self) -> bool:
-        """Whether it can be reserved: a worst case of infinity cannot."""
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values from which the same loss can be made."""
-
-    @classmethod
-    @abstractmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what :meth:`to_dict` returned."""
-
-    @abstractmethod
-    def text(self, *, rounding: Rounding = "up") -> str:
-        """Return it in a few digits for people: what is spent rounded up, what is left rounded down."""
 
     def to_json(self) -> str:
         """Return one line of JSON, its kind included."""
@@ -209,7 +171,7 @@ class PureLoss(PrivacyLoss):
 
     def raised_to(self, other: Any) -> PureLoss:
         """Return the larger."""
-        return other if other.epsilon > self.epsilon else self
+        return self if other.epsilon <= self.epsilon else PureLoss(other.epsilon)
 
     def within(self, cap: Any) -> bool:
         """Return whether ε is at most the cap's. A sum rounded up is so if and only if the exact sum is."""
@@ -217,22 +179,10 @@ class PureLoss(PrivacyLoss):
 
     def left(self, losses: Iterable[Any]) -> Self:
         """Return the cap less the exact sum, rounded down; nothing if that is negative."""
-        terms = [self.epsilon, *(-loss.epsilon for loss in losses)]
-        rest = math.fsum(terms)
-        if math.isinf(rest):
-            return self if rest > 0 else type(self)(0.0)
-        if math.fsum((*terms, -rest)) < 0:  # fsum is correctly rounded: its sign is exact
-            rest = math.nextafter(rest, -math.inf)
-        return type(self)(max(0.0, rest))
-
-    @property
-    def bounded(self) -> bool:
-        """Whether ε is finite."""
-        return math.isfinite(self.epsilon)
-
-    def text(self, *, rounding: Rounding = "up") -> str:
-        """Return ε in four digits."""
-        return up(self.epsilon) if rounding == "up" else down(self.epsilon)
+        spent = [loss.epsilon for loss in losses]
+        if math.isinf(self.epsilon) and not any(map(math.isinf, spent)):
+            return self
+        return type(self)(max(0.0, -add_losses(-self.epsilon, *spent)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return ε in hexadecimal."""
@@ -250,24 +200,6 @@ def _rounded_up(exact: Fraction) -> float:
     except OverflowError:
         return math.inf
     return near if near >= exact else math.nextafter(near, math.inf)
-
-
-KINDS: dict[str, type[PrivacyLoss]] = {PureLoss.kind: PureLoss}
-
-
-def loss_from_json(text: str) -> PrivacyLoss:
-    """Read what :meth:`PrivacyLoss.to_json` wrote.
-
-    Examples
-    --------
-    >>> loss_from_json(PureLoss(0.1).to_json())
-    PureLoss(epsilon=0.1)
-    """
-    try:
-        plain = json.loads(text)
-        return KINDS[plain.pop("kind")].from_dict(plain)
-    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
-        raise ValueError(f"not a privacy loss of a kind known here ({', '.join(KINDS)}): {text!r}") from None
 
 
 _DOWN, _UP = 1.0 - 1e-8, 1.0 + 1e-8
@@ -299,31 +231,17 @@ class CurveLoss(PrivacyLoss):
         """What it comes to at the budget's δ, by itself."""
         return self.curve.epsilon(self.delta)
 
-    def within(self, cap: PrivacyLoss) -> bool:
-        """Whether it keeps a cap; or, against what was held, whether it raises no sum in its place.
-
-        That is so if it is at most that at every order, or comes to at most its least (the lemma).
-        """
+    def within(self, cap: Any) -> bool:
+        """Whether it keeps a cap; what was held if it is at most that at every order, or comes to at most its least."""
         if isinstance(cap, ApproximateCap):
             return self.curve.fits(cap.epsilon, cap.delta)
-        assert isinstance(cap, CurveLoss)
         growing = list(self.curve.losses) == sorted(self.curve.losses)
         comes_to = self.epsilon + _beside(self.delta) if growing else math.inf
         return self.curve.at_most(cap.curve) or (comes_to <= min(cap.curve.losses) and math.isinf(cap.curve.most))
 
-    def raised_to(self, other: PrivacyLoss) -> CurveLoss:
+    def raised_to(self, other: Any) -> CurveLoss:
         """Return this if the other would raise no sum in its place, else the larger at every order."""
-        assert isinstance(other, CurveLoss)
         return self if other.within(self) else CurveLoss(self.curve.joined(other.curve), self.delta)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether it comes to something finite."""
-        return math.isfinite(self.epsilon)
-
-    def text(self, *, rounding: Rounding = "up") -> str:
-        """Return ε at the budget's δ, in four digits."""
-        return up(self.epsilon) if rounding == "up" else down(self.epsilon)
 
     def to_dict(self) -> dict[str, Any]:
         """Return δ and the curve, in hexadecimal."""
@@ -361,39 +279,38 @@ class ApproximateCap(PrivacyLoss):
             raise ValueError(f"the cap must be a positive finite number, got {self.epsilon!r}")
         validation.check_delta(self.delta, positive=True)
 
-    def total(self, losses: Iterable[PrivacyLoss]) -> CurveLoss:
+    def total(self, losses: Iterable[Any]) -> CurveLoss:
         """Return the sum of the curves, rounded up."""
-        return CurveLoss(sum((_curve(loss) for loss in losses), NOTHING), self.delta)
+        return CurveLoss(Curve.total(loss.curve for loss in losses), self.delta)
 
-    def totals(self, losses: Iterable[PrivacyLoss]) -> Iterator[CurveLoss]:
+    def totals(self, losses: Iterable[Any]) -> Iterator[CurveLoss]:
         """Yield each sum of curves, rounded up at every step."""
-        return (CurveLoss(curve, self.delta) for curve in accumulate(map(_curve, losses)))
+        return (CurveLoss(curve, self.delta) for curve in accumulate(loss.curve for loss in losses))
 
-    def texts(self, losses: Iterable[PrivacyLoss]) -> list[str]:
+    def texts(self, losses: Iterable[Any]) -> list[str]:
         """Return what each comes to at δ, all at once."""
-        return [up(epsilon) for epsilon in epsilons([_curve(loss) for loss in losses], self.delta)]
+        return [up(epsilon) for epsilon in epsilons([loss.curve for loss in losses], self.delta)]
 
-    def within(self, cap: PrivacyLoss) -> bool:
+    def within(self, cap: Any) -> bool:
         """Whether it promises as much as another cap."""
         return isinstance(cap, ApproximateCap) and self.epsilon <= cap.epsilon and self.delta <= cap.delta
 
-    def left(self, losses: Iterable[PrivacyLoss]) -> CurveLoss:
+    def left(self, losses: Iterable[Any]) -> CurveLoss:
         """Return the largest Gaussian curve that fits beside the losses."""
         rho = room(self.total(losses).curve, self.epsilon, self.delta)
         return CurveLoss(Curve.gaussian(rho * _DOWN), self.delta)
 
-    def ceiling(self, losses: Iterable[PrivacyLoss], delta: float, *, by_hand: bool = False) -> float:
+    def ceiling(self, losses: Iterable[Any], delta: float, *, by_hand: bool = False) -> float:
         """Return the largest ``max_epsilon`` of a search at δ, or of a pure one, whose worst case fits beside them."""
         spent = self.total(losses).curve
         if delta and not by_hand:
             left = Curve.gaussian(room(spent, self.epsilon, self.delta) * _DOWN)
             return left.epsilon(delta) * _DOWN if left.most else 0.0
-        low, high = 0.0, self.epsilon
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            fitting = (spent + self._known(middle, delta)).fits(self.epsilon, self.delta)
-            low, high = (middle, high) if fitting else (low, middle)
-        return low * _DOWN
+
+        def fitting(most: float) -> bool:
+            return (spent + self._known(most, delta)).fits(self.epsilon, self.delta)
+
+        return bisected(fitting, 0.0, self.epsilon, 60)[0] * _DOWN
 
     def takes(self, delta: float) -> bool:
         """Whether searches at a δ may be charged: they may, and pure ones."""
@@ -423,36 +340,29 @@ class ApproximateCap(PrivacyLoss):
         """
         if not delta or not math.isfinite(epsilon):
             return Curve.ex_post(epsilon)
-        low, high = 0.0, epsilon  # for ρ: the tail mean is above it
-        for _ in range(80):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if tail_mean(math.sqrt(2.0 * middle), delta) <= epsilon else (low, middle)
-        by_curve = max(epsilon, 1.005 * Curve.gaussian(high).epsilon(delta))
+        # ρ, which the tail mean is above
+        _, rho = bisected(lambda rho: tail_mean(math.sqrt(2.0 * rho), delta) <= epsilon, 0.0, epsilon, 80)
+        by_curve = max(epsilon, 1.005 * Curve.gaussian(rho).epsilon(delta))
         comes_to = by_curve * max(1.0, math.log(self.delta) / math.log(delta))
         return Curve((comes_to * _UP + _beside(self.delta),) * len(ORDERS), math.inf)
 
-    def decided(self, epsilon: float, held: PrivacyLoss) -> CurveLoss:
+    def decided(self, epsilon: float, held: Any) -> CurveLoss:
         """Return what somebody decided: nothing, or the ε of a pure search.
 
         An ε at a δ says too little to be charged: other curves come to it than the search's, at another δ above all.
         """
         if not epsilon:
             return CurveLoss(NOTHING, self.delta)
-        if not math.isfinite(_curve(held).most):
+        if not math.isfinite(held.curve.most):
             raise ValueError(
                 "an epsilon at a delta does not settle what a search cost in a budget with a delta; pass its release, "
                 "or no loss at all to charge what is held"
             )
         return CurveLoss(Curve.ex_post(epsilon), self.delta)
 
-    @property
-    def bounded(self) -> bool:
-        """It is finite."""
-        return True
-
     def text(self, *, rounding: Rounding = "up") -> str:
         """Return ε in four digits, and δ."""
-        return f"{up(self.epsilon) if rounding == 'up' else down(self.epsilon)} at δ = {self.delta:g}"
+        return f"{super().text(rounding=rounding)} at δ = {self.delta:g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return both in hexadecimal."""
@@ -469,10 +379,23 @@ def _beside(delta: float) -> float:
     return 1.5 * delta / (1.0 - delta)
 
 
-def _curve(loss: PrivacyLoss) -> Curve:
-    assert isinstance(loss, CurveLoss)
-    return loss.curve
+AnyLoss = PureLoss | CurveLoss
+Cap = PureLoss | ApproximateCap
+KINDS: dict[str, type[PureLoss] | type[CurveLoss] | type[ApproximateCap]] = {
+    kind.kind: kind for kind in (PureLoss, CurveLoss, ApproximateCap)
+}
 
 
-KINDS[CurveLoss.kind] = CurveLoss
-KINDS[ApproximateCap.kind] = ApproximateCap
+def loss_from_json(text: str) -> Any:
+    """Read what :meth:`PrivacyLoss.to_json` wrote.
+
+    Examples
+    --------
+    >>> loss_from_json(PureLoss(0.1).to_json())
+    PureLoss(epsilon=0.1)
+    """
+    try:
+        plain = json.loads(text)
+        return KINDS[plain.pop("kind")].from_dict(plain)
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
+        raise ValueError(f"not a privacy loss of a kind known here ({', '.join(KINDS)}): {text!r}") from None

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from expost.account.events import Budget, Event, Kind, Process, user
-from expost.account.loss import PrivacyLoss, loss_from_json
+from expost.account.loss import AnyLoss, Cap, loss_from_json
 from expost.exceptions import LedgerUnavailable
 from expost.release.release import Release, today
 from expost.shown import up
@@ -163,7 +163,7 @@ class Store:
 
     path: Path
 
-    def create(self, name: str, unit: str, cap: PrivacyLoss) -> None:
+    def create(self, name: str, unit: str, cap: Cap) -> None:
         """Add a data set, to a new file or to a ledger that is there.
 
         Raises
@@ -364,7 +364,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _event(of: type[PrivacyLoss], entry: Any, kind: Any, loss: Any, day: Any, by: Any, *said: Any) -> Event:
+def _event(of: type[AnyLoss], entry: Any, kind: Any, loss: Any, day: Any, by: Any, *said: Any) -> Event:
     """Return an event from what a row has, whatever that is; ``of`` is what losses of its budget are."""
     cost = loss_from_json(_text(loss))
     if kind not in get_args(Kind) or not isinstance(cost, of):
