@@ -38,11 +38,6 @@ right if nothing was seen of the search, or if what is charged is the loss of th
 `expost.account.loss`.
 
 *In numbers.* Losses are floats, added exactly and rounded upwards once (`PureLoss.total`). Here are values only.
-
-Which process holds a reservation, and whether it may still be running.
-
-A decision that charges less than the worst case is right only if the search is over. Nothing is proved by what stands
-here: it keeps people from settling a search that is visibly still running.
 """
 
 from __future__ import annotations
@@ -51,7 +46,7 @@ import getpass
 import json
 import os
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -62,7 +57,11 @@ from expost.account.loss import AnyLoss, Cap
 
 @dataclass(frozen=True)
 class Process:
-    """A process by host and number, and by when it was started where the system tells: numbers are used again."""
+    """Who holds a reservation, by host and number, and by when it was started where the system tells.
+
+    A decision that charges less than the worst case is right only if the search is over. Nothing is proved by what
+    stands here: it keeps people from settling a search that is visibly still running.
+    """
 
     host: str
     pid: int
@@ -74,11 +73,6 @@ class Process:
         return cls(socket.gethostname(), os.getpid(), _started(os.getpid()))
 
     @property
-    def here(self) -> bool:
-        """Whether it ran on this host, as far as its name tells."""
-        return self.host == socket.gethostname()
-
-    @property
     def alive(self) -> bool:
         """Whether it is running on this host now.
 
@@ -87,7 +81,7 @@ class Process:
         >>> Process.this().alive, Process(socket.gethostname(), os.getpid(), "another boot").alive
         (True, False)
         """
-        if not self.here or not _exists(self.pid):
+        if self.host != socket.gethostname() or not _exists(self.pid):
             return False
         now = _started(self.pid)
         return None in (now, self.started) or now == self.started
@@ -255,33 +249,38 @@ class Budget:
             found.setdefault(event.entry, []).append(event)
         return tuple(Entry(name, tuple(events)) for name, events in found.items())
 
+    @cached_property
+    def losses(self) -> tuple[AnyLoss, ...]:
+        """What each entry is charged."""
+        return tuple(entry.loss for entry in self.entries)
+
     @property
     def total(self) -> AnyLoss:
         """Everything charged: settled losses and held worst cases; never below the exact sum."""
-        return self.cap.total(_losses(self.entries))
+        return self.cap.total(self.losses)
 
     @property
     def totals(self) -> Iterator[AnyLoss]:
         """What was charged with each entry and those before it."""
-        return self.cap.totals(_losses(self.entries))
+        return self.cap.totals(self.losses)
 
     @property
     def held(self) -> AnyLoss:
         """The worst cases held for searches that are not settled."""
-        return self.cap.total(_losses(entry for entry in self.entries if entry.held))
+        return self.cap.total(entry.loss for entry in self.entries if entry.held)
 
     @property
     def remaining(self) -> AnyLoss:
         """The largest worst case that may still be reserved."""
-        return self.cap.left(_losses(self.entries))
+        return self.cap.left(self.losses)
 
     def ceiling(self, delta: float = 0.0, *, by_hand: bool = False) -> float:
         """Return the largest ``max_epsilon`` of a search at δ that may still begin."""
-        return self.cap.ceiling(_losses(self.entries), delta, by_hand=by_hand)
+        return self.cap.ceiling(self.losses, delta, by_hand=by_hand)
 
     def admits(self, loss: AnyLoss) -> bool:
         """Return whether everything charged and this loss together are within the cap."""
-        return self.cap.total([*_losses(self.entries), loss]).within(self.cap)
+        return self.cap.total([*self.losses, loss]).within(self.cap)
 
     def entry(self, name: str) -> Entry:
         """Return the entry of that id, or of the one id that begins so.
@@ -298,7 +297,3 @@ class Budget:
             how_many = "no entry" if not found else f"{len(found)} entries"
             raise ValueError(f"{how_many} of data set {self.dataset!r} has an id that begins with {name!r}")
         return found[0]
-
-
-def _losses(entries: Iterable[Entry]) -> list[AnyLoss]:
-    return [entry.loss for entry in entries]

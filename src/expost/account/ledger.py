@@ -1,7 +1,4 @@
-"""The ledger of a data set: no search begins unless its worst case fits, and none ends without being accounted for.
-
-Why a ledger does not let a search begin, in words that say what to pass. Nothing has been spent by then.
-"""
+"""The ledger of a data set: no search begins unless its worst case fits, and none ends without being accounted for."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import secrets
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from expost import validation
 from expost.account.composition import NEIGHBOURS, Unit, add_losses
@@ -56,15 +53,6 @@ def require_unit(budget: Budget, unit: str, release: Release | None) -> None:
             f"budget for that, under another name: expost ledger create FILE --dataset NAME --cap E{option}. "
             f"{_NOTHING}"
         )
-
-
-def unbounded(budget: Budget, held: Release | None) -> LedgerRefused:
-    """Return the refusal of a worst case of infinity."""
-    if held is not None and math.isfinite(held.epsilon_worst_case):  # so it is not the search that has no bound
-        advice = "leave out on_failure='release_optimum', which may release the optimum itself"
-    else:
-        advice = f"pass max_epsilon={down(budget.ceiling(0.0 if held is None else held.delta))} or less"
-    return LedgerRefused(f"the cost of this search has no bound, and infinity cannot be reserved; {advice}. {_NOTHING}")
 
 
 def exceeded(budget: Budget, loss: AnyLoss | None, delta: float = 0.0, *, by_hand: bool = False) -> BudgetExceeded:
@@ -125,8 +113,7 @@ class Ledger:
         if when_short not in ("refuse", "lower"):
             raise ValueError(f"when_short must be 'refuse' or 'lower', got {when_short!r}")
         # absolute, so that a worker in another folder means the same file
-        for name, value in (("path", Path(path).absolute()), ("dataset", dataset), ("when_short", when_short)):
-            object.__setattr__(self, name, value)
+        vars(self).update(path=Path(path).absolute(), dataset=dataset, when_short=when_short)
 
     @classmethod
     def create(
@@ -267,12 +254,17 @@ class Ledger:
             require_taken(budget, at)
             loss = budget.cap.reserved(worst_case, at, held)
             if not loss.bounded:
-                raise unbounded(budget, held)
+                if held is not None and math.isfinite(held.epsilon_worst_case):  # it is not the search that has none
+                    advice = "leave out on_failure='release_optimum', which may release the optimum itself"
+                else:
+                    advice = f"pass max_epsilon={down(budget.ceiling(at))} or less"
+                raise LedgerRefused(
+                    f"the cost of this search has no bound, and infinity cannot be reserved; {advice}. {_NOTHING}"
+                )
             if not budget.admits(loss):
                 raise exceeded(budget, loss, at, by_hand=held is None)
             entry = secrets.token_hex(8) if held is None else held.id
-            said = None if held is None else held.to_json(indent=None)
-            more.append(_event(entry, "reserved", loss, release=said, process=Process.this()))
+            more.append(_event(entry, "reserved", loss, held, process=Process.this()))
         return Reservation(self, entry, budget.identity, budget.records)
 
     def book(self, release: Release, *, reason: str | None = None) -> Entry:
@@ -285,11 +277,11 @@ class Ledger:
             loss = _cost(budget, release)
             known = [entry for entry in budget.entries if release.id in (entry.id, entry.release_id)]
             if known and known[0].release_id is None:  # its search was held, decided about or given back
-                more.append(_settled(budget, known[0].id, release))
+                more.append(_event(known[0].id, "settled", loss, release))
             elif known:
                 _require_no_more(known[0], release, loss)
             else:
-                more.append(_booked(budget, release, reason))
+                more.append(_event(release.id, "booked", loss, release, reason=reason))
         return self.budget.entry(release.id)
 
     def decide(self, entry: str, loss: float | Release | None, *, reason: str) -> Entry:
@@ -316,9 +308,7 @@ class Ledger:
                 raise ValueError(f"entry {found.id} is settled: {found.loss.text()} is charged")
             charged = self._charge(budget, found, loss)
             made = loss if isinstance(loss, Release) else None
-            said = None if made is None else made.to_json(indent=None)
-            event = _event(found.id, "decided", charged, reason=why, release=said, release_id=_id(made))
-            more.append(event)
+            more.append(_event(found.id, "decided", charged, made, reason=why))
         return self.budget.entry(found.id)
 
     def _charge(self, budget: Budget, found: Entry, loss: float | Release | None) -> AnyLoss:
@@ -376,9 +366,9 @@ class Reservation:
             how = ""
             if entry is None:
                 how = f"the file had lost what was reserved: {self._lost(budget)}"
-                more.append(_booked(budget, release, how))
+                more.append(_event(release.id, "booked", loss, release, reason=how))
             else:
-                more.append(_settled(budget, self.id, release))
+                more.append(_event(self.id, "settled", loss, release))
         if entry is None:
             raise ValueError(
                 f"release {release.id} is booked, but {how}. What else it may have lost is for you to book"
@@ -406,22 +396,11 @@ def _stated(reason: str) -> str:
     return reason.strip()
 
 
-def _event(entry: str, kind: Kind, loss: AnyLoss, **said: object) -> Event:
-    return Event(entry, kind, loss, today(), user(), **said)  # type: ignore[arg-type]
-
-
-def _settled(budget: Budget, entry: str, release: Release) -> Event:
-    said = release.to_json(indent=None)
-    return _event(entry, "settled", _cost(budget, release), release_id=release.id, release=said)
-
-
-def _booked(budget: Budget, release: Release, reason: str | None) -> Event:
-    said = release.to_json(indent=None)
-    return _event(release.id, "booked", _cost(budget, release), reason=reason, release_id=release.id, release=said)
-
-
-def _id(release: Release | None) -> str | None:
-    return None if release is None else release.id
+def _event(entry: str, kind: Kind, loss: AnyLoss, release: Release | None = None, **said: Any) -> Event:
+    """Return an event of today; a reservation has a release that is not made yet."""
+    if release is not None:
+        said |= {"release": release.to_json(indent=None), "release_id": None if kind == "reserved" else release.id}
+    return Event(entry, kind, loss, today(), user(), **said)
 
 
 def _cost(budget: Budget, release: Release) -> AnyLoss:

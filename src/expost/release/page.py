@@ -1,21 +1,19 @@
 """One HTML file that opens without a network and prints: the officer's sheet, then the model on the next.
 
-What a report says about the data set's budget, in plain numbers, wherever they are kept.
-
 The officer's sheet: what was promised, what was paid and for what, what that means, and what it does not cover.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from expost.account.loss import ApproximateCap, CurveLoss, PureLoss
+from expost.account.loss import ApproximateCap
 from expost.goals import words_of
-from expost.release.card import card
-from expost.release.markup import bar, bullets, section, table, text
-from expost.release.words import asked, exposed, on_rows, parts, state, subject, suspicion, usual
+from expost.release.card import bar, bullets, card, section, table, text
+from expost.release.words import asked, at_delta, exposed, on_rows, parts, state, subject, suspicion, usual
 from expost.shown import down, percent, up
 
 if TYPE_CHECKING:
@@ -59,24 +57,20 @@ class BudgetLine:
     left: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("spent", "held"):
-            if not getattr(self, name) >= 0:
+        for name in ("spent", "held", "cap"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
                 raise ValueError(f"{name} must be a non-negative number")
-        if self.cap is not None and not self.cap >= 0:
-            raise ValueError("cap must be a non-negative number")
 
     @classmethod
     def of(cls, ledger: Ledger, release: Release) -> BudgetLine:
         """Return what a ledger says about the data set of a release, which must be booked there."""
         budget = ledger.budget
-        total, held, cap, entry = budget.total, budget.held, budget.cap, budget.entry(release.id).id
-        if isinstance(total, PureLoss) and isinstance(held, PureLoss) and isinstance(cap, PureLoss):
-            return cls(ledger.dataset, total.epsilon, cap.epsilon, entry, held.epsilon)
-        assert isinstance(total, CurveLoss)
-        assert isinstance(held, CurveLoss)
-        assert isinstance(cap, ApproximateCap)
-        left = budget.ceiling(cap.delta)
-        return cls(ledger.dataset, total.epsilon, cap.epsilon, entry, held.epsilon, cap.delta, left)
+        total, cap, entry = budget.total.epsilon, budget.cap, budget.entry(release.id).id
+        made = cls(ledger.dataset, total, cap.epsilon, entry, budget.held.epsilon)
+        if isinstance(cap, ApproximateCap):
+            return replace(made, delta=cap.delta, left=budget.ceiling(cap.delta))
+        return made
 
     @property
     def remaining(self) -> float:
@@ -86,30 +80,13 @@ class BudgetLine:
         return math.inf if self.cap is None else max(0.0, self.cap - self.spent)
 
 
+_STYLE = files("expost.release").joinpath("report.css").read_text(encoding="utf-8")  # once: a report reads nothing
 _SUSPICIONS = (0.01, 0.1, 0.5)
 _COLOURS = {
     "to look at the table": "look",
     "tests": "tests",
     "to state it at δ": "stated",
 }  # whatever else is the model
-
-
-def sheet(release: Release, budget: BudgetLine | None) -> str:
-    """Return the sheet as markup."""
-    return "".join(
-        [
-            _header(release),
-            _warnings(release),
-            section("Promised", *_promised(release)),
-            section("Paid", *_paid(release)),
-            section("In words", *_in_words(release)),
-            section("Stated, not checked", *_stated(release)),
-            section("Outside the guarantee", bullets(_outside(release))),
-            section("This data set", *_data_set(release, budget)),
-            section("How it was made", *_made(release)),
-            '<div class="sign"><span>Name</span><span>Date</span><span>Signature</span></div>\n',
-        ]
-    )
 
 
 def _header(release: Release) -> str:
@@ -171,8 +148,7 @@ def _paid(release: Release) -> list[str]:
     if math.isinf(total):
         return ["<p class=big>ε = ∞</p>"]
     of = "" if math.isinf(most) else f" of {up(most)} at most"
-    at = f" at δ = {release.delta:g}" if release.delta else ""
-    said = [f"<p class=big>ε = {up(total)}{of}{at}</p>"]
+    said = [f"<p class=big>ε = {up(total)}{of}{at_delta(release)}</p>"]
     if not math.isinf(most) and most > 0:
         said.append(bar([(total, "model")] if total else [], most, f"{up(total)} of {up(most)}"))
     if not spent:
@@ -199,7 +175,7 @@ def _paid(release: Release) -> list[str]:
 
 
 def _in_words(release: Release) -> list[str]:
-    unit = text(release.unit)
+    unit = release.unit
     if not release.secure or math.isinf(release.epsilon):
         return [f"<p>Nothing is promised: whoever sees this may learn everything about a {unit}.</p>"]
     if release.epsilon == 0:
@@ -222,17 +198,12 @@ def _chance(release: Release) -> str:
     """Say what a δ leaves out: the bound is for each ordered pair of neighbours, and fails with a small chance."""
     if not release.delta:
         return ""
-    unit = text(release.unit)
-    return (
-        f" That holds but for a chance of δ = {release.delta:g}, over the noise, for each {unit} and each other it "
-        f"may be compared with, the odds of one of the two; that they move by more either way has a chance of at most "
-        f"2δ. δ was settled before the run.{_leaves(release)}"
-    )
-
-
-def _leaves(release: Release) -> str:
     found = exposed(release)
-    return "" if found is None else f" {text(_sentence(found))}"
+    return (
+        f" That holds but for a chance of δ = {release.delta:g}, over the noise, for each {release.unit} and each "
+        f"other it may be compared with, the odds of one of the two; that they move by more either way has a chance of "
+        f"at most 2δ. δ was settled before the run.{'' if found is None else f' {text(_sentence(found))}'}"
+    )
 
 
 def _stated(release: Release) -> list[str]:
@@ -334,45 +305,6 @@ def _sentence(line: str) -> str:
     return line[:1].upper() + line[1:] + ("" if line.endswith((".", "!", "?")) else ".")
 
 
-_STYLE = """
-@page { size: A4; margin: 12mm 15mm; }
-* { box-sizing: border-box; }
-body { font: 10pt/1.4 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; color: #1c1c1c; background: #fff;
-  max-width: 190mm; margin: 8mm auto; padding: 0 5mm; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-h1 { font-size: 15pt; line-height: 1.25; margin: 0 0 1mm; overflow-wrap: anywhere; }
-header { border-bottom: 1.5pt solid #1c1c1c; margin-bottom: 2mm; }
-header p { margin: 0 0 2mm; }
-section { display: grid; grid-template-columns: 32mm minmax(0, 1fr); gap: 0 5mm; padding: 2mm 0;
-  border-bottom: .5pt solid #ccc; }
-h2 { font-size: 10pt; font-weight: 600; margin: 0; color: #444; }
-p { margin: 0 0 1.2mm; overflow-wrap: anywhere; }
-ul { margin: 0; padding-left: 4.5mm; } li { overflow-wrap: anywhere; }
-.big { font-size: 13pt; font-weight: 600; } .small { font-size: 8.5pt; color: #444; }
-.formula { font: 10.5pt/1.5 Georgia, "Times New Roman", serif; }
-.ok, .no { padding: .3mm 2mm; border-radius: 1mm; font-weight: 600; margin-right: 2mm; }
-.ok { background: #e2efe6; color: #14532d; } .no { background: #fbe3e0; color: #8a1c10; }
-.warning { border: 1.2pt solid #8a1c10; color: #8a1c10; font-weight: 600; padding: 1.5mm 3mm; margin: 0 0 2mm; }
-.bar { display: block; width: 100%; height: 4mm; margin: .8mm 0 1.5mm; }
-.rest { fill: #f2f2f2; stroke: #999; } .look { fill: #9db8d2; } .tests { fill: #4f81b0; } .model { fill: #1f3f66; }
-.stated { fill: #c9b27c; }
-.key { margin-right: 5mm; white-space: nowrap; } .key svg { width: 3mm; height: 3mm; margin-right: 1.2mm; }
-table { border-collapse: collapse; margin: .5mm 0 1.5mm; }
-th { text-align: left; font-weight: 600; color: #444; border-bottom: .7pt solid #999; vertical-align: bottom; }
-th, td { padding: .3mm 5mm .3mm 0; overflow-wrap: anywhere; } td { vertical-align: top; }
-td:first-child { min-width: 38mm; } td:last-child:not(.n) { min-width: 44mm; } p:has(+ table) { break-after: avoid; }
-.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-tr { break-inside: avoid; } thead { display: table-header-group; }
-.sign { display: flex; gap: 8mm; margin-top: 11mm; break-inside: avoid; }
-.sign span { flex: 1; border-top: .7pt solid #1c1c1c; font-size: 8.5pt; color: #444; padding-top: .5mm; }
-.sheet + .sheet { break-before: page; margin-top: 12mm; }
-@media screen and (max-width: 600px) { section { grid-template-columns: minmax(0, 1fr); }
-  table { display: block; overflow-x: auto; } .sign { flex-direction: column; gap: 11mm; } }
-@media print { body { font-size: 9pt; line-height: 1.32; margin: 0; padding: 0; max-width: none; }
-  h1 { font-size: 13pt; } h2 { font-size: 9pt; } .big { font-size: 11pt; } .small { font-size: 7.5pt; }
-  section { padding: 1.3mm 0; } .bar { height: 3mm; } .sign { margin-top: 9mm; } .sheet + .sheet { margin-top: 0; } }
-"""
-
-
 def report(release: Release, budget: BudgetLine | None = None) -> str:
     """Return a report on a release as one HTML page.
 
@@ -396,11 +328,23 @@ def report(release: Release, budget: BudgetLine | None = None) -> str:
     (True, False)
     """
     model = card(release)
-    sheets = [sheet(release, budget), *([model] if model else [])]
+    officers = [
+        _header(release),
+        _warnings(release),
+        section("Promised", *_promised(release)),
+        section("Paid", *_paid(release)),
+        section("In words", *_in_words(release)),
+        section("Stated, not checked", *_stated(release)),
+        section("Outside the guarantee", bullets(_outside(release))),
+        section("This data set", *_data_set(release, budget)),
+        section("How it was made", *_made(release)),
+        '<div class="sign"><span>Name</span><span>Date</span><span>Signature</span></div>\n',
+    ]
+    sheets = ["".join(officers), *([model] if model else [])]
     body = "".join(f'<main class="sheet">\n{part}</main>\n' for part in sheets)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Release {text(release.id)}: {text(subject(release))}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<title>Release {text(release.id)}: {text(subject(release))}</title>\n<style>\n{_STYLE}</style>\n</head>\n"
         f"<body>\n{body}</body>\n</html>\n"
     )

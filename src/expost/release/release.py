@@ -254,8 +254,9 @@ class Release:
         validation.check_delta(self.delta)
         if self.delta == 0.0 and (self.epsilon_conversion or self.curve):
             raise ValueError("a release without delta has no curve, and nothing to convert")
-        if self.status not in ("released", "refused"):
-            raise ValueError(f"status must be 'released' or 'refused', got {self.status!r}")
+        for name, allowed in (("status", ("released", "refused")), ("unit", ("row", "person"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {getattr(self, name)!r}")
         if self.epsilon_worst_case < self.epsilon:
             raise ValueError(
                 f"an outcome that cost epsilon = {self.epsilon} cannot have a worst case of {self.epsilon_worst_case}"
@@ -367,7 +368,8 @@ class Release:
         """
         from expost.release.scoring import scorer_of
 
-        return scorer_of(self).predict(rows, on_invalid)
+        scorer = scorer_of(self)
+        return scorer.answers(scorer.margins(rows, on_invalid))
 
     def predict_proba(self, rows: Any, *, on_invalid: Literal["error", "clip"] = "error") -> NDArray[np.float64]:
         """Return the probability of each class, where the model estimates probabilities.
@@ -384,7 +386,9 @@ class Release:
         """
         from expost.release.scoring import scorer_of
 
-        return scorer_of(self).probabilities(rows, on_invalid)
+        scorer = scorer_of(self)
+        scorer.require_odds()
+        return scorer.chances(scorer.margins(rows, on_invalid))
 
     def to_sklearn(self) -> Pipeline:
         """Return the model as a fitted pipeline of scikit-learn's own parts, which scores without this library.

@@ -3,8 +3,6 @@
 A release holds everything this takes: the schema or the bounds, θ and the labels. Rows are encoded as they were for the
 search (moved into their bounds, rounded to fixed point), because that is what its promise is about. Predicting is a
 function of the release and of the rows to predict for; it touches no private value and costs no privacy.
-
-Rows to predict for, of a table on disk: some at a time, in the order of the files and their lines.
 """
 
 from __future__ import annotations
@@ -33,21 +31,11 @@ if TYPE_CHECKING:
 
 
 class InTurn:
-    """Columns of a table, a few rows at a time; knows where the present ones stand.
+    """Columns of a table on disk, a few rows at a time; knows where the present ones stand.
 
-    Parameters
-    ----------
-    table : path or Disk
-        See :func:`~expost.table.disk.open_disk`.
-    names : sequence of str
-        Which columns.
-    numeric : frozenset of str
-        Those that are likely to hold numbers.
-    width : int
-        How many cells a row has, or becomes.
-    whole_lines : bool
-        Whether a line of a CSV file with more or fewer cells than the first is an error, which names it. About private
-        rows it would tell.
+    ``numbers`` are those that are likely to hold some, unless they are to ``keep``, as they stand; ``width`` is how
+    many cells a row has, or becomes. A line of a CSV file with more or fewer cells than the first is an error, which
+    names it, unless ``on_invalid="clip"``: about private rows it would tell.
 
     Examples
     --------
@@ -55,17 +43,24 @@ class InTurn:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name in ("a.csv", "b.csv"):
     ...         _ = pathlib.Path(folder, name).write_text("age\\n31\\n47\\n")
-    ...     rows = InTurn(folder, ["age"], frozenset(), 1, whole_lines=True)
+    ...     rows = InTurn(folder, ["age"], set(), 1, "error")
     ...     [(len(columns), rows.named(1).replace(folder, "")) for columns in rows]
     [(2, 'row 2 (counting from 1) of /a.csv'), (2, 'row 2 (counting from 1) of /b.csv')]
     """
 
     def __init__(
-        self, table: Any, names: Sequence[str], numeric: frozenset[str], width: int, *, whole_lines: bool
+        self,
+        table: Any,
+        names: Sequence[str],
+        numbers: set[str],
+        width: int,
+        on_invalid: OnInvalid,
+        keep: Sequence[str] = (),
     ) -> None:
-        self._disk, self._names, self._numeric = open_disk(table), list(names), numeric
+        self._disk, self._names = open_disk(table), list(dict.fromkeys([*names, *keep]))
+        self._numeric = frozenset(numbers - set(keep))
         self._disk.require(self._names)
-        self._rows, self._whole_lines = usual_rows(max(1, width)), whole_lines
+        self._rows, self._whole_lines = usual_rows(max(1, width, len(self._names))), on_invalid == "error"
         self._file = self._before = 0
 
     def __iter__(self) -> Iterator[NamedColumns]:
@@ -157,10 +152,6 @@ class Scorer(ABC):
             return np.concatenate([np.zeros(0), *(margins for _, margins in self.pieces(rows, on_invalid))])
         return np.asarray(self.design(rows, on_invalid) @ self.theta)
 
-    def predict(self, rows: Any, on_invalid: OnInvalid = "error") -> npt.NDArray[Any]:
-        """Return labels, or targets within their bounds."""
-        return self.answers(self.margins(rows, on_invalid))
-
     def answers(self, margins: Floats) -> npt.NDArray[Any]:
         """Return what margins mean: labels, or targets within their bounds."""
         if self.classes is not None:
@@ -170,11 +161,6 @@ class Scorer(ABC):
         bounds = Bounds((low,), (high,))
         return np.clip(bounds.unscale(margins[:, None])[:, 0], low, high)
 
-    def probabilities(self, rows: Any, on_invalid: OnInvalid = "error") -> Floats:
-        """Return the probability of each class, columns in the order of ``classes``."""
-        self.require_odds()
-        return self.chances(self.margins(rows, on_invalid))
-
     def require_odds(self) -> None:
         """Complain if the model estimates no probabilities."""
         if self.largest_odds is None:
@@ -182,7 +168,7 @@ class Scorer(ABC):
             raise ValueError(f"this model {what}; models for a log loss estimate probabilities")
 
     def chances(self, margins: Floats) -> Floats:
-        """Return the probability of each class, from margins."""
+        """Return the probability of each class, from margins; columns in the order of ``classes``."""
         assert self.largest_odds is not None
         odds = np.clip(margins, -self.largest_odds, self.largest_odds)
         with np.errstate(over="ignore"):  # e^(-odds) may be infinite, and 1/∞ is what is meant
@@ -207,7 +193,7 @@ class SchemaScorer(Scorer):
         """Yield rows, raw and encoded."""
         columns = self.encoding.schema.columns
         numbers = {name for name, kind in columns.items() if isinstance(kind, Numeric)}
-        rows = _in_turn(table, list(columns), numbers, len(self.encoding.names), on_invalid, keep)
+        rows = InTurn(table, list(columns), numbers, len(self.encoding.names), on_invalid, keep)
         return self.encoding.designs(rows, on_invalid, rows.named)
 
 
@@ -227,7 +213,7 @@ class BoundsScorer(Scorer):
         self, table: Any, on_invalid: OnInvalid, keep: Sequence[str] = ()
     ) -> Iterator[tuple[NamedColumns, Floats]]:
         """Yield rows, raw and encoded."""
-        rows = _in_turn(table, self.names, set(self.names), len(self.names), on_invalid, keep)
+        rows = InTurn(table, self.names, set(self.names), len(self.names), on_invalid, keep)
         for columns in rows:
             yield columns, self._prepared(_values(columns, self.names), on_invalid, rows.named)
 
@@ -318,20 +304,6 @@ def _by_name(rows: Any, names: tuple[str, ...]) -> Any:
             f"{', '.join(names[:10])}{', …' if len(names) > 10 else ''}"
         )
     return {name: array[:, j] for j, name in enumerate(names)}
-
-
-def _in_turn(
-    table: Any, names: Sequence[str], numbers: set[str], width: int, on_invalid: OnInvalid, keep: Sequence[str]
-) -> InTurn:
-    wanted = list(dict.fromkeys([*names, *keep]))
-    # what is kept is written as it stands, so it is not to be read as a number
-    return InTurn(
-        table,
-        wanted,
-        frozenset(numbers - set(keep)),
-        max(width, len(wanted)),
-        whole_lines=on_invalid == "error",
-    )
 
 
 def _values(table: NamedColumns, names: Sequence[str]) -> Floats:

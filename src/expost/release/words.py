@@ -1,7 +1,4 @@
-"""What a release says, in words and rounded numbers; the summary and the report share them.
-
-A release in the few lines a person wants to read: what ``print(release)`` and the command line show.
-"""
+"""What a release says, in words and rounded numbers: what ``print(release)`` shows, and the report shares."""
 
 from __future__ import annotations
 
@@ -41,10 +38,18 @@ def suspicion(before: float, epsilon: float) -> float:
     return before * factor / (1 - before + before * factor)
 
 
-def number_of_rows(release: Release) -> int | None:
-    """Return how many rows there were, which is public, if the release says so."""
-    n = release.parameters.get("n")
-    return n if isinstance(n, int) else None
+def at_delta(release: Release) -> str:
+    """Say at which δ an ε is stated, if at one."""
+    return f" at δ = {release.delta:g}" if release.delta else ""
+
+
+def _count(release: Release) -> tuple[int | None, str]:
+    """Return how many there are of what the guarantee is about, which is public, if the release says so.
+
+    Where persons are the unit, how many rows they have is not.
+    """
+    persons, n = release.parameters.get("persons"), release.parameters.get("n")
+    return (n if isinstance(n, int) else None, "row") if persons is None else (persons, "person")
 
 
 def exposed(release: Release) -> str | None:
@@ -59,8 +64,7 @@ def exposed(release: Release) -> str | None:
     >>> exposed(Release(status="refused", method="m", delta=0.01, parameters={"n": 4000}))
     'over all 4,000 rows n·δ = 40: by chance it may speak for so many by more than ε on average, each against one other'
     """
-    persons = release.parameters.get("persons")
-    n, noun = (number_of_rows(release), "row") if persons is None else (persons, "person")
+    n, noun = _count(release)
     if not release.delta or n is None:
         return None
     return (
@@ -85,8 +89,7 @@ def subject(release: Release) -> str:
         what += f" ({'/'.join(map(one_line, classes))})"
     many = len(release.columns) or release.preparation.get("n_columns")
     of = "" if not many else f" from {many:,} column{'s' if many != 1 else ''}"
-    persons = release.parameters.get("persons")  # where they are the unit, how many rows they have is not public
-    n, noun = (number_of_rows(release), "row") if persons is None else (persons, "person")
+    n, noun = _count(release)
     return what + of + ("" if n is None else f", {n:,} {noun}{'s' if n != 1 else ''}")
 
 
@@ -194,14 +197,6 @@ def usual(release: Release) -> str | None:
     return f"ε = {up(release.epsilon_usual)} {sense}"
 
 
-def worst_case_line(release: Release) -> str:
-    """Say what was known before the run."""
-    if math.isinf(release.epsilon_worst_case):
-        return "the cost of other outcomes had no bound"
-    at = f" at δ = {release.delta:g}" if release.delta else ""
-    return f"no outcome could cost more than ε = {up(release.epsilon_worst_case)}{at}"
-
-
 WIDTH = 100
 _BLOCKS = 20
 _COEFFICIENTS = 24  # more would push the price off the screen
@@ -286,14 +281,12 @@ def _lines(release: Release) -> list[tuple[str, str]]:
 
 
 def _paid(release: Release) -> str:
-    unit = f"(one {release.unit} replaced)"
-    most = release.epsilon_worst_case
-    at = f" at δ = {release.delta:g}" if release.delta else ""
-    paid = f"ε = {up(release.epsilon)}{at} paid"
+    paid, most = f"ε = {up(release.epsilon)}{at_delta(release)} paid", release.epsilon_worst_case
     if math.isinf(most):
-        return f"{paid}; {worst_case_line(release)} {unit}".rstrip()
+        return f"{paid}; the cost of other outcomes had no bound (one {release.unit} replaced)"
     filled = math.ceil(_BLOCKS * release.epsilon / most) if most else 0
-    return f"{paid} {'█' * filled}{'░' * (_BLOCKS - filled)} of {up(most)} at most {unit}".rstrip()
+    blocks = f"{'█' * filled}{'░' * (_BLOCKS - filled)}"
+    return f"{paid} {blocks} of {up(most)} at most (one {release.unit} replaced)"
 
 
 def _in_words(release: Release) -> str:
