@@ -254,14 +254,14 @@ class Account:
         return self._made(
             "refused",
             [*self.reasons, self.INTERRUPTED],
-            generation=self.limit if self.delta else self.unit.charge(self.worst_case),
+            {"generation": self.limit if self.delta else self.unit.charge(self.worst_case)},
             parameters={"interrupted": True},
             curve=self.worst.to_dict() if self.delta and held else {},
         )
 
     def _release(self, status: Any, **details: Any) -> Release:
         if not self.delta:
-            return self._made(status, self.reasons, **self._charged(), **details)
+            return self._made(status, self.reasons, self._charged(), **details)
         parts, total = self._parts(), self.curve
         epsilon, place = self._at_delta(total), total.order(self.delta)
         # where pure losses alone bound the whole, their sum is it and nothing is converted
@@ -281,36 +281,26 @@ class Account:
         return self._made(
             status,
             self.reasons,
-            **shown,
+            shown,
             epsilon_conversion=0.0 if pure else max(0.0, epsilon - sum(shown.values())),
             curve={**total.to_dict(), **timed},
             parameters=said,
             **details,
         )
 
-    def _made(
-        self,
-        status: Any,
-        reasons: list[str],
-        *,
-        generation: float,
-        probe: float = 0.0,
-        test: float = 0.0,
-        **details: Any,
-    ) -> Release:
+    def _made(self, status: Any, reasons: list[str], losses: dict[Part, float], **details: Any) -> Release:
         parameters = {**details.pop("parameters", {}), **({"reasons": tuple(reasons)} if reasons else {})}
+        parts: dict[str, Any] = {f"epsilon_{part}": loss for part, loss in losses.items()}
         return Release(
             status=status,
             method=self.method,
-            epsilon_generation=generation,
-            epsilon_test=test,
-            epsilon_probe=probe,
             epsilon_worst_case=self.limit,  # Release refuses an outcome above it
             secure=self.secure,
             neighbours=self.unit.neighbours,
             unit=self.unit.noun,
             parameters=FrozenMapping(parameters),
             delta=self.delta,
+            **parts,
             **details,
         )
 
@@ -319,17 +309,36 @@ _CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 class Budget:
-    """What several runs may spend together; made by :func:`budget`.
+    """A budget that the fits inside a ``with`` block share; also called ``budget``.
+
+    Parameters
+    ----------
+    epsilon, delta
+        Everything released inside is (ε, δ)-private together. The fits inside have to state the same ``delta``;
+        ``max_epsilon`` still bounds each by itself. Fits that run in other threads or processes are not inside. A
+        :func:`~expost.gradient_path` is asked at every stage, wherever it began: one begun before brings all that it
+        cost so far, and one begun inside stays counted when it goes on outside.
 
     Attributes
     ----------
-    epsilon, delta
-        What all of it comes to at most.
     unit : Unit or None
         What neighbours differ in, settled by the first run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost import AccuracyFirstModel, ErrorRate, budget
+    >>> hours = np.random.default_rng(0).uniform(0, 80, 20_000)
+    >>> table = {"hours": hours, "late": np.where(hours > 40, "yes", "no")}
+    >>> schema = {"target": "late", "classes": ["no", "yes"], "columns": {"hours": {"bounds": [0, 80]}}}
+    >>> with budget(epsilon=1.0, delta=1e-6) as shared:
+    ...     for seed in (1, 2):
+    ...         model = AccuracyFirstModel(schema, ErrorRate(0.2), delta=1e-6, random_state=seed).fit(table)
+    >>> shared.epsilon_spent < 1.0, model.release_.parameters["budget"]["epsilon"]
+    (True, 1.0)
     """
 
-    def __init__(self, epsilon: float, delta: float) -> None:
+    def __init__(self, epsilon: float, delta: float = 1e-6) -> None:
         self.epsilon, self.delta = validation.positive("epsilon", epsilon), validation.delta(delta)
         validation.check_delta(self.delta, positive=True)
         self.unit: Unit | None = None
@@ -417,31 +426,7 @@ class Budget:
         return room(self._beside(run) + spent, self.epsilon, self.delta) if self.fits(spent, run) else 0.0
 
 
-def budget(epsilon: float, delta: float = 1e-6) -> Budget:
-    """Return a budget that the fits inside a ``with`` block share.
-
-    Parameters
-    ----------
-    epsilon, delta
-        Everything released inside is (ε, δ)-private together. The fits inside have to state the same ``delta``;
-        ``max_epsilon`` still bounds each by itself. Fits that run in other threads or processes are not inside. A
-        :func:`~expost.gradient_path` is asked at every stage, wherever it began: one begun before brings all that it
-        cost so far, and one begun inside stays counted when it goes on outside.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from expost import AccuracyFirstModel, ErrorRate, budget
-    >>> hours = np.random.default_rng(0).uniform(0, 80, 20_000)
-    >>> table = {"hours": hours, "late": np.where(hours > 40, "yes", "no")}
-    >>> schema = {"target": "late", "classes": ["no", "yes"], "columns": {"hours": {"bounds": [0, 80]}}}
-    >>> with budget(epsilon=1.0, delta=1e-6) as shared:
-    ...     for seed in (1, 2):
-    ...         model = AccuracyFirstModel(schema, ErrorRate(0.2), delta=1e-6, random_state=seed).fit(table)
-    >>> shared.epsilon_spent < 1.0, model.release_.parameters["budget"]["epsilon"]
-    (True, 1.0)
-    """
-    return Budget(epsilon, delta)
+budget = Budget
 
 
 def current(delta: float, unit: Unit = ROW, *, stated: bool = False) -> Budget | None:

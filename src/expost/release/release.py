@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from expost import validation
 from expost.account.composition import NEIGHBOURS, Clock, Curve, add_losses, exp
 from expost.goals import words_of
+from expost.release.scoring import scorer_of
+from expost.release.words import closest, summary, summary_html
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -103,11 +105,6 @@ def versions() -> FrozenMapping:
             "python": platform.python_version(),
         }
     )
-
-
-def new_id() -> str:
-    """Return random hexadecimal digits, from the operating system and no seed."""
-    return secrets.token_hex(8)
 
 
 def today() -> str:
@@ -236,7 +233,7 @@ class Release:
     claims: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     versions: FrozenMapping = field(default_factory=versions)
-    id: str = field(default_factory=new_id, compare=False)
+    id: str = field(default_factory=lambda: secrets.token_hex(8), compare=False)
     date: str | None = field(default_factory=today, compare=False)
     target: str | None = None
     columns: tuple[str, ...] = ()
@@ -329,18 +326,12 @@ class Release:
 
         What is stated is false in at most γ of all runs, refused or not, as ``promise`` says of a model that misses.
         """
-        from expost.release.words import closest
-
         return closest(self)
 
     def __str__(self) -> str:
-        from expost.release.words import summary
-
         return summary(self)
 
     def _repr_html_(self) -> str:
-        from expost.release.words import summary_html
-
         return summary_html(self)
 
     def predict(self, rows: Any, *, on_invalid: Literal["error", "clip"] = "error") -> NDArray[Any]:
@@ -366,8 +357,6 @@ class Release:
         ValueError
             If the release holds no model, as a refusal does not.
         """
-        from expost.release.scoring import scorer_of
-
         scorer = scorer_of(self)
         return scorer.answers(scorer.margins(rows, on_invalid))
 
@@ -384,8 +373,6 @@ class Release:
         ndarray of shape (n_rows, 2)
             Columns in the order of ``parameters["classes"]``.
         """
-        from expost.release.scoring import scorer_of
-
         scorer = scorer_of(self)
         scorer.require_odds()
         return scorer.chances(scorer.margins(rows, on_invalid))
