@@ -402,10 +402,7 @@ class Curve:
         validation.check_delta(delta)
         if delta == 0.0 or self.most == 0.0:
             return self.most
-        high = float(np.min(self._array - (math.log(delta) + _LOG_WEIGHTS) / _STEPS))
-        if math.isfinite(high):
-            _, high = bisected(lambda loss: _log_sum(self._terms(loss)) < -math.log(delta), 0.0, high, 100)
-        return min(self.most, high * _UP)
+        return epsilons([self], delta)[0]
 
     def usual_epsilon(self, delta: float) -> float:
         """Return ε*(o) at δ, rounded up: the same in the usual sense of (ε, δ).
@@ -440,7 +437,7 @@ _STEPS, _LOG_WEIGHTS = np.array(STEPS), np.log(np.array(WEIGHTS))
 
 
 def epsilons(curves: Sequence[Curve], delta: float) -> list[float]:
-    """Return :meth:`Curve.epsilon` of many curves at once, to all digits that count.
+    """Return what each of many curves comes to at a δ above 0, rounded up, all at once.
 
     Examples
     --------

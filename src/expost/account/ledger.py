@@ -23,15 +23,6 @@ from expost.shown import down
 _NOTHING = "Nothing was spent"
 
 
-def require_secure(secure: bool) -> None:
-    """Refuse a simulation."""
-    if not secure:
-        raise LedgerRefused(
-            f"seeded noise protects nobody, and a ledger books no simulation; leave random_state out, or the ledger. "
-            f"{_NOTHING}"
-        )
-
-
 def require_taken(budget: Budget, delta: float) -> None:
     """Refuse approximate privacy where the budget is pure: an ε at a δ does not add to pure ones without its δ."""
     if not budget.cap.takes(delta):
@@ -42,8 +33,13 @@ def require_taken(budget: Budget, delta: float) -> None:
         )
 
 
-def require_unit(budget: Budget, unit: str, release: Release | None) -> None:
-    """Refuse a search about another unit: losses about different neighbours do not add."""
+def _require(budget: Budget, unit: str, delta: float, secure: bool, release: Release | None) -> None:
+    """Refuse what a budget cannot be charged for: a simulation, another unit (losses do not add), a δ too many."""
+    if not secure:
+        raise LedgerRefused(
+            f"seeded noise protects nobody, and a ledger books no simulation; leave random_state out, or the ledger. "
+            f"{_NOTHING}"
+        )
     if unit != budget.unit:
         option = "" if unit == NEIGHBOURS else f" --unit {shlex.quote(unit)}"
         if release is not None and "person" in release.parameters:
@@ -53,6 +49,7 @@ def require_unit(budget: Budget, unit: str, release: Release | None) -> None:
             f"budget for that, under another name: expost ledger create FILE --dataset NAME --cap E{option}. "
             f"{_NOTHING}"
         )
+    require_taken(budget, delta)
 
 
 def exceeded(budget: Budget, loss: AnyLoss | None, delta: float = 0.0, *, by_hand: bool = False) -> BudgetExceeded:
@@ -247,11 +244,9 @@ class Ledger:
         LedgerRefused
             The worst case is infinite, the unit another, or the search a simulation.
         """
-        require_secure(secure)
         at = validation.delta(delta) if held is None else held.delta
         with self._store.adding(self.dataset) as (budget, more):
-            require_unit(budget, unit, held)
-            require_taken(budget, at)
+            _require(budget, unit, at, secure, held)
             loss = budget.cap.reserved(worst_case, at, held)
             if not loss.bounded:
                 if held is not None and math.isfinite(held.epsilon_worst_case):  # it is not the search that has none
@@ -409,9 +404,7 @@ def _cost(budget: Budget, release: Release) -> AnyLoss:
     What it says it adds has to be enough, or all of it is charged.
     Refused is what no budget like this one can be charged for, whichever way it comes in.
     """
-    require_secure(release.secure)
-    require_unit(budget, release.neighbours, release)
-    require_taken(budget, release.delta)
+    _require(budget, release.neighbours, release.delta, release.secure, release)
     base, enough = release.continues, False
     for entry in budget.entries if base is not None else ():
         if entry.release_id == base and entry.release is not None:

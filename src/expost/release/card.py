@@ -311,25 +311,18 @@ def _labels(scorer: Scorer, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _valid(release: Release, scorer: Scorer) -> list[str]:
+    moved = "<p>Numbers outside their bounds are moved to the nearest bound.</p>"
     if isinstance(scorer, SchemaScorer):
         columns = scorer.encoding.schema.to_dict()["columns"]
         rows = [(name, _domain(stated), _missing(stated)) for name, stated in columns.items()]
-        return [
-            "<p>Numbers outside their bounds are moved to the nearest bound.</p>",
-            table(["column", "can hold", "if it is missing"], rows),
-        ]
+        return [moved, table(["column", "can hold", "if it is missing"], rows)]
     bounds = release.preparation.get("bounds")
     if bounds is None:
         limit = number(release.preparation["feature_bound"])
         return [f"<p>Rows whose absolute values add up to at most {limit}; longer ones are shrunk to that.</p>"]
-    within = [
-        (str(name), f"{number(low)} to {number(high)}")
-        for name, low, high in zip(release.parameters["columns"], bounds["lower"], bounds["upper"], strict=True)
-    ]
-    return [
-        "<p>Numbers outside their bounds are moved to the nearest bound.</p>",
-        table(["column", "can hold"], within),
-    ]
+    ends = zip(release.parameters["columns"], bounds["lower"], bounds["upper"], strict=True)
+    within = [(str(name), f"{number(low)} to {number(high)}") for name, low, high in ends]
+    return [moved, table(["column", "can hold"], within)]
 
 
 def _domain(stated: dict[str, Any]) -> str:

@@ -261,13 +261,8 @@ def _lines(release: Release) -> list[tuple[str, str]]:
         ("promise", release.promise.statement),
     ]
     if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:
-        squared = up(release.promise.excess_risk_caller_units)
-        rows.append(
-            (
-                "in your units",
-                f"excess risk at most {squared} in squared target units (risk: half the mean square, plus penalty)",
-            )
-        )
+        squared = f"at most {up(release.promise.excess_risk_caller_units)} in squared target units"
+        rows.append(("in your units", f"excess risk {squared} (risk: half the mean square, plus penalty)"))
     rows.append(("method", _method_line(release)))
     reasons = release.parameters.get("reasons", ())
     rows += [("because" if i == 0 else "", text) for i, text in enumerate(reasons)]
