@@ -31,6 +31,8 @@ COUNTS = {
 }
 #: No outcome costs more unless the caller says so, and a release that does warns: odds moved by a factor above seven.
 MOST = 2.0
+#: γ, the chance over the noise that a promise of accuracy is broken, where the caller states none.
+GAMMA = 0.1
 
 
 def foreign(thing: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +17,18 @@ from expost import validation
 from expost.account.account import Spending, released, warn_if_large
 from expost.account.ledger import Ledger
 from expost.account.unit import ROW, Unit
-from expost.estimators.defaults import warn_if_likely
-from expost.estimators.inputs import as_schema, margins_and_targets, reject_fit_parameters, score_of, with_target
-from expost.estimators.pipeline_check import Surroundings, noted_surroundings
+from expost.estimators.inputs import (
+    as_schema,
+    by_sorted_labels,
+    forget,
+    margins_and_targets,
+    reject_fit_parameters,
+    score_of,
+    sorted_labels,
+    warn_if_likely,
+    with_target,
+)
+from expost.estimators.pipeline_check import PipelineCheck, check_pipeline
 from expost.exceptions import unspent
 from expost.goals.goal import TASKS, Goal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
@@ -47,6 +57,7 @@ BAD_ROWS = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class AccuracyFirstModel(BaseEstimator):
     """The most private linear model of a table that is accurate enough.
 
@@ -99,11 +110,12 @@ class AccuracyFirstModel(BaseEstimator):
     encoding_ : Encoding
         How the table became rows; public.
     coef_ : dict of str to float
-        Coefficients in the table's own units, by encoded column (``workclass=Private``).
+        Coefficients in the table's own units, by encoded column (``workclass=Private``); for classification of the log
+        odds of the schema's positive class.
     intercept_ : float
         The constant.
     classes_ : ndarray of shape (2,)
-        Negative and positive label, for classification.
+        Both labels, sorted as scikit-learn expects, for classification; the schema says which is the positive one.
     n_features_in_, feature_names_in_
         Number and names of the columns that the model reads, in the schema's order; tables may have more of them, in
         any order.
@@ -133,42 +145,19 @@ class AccuracyFirstModel(BaseEstimator):
     True
     """
 
-    release_: Release
-    encoding_: Encoding
-    coef_: dict[str, float]
-    intercept_: float
-    classes_: NDArray[Any]
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-
-    def __init__(
-        self,
-        schema: Any = None,
-        goal: Goal | None = None,
-        *,
-        failure_probability: float = 0.1,
-        max_epsilon: float = validation.MOST,
-        delta: float = 0.0,
-        perturbation: str | None = None,
-        on_invalid: str = "error",
-        engine: Any = None,
-        random_state: Any = None,
-        person: str | None = None,
-        rows_per_person: int | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self.schema = schema
-        self.goal = goal
-        self.failure_probability = failure_probability
-        self.max_epsilon = max_epsilon
-        self.delta = delta
-        self.perturbation = perturbation
-        self.on_invalid = on_invalid
-        self.engine = engine
-        self.random_state = random_state
-        self.person = person
-        self.rows_per_person = rows_per_person
-        self.ledger = ledger
+    schema: Any = None
+    goal: Goal | None = None
+    _: KW_ONLY
+    failure_probability: float = validation.GAMMA
+    max_epsilon: float = validation.MOST
+    delta: float = 0.0
+    perturbation: str | None = None
+    on_invalid: str = "error"
+    engine: Any = None
+    random_state: Any = None
+    person: str | None = None
+    rows_per_person: int | None = None
+    ledger: Ledger | None = None
 
     @unspent()
     def fit(self, table: Any, y: Any = None, **unsupported: Any) -> Self:
@@ -200,12 +189,11 @@ class AccuracyFirstModel(BaseEstimator):
             The table does not fit the schema (``on_invalid="error"``); nothing was spent.
         """
         reject_fit_parameters(type(self).__name__, unsupported)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        around = noted_surroundings(self)
-        return Spending(self.ledger).guard(lambda spending: self._search(table, y, around, spending))
+        forget(self)
+        found = check_pipeline(self)
+        return Spending(self.ledger).guard(lambda spending: self._search(table, y, found, spending))
 
-    def _search(self, table: Any, y: Any, around: Surroundings, spending: Spending) -> Self:
+    def _search(self, table: Any, y: Any, found: PipelineCheck, spending: Spending) -> Self:
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
         schema = as_schema(self.schema).with_person(self.person, self.rows_per_person)
         encoding = Encoding(schema)
@@ -218,8 +206,9 @@ class AccuracyFirstModel(BaseEstimator):
         if clip:
             columns = tuple(tally.readable for tally in tallies)
             plan = CheckedPlan(plan, columns, target.readable, rows.n, request.budget, request.unit)
-        claims = around.claims
+        not_covered, claims = (BAD_ROWS, *found.not_covered), found.claims
         if clip:
+            not_covered = found.not_covered
             claims = (CLIPPED_TARGETS if schema.classes is None else CLIPPED_LABELS, *claims)
         release = carry_out(
             request,
@@ -227,9 +216,7 @@ class AccuracyFirstModel(BaseEstimator):
             rows,
             self.random_state,
             spending,
-            lambda release: _described(
-                release, request, encoding, (*(() if clip else (BAD_ROWS,)), *around.not_covered), claims
-            ),
+            lambda release: _explained(release, request, encoding, not_covered, claims),
         )
         warn_if_large(release)
         released(release)
@@ -245,7 +232,7 @@ class AccuracyFirstModel(BaseEstimator):
         self.feature_names_in_ = np.array(list(schema.columns), dtype=object)
         self.n_features_in_ = len(schema.columns)
         if schema.classes is not None:
-            self.classes_ = labels_array(list(schema.classes))
+            self.classes_ = sorted_labels(labels_array(list(schema.classes)))
         self.release_ = spending.release = release.with_details(parameters={**release.parameters, **model})
         return self
 
@@ -309,19 +296,10 @@ class AccuracyFirstModel(BaseEstimator):
 
     @available_if(_predicts_labels)  # type: ignore[untyped-decorator]
     def decision_function(self, table: Any) -> NDArray[np.float64]:
-        """Return xᵀθ of each row, positive for the positive class; for classification.
-
-        Parameters
-        ----------
-        table : as in :meth:`fit`; needs no target
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
+        """Return xᵀθ of each row of a table as in :meth:`fit`, which needs no target; positive for ``classes_[1]``."""
         check_is_fitted(self, "release_")
         on_invalid: Any = self.on_invalid
-        return scorer_of(self.release_).margins(table, on_invalid)
+        return by_sorted_labels(self, scorer_of(self.release_).margins(table, on_invalid))
 
     @property
     def _odds(self) -> dict[str, float]:
@@ -349,7 +327,7 @@ class AccuracyFirstModel(BaseEstimator):
         """
         check_is_fitted(self, "release_")
         on_invalid: Any = self.on_invalid
-        return self.release_.predict_proba(table, on_invalid=on_invalid)
+        return by_sorted_labels(self, self.release_.predict_proba(table, on_invalid=on_invalid))
 
     def predict(self, table: Any) -> NDArray[Any]:
         """Predict labels, or the target within its bounds.
@@ -408,7 +386,7 @@ def unit_of(schema: Schema, n: int) -> Unit:
     return ROW if schema.person is None or k is None else Unit(k, n // k, schema.person)
 
 
-def _described(
+def _explained(
     release: Release, request: Request, encoding: Encoding, not_covered: tuple[str, ...], claims: tuple[str, ...]
 ) -> Release:
     schema = encoding.schema

@@ -18,7 +18,6 @@ from functools import cached_property, partial
 from typing import Any
 
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge
-from expost.estimators.defaults import chained
 from expost.exceptions import StrongRegularizationWarning, TargetUnreachable
 from expost.goals import Goal
 from expost.mechanisms import MECHANISMS
@@ -290,7 +289,7 @@ class ArrayPricer(Pricer):
             if self.labels
             else AccuracyFirstRidge(target_bound=1.0, delta=self.delta, **stated)
         )
-        preparation = estimator._preparation(self.columns, in_blocks=chained(estimator))
+        preparation = estimator._preparation(self.columns)
         return preparation, estimator._request(n, preparation)
 
     def ways(self, goal: Goal) -> Iterator[Way]:
