@@ -220,15 +220,9 @@ class AccuracyFirstModel(BaseEstimator):
         )
         warn_if_large(release)
         released(release)
-        coefficients, intercept = encoding.to_caller_units(np.asarray(release.hypothesis))
-        model = {
-            "columns": list(coefficients),
-            "coef": list(coefficients.values()),
-            "intercept": intercept,
-            **({} if schema.classes is None else {"classes": list(schema.classes)}),
-            **self._odds,
-        }
-        self.coef_, self.intercept_, self.encoding_ = coefficients, intercept, encoding
+        model = {**in_table_units(encoding, np.asarray(release.hypothesis)), **self._odds}
+        self.coef_, self.intercept_ = dict(zip(model["columns"], model["coef"], strict=True)), model["intercept"]
+        self.encoding_ = encoding
         self.feature_names_in_ = np.array(list(schema.columns), dtype=object)
         self.n_features_in_ = len(schema.columns)
         if schema.classes is not None:
@@ -238,8 +232,11 @@ class AccuracyFirstModel(BaseEstimator):
 
     def _looked_at(self, table: Any, y: Any, encoding: Encoding) -> tuple[Rows | RowSource, list[Tally], Tally]:
         """Return rows, or where to read them, and how many cells fit; raise for those that do not, unless clipped."""
-        engine, clip = as_engine(self.engine, table), self.on_invalid == "clip"
-        source = stream_of(table, encoding, engine) if y is None else None
+        clip, source = self.on_invalid == "clip", None
+        in_pieces = y is None and (is_on_disk(table) or type(table).__module__.startswith("dask."))
+        if in_pieces or self.engine is not None:
+            engine = as_engine(self.engine, table)
+            source = stream_of(table, encoding, engine) if y is None else None
         if source is None:
             raw = encoding.open(with_target(table, encoding.schema, y))
             rows = encoding.encode(raw, on_invalid="clip" if clip else "error")
@@ -262,6 +259,9 @@ class AccuracyFirstModel(BaseEstimator):
 
         ``max_epsilon`` is the estimator's own unless a ledger has lowered it.
         """
+        delta = validation.delta(self.delta)
+        several = delta > 0 and self.ledger is not None and self.ledger.adds_in_squares
+        geometry = None if several else cheapest_geometry(encoding)
         labels = schema.task == "classification"
         kinds = TASKS["binary" if labels else "real"][1]
         stated = as_tested(self.goal, f"goal must be {kinds}: how good must the model be? Got {self.goal!r}")
@@ -269,18 +269,15 @@ class AccuracyFirstModel(BaseEstimator):
         goal = stated.in_scaled_units(square_unit(schema.target_bounds))
         unit = unit_of(schema, n)
         budget = unit.share(self._most if max_epsilon is None else max_epsilon)
-        delta = validation.delta(self.delta)
+        gamma = self.failure_probability
         if self.perturbation is not None:
             validation.one_of("perturbation", self.perturbation, WITH_SCHEMA)
-        if delta:
-            shape, gamma = block_geometry(encoding), self.failure_probability
-            several = self.ledger is not None and self.ledger.adds_in_squares
-            pure = None if several else cheapest_geometry(encoding)
-            return staged_request(self.perturbation, goal, shape, n, gamma, budget, delta, unit, pure)
+        if delta or geometry is None:
+            shape = block_geometry(encoding)
+            return staged_request(self.perturbation, goal, shape, n, gamma, budget, delta, unit, pure=geometry)
         if self.perturbation in ("descent", "covariance"):
             raise ValueError(f"perturbation={self.perturbation!r} has Gaussian noise: pass a delta, say delta=1e-6")
-        geometry = cheapest_geometry(encoding)
-        return chain_request(goal, geometry, n, self.failure_probability, budget, unit)
+        return chain_request(goal, geometry, n, gamma, budget, unit)
 
     def _task(self) -> str | None:
         """Return the kind of the target, as the schema says; None while there is no schema that says it."""
@@ -386,6 +383,23 @@ def unit_of(schema: Schema, n: int) -> Unit:
     return ROW if schema.person is None or k is None else Unit(k, n // k, schema.person)
 
 
+def in_table_units(encoding: Encoding, theta: NDArray[np.float64]) -> dict[str, Any]:
+    """Return a model as its release states it: coefficients by encoded column, the constant, and labels if any."""
+    coefficients, intercept = encoding.to_caller_units(theta)
+    model = {"columns": list(coefficients), "coef": list(coefficients.values()), "intercept": intercept}
+    classes = encoding.schema.classes
+    return model if classes is None else {**model, "classes": list(classes)}
+
+
+def names_of(schema: Schema) -> dict[str, Any]:
+    """Return what a release says of the table's columns."""
+    return {
+        "target": schema.target,
+        "columns": tuple(schema.columns),
+        "schema_fingerprint": schema.fingerprint(),
+    }
+
+
 def _explained(
     release: Release, request: Request, encoding: Encoding, not_covered: tuple[str, ...], claims: tuple[str, ...]
 ) -> Release:
@@ -406,9 +420,7 @@ def _explained(
             "scale": encoding.scale,
             "scope": scope,
         },
-        target=schema.target,
-        columns=tuple(schema.columns),
-        schema_fingerprint=schema.fingerprint(),
+        **names_of(schema),
         claims=(*release.claims, *claims),
         not_covered=(*release.not_covered, *not_covered),
     )
