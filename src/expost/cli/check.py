@@ -6,9 +6,16 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from expost.cli.options import check_schema, check_tables
-from expost.cli.table_options import DATA, add_file_options, add_person_options, file_options, stated_schema
-from expost.cli.terminal import complain, own_words, print_text
+from expost.cli.options import (
+    DATA,
+    add_file_options,
+    add_person_options,
+    check_schema,
+    check_tables,
+    file_options,
+    stated_schema,
+)
+from expost.cli.terminal import own_words, print_text
 from expost.shown import one_line
 
 if TYPE_CHECKING:
@@ -41,24 +48,18 @@ def add_arguments(check: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Count and show; returns the exit status."""
-    try:
-        check_tables(options.data)
-        check_schema(options.schema)
-    except (ValueError, OSError) as error:
-        return complain(error, options)
+    check_tables(options.data)
+    check_schema(options.schema)
     from expost.passes.survey import survey
     from expost.table.disk import open_disk
     from expost.table.encoding import Encoding
     from expost.table.tallies import clipped_away, complaints, misfits, remedies, uneven_lines
 
-    try:
-        encoding = Encoding(stated_schema(options))
-        schema = encoding.schema
-        found = survey(open_disk(options.data, **file_options(options)), encoding)
-        if found is None:
-            raise ValueError(f"{options.data} has no rows")
-    except (ValueError, OSError) as error:
-        return complain(error, options)
+    encoding = Encoding(stated_schema(options))
+    schema = encoding.schema
+    found = survey(open_disk(options.data, **file_options(options)), encoding)
+    if found is None:
+        raise ValueError(f"{options.data} has no rows")
     tallies, target, persons = found.columns, found.target, found.persons
     wrong, refused = misfits(tallies, target), complaints(tallies, target)
     away = [] if wrong else clipped_away(tallies, target)

@@ -13,7 +13,7 @@ from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.plan import whole
 from expost.cli.predict import read_release
 from expost.cli.progress import Progress
-from expost.cli.terminal import complain, print_line, print_text
+from expost.cli.terminal import print_line, print_text
 from expost.goals import FLAGS
 
 if TYPE_CHECKING:
@@ -54,36 +54,33 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compute the page and write or serve it; returns the exit status."""
-    try:
-        validation.budget(options.max_epsilon)
-        if options.schema is not None:
-            check_schema(options.schema)
-        if options.release is not None:
-            check_release(options.release)
-        place: Path = options.output or DEFAULT
-        if not options.serve:
-            check_output(place, force=options.force, inputs=(options.schema, options.release))
-        release, schema = _read(options)
-        from expost.planning.explorer import explorer_data, page
+    validation.budget(options.max_epsilon)
+    if options.schema is not None:
+        check_schema(options.schema)
+    if options.release is not None:
+        check_release(options.release)
+    place: Path = options.output or DEFAULT
+    if not options.serve:
+        check_output(place, force=options.force, inputs=(options.schema, options.release))
+    release, schema = _read(options)
+    from expost.planning.explorer import explorer_data, page
 
-        with Progress() as progress:
-            progress.stage("searching made-up tables")
-            data = explorer_data(
-                schema,
-                kind=options.goal,
-                rows=options.rows,
-                release=release,
-                max_epsilon=options.max_epsilon,
-                schema_file=str(options.schema or "schema.toml"),
-                worlds=options.worlds,
-                random_state=options.seed,
-            )
-        text = page(data)
-        if options.serve:
-            return _serve(text, options)
-        write_whole(place, text, force=options.force)
-    except (ValueError, TypeError, OSError) as error:
-        return complain(error, options)
+    with Progress() as progress:
+        progress.stage("searching made-up tables")
+        data = explorer_data(
+            schema,
+            kind=options.goal,
+            rows=options.rows,
+            release=release,
+            max_epsilon=options.max_epsilon,
+            schema_file=str(options.schema or "schema.toml"),
+            worlds=options.worlds,
+            random_state=options.seed,
+        )
+    text = page(data)
+    if options.serve:
+        return _serve(text, options)
+    write_whole(place, text, force=options.force)
     print_line(f"{place} is written: one page, for any browser, that needs no network")
     if not options.no_open:
         import webbrowser

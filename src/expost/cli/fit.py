@@ -11,30 +11,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost import validation
-from expost.cli.ledger_options import add_ledger_options, stated_ledger, uncharged
 from expost.cli.options import (
+    DATA,
     add_bounds,
+    add_engine,
+    add_file_options,
+    add_ledger_options,
+    add_person_options,
     check_numbers,
     check_schema,
     check_tables,
+    file_options,
     stated_bounds,
     stated_classes,
+    stated_engine,
     stated_goal,
+    stated_ledger,
+    stated_schema,
     stated_target_type,
+    table_on_disk,
 )
 from expost.cli.output import add_output, check_output, deliver
 from expost.cli.progress import Progress
-from expost.cli.table_options import (
-    DATA,
-    add_engine,
-    add_file_options,
-    add_person_options,
-    file_options,
-    stated_engine,
-    stated_schema,
-    table_on_disk,
-)
-from expost.cli.terminal import REFUSED, complain, own_words
+from expost.cli.terminal import complain, own_words
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, SearchInterrupted, advice
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS, NOISES, WITH_SCHEMA
@@ -49,7 +48,6 @@ if TYPE_CHECKING:  # imported once the arguments are known to be right
     from expost.table.files import Table
     from expost.table.streamed import TableOnDisk
 
-NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written, or its ledger not charged
 # options that only fits without a schema have, and their defaults
 _UNUSED = {
     "method": "auto",
@@ -83,7 +81,6 @@ EXITS = {
     1: "released or refused, but a file could not be written, nothing printed, or the ledger not charged",
     2: "a mistake in the arguments, the schema or the table; nothing was spent",
     3: "refused or interrupted, with its cost",
-    130: "interrupted before the search had begun; nothing was spent",
 }
 FINGERPRINTED = (
     "data_fingerprint is computed from the file without noise: whoever can guess all of it can check the guess"
@@ -198,12 +195,7 @@ def run(options: argparse.Namespace) -> int:
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
     for warning in noted:
         print(warning, file=sys.stderr)
-    delivered = deliver(release, options, ledger)
-    if complaint:
-        complain(complaint, options)
-    if not delivered or uncharged():
-        return NOT_WRITTEN
-    return REFUSED if complaint else 0
+    return deliver(release, options, ledger, complaint)
 
 
 def _noting(options: argparse.Namespace) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.predict import read_release
-from expost.cli.terminal import complain, print_text
+from expost.cli.terminal import print_text
 from expost.goals import words_of
 from expost.shown import one_line
 
@@ -105,11 +105,7 @@ def add_arguments(ledger: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do what was asked, say what came of it; returns the exit status."""
-    try:
-        said = options.action(options)
-    except (ValueError, OSError) as error:
-        return complain(error, options)
-    print_text(said)
+    print_text(options.action(options))
     return 0
 
 
@@ -128,17 +124,14 @@ def _create(options: argparse.Namespace) -> str:
 
 
 def _show(options: argparse.Namespace) -> str:
-
     return "\n\n".join(shown(ledger.budget) for ledger in _chosen(options))
 
 
 def _history(options: argparse.Namespace) -> str:
-
     return "\n\n".join(told(ledger.budget) for ledger in _chosen(options))
 
 
 def _export(options: argparse.Namespace) -> str:
-
     told = json.dumps(exported([ledger.budget for ledger in _chosen(options)]), indent=2, ensure_ascii=False)
     # what no terminal should be told is escaped as JSON does it
     text = "".join(sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in told)

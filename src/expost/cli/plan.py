@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost import validation
-from expost.cli.options import check_schema
+from expost.cli.options import add_person_options, check_schema
 from expost.cli.output import check_output, write_whole
 from expost.cli.progress import Progress
-from expost.cli.table_options import add_person_options
-from expost.cli.terminal import complain, print_text
+from expost.cli.terminal import NOT_WRITTEN, print_text
 from expost.goals import FLAGS
 from expost.shown import down
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from expost.planning import GoalPrice, PricePlan
 
 _MOST = re.compile(r"(?<![\w'\"./-])max_epsilon(?![\w'\"/-])")  # in notes, which are the library's
-NOT_WRITTEN = 1  # the plan was shown, but its picture could not be written
 
 DESCRIPTION = (
     "Say what goals would cost for a schema and a number of rows. No data are read: what depends on the rows is a "
@@ -80,32 +78,29 @@ def whole(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Plan and show; returns the exit status."""
-    try:
-        _check(options)
-        goals = stated_goals(options)
-        _check_plot(options.plot, options.force)
-        from expost.planning import plan
+    _check(options)
+    goals = stated_goals(options)
+    _check_plot(options.plot, options.force)
+    from expost.planning import plan
 
-        with Progress() as progress:
-            progress.stage("searching made-up tables")
-            prices = plan(
-                options.schema,
-                goals,
-                rows=options.rows,
-                max_epsilon=options.max_epsilon,
-                failure_probability=options.failure_probability,
-                delta=options.delta,
-                on_invalid=options.on_invalid,
-                person=options.person,
-                rows_per_person=options.rows_per_person,
-                task=options.task,
-                columns=options.columns,
-                regularization="auto" if options.regularization is None else options.regularization,
-                worlds=options.worlds,
-                random_state=options.seed,
-            )
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        return complain(error, options)
+    with Progress() as progress:
+        progress.stage("searching made-up tables")
+        prices = plan(
+            options.schema,
+            goals,
+            rows=options.rows,
+            max_epsilon=options.max_epsilon,
+            failure_probability=options.failure_probability,
+            delta=options.delta,
+            on_invalid=options.on_invalid,
+            person=options.person,
+            rows_per_person=options.rows_per_person,
+            task=options.task,
+            columns=options.columns,
+            regularization="auto" if options.regularization is None else options.regularization,
+            worlds=options.worlds,
+            random_state=options.seed,
+        )
     shown = [_MOST.sub("--max-epsilon", str(prices)), *_next(prices, options)]
     print_text(prices.to_json() if options.json else "\n".join(shown))
     if options.plot is None:

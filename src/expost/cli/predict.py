@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.cli.options import check_release, check_tables
+from expost.cli.options import DATA, add_file_options, check_release, check_tables, file_options
 from expost.cli.output import add_output, check_output, whole_file
-from expost.cli.table_options import DATA, add_file_options, file_options
-from expost.cli.terminal import behind, complain, print_line
+from expost.cli.terminal import behind, print_line
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -49,22 +48,19 @@ def add_arguments(predict: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Predict; returns the exit status."""
-    try:
-        check_release(options.model)
-        check_tables(options.data)
-        check_output(options.output, force=options.force, inputs=(options.model, options.data))
-        pieces = _predicted(read_release(options.model), options)
-        if options.output is not None:
-            many = 0
-            with whole_file(options.output, force=options.force) as stream:
-                for text, rows in pieces:
-                    stream.write(text.encode())
-                    many += rows
-            print_line(f"wrote {many:,} prediction{'' if many == 1 else 's'} to {options.output}")
-        else:
-            _print([text for text, _ in pieces])  # all of it, or none if a row cannot be read
-    except (ValueError, TypeError, OSError) as error:
-        return complain(error, options)
+    check_release(options.model)
+    check_tables(options.data)
+    check_output(options.output, force=options.force, inputs=(options.model, options.data))
+    pieces = _predicted(read_release(options.model), options)
+    if options.output is None:
+        _print([text for text, _ in pieces])  # all of it, or none if a row cannot be read
+        return 0
+    many = 0
+    with whole_file(options.output, force=options.force) as stream:
+        for text, rows in pieces:
+            stream.write(text.encode())
+            many += rows
+    print_line(f"wrote {many:,} prediction{'' if many == 1 else 's'} to {options.output}")
     return 0
 
 
