@@ -16,7 +16,7 @@ from expost.cli.options import (
     stated_schema,
 )
 from expost.cli.terminal import own_words, print_text
-from expost.shown import one_line
+from expost.shown import aligned, one_line
 
 if TYPE_CHECKING:
     from expost.table.persons import PersonTally
@@ -93,15 +93,11 @@ def _verdict(refused: bool, away: bool, uneven: bool) -> str:
 
 
 def _table(tallies: list[Tally]) -> list[str]:
-    rows = [_HEADINGS]
+    rows: list[tuple[str, ...]] = [_HEADINGS]
     for tally in tallies:
         counts = (tally.readable, tally.missing, tally.unreadable, tally.outside, tally.other)
-        rows.append((one_line(tally.name), tally.kind, *(f"{count:,}" for count in counts)))  # type: ignore[arg-type]
-    widths = [max(len(row[j]) for row in rows) for j in range(len(_HEADINGS))]
-    return [
-        "  ".join(text.ljust(width) if j < 2 else text.rjust(width) for j, (text, width) in enumerate(pairs)).rstrip()
-        for pairs in (list(zip(row, widths, strict=True)) for row in rows)
-    ]
+        rows.append((tally.name, tally.kind, *(f"{count:,}" for count in counts)))
+    return aligned(rows, right=range(2, len(_HEADINGS)))
 
 
 def _persons(persons: PersonTally, column: str, kept: int) -> list[str]:

@@ -10,12 +10,12 @@ import argparse
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from expost import validation
-from expost.goals import FLAGS
+from expost.goals import FLAGS, Flag
 
 if TYPE_CHECKING:
     from expost.account.ledger import Ledger
@@ -107,29 +107,58 @@ def check_counts(options: argparse.Namespace) -> None:
             validation.count(f"--{name.replace('_', '-')}", getattr(options, name))
 
 
+def add_promise_options(parser: argparse._ActionsContainer, *, lifted: bool) -> None:
+    """Add the options of a fit, or of one that is planned; whether its budget may be ``lifted`` by stating inf."""
+    parser.add_argument(
+        "--failure-probability",
+        type=float,
+        default=validation.GAMMA,
+        metavar="G",
+        help="of the accuracy promise (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-epsilon",
+        type=float,
+        metavar="E",
+        help=f"no outcome may cost more (default: {validation.MOST:g}{'; inf lifts it' if lifted else ''})",
+    )
+    parser.add_argument(
+        "--delta",
+        type=float,
+        default=0.0,
+        metavar="D",
+        help="accept approximate privacy, say 1e-6, with a schema or for regression (default: 0, pure)",
+    )
+    parser.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what bad cells do")
+    parser.set_defaults(lifted=lifted)
+
+
 def check_numbers(options: argparse.Namespace) -> None:
     """Complain about numbers out of their range, before anything is imported that would take time."""
-    for flag in FLAGS.values():
-        value = getattr(options, flag.attribute)
-        if value is not None:
-            flag.check(value)
-    validation.share("--margin", options.margin)
+    for _, flag, value in _goals_in(options):
+        flag.check(value)
+    if hasattr(options, "margin"):
+        validation.share("--margin", options.margin)
     validation.failure_probability(options.failure_probability)
-    if options.max_epsilon != math.inf:  # which lifts the budget
+    if options.max_epsilon != math.inf or not options.lifted:
         validation.budget(options.max_epsilon)
-    validation.delta(getattr(options, "delta", 0.0))
+    validation.delta(options.delta)
 
 
-def stated_goal(options: argparse.Namespace) -> Goal | None:
-    """Return the goal that was stated."""
+def _goals_in(options: argparse.Namespace) -> Iterator[tuple[str, Flag, float]]:
+    """Yield the goals that were stated, in the order of their flags: name, flag and number."""
+    for name, flag in FLAGS.items():
+        stated = getattr(options, flag.attribute)
+        for value in stated if isinstance(stated, list) else [] if stated is None else [stated]:
+            yield name, flag, value
+
+
+def stated_goals(options: argparse.Namespace) -> list[Goal]:
+    """Return the goals that were stated, in the order of their flags."""
     import expost.goals
 
-    for name, flag in FLAGS.items():
-        value = getattr(options, flag.attribute)
-        if value is not None:
-            goal: type[Goal] = getattr(expost.goals, name)
-            return goal.stated(value, options.margin)
-    return None
+    margin = {"margin": options.margin} if hasattr(options, "margin") else {}
+    return [getattr(expost.goals, name).stated(value, **margin) for name, _, value in _goals_in(options)]
 
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")

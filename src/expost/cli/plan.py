@@ -9,8 +9,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost import validation
-from expost.cli.options import add_person_options, check_schema
+from expost.cli.options import (
+    add_person_options,
+    add_promise_options,
+    check_numbers,
+    check_schema,
+    stated_goals,
+)
 from expost.cli.output import check_output, write_whole
 from expost.cli.progress import Progress
 from expost.cli.terminal import NOT_WRITTEN, print_text
@@ -18,7 +23,6 @@ from expost.goals import FLAGS
 from expost.shown import down
 
 if TYPE_CHECKING:
-    from expost.goals import Goal
     from expost.planning import GoalPrice, PricePlan
 
 _MOST = re.compile(r"(?<![\w'\"./-])max_epsilon(?![\w'\"/-])")  # in notes, which are the library's
@@ -45,16 +49,7 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
     for flag in FLAGS.values():
         goals.add_argument(flag.name, type=float, nargs="+", action="extend", metavar=flag.metavar, help=flag.help)
     fit = plan.add_argument_group("the fit that is planned")
-    fit.add_argument(
-        "--max-epsilon", type=float, metavar="E", help=f"no outcome may cost more (default: {validation.MOST:g})"
-    )
-    fit.add_argument(
-        "--failure-probability", type=float, default=0.1, metavar="G", help="of the accuracy promise (default: 0.1)"
-    )
-    fit.add_argument(
-        "--delta", type=float, default=0.0, metavar="D", help="accept approximate privacy, say 1e-6 (default: 0, pure)"
-    )
-    fit.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what bad cells do")
+    add_promise_options(fit, lifted=False)
     add_person_options(plan)
     array = plan.add_argument_group("plain arrays, without a schema")
     array.add_argument("--task", choices=("regression", "classification"))
@@ -78,7 +73,9 @@ def whole(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Plan and show; returns the exit status."""
-    _check(options)
+    check_numbers(options)
+    if options.schema is not None:
+        check_schema(options.schema)
     goals = stated_goals(options)
     _check_plot(options.plot, options.force)
     from expost.planning import plan
@@ -113,30 +110,6 @@ def run(options: argparse.Namespace) -> int:
         print(f"expost: {options.plot} could not be written ({error})", file=sys.stderr)
         return NOT_WRITTEN
     return 0
-
-
-def stated_goals(options: argparse.Namespace) -> list[Goal]:
-    """Return the goals that were stated, in the order of their flags."""
-    import expost.goals
-
-    found = []
-    for name, flag in FLAGS.items():
-        for value in getattr(options, flag.attribute) or ():
-            kind: type[Goal] = getattr(expost.goals, name)
-            found.append(kind.stated(value))
-    return found
-
-
-def _check(options: argparse.Namespace) -> None:
-    """Complain about what is wrong whatever the schema holds, before anything is imported that would take time."""
-    for flag in FLAGS.values():
-        for value in getattr(options, flag.attribute) or ():
-            flag.check(value)
-    validation.failure_probability(options.failure_probability)
-    validation.budget(options.max_epsilon)
-    validation.delta(options.delta)
-    if options.schema is not None:
-        check_schema(options.schema)
 
 
 def _check_plot(path: Path | None, force: bool) -> None:

@@ -1,4 +1,4 @@
-"""A plan as a picture: each goal, or each method, with what it cost in made-up worlds. Needs matplotlib."""
+"""A plan as a picture: each goal, or each method, with what it cost in synthetic tables. Needs matplotlib."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from expost.goals import Goal, words_of
 from expost.goals.goal import is_tested
-from expost.shown import down, one_line, up
+from expost.shown import aligned, down, one_line, up
 from expost.table.schema import Schema
 
 LIKELY = (0.1, 0.9)  # of the synthetic tables cost less
@@ -265,6 +265,7 @@ def _finite(value: float) -> float | None:
 
 WIDTH = 100
 _SHOWN = 5  # savings
+_GAP = "   "  # between columns
 _YES, _MOSTLY = 0.9, 0.5
 _NOISE = {
     "objective": "the gradient",
@@ -345,7 +346,7 @@ def _goal_table(plan: PricePlan, prices: Sequence[GoalPrice]) -> list[str]:
         paid = (way.typical, way.close_call, way.worst_case)
         row = [price.goal.words, _range(way.low, way.high), *map(amount, paid)]
         rows.append([*row, _within(price, plan) if stated else _rows(price, plan.wished)])
-    return _aligned([heads, *rows])
+    return aligned([heads, *rows], gap=_GAP)
 
 
 def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
@@ -368,7 +369,7 @@ def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
         rows.append([name, noise, likely, typical, amount(way.worst_case), remark])
     said = _within(price, plan) if plan.max_epsilon is not None else None
     tail = f"within {down(plan.wished)}: {said}" if said else _enough(price, plan)
-    return [*_aligned(rows), tail]
+    return [*aligned(rows, gap=_GAP), tail]
 
 
 def _enough(price: GoalPrice, plan: PricePlan) -> str:
@@ -422,7 +423,7 @@ def _saving_table(savings: Sequence[Saving]) -> list[str]:
     for saving in shown:
         about = "about " if saving.estimated else ""
         rows.append([saving.column, saving.now, saving.change, f"{about}{saving.saves:.0%}", f"if {saving.provided}"])
-    return [f"  {line}" for line in _aligned(rows)]
+    return [f"  {line}" for line in aligned(rows, gap=_GAP)]
 
 
 def _likely(plan: PricePlan) -> str:
@@ -436,9 +437,3 @@ def _likely(plan: PricePlan) -> str:
     if not known and plan.max_epsilon is None:
         text += f"{plan.noun.capitalize()} for ε ≤ {down(plan.wished)}: enough for nine in ten of those tables. "
     return text + "Never above is a promise, whatever the rows."
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    rows = [[one_line(text) for text in row] for row in rows]
-    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
-    return ["   ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -22,8 +22,7 @@ import numpy as np
 
 from expost.mechanisms.objective.chain import ChainPlan
 from expost.planning.result import Saving
-from expost.planning.simulation import Outcome, SyntheticTables
-from expost.planning.synthetic import Floats, skewed
+from expost.planning.synthetic import Floats, Outcome, SyntheticTables, skewed
 from expost.search.request import Request
 from expost.search.run import settle
 from expost.solve.objective import Objective
