@@ -205,7 +205,3 @@ def _epilog(home: Any) -> str | None:
         exits[INTERRUPTED] = f"interrupted{' before a search had begun' if spends else ''}{nothing}"
         parts.append("\n".join(["exit status:", *(f"  {status}  {what}" for status, what in exits.items())]))
     return "\n\n".join(parts) or None
-
-
-if __name__ == "__main__":
-    sys.exit(main())

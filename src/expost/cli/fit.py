@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import expost.search
 from expost import validation
 from expost.cli.options import (
     DATA,
@@ -387,15 +388,13 @@ def _model(options: argparse.Namespace, table: Table | TableOnDisk, goal: Goal |
 
 def _kept(options: argparse.Namespace) -> Any:
     """Return where the path is kept, if it is."""
-    from expost.search.refinement import KeepPath
-
     stated = {"--keep-path": options.keep_path, "--key": options.key, "--later": options.later}
     missing = [flag for flag, value in stated.items() if value is None]
     if len(missing) == len(stated):
         return None
     if missing:
         raise ValueError(f"{' and '.join(missing)} is missing: a path is kept with --keep-path, --key and --later")
-    return KeepPath(options.keep_path, options.key, tuple(options.later))
+    return expost.search.KeepPath(options.keep_path, options.key, tuple(options.later))
 
 
 def _named_columns(table: Table) -> Any:

@@ -14,12 +14,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from expost import validation
+from expost import goals, validation
 from expost.goals import FLAGS, Flag
 
 if TYPE_CHECKING:
     from expost.account.ledger import Ledger
-    from expost.goals import Goal
     from expost.table.files import Table
     from expost.table.schema import Schema
     from expost.table.streamed import TableOnDisk
@@ -153,12 +152,10 @@ def _goals_in(options: argparse.Namespace) -> Iterator[tuple[str, Flag, float]]:
             yield name, flag, value
 
 
-def stated_goals(options: argparse.Namespace) -> list[Goal]:
+def stated_goals(options: argparse.Namespace) -> list[goals.Goal]:
     """Return the goals that were stated, in the order of their flags."""
-    import expost.goals
-
     margin = {"margin": options.margin} if hasattr(options, "margin") else {}
-    return [getattr(expost.goals, name).stated(value, **margin) for name, _, value in _goals_in(options)]
+    return [getattr(goals, name).stated(value, **margin) for name, _, value in _goals_in(options)]
 
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")

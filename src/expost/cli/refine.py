@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from expost import validation
+from expost import search, validation
 from expost.cli.options import add_charged_ledger, check_input, check_release, named_ledger
 from expost.cli.output import add_output, check_output, deliver
 from expost.cli.predict import read_release
+from expost.exceptions import AccuracyNotReached, SearchInterrupted, advice
 
 DESCRIPTION = (
     "Go on from a release to a more accurate one on the path that expost fit --keep-path kept. The new release says "
@@ -52,14 +53,11 @@ def run(options: argparse.Namespace) -> int:
     check_release(options.release)
     check_input(options.path, "path")
     check_input(options.key, "key", "; expost key makes one")
-    from expost.exceptions import AccuracyNotReached, SearchInterrupted, advice
-    from expost.search.refinement import refine
-
     before, complaint = read_release(options.release), ""
     options.output = output_of(options, f"{options.excess_risk:g}")
     ledger = named_ledger(options)
     try:
-        release = refine(
+        release = search.refine(
             before,
             options.path,
             options.key,

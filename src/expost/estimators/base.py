@@ -51,7 +51,7 @@ from expost.solve.losses import Loss
 from expost.solve.problem import Problem
 from expost.table.bounds import resolve_bounds
 from expost.table.columns import Column, RawRows
-from expost.table.entrance import open_column
+from expost.table.entrance import OnInvalid, open_column
 from expost.table.preparation import Preparation, resolve_feature_bound
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.shape import ball, block_geometry, cheapest_geometry, l2_ball
@@ -112,7 +112,7 @@ class AccuracyFirstEstimator(BaseEstimator):
     fit_intercept: bool = True
     intercept_weight: float = 0.25
     on_failure: str = "refuse"
-    on_invalid: str = "error"
+    on_invalid: OnInvalid = "error"
     random_state: Any = None
     keep_path: KeepPath | None = None
     ledger: Ledger | None = None
@@ -155,11 +155,10 @@ class AccuracyFirstEstimator(BaseEstimator):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
-        on_invalid: Any = self.on_invalid
         # of a single row nothing can be said that hides it
         least = 2 if reset else 1
-        rows = open_features(self, X, reset=reset, on_invalid=on_invalid, bounds=self.bounds, least=least)
-        target, dimensions = open_column(y, on_invalid=on_invalid)
+        rows = open_features(self, X, reset=reset, on_invalid=self.on_invalid, bounds=self.bounds, least=least)
+        target, dimensions = open_column(y, on_invalid=self.on_invalid)
         if dimensions == 2:
             warn(
                 "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
@@ -384,9 +383,8 @@ class AccuracyFirstEstimator(BaseEstimator):
     def _margins(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return xᵀθ of rows, bounded and rounded as those of the fit: what the promise is about."""
         check_is_fitted(self, "release_")  # n_features_in_ alone, left by a fit that failed, is no model
-        on_invalid: Any = self.on_invalid
-        rows = open_features(self, X, reset=False, on_invalid=on_invalid)
-        return scorer_of(self.release_).margins(rows, on_invalid)
+        rows = open_features(self, X, reset=False, on_invalid=self.on_invalid)
+        return scorer_of(self.release_).margins(rows, self.on_invalid)
 
     def _score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> float:
         rows = self.prepared(X, y)

@@ -105,8 +105,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         self.classes_ = classes  # as stated, until there is a model
         if isinstance(raw, ColumnsOnDisk):
             return self._from_disk(raw, resolve_classes(classes)), not_covered
-        on_invalid: Any = self.on_invalid
-        return self.preparation_.prepare_classification(raw, target, classes, on_invalid=on_invalid), not_covered
+        return self.preparation_.prepare_classification(raw, target, classes, on_invalid=self.on_invalid), not_covered
 
     def _labels(self) -> dict[str, Any]:
         most = None if self.goal is None else self.goal.largest_odds

@@ -44,6 +44,7 @@ from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.table.columns import labels_array
 from expost.table.disk import is_on_disk
 from expost.table.encoding import Encoding
+from expost.table.entrance import OnInvalid
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.schema import Schema
 from expost.table.shape import block_geometry, cheapest_geometry
@@ -152,7 +153,7 @@ class AccuracyFirstModel(BaseEstimator):
     max_epsilon: float = validation.MOST
     delta: float = 0.0
     perturbation: str | None = None
-    on_invalid: str = "error"
+    on_invalid: OnInvalid = "error"
     engine: Any = None
     random_state: Any = None
     person: str | None = None
@@ -295,8 +296,7 @@ class AccuracyFirstModel(BaseEstimator):
     def decision_function(self, table: Any) -> NDArray[np.float64]:
         """Return xᵀθ of each row of a table as in :meth:`fit`, which needs no target; positive for ``classes_[1]``."""
         check_is_fitted(self, "release_")
-        on_invalid: Any = self.on_invalid
-        return by_sorted_labels(self, scorer_of(self.release_).margins(table, on_invalid))
+        return by_sorted_labels(self, scorer_of(self.release_).margins(table, self.on_invalid))
 
     @property
     def _odds(self) -> dict[str, float]:
@@ -323,8 +323,7 @@ class AccuracyFirstModel(BaseEstimator):
             Columns in the order of ``classes_``; log odds moved into [−4, 4], as they were judged.
         """
         check_is_fitted(self, "release_")
-        on_invalid: Any = self.on_invalid
-        return by_sorted_labels(self, self.release_.predict_proba(table, on_invalid=on_invalid))
+        return by_sorted_labels(self, self.release_.predict_proba(table, on_invalid=self.on_invalid))
 
     def predict(self, table: Any) -> NDArray[Any]:
         """Predict labels, or the target within its bounds.
@@ -338,8 +337,7 @@ class AccuracyFirstModel(BaseEstimator):
         ndarray of shape (n_rows,)
         """
         check_is_fitted(self, "release_")
-        on_invalid: Any = self.on_invalid
-        return self.release_.predict(table, on_invalid=on_invalid)
+        return self.release_.predict(table, on_invalid=self.on_invalid)
 
     def score(self, table: Any, y: Any = None) -> float:
         """Return the share of rows predicted right, or R², on rows with their target: every row counts once.
@@ -356,13 +354,12 @@ class AccuracyFirstModel(BaseEstimator):
             R² is about targets moved into their bounds.
         """
         check_is_fitted(self, "release_")
-        on_invalid: Any = self.on_invalid
         schema = dataclasses.replace(self.encoding_.schema, person=None, rows_per_person=None)
         theta = np.asarray(self.release_.hypothesis)
         if y is None and is_on_disk(table):
-            margins, target = margins_and_targets(table, Encoding(schema), theta, on_invalid)
+            margins, target = margins_and_targets(table, Encoding(schema), theta, self.on_invalid)
         else:
-            rows = Encoding(schema).encode(with_target(table, schema, y), on_invalid)
+            rows = Encoding(schema).encode(with_target(table, schema, y), self.on_invalid)
             margins, target = rows.x / ONE @ theta, rows.y / ONE
         return score_of(margins, target, labels=schema.classes is not None)
 

@@ -166,8 +166,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     def _rows(self, raw: RawRows, target: Column) -> tuple[Rows | RowSource, tuple[str, ...]]:
         if isinstance(raw, ColumnsOnDisk):
             return self._from_disk(raw, None), ()
-        on_invalid: Any = self.on_invalid
-        return self.preparation_.prepare_regression(raw, target, on_invalid=on_invalid), ()
+        return self.preparation_.prepare_regression(raw, target, on_invalid=self.on_invalid), ()
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict the target in the caller's units, within its bounds, as ``release_.predict`` does.
