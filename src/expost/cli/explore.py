@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from expost import validation
 from expost.cli.options import check_release, check_schema
 from expost.cli.output import add_output, check_output, write_whole
-from expost.cli.plan import whole
+from expost.cli.plan import add_simulation, whole
 from expost.cli.predict import read_release
 from expost.cli.progress import Progress
 from expost.cli.terminal import print_line, print_text
@@ -43,8 +43,7 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
     kinds = [flag.kind for flag in FLAGS.values() if flag.of_tables]
     explore.add_argument("--goal", choices=kinds, help="which goal (default: the release's, or error-rate or r2)")
     explore.add_argument("--max-epsilon", type=float, default=1.0, metavar="E", help="where the budget starts")
-    explore.add_argument("--worlds", type=whole, default=30, metavar="K", help="made-up tables (default: 30)")
-    explore.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
+    add_simulation(explore)
     out = explore.add_argument_group("output")
     add_output(out, f"where to write the page (default: {DEFAULT})")
     out.add_argument("--no-open", action="store_true", help="do not open a browser")

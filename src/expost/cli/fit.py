@@ -115,7 +115,11 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     for flag in FLAGS.values():
         goals.add_argument(flag.name, type=float, metavar=flag.metavar, help=flag.help)
     fit.add_argument(
-        "--margin", type=float, default=0.2, metavar="F", help="part of such a goal for test noise (default: 0.2)"
+        "--margin",
+        type=float,
+        default=validation.MARGIN,
+        metavar="F",
+        help="part of such a goal for test noise (default: %(default)s)",
     )
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
     add_bounds(fit)

@@ -297,39 +297,28 @@ def stated_engine(options: argparse.Namespace) -> Any:
     return DaskEngine(options.scheduler)
 
 
-def _unpacked(path: Path) -> int:
-    """Return how many bytes a file may come to: of a packed one, many times its own."""
-    return path.stat().st_size * (_PACKED if path.suffix == ".gz" else 1)
-
-
 def table_on_disk(options: argparse.Namespace) -> TableOnDisk | None:
     """Return a table without a schema that is to be read in pieces; None if it is read whole."""
     engine = stated_engine(options)
     path = options.data
     usual = (options.separator, options.decimal, options.encoding) == (None, ".", "utf-8")
-    if engine is None and usual and path.is_file() and _unpacked(path) < LARGE:
+    packed = _PACKED if path.suffix == ".gz" else 1
+    if engine is None and usual and path.is_file() and path.stat().st_size * packed < LARGE:
         return None
     if not path.exists() and not any(mark in str(path) for mark in "*?["):
         return None
+    import numpy as np
+
     from expost.table.streamed import TableOnDisk
 
-    table = TableOnDisk(path, options.target, columns=options.columns, engine=engine, **_csv(options))
+    stated = file_options(options)
+    stated.update(separator=stated["separator"] or ",", strip=False)
+    table = TableOnDisk(path, options.target, columns=options.columns, engine=engine, **stated)
     if table.y.dtype.kind == "O" and stated_target_type(options) == "number":
-        table.y.dtype = _number()  # a CSV file says nothing; the classes that were stated do
+        table.y.dtype = np.dtype(np.float64)  # a CSV file says nothing; the classes that were stated do
     if options.task == "regression" and table.y.dtype.kind not in "biuf":
         raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
     return table
-
-
-def _csv(options: argparse.Namespace) -> dict[str, Any]:
-    stated = file_options(options)
-    return {**stated, "separator": stated.get("separator") or ",", "strip": False}
-
-
-def _number() -> Any:
-    import numpy as np
-
-    return np.dtype(np.float64)
 
 
 def add_charged_ledger(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:

@@ -7,8 +7,9 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from expost import validation
 from expost.cli.options import (
     add_person_options,
     add_promise_options,
@@ -59,8 +60,15 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
     out.add_argument("--json", action="store_true", help="print the plan as JSON")
     out.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, to a .png, .svg or .pdf file")
     out.add_argument("--force", action="store_true", help="write over the file of --plot if it is there already")
-    out.add_argument("--worlds", type=whole, default=30, metavar="K", help="made-up tables (default: 30)")
-    out.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
+    add_simulation(out)
+
+
+def add_simulation(parser: argparse._ActionsContainer) -> None:
+    """Add the options of the simulation that prices come from."""
+    parser.add_argument(
+        "--worlds", type=whole, default=validation.TABLES, metavar="K", help="made-up tables (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
 
 
 def whole(text: str) -> int:
@@ -138,17 +146,15 @@ def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
     likely = [price for price in tables if price.cheapest.share_within(price.cheapest.worst_case) >= 0.5]
     if not likely:
         return ["next: none is likely to succeed; take more rows, a looser goal or a larger --max-epsilon"]
-    chosen = fitting[-1:] or [max(likely, key=lambda price: price.cheapest.share_within(prices.wished))]
-    parts: list[Any] = [
-        f"expost fit DATA.csv --schema {shlex.quote(str(options.schema))} {price.flag}" for price in chosen
-    ]
+    chosen = fitting[-1] if fitting else max(likely, key=lambda price: price.cheapest.share_within(prices.wished))
+    fit = f"expost fit DATA.csv --schema {shlex.quote(str(options.schema))} {chosen.flag}"
     cap = "" if prices.max_epsilon is None else f" --max-epsilon {down(prices.max_epsilon)}"
     clip = " --on-invalid clip" if options.on_invalid == "clip" else ""
     person = ""
     if options.person is not None:
         person = f" --person {shlex.quote(options.person)} --rows-per-person {options.rows_per_person}"
-    at, said = _at(prices, chosen[0])
-    return [*said, *(f"next: {part}{cap}{at}{clip}{person}" for part in parts)]
+    at, said = _at(prices, chosen)
+    return [*said, f"next: {fit}{cap}{at}{clip}{person}"]
 
 
 def _at(prices: PricePlan, price: GoalPrice) -> tuple[str, list[str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.cli.options import DATA, add_file_options, check_release, check_tables, file_options
 from expost.cli.output import add_output, check_output, whole_file
-from expost.cli.terminal import behind, print_line
+from expost.cli.terminal import print_line, unwritten
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -65,22 +64,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print(pieces: list[str]) -> None:
+    out: Any = sys.stdout
     try:
-        # labels are data: they are not to be spelled out in other letters, as messages are
-        for text in pieces:
-            text.encode(sys.stdout.encoding or "utf-8")
-        stream = sys.stdout if sys.stdout.isatty() else behind(sys.stdout)  # a file gets labels exactly
-        stream.writelines(pieces)
-        stream.flush()
+        for text in pieces:  # labels are data: they are not to be spelled out in other letters, as messages are
+            text.encode(out.encoding or "utf-8")
     except UnicodeEncodeError:
         raise ValueError(
             "standard output cannot hold every letter of the labels; write to a file with --output"
         ) from None
-    except BrokenPipeError:  # whoever reads has seen enough
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
-    except OSError as error:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
-        raise ValueError(f"standard output failed ({error}); write to a file with --output") from None
+    out.write_data(pieces)
+    failure = unwritten()
+    if failure is not None and not isinstance(failure, BrokenPipeError):  # whoever reads has not seen enough
+        raise ValueError(f"standard output failed ({failure}); write to a file with --output")
 
 
 def read_release(path: Path) -> Release:

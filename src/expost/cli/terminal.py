@@ -115,6 +115,10 @@ class _Visible:
     def writelines(self, lines: Iterable[str]) -> None:
         self._do(self.behind.writelines, map(visible, lines))
 
+    def write_data(self, lines: Iterable[str]) -> None:
+        """Write data: exactly to a file or a pipe; a terminal is spared control characters."""
+        self._do(self.behind.writelines, map(visible, lines) if self.behind.isatty() else lines)
+
     def flush(self) -> None:
         self._do(self.behind.flush)
 

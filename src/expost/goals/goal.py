@@ -134,7 +134,7 @@ class Goal(ABC):
         return [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]  # every goal is a dataclass
 
     @classmethod
-    def stated(cls, value: float, margin: float = 0.2) -> Self:
+    def stated(cls, value: float, margin: float = validation.MARGIN) -> Self:
         """Return the goal that a flag states, with the margin stated beside it if it has one."""
         return cls(value, margin) if "margin" in cls._fields() else cls(value)  # type: ignore[call-arg]
 

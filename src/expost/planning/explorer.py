@@ -30,7 +30,7 @@ from expost.goals import GOALS, Goal, words_of
 from expost.goals.goal import TestedGoal, square_unit, tested_kind
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise.source import SeededSource
-from expost.planning.planner import TABLES, TablePricer
+from expost.planning.planner import TablePricer
 from expost.planning.result import GoalPrice
 from expost.planning.savings import minimiser
 from expost.planning.synthetic import Floats, SyntheticTables
@@ -216,7 +216,7 @@ def explorer_data(
     release: Release | None = None,
     max_epsilon: float = 1.0,
     schema_file: str = "schema.toml",
-    worlds: int = TABLES,
+    worlds: int = validation.TABLES,
     random_state: int = 0,
 ) -> dict[str, Any]:
     """Compute everything the page shows; a function of its arguments alone.

@@ -41,7 +41,6 @@ from expost.table.schema import Schema
 
 Task = Literal["classification", "regression"]
 
-TABLES = 30
 _ARRAYS = 8
 _WIDE_ARRAY = 60  # columns from which on fewer arrays are drawn
 _WIDEST = 9_000  # columns of all tables together: fewer of wider ones, three at least
@@ -167,7 +166,7 @@ class TablePricer(Pricer):
     budget: float | None
     delta: float = 0.0
     on_invalid: str = "error"
-    tables: int | SyntheticTables = 30
+    tables: int | SyntheticTables = validation.TABLES
     seed: int = 0
     _outcomes: dict[Goal, list[Outcome]] = field(default_factory=dict)
 
@@ -347,7 +346,7 @@ def plan(
     task: Task | None = None,
     columns: int | None = None,
     regularization: float | str = "auto",
-    worlds: int = TABLES,
+    worlds: int = validation.TABLES,
     random_state: int = 0,
 ) -> PricePlan:
     """Say what goals would cost, without reading any data.

@@ -255,7 +255,6 @@ class PricePlan:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def __str__(self) -> str:
-
         return as_text(self)
 
 
@@ -324,16 +323,11 @@ def _head(plan: PricePlan) -> str:
         what = f"{schema.target} ({kind}) from {many} column{'s' if many > 1 else ''} (encoded {plan.columns})"
     chance = f"{1 - plan.failure_probability:g}"
     at = f"; ε at δ = {plan.delta:g}" if plan.delta else ""
+    most = None if schema is None else schema.rows_per_person
+    each = "" if most is None else f" (not rows: at most {most} of each)"  # so that nobody states rows for persons
     return one_line(
-        f"{what}, {plan.rows:,} {plan.noun}{_per_person(plan)}; promised with probability {chance}{at}; "
-        f"no data were read"
+        f"{what}, {plan.rows:,} {plan.noun}{each}; promised with probability {chance}{at}; no data were read"
     )
-
-
-def _per_person(plan: PricePlan) -> str:
-    """Say how many rows that many persons have, so that nobody states rows for persons."""
-    most = None if plan.schema is None else plan.schema.rows_per_person
-    return "" if most is None else f" (not rows: at most {most} of each)"
 
 
 def _goal_table(plan: PricePlan, prices: Sequence[GoalPrice]) -> list[str]:
@@ -367,14 +361,11 @@ def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
         name = "auto" if way.perturbation == PURE and way.taken else name
         noise, typical = _NOISE.get(way.perturbation, way.perturbation), "" if way.known else amount(way.typical)
         rows.append([name, noise, likely, typical, amount(way.worst_case), remark])
-    said = _within(price, plan) if plan.max_epsilon is not None else None
-    tail = f"within {down(plan.wished)}: {said}" if said else _enough(price, plan)
+    if plan.max_epsilon is not None:
+        tail = f"within {down(plan.wished)}: {_within(price, plan)}"
+    else:
+        tail = f"{plan.noun} for ε ≤ {down(plan.wished)}: {_rows(price, plan.wished)}"
     return [*aligned(rows, gap=_GAP), tail]
-
-
-def _enough(price: GoalPrice, plan: PricePlan) -> str:
-    """Say how many rows, or persons, let nine in ten tables pay what is wished for."""
-    return f"{plan.noun} for ε ≤ {down(plan.wished)}: {_rows(price, plan.wished)}"
 
 
 def _likely_range(way: MethodPrice) -> str:
@@ -427,13 +418,14 @@ def _saving_table(savings: Sequence[Saving]) -> list[str]:
 
 
 def _likely(plan: PricePlan) -> str:
-    part = f"{LIKELY[1] - LIKELY[0]:.0%}"
-    known = all(price.cheapest.known for price in plan.goals)
-    text = "" if known else f"Likely: the middle {part} of {plan.worlds} made-up tables that follow the schema"
-    if plan.schema is None and text:
-        text = f"Likely: the middle {part} of made-up arrays"
-    text += "" if known else ", from easy ones to close calls, in which the best model hardly reaches the goal. "
-    text += "" if known else "Your rows decide. "
-    if not known and plan.max_epsilon is None:
+    never = "Never above is a promise, whatever the rows."
+    if all(price.cheapest.known for price in plan.goals):
+        return never
+    tables = "made-up arrays" if plan.schema is None else f"{plan.worlds} made-up tables that follow the schema"
+    text = (
+        f"Likely: the middle {LIKELY[1] - LIKELY[0]:.0%} of {tables}, from easy ones to close calls, in which the best "
+        f"model hardly reaches the goal. Your rows decide. "
+    )
+    if plan.max_epsilon is None:
         text += f"{plan.noun.capitalize()} for ε ≤ {down(plan.wished)}: enough for nine in ten of those tables. "
-    return text + "Never above is a promise, whatever the rows."
+    return text + never
