@@ -338,17 +338,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         return self
 
     def prepared(self, X: ArrayLike, y: ArrayLike) -> Rows:
-        """Return rows as ``fit`` made them, for the curator: private, bounded, in fixed point.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        Rows
-        """
+        """Return rows as ``fit`` made them, for who may see them: private, bounded, in fixed point."""
         check_is_fitted(self, "release_")
         copied = copy.copy(self)  # reading rows must not change what the model says of itself
         if "classes" in self.release_.parameters:  # which the fit may have inferred
@@ -435,18 +425,9 @@ def _describe(
 def curator_view(model: AccuracyFirstEstimator, X: ArrayLike, y: ArrayLike) -> CuratorView:
     """Compare what a fitted model released with the true optimum on the same rows. Do not publish it.
 
-    Parameters
-    ----------
-    model
-        A fitted estimator.
-    X, y
-        The private rows it was fitted to.
-
-    Returns
-    -------
-    CuratorView
-        ``excess_risk`` is how much worse than the optimum the release is, ``null_excess_risk`` what θ = 0 would have
-        missed it by, both in scaled units; ``optimum`` is the non-private optimum. It prints nothing of that.
+    ``excess_risk`` of what is returned is how much worse than the optimum the release is, ``null_excess_risk`` what
+    θ = 0 would have missed it by, both in scaled units; ``optimum`` is the non-private reference. It prints nothing of
+    that.
 
     Examples
     --------

@@ -313,45 +313,21 @@ class AccuracyFirstModel(BaseEstimator):
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
         """Return the probability of each class, for a model that was asked for a log loss.
 
-        Parameters
-        ----------
-        table : as in :meth:`fit`; needs no target
-
-        Returns
-        -------
-        ndarray of shape (n_rows, 2)
-            Columns in the order of ``classes_``; log odds moved into [−4, 4], as they were judged.
+        Columns are in the order of ``classes_``, log odds moved into [−4, 4], as they were judged.
         """
         check_is_fitted(self, "release_")
         return by_sorted_labels(self, self.release_.predict_proba(table, on_invalid=self.on_invalid))
 
     def predict(self, table: Any) -> NDArray[Any]:
-        """Predict labels, or the target within its bounds.
-
-        Parameters
-        ----------
-        table : as in :meth:`fit`; needs no target
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
+        """Predict the label of each row of a table as in :meth:`fit`, or its target within the bounds."""
         check_is_fitted(self, "release_")
         return self.release_.predict(table, on_invalid=self.on_invalid)
 
     def score(self, table: Any, y: Any = None) -> float:
         """Return the share of rows predicted right, or R², on rows with their target: every row counts once.
 
-        It looks at the rows, so it is covered by no guarantee unless they are public or held by whoever sees it.
-
-        Parameters
-        ----------
-        table, y : as in :meth:`fit`
-
-        Returns
-        -------
-        float
-            R² is about targets moved into their bounds.
+        It looks at the rows, so it is covered by no guarantee unless they are public or held by whoever sees it. R² is
+        about targets moved into their bounds.
         """
         check_is_fitted(self, "release_")
         schema = dataclasses.replace(self.encoding_.schema, person=None, rows_per_person=None)
