@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
     print_text(prices.to_json() if options.json else "\n".join(shown))
     if options.plot is None:
         return 0
-    from expost.planning.figure import picture
+    from expost.planning.result import picture
 
     try:
         write_whole(options.plot, picture(prices, options.plot.suffix.lower()), force=options.force)
@@ -126,7 +126,7 @@ def _check_plot(path: Path | None, force: bool) -> None:
         return
     from importlib.util import find_spec
 
-    from expost.planning.figure import SUFFIXES
+    from expost.planning.result import SUFFIXES
 
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"--plot {path}: state a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file")
