@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from expost import validation
 from expost.cli.command import INTERRUPTED
-from expost.cli.options import check_counts, check_folder
+from expost.cli.options import check_counts
 from expost.cli.terminal import behind, complain, print_text
 from expost.exceptions import SearchInterrupted
 
@@ -35,10 +36,19 @@ def add_grid(parser: argparse.ArgumentParser) -> None:
     grid.add_argument("--no-figures", action="store_true", help="tables only; needs no matplotlib")
 
 
+def _check_folder(path: Path) -> None:
+    """Complain about a folder to write to that is a file, or cannot be made."""
+    there = next(parent for parent in (path.absolute(), *path.absolute().parents) if parent.exists())
+    if not there.is_dir():
+        raise ValueError(f"{there} is a file; --output must name a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"{there} cannot be written to")
+
+
 def run_experiment_command(options: argparse.Namespace, load: Any, command: str, default_folder: Path) -> int:
     """Run, print and report failures in a line; returns the exit status."""
     folder = options.output or default_folder.with_name(default_folder.name + ("-quick" if options.quick else ""))
-    check_folder(folder)
+    _check_folder(folder)
     from experiments.plan import SIMULATION
     from experiments.runner import WorkerLost
 

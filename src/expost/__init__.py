@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from expost.account.account import budget as budget
     from expost.account.composition import Composition as Composition, compose as compose
     from expost.account.ledger import Ledger as Ledger
-    from expost.estimators.curator import curator_view as curator_view
+    from expost.estimators.base import curator_view as curator_view
     from expost.estimators.gradient import gradient_path as gradient_path
     from expost.estimators.logistic import AccuracyFirstLogisticRegression as AccuracyFirstLogisticRegression
     from expost.estimators.model import AccuracyFirstModel as AccuracyFirstModel

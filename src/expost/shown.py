@@ -15,6 +15,7 @@ from __future__ import annotations
 import decimal
 import math
 import re
+from collections.abc import Container, Sequence
 
 # C0 and C1 (and C1 as undecodable bytes of file names), line separators, marks and overrides of direction
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\udc80-\udc9f]")
@@ -94,3 +95,22 @@ def percent(share: float) -> str:
     rounded = value.quantize(decimal.Decimal(1).scaleb(-places), rounding=decimal.ROUND_CEILING)
     text = f"{min(rounded, decimal.Decimal(100)):f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def aligned(rows: Sequence[Sequence[object]], right: Container[int] = (), gap: str = "  ") -> list[str]:
+    """Return the lines of a table, some columns of it set to the right.
+
+    Examples
+    --------
+    >>> aligned([("age", 31), ("income", 1200)], right=[1])
+    ['age       31', 'income  1200']
+    """
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        gap.join(
+            text.rjust(width) if j in right else text.ljust(width)
+            for j, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]

@@ -31,6 +31,12 @@ COUNTS = {
 }
 #: No outcome costs more unless the caller says so, and a release that does warns: odds moved by a factor above seven.
 MOST = 2.0
+#: γ, the chance over the noise that a promise of accuracy is broken, where the caller states none.
+GAMMA = 0.1
+#: Part of a goal that the noise of its test may take up, where the caller states none.
+MARGIN = 0.2
+#: Synthetic tables that a plan searches, where the caller states no number.
+TABLES = 30
 
 
 def foreign(thing: Any) -> bool:

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from expost.cli import main, progress, table_options as engine_options
+from expost.cli import main, options as engine_options, progress
 from tests.passes.helpers import write
 
 SCHEMA = """

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from expost.cli.command import COMMANDS
 from expost.noise.source import SecureSource
 from tests.cli.helpers import call
 
@@ -166,3 +167,26 @@ def test_a_reader_who_has_seen_enough_is_no_mistake(folder):
         done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
         os.close(writing)
         assert (done.returncode, done.stderr) == (0, b""), arguments
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
+@pytest.mark.parametrize("many", [1, 400], ids=["at its end", "in the middle of a long print"])
+@pytest.mark.parametrize("fits", [True, False])
+def test_output_that_cannot_be_written_does_not_change_what_was_done(folder, many, fits):
+    """The status is that of the answer, wherever the print fails; only the print is lost, and that is said."""
+    names = [f"a{j}" for j in range(many)]
+    columns = "".join(f"{name} = {{ bounds = [0, {6 if fits else 0.1}] }}\n" for name in names)
+    (folder / "wide.toml").write_text(f'target = "y"\ntarget_bounds = [0, 2]\n[columns]\n{columns}')
+    rows = [",".join(["3"] * many + ["1"])] * 20
+    (folder / "wide.csv").write_text("\n".join([",".join([*names, "y"]), *rows]) + "\n")
+    command = [sys.executable, "-m", "expost.cli", "check", "wide.csv", "--schema", "wide.toml"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == (0 if fits else 3), done.stderr
+    said = "expost: standard output could not be written (No space left on device); what was asked was done\n"
+    assert done.stderr.decode() == said
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_how_it_ends_when_interrupted(capsys, command):
+    assert "\n  130  interrupted" in call(capsys, command, "--help").out

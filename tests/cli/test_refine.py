@@ -161,7 +161,7 @@ def test_a_release_reaches_the_caller_when_its_file_does_not(folder, capsys, mon
     def full(*_, **__):
         raise OSError("no space left")
 
-    monkeypatch.setattr("expost.cli.refine.write_whole", full)
+    monkeypatch.setattr("expost.cli.output.write_whole", full)
     said = call(capsys, "refine", folder / "first.json", *good)
     assert said.status == 1
     assert "no space left" in said.err

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.calibration import CalibrationDisplay
+from sklearn.calibration import CalibratedClassifierCV, CalibrationDisplay
 from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.metrics import (
     ConfusionMatrixDisplay,
@@ -162,7 +162,30 @@ def test_scorers_know_which_class_is_positive():
     assert get_scorer("accuracy")(model, X, labels) > 0.7
     assert get_scorer("neg_log_loss")(clone(model).set_params(classes=("aye", "nay")).fit(X, labels), X, labels) > -1
     probability = model.predict_proba(X)
-    assert probability[labels == "aye", 1].mean() > probability[labels == "nay", 1].mean()
+    assert model.classes_.tolist() == ["aye", "nay"]
+    assert probability[labels == "aye", 0].mean() > probability[labels == "nay", 0].mean()
+
+
+def test_areas_under_the_curve_are_the_same_whichever_class_is_positive():
+    # scikit-learn takes the label that sorts last to be the positive one
+    labels = np.where(LABELS, "high", "low")
+    good = {"excess_risk": 0.05, "regularization": 0.01, "failure_probability": 0.01}
+    for classes in (("low", "high"), ("high", "low")):
+        model = loose_logistic(classes=classes, **good)
+        assert cross_val_score(model, X, labels, scoring="roc_auc", cv=2).min() > 0.7
+        assert CalibratedClassifierCV(model, cv=2).fit(X, labels).score(X, labels) > 0.7
+    schema = {
+        "target": "y",
+        "classes": ["low", "high"],
+        "columns": {"a": {"bounds": [-1, 1]}, "b": {"bounds": [-1, 1]}},
+    }
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    whole = AccuracyFirstModel(schema, LogLoss(0.68), max_epsilon=10.0, random_state=0)
+    assert cross_val_score(whole, table, labels, scoring="roc_auc", cv=2).min() > 0.6
+    fitted = whole.fit(table, labels)
+    assert fitted.classes_.tolist() == ["high", "low"]
+    np.testing.assert_array_equal(fitted.predict_proba(table)[:, ::-1], fitted.release_.predict_proba(table))
+    assert fitted.predict(table).tolist() == fitted.release_.predict(table).tolist()
 
 
 def test_kinds_and_tags():

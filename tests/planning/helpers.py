@@ -8,7 +8,7 @@ from expost import R2, ErrorRate, PricePlan, Schema, plan
 from expost.datasets import SURVEY_SCHEMA
 from expost.estimators import AccuracyFirstModel
 from expost.goals import Goal
-from expost.planning.simulation import SyntheticTables, no_cap
+from expost.planning.synthetic import SyntheticTables, no_cap
 from expost.search import Request
 from expost.table.encoding import Encoding
 

@@ -11,7 +11,7 @@ import pytest
 from expost.account.account import Account
 from expost.mechanisms.objective.mechanism import ObjectiveGenerator
 from expost.noise import SeededSource
-from expost.planning.simulation import SyntheticTables
+from expost.planning.synthetic import SyntheticTables
 from expost.search.noisy_test import NoisyValue
 from expost.search.run import settle
 from expost.table.encoding import Encoding

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from expost.passes.sums import Sums, sums_of
 from expost.release.page import report
 from expost.search import run_search, search_path
 from expost.search.above_threshold import AboveThreshold, calibrate
-from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SquaredLoss
 from expost.solve.problem import Problem
 from expost.table.rows import MemorySource, Rows
 from tests.helpers import logistic_rows, regression_rows
@@ -54,6 +56,24 @@ def search(rows, loss=None, goal=None, **options):
 def test_nothing_is_claimed_of_the_librarys_own():
     rows = regression_rows(N)
     assert search(rows).claims == search(MemorySource(rows)).claims == ()
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"), [(LogisticLoss(), "curvature"), (HuberLoss(0.25), "delta"), (CappedLogisticLoss(0.5), "value")]
+)
+def test_a_loss_of_the_librarys_cannot_be_made_anothers(loss, name):
+    """Its constants are proved, and no claim is recorded for them: they are not to be set."""
+    with pytest.raises(AttributeError, match=f"{name} of .* cannot be set"):
+        setattr(loss, name, 1e-6)
+    assert copy.deepcopy(loss) == pickle.loads(pickle.dumps(loss)) == loss
+
+
+def test_a_loss_of_ones_own_states_what_it_likes():
+    class Stated(Louder):
+        def __init__(self):
+            self.curvature = 0.5
+
+    assert any("Stated" in claim or "loss" in claim for claim in search(logistic_rows(N, 4, 0), Stated()).claims)
 
 
 class OwnRows(Rows):

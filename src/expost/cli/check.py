@@ -6,10 +6,17 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from expost.cli.options import check_schema, check_tables
-from expost.cli.table_options import DATA, add_file_options, add_person_options, file_options, stated_schema
-from expost.cli.terminal import complain, own_words, print_text
-from expost.shown import one_line
+from expost.cli.options import (
+    DATA,
+    add_file_options,
+    add_person_options,
+    check_schema,
+    check_tables,
+    file_options,
+    stated_schema,
+)
+from expost.cli.terminal import own_words, print_text
+from expost.shown import aligned, one_line
 
 if TYPE_CHECKING:
     from expost.table.persons import PersonTally
@@ -41,24 +48,18 @@ def add_arguments(check: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Count and show; returns the exit status."""
-    try:
-        check_tables(options.data)
-        check_schema(options.schema)
-    except (ValueError, OSError) as error:
-        return complain(error, options)
+    check_tables(options.data)
+    check_schema(options.schema)
     from expost.passes.survey import survey
     from expost.table.disk import open_disk
     from expost.table.encoding import Encoding
     from expost.table.tallies import clipped_away, complaints, misfits, remedies, uneven_lines
 
-    try:
-        encoding = Encoding(stated_schema(options))
-        schema = encoding.schema
-        found = survey(open_disk(options.data, **file_options(options)), encoding)
-        if found is None:
-            raise ValueError(f"{options.data} has no rows")
-    except (ValueError, OSError) as error:
-        return complain(error, options)
+    encoding = Encoding(stated_schema(options))
+    schema = encoding.schema
+    found = survey(open_disk(options.data, **file_options(options)), encoding)
+    if found is None:
+        raise ValueError(f"{options.data} has no rows")
     tallies, target, persons = found.columns, found.target, found.persons
     wrong, refused = misfits(tallies, target), complaints(tallies, target)
     away = [] if wrong else clipped_away(tallies, target)
@@ -92,15 +93,11 @@ def _verdict(refused: bool, away: bool, uneven: bool) -> str:
 
 
 def _table(tallies: list[Tally]) -> list[str]:
-    rows = [_HEADINGS]
+    rows: list[tuple[str, ...]] = [_HEADINGS]
     for tally in tallies:
         counts = (tally.readable, tally.missing, tally.unreadable, tally.outside, tally.other)
-        rows.append((one_line(tally.name), tally.kind, *(f"{count:,}" for count in counts)))  # type: ignore[arg-type]
-    widths = [max(len(row[j]) for row in rows) for j in range(len(_HEADINGS))]
-    return [
-        "  ".join(text.ljust(width) if j < 2 else text.rjust(width) for j, (text, width) in enumerate(pairs)).rstrip()
-        for pairs in (list(zip(row, widths, strict=True)) for row in rows)
-    ]
+        rows.append((tally.name, tally.kind, *(f"{count:,}" for count in counts)))
+    return aligned(rows, right=range(2, len(_HEADINGS)))
 
 
 def _persons(persons: PersonTally, column: str, kept: int) -> list[str]:

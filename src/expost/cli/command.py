@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from expost.cli.options import check_counts
-from expost.cli.terminal import REFUSED, WRONG, complain, paid, prepared_streams, unspent
+from expost.cli.terminal import REFUSED, WRONG, complain, paid, prepared_streams, unspent, unwritten
 from expost.exceptions import UNSPENT
 from expost.shown import one_line, up
 
@@ -60,15 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = [f" {text}" if _NEGATIVE_NUMBER.fullmatch(text) else text for text in given]
     options = argparse.Namespace()
     _forget_searches()
-    status: int = 0
     try:
         options = _parsed(given)
         check_counts(options)
         with _stopped_alike():
-            status = options.run(options)
-        _flushed()
-    except BrokenPipeError:  # whoever reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit does not fail as well
+            status: int = options.run(options)
         return status
     except (ValueError, OSError) as error:
         return complain(error, options)
@@ -76,18 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "EXPOST_TRACEBACK" in os.environ:  # which may quote rows
             traceback.print_exc()
         return _ended_by(error)
-    return status
-
-
-def _flushed() -> None:
-    """Let what was printed be written; if it cannot be, what was done stands, and so does the exit status."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit does not fail as well
-        complain(f"standard output could not be written ({error.strerror}); what was asked was done")
+    finally:
+        failure = unwritten()
+        if failure is not None and not isinstance(failure, BrokenPipeError):  # whoever reads has not seen enough
+            complain(f"standard output could not be written ({failure.strerror}); what was asked was done")
 
 
 def _forget_searches() -> None:
@@ -161,11 +149,7 @@ def _parsed(given: Sequence[str]) -> argparse.Namespace:
     parser, command = build_parser(called)
     if called is not None and called not in COMMANDS and called == given[0]:
         parser.error(f"there is no command {called!r}{_near(called, list(COMMANDS)) or _ALL}")
-    try:
-        options, unknown = parser.parse_known_args(given)
-    except SystemExit:
-        sys.stdout.flush()  # of help: whether somebody reads it shows here
-        raise
+    options, unknown = parser.parse_known_args(given)
     if unknown:
         command.error(f"unrecognized arguments: {' '.join(unknown)}{_nearest(unknown[0], command)}")
     return options
@@ -214,12 +198,10 @@ def _epilog(home: Any) -> str | None:
     lines = [f"  {example}" for example in getattr(home, "EXAMPLES", ())]
     parts = ["\n".join(["examples:", *lines])] if lines else []
     exits = dict(getattr(home, "EXITS", {}))
-    spends = UNSPENT.lower() in exits.get(WRONG, "")
-    exits[UNEXPECTED] = f"too little memory, or a mistake of expost's{'; nothing was spent' if spends else ''}"
-    if len(exits) > 1:
+    if exits:
+        spends = UNSPENT.lower() in exits.get(WRONG, "")
+        nothing = "; nothing was spent" if spends else ""
+        exits[UNEXPECTED] = f"too little memory, or a mistake of expost's{nothing}"
+        exits[INTERRUPTED] = f"interrupted{' before a search had begun' if spends else ''}{nothing}"
         parts.append("\n".join(["exit status:", *(f"  {status}  {what}" for status, what in exits.items())]))
     return "\n\n".join(parts) or None
-
-
-if __name__ == "__main__":
-    sys.exit(main())

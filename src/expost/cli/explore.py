@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from expost import validation
 from expost.cli.options import check_release, check_schema
 from expost.cli.output import add_output, check_output, write_whole
-from expost.cli.plan import whole
+from expost.cli.plan import add_simulation, whole
 from expost.cli.predict import read_release
 from expost.cli.progress import Progress
-from expost.cli.terminal import complain, print_line, print_text
+from expost.cli.terminal import print_line, print_text
 from expost.goals import FLAGS
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
     kinds = [flag.kind for flag in FLAGS.values() if flag.of_tables]
     explore.add_argument("--goal", choices=kinds, help="which goal (default: the release's, or error-rate or r2)")
     explore.add_argument("--max-epsilon", type=float, default=1.0, metavar="E", help="where the budget starts")
-    explore.add_argument("--worlds", type=whole, default=30, metavar="K", help="made-up tables (default: 30)")
-    explore.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
+    add_simulation(explore)
     out = explore.add_argument_group("output")
     add_output(out, f"where to write the page (default: {DEFAULT})")
     out.add_argument("--no-open", action="store_true", help="do not open a browser")
@@ -54,36 +53,33 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compute the page and write or serve it; returns the exit status."""
-    try:
-        validation.budget(options.max_epsilon)
-        if options.schema is not None:
-            check_schema(options.schema)
-        if options.release is not None:
-            check_release(options.release)
-        place: Path = options.output or DEFAULT
-        if not options.serve:
-            check_output(place, force=options.force, inputs=(options.schema, options.release))
-        release, schema = _read(options)
-        from expost.planning.explorer import explorer_data, page
+    validation.budget(options.max_epsilon)
+    if options.schema is not None:
+        check_schema(options.schema)
+    if options.release is not None:
+        check_release(options.release)
+    place: Path = options.output or DEFAULT
+    if not options.serve:
+        check_output(place, force=options.force, inputs=(options.schema, options.release))
+    release, schema = _read(options)
+    from expost.planning.explorer import explorer_data, page
 
-        with Progress() as progress:
-            progress.stage("searching made-up tables")
-            data = explorer_data(
-                schema,
-                kind=options.goal,
-                rows=options.rows,
-                release=release,
-                max_epsilon=options.max_epsilon,
-                schema_file=str(options.schema or "schema.toml"),
-                worlds=options.worlds,
-                random_state=options.seed,
-            )
-        text = page(data)
-        if options.serve:
-            return _serve(text, options)
-        write_whole(place, text, force=options.force)
-    except (ValueError, TypeError, OSError) as error:
-        return complain(error, options)
+    with Progress() as progress:
+        progress.stage("searching made-up tables")
+        data = explorer_data(
+            schema,
+            kind=options.goal,
+            rows=options.rows,
+            release=release,
+            max_epsilon=options.max_epsilon,
+            schema_file=str(options.schema or "schema.toml"),
+            worlds=options.worlds,
+            random_state=options.seed,
+        )
+    text = page(data)
+    if options.serve:
+        return _serve(text, options)
+    write_whole(place, text, force=options.force)
     print_line(f"{place} is written: one page, for any browser, that needs no network")
     if not options.no_open:
         import webbrowser

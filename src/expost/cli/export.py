@@ -9,7 +9,7 @@ from pathlib import Path
 from expost.cli.options import check_release
 from expost.cli.output import check_output, write_whole
 from expost.cli.predict import read_release
-from expost.cli.terminal import complain, print_line
+from expost.cli.terminal import print_line
 
 DESCRIPTION = (
     "Write a released model as a pipeline of scikit-learn, which scores where expost is not installed: "
@@ -28,16 +28,13 @@ def add_arguments(export: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the model; returns the exit status."""
-    try:
-        check_release(options.model)
-        check_output(options.output, force=options.force, inputs=(options.model,))
-        release = read_release(options.model)
-        import joblib
+    check_release(options.model)
+    check_output(options.output, force=options.force, inputs=(options.model,))
+    release = read_release(options.model)
+    import joblib
 
-        stream = io.BytesIO()
-        joblib.dump(release.to_sklearn(), stream)
-        write_whole(options.output, stream.getvalue(), force=options.force)
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        return complain(error, options)
+    stream = io.BytesIO()
+    joblib.dump(release.to_sklearn(), stream)
+    write_whole(options.output, stream.getvalue(), force=options.force)
     print_line(f"{options.output} holds the model; load it with joblib.load, from people you trust only")
     return 0

@@ -7,34 +7,36 @@ import hashlib
 import os
 import sys
 import warnings
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import expost.search
 from expost import validation
-from expost.cli.ledger_options import add_ledger_options, stated_ledger, uncharged
 from expost.cli.options import (
+    DATA,
     add_bounds,
+    add_engine,
+    add_file_options,
+    add_ledger_options,
+    add_person_options,
+    add_promise_options,
     check_numbers,
     check_schema,
     check_tables,
+    file_options,
     stated_bounds,
     stated_classes,
-    stated_goal,
+    stated_engine,
+    stated_goals,
+    stated_ledger,
+    stated_schema,
     stated_target_type,
+    table_on_disk,
 )
 from expost.cli.output import add_output, check_output, deliver
 from expost.cli.progress import Progress
-from expost.cli.table_options import (
-    DATA,
-    add_engine,
-    add_file_options,
-    add_person_options,
-    file_options,
-    stated_engine,
-    stated_schema,
-    table_on_disk,
-)
-from expost.cli.terminal import REFUSED, complain, own_words
+from expost.cli.terminal import complain, own_words
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, SearchInterrupted, advice
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS, NOISES, WITH_SCHEMA
@@ -49,23 +51,31 @@ if TYPE_CHECKING:  # imported once the arguments are known to be right
     from expost.table.files import Table
     from expost.table.streamed import TableOnDisk
 
-NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written, or its ledger not charged
-# options that only fits without a schema have, and their defaults
-_UNUSED = {
-    "method": "auto",
-    "calibration": "tight",
-    "noise": "laplace",
-    "radius": None,
-    "n_levels": None,
-    "regularization": "auto",
-    "fit_intercept": True,
-    "intercept_weight": 0.25,
-    "feature_bound": None,
-    "keep_path": None,
-    "key": None,
-    "later": None,
-    "keep_statistics": False,
-}
+# options that only fits without a schema have
+_UNUSED = (
+    "target",
+    "task",
+    "columns",
+    "bounds",
+    "bounds_file",
+    "target_bound",
+    "target_bounds",
+    "classes",
+    "method",
+    "calibration",
+    "noise",
+    "radius",
+    "n_levels",
+    "regularization",
+    "fit_intercept",
+    "intercept_weight",
+    "feature_bound",
+    "keep_path",
+    "key",
+    "later",
+    "keep_statistics",
+    "column_bounds",
+)
 
 UNFIT = "The table hardly fits its schema; expost check tells the curator where."
 
@@ -83,7 +93,6 @@ EXITS = {
     1: "released or refused, but a file could not be written, nothing printed, or the ledger not charged",
     2: "a mistake in the arguments, the schema or the table; nothing was spent",
     3: "refused or interrupted, with its cost",
-    130: "interrupted before the search had begun; nothing was spent",
 }
 FINGERPRINTED = (
     "data_fingerprint is computed from the file without noise: whoever can guess all of it can check the guess"
@@ -106,7 +115,11 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     for flag in FLAGS.values():
         goals.add_argument(flag.name, type=float, metavar=flag.metavar, help=flag.help)
     fit.add_argument(
-        "--margin", type=float, default=0.2, metavar="F", help="part of such a goal for test noise (default: 0.2)"
+        "--margin",
+        type=float,
+        default=validation.MARGIN,
+        metavar="F",
+        help="part of such a goal for test noise (default: %(default)s)",
     )
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
     add_bounds(fit)
@@ -118,22 +131,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         metavar="L",
         help="ridge weight (default: auto, which follows from the noise, or for an excess risk from the bounds)",
     )
-    search.add_argument(
-        "--failure-probability", type=float, default=0.1, metavar="G", help="of the accuracy promise (default: 0.1)"
-    )
-    search.add_argument(
-        "--max-epsilon",
-        type=float,
-        metavar="E",
-        help=f"no outcome may cost more (default: {validation.MOST:g}; inf lifts it)",
-    )
-    search.add_argument(
-        "--delta",
-        type=float,
-        default=0.0,
-        metavar="D",
-        help="accept approximate privacy, say 1e-6, with a schema or for regression (default: 0, pure)",
-    )
+    add_promise_options(search, lifted=True)
     search.add_argument("--method", default="auto", choices=list(METHODS), help="(default: %(default)s)")
     search.add_argument(
         "--calibration", default="tight", choices=CALIBRATIONS, help="of the test (default: %(default)s)"
@@ -162,7 +160,6 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         metavar="C",
         help="its share of a row's norm, for an excess risk (default: 0.25)",
     )
-    search.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what NaN and infinities do")
     search.add_argument("--seed", type=int, metavar="S", help="simulate with seeded noise, which protects nobody")
     later = fit.add_argument_group("going on later (for an excess risk, without a schema)")
     later.add_argument("--keep-path", type=Path, metavar="FILE", help="keep what is left of the noise, sealed, in FILE")
@@ -182,6 +179,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     out.add_argument(
         "--fingerprint-data", action="store_true", help="put the SHA-256 of the data into the release, uncovered"
     )
+    fit.set_defaults(usual={name: fit.get_default(name) for name in _UNUSED})
 
 
 def run(options: argparse.Namespace) -> int:
@@ -198,12 +196,7 @@ def run(options: argparse.Namespace) -> int:
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
     for warning in noted:
         print(warning, file=sys.stderr)
-    delivered = deliver(release, options, ledger)
-    if complaint:
-        complain(complaint, options)
-    if not delivered or uncharged():
-        return NOT_WRITTEN
-    return REFUSED if complaint else 0
+    return deliver(release, options, ledger, complaint)
 
 
 def _noting(options: argparse.Namespace) -> list[str]:
@@ -251,24 +244,18 @@ def _check(options: argparse.Namespace) -> None:
 
 def _check_with_schema(options: argparse.Namespace) -> None:
     """Complain about options that a schema leaves no use for."""
-    stated = [
-        name
-        for name in ("target", "task", "columns", "bounds", "bounds_file", "target_bound", "target_bounds", "classes")
-        if getattr(options, name) is not None
-    ]
-    stated += [name for name, usual in _UNUSED.items() if getattr(options, name) != usual]
+    stated = [name for name in _UNUSED if getattr(options, name) != options.usual[name]]
     if options.perturbation in ("descent", "covariance") and not options.delta:
         raise ValueError(f"--perturbation {options.perturbation} has Gaussian noise: pass --delta, say --delta 1e-6")
     if options.perturbation == "output":
         raise ValueError("--perturbation output goes without a schema only; leave it out")
-    if stated or options.column_bounds:
-        flag = (stated or ["column_bounds"])[0].replace("_", "-")
-        raise ValueError(f"--{flag} goes without a schema only; leave it out")
+    if stated:
+        raise ValueError(f"--{stated[0].replace('_', '-')} goes without a schema only; leave it out")
 
 
 def _search(options: argparse.Namespace, ledger: Ledger | None, progress: Progress) -> tuple[Release, str]:
     """Return the outcome, and what to say about it if no model is released."""
-    goal = stated_goal(options)
+    goal = next(iter(stated_goals(options)), None)
     # before the search: a file that cannot be read must be noticed while nothing is spent
     digest = hashlib.sha256(options.data.read_bytes()).hexdigest() if options.fingerprint_data else None
     made = _search_table if options.schema is not None else _search_columns
@@ -301,7 +288,7 @@ def _search_columns(
     streamed = table_on_disk(options)
     if streamed is not None:
         progress.stage(f"reading and searching{_if_stopped(options)}")
-        on_disk = _model(options, streamed, goal).set_params(ledger=ledger)
+        on_disk = _model(options, streamed, goal, ledger)
         release, complaint = _outcome(on_disk, streamed.X, streamed.y)
         return release.with_details(target=options.target), complaint
     from expost.table.files import read_table
@@ -319,9 +306,9 @@ def _search_columns(
         raise ValueError(f"{options.data} has no rows")
     if options.task == "regression" and table.y.dtype.kind not in "biuf":
         raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
-    model = _model(options, table, goal).set_params(ledger=ledger)
+    model = _model(options, table, goal, ledger)
     progress.stage(f"searching{_if_stopped(options)}")
-    release, complaint = _outcome(model, _frame(table), table.y)
+    release, complaint = _outcome(model, _named_columns(table), table.y)
     return release.with_details(target=options.target), complaint
 
 
@@ -377,57 +364,44 @@ def _search_table(
     return _outcome(model, open_disk(options.data, **file_options(options)))
 
 
-def _model(options: argparse.Namespace, table: Table | TableOnDisk, goal: Goal | None) -> Any:
+def _model(options: argparse.Namespace, table: Table | TableOnDisk, goal: Goal | None, ledger: Ledger | None) -> Any:
     from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstRidge
 
-    common: dict[str, Any] = {
+    regression = options.task == "regression"
+    kind: Any = AccuracyFirstRidge if regression else AccuracyFirstLogisticRegression
+    stated = {field.name: getattr(options, field.name) for field in fields(kind) if hasattr(options, field.name)} | {
+        "excess_risk": None,  # which the goal says
         "goal": goal,
-        "regularization": options.regularization,
-        "failure_probability": options.failure_probability,
         "bounds": stated_bounds(options, table),
-        "feature_bound": options.feature_bound,
-        "method": options.method,
-        "calibration": options.calibration,
-        "noise": options.noise,
-        "radius": options.radius,
-        "n_levels": options.n_levels,
         "max_epsilon": "auto" if options.max_epsilon is None else options.max_epsilon,
-        "fit_intercept": options.fit_intercept,
-        "intercept_weight": options.intercept_weight,
-        "on_invalid": options.on_invalid,
         "random_state": options.seed,
-        "delta": options.delta,
         "keep_path": _kept(options),
+        "ledger": ledger,
     }
-    if options.perturbation is not None:
-        common["perturbation"] = options.perturbation
-    if options.task == "regression":
+    if regression:
         if options.classes is not None:
             raise ValueError("--classes is for --task classification")
-        pair = None if options.target_bounds is None else tuple(options.target_bounds)
-        common["keep_statistics"] = options.keep_statistics
-        return AccuracyFirstRidge(target_bound=options.target_bound, target_bounds=pair, **common)
+        stated["target_bounds"] = None if options.target_bounds is None else tuple(options.target_bounds)
+        return kind(**stated)
     if options.keep_statistics:
         raise ValueError("--keep-statistics is for --task regression: no second moments are released elsewhere")
     if options.target_bound is not None or options.target_bounds is not None:
         raise ValueError("--target-bound and --target-bounds are for --task regression")
-    return AccuracyFirstLogisticRegression(classes=stated_classes(options.classes, table), **common)
+    return kind(**stated | {"classes": stated_classes(options.classes, table)})
 
 
 def _kept(options: argparse.Namespace) -> Any:
     """Return where the path is kept, if it is."""
-    from expost.search.refinement import KeepPath
-
     stated = {"--keep-path": options.keep_path, "--key": options.key, "--later": options.later}
     missing = [flag for flag, value in stated.items() if value is None]
     if len(missing) == len(stated):
         return None
     if missing:
         raise ValueError(f"{' and '.join(missing)} is missing: a path is kept with --keep-path, --key and --later")
-    return KeepPath(options.keep_path, options.key, tuple(options.later))
+    return expost.search.KeepPath(options.keep_path, options.key, tuple(options.later))
 
 
-def _frame(table: Table) -> Any:
+def _named_columns(table: Table) -> Any:
     """Give the estimator column names without asking for pandas."""
     import numpy as np
     import pyarrow as pa

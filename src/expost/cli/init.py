@@ -6,9 +6,8 @@ import argparse
 import shlex
 from pathlib import Path
 
-from expost.cli.options import check_tables
+from expost.cli.options import DATA, add_file_options, check_tables, file_options
 from expost.cli.output import check_output, write_whole
-from expost.cli.table_options import DATA, add_file_options, file_options
 from expost.cli.terminal import print_line
 
 DESCRIPTION = (

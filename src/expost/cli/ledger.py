@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.predict import read_release
-from expost.cli.terminal import complain, print_text
+from expost.cli.terminal import print_text
 from expost.goals import words_of
-from expost.shown import one_line
+from expost.shown import aligned, one_line
 
 if TYPE_CHECKING:
     from expost.account.events import Budget, Entry, Event
@@ -105,11 +105,7 @@ def add_arguments(ledger: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do what was asked, say what came of it; returns the exit status."""
-    try:
-        said = options.action(options)
-    except (ValueError, OSError) as error:
-        return complain(error, options)
-    print_text(said)
+    print_text(options.action(options))
     return 0
 
 
@@ -128,17 +124,14 @@ def _create(options: argparse.Namespace) -> str:
 
 
 def _show(options: argparse.Namespace) -> str:
-
     return "\n\n".join(shown(ledger.budget) for ledger in _chosen(options))
 
 
 def _history(options: argparse.Namespace) -> str:
-
     return "\n\n".join(told(ledger.budget) for ledger in _chosen(options))
 
 
 def _export(options: argparse.Namespace) -> str:
-
     told = json.dumps(exported([ledger.budget for ledger in _chosen(options)]), indent=2, ensure_ascii=False)
     # what no terminal should be told is escaped as JSON does it
     text = "".join(sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in told)
@@ -233,7 +226,7 @@ def shown(budget: Budget) -> str:
         day, short = entry.events[0].day, entry.id[:width]
         rows.append((day, short, what(entry), status(entry), loss, total, note))
     if entries:
-        lines += _table(rows, right=(4, 5))
+        lines += aligned(rows, right=(4, 5))
     left = f"remaining {budget.remaining.text(rounding='down')}{squares(budget)}"
     if any(entry.held for entry in entries):
         left += f", and {budget.held.text()} held for searches not settled"
@@ -257,7 +250,7 @@ def told(budget: Budget) -> str:
     rows = [(budget.day, "created", "", f"cap {budget.cap.text(rounding='down')}", budget.by, budget.unit)]
     for event in budget.events:
         rows.append((event.day, event.kind, event.entry[:width], event.loss.text(), event.by, _said(event)))
-    return "\n".join([one_line(budget.dataset), *_table(rows)])
+    return "\n".join([one_line(budget.dataset), *aligned(rows)])
 
 
 def exported(budgets: Sequence[Budget]) -> dict[str, Any]:
@@ -341,18 +334,6 @@ def _said(event: Event) -> str:
     if event.reason is not None:
         parts.append(f"because {event.reason}" if event.kind != "returned" else event.reason)
     return "; ".join(parts)
-
-
-def _table(rows: Sequence[tuple[str, ...]], right: tuple[int, ...] = ()) -> list[str]:
-    rows = [tuple(map(one_line, row)) for row in rows]
-    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
-    return [
-        "  ".join(
-            text.rjust(width) if j in right else text.ljust(width)
-            for j, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _plain_loss(loss: PrivacyLoss, rounding: Any = "up") -> dict[str, Any]:

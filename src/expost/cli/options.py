@@ -1,8 +1,7 @@
-"""What the sub-commands share: targets, bounds and labels as the command line states them, and safe printing.
+"""What the sub-commands share: bounds, labels, goals, files and ledgers as the command line states them.
 
-Files to read and folders to write to: what is wrong with one is said before anything is imported.
-
-Nothing is read here but names and permissions, which are public.
+What is wrong with a file or a number is said before anything is imported. Nothing is read here but names and
+permissions, which are public.
 """
 
 from __future__ import annotations
@@ -11,16 +10,17 @@ import argparse
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from expost import validation
-from expost.goals import FLAGS
+from expost import goals, validation
+from expost.goals import FLAGS, Flag
 
 if TYPE_CHECKING:
-    from expost.goals import Goal
+    from expost.account.ledger import Ledger
     from expost.table.files import Table
+    from expost.table.schema import Schema
     from expost.table.streamed import TableOnDisk
 
 
@@ -106,29 +106,56 @@ def check_counts(options: argparse.Namespace) -> None:
             validation.count(f"--{name.replace('_', '-')}", getattr(options, name))
 
 
+def add_promise_options(parser: argparse._ActionsContainer, *, lifted: bool) -> None:
+    """Add the options of a fit, or of one that is planned; whether its budget may be ``lifted`` by stating inf."""
+    parser.add_argument(
+        "--failure-probability",
+        type=float,
+        default=validation.GAMMA,
+        metavar="G",
+        help="of the accuracy promise (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-epsilon",
+        type=float,
+        metavar="E",
+        help=f"no outcome may cost more (default: {validation.MOST:g}{'; inf lifts it' if lifted else ''})",
+    )
+    parser.add_argument(
+        "--delta",
+        type=float,
+        default=0.0,
+        metavar="D",
+        help="accept approximate privacy, say 1e-6, with a schema or for regression (default: 0, pure)",
+    )
+    parser.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what bad cells do")
+    parser.set_defaults(lifted=lifted)
+
+
 def check_numbers(options: argparse.Namespace) -> None:
     """Complain about numbers out of their range, before anything is imported that would take time."""
-    for flag in FLAGS.values():
-        value = getattr(options, flag.attribute)
-        if value is not None:
-            flag.check(value)
-    validation.share("--margin", options.margin)
+    for _, flag, value in _goals_in(options):
+        flag.check(value)
+    if hasattr(options, "margin"):
+        validation.share("--margin", options.margin)
     validation.failure_probability(options.failure_probability)
-    if options.max_epsilon != math.inf:  # which lifts the budget
+    if options.max_epsilon != math.inf or not options.lifted:
         validation.budget(options.max_epsilon)
-    validation.delta(getattr(options, "delta", 0.0))
+    validation.delta(options.delta)
 
 
-def stated_goal(options: argparse.Namespace) -> Goal | None:
-    """Return the goal that was stated."""
-    import expost.goals
-
+def _goals_in(options: argparse.Namespace) -> Iterator[tuple[str, Flag, float]]:
+    """Yield the goals that were stated, in the order of their flags: name, flag and number."""
     for name, flag in FLAGS.items():
-        value = getattr(options, flag.attribute)
-        if value is not None:
-            goal: type[Goal] = getattr(expost.goals, name)
-            return goal.stated(value, options.margin)
-    return None
+        stated = getattr(options, flag.attribute)
+        for value in stated if isinstance(stated, list) else [] if stated is None else [stated]:
+            yield name, flag, value
+
+
+def stated_goals(options: argparse.Namespace) -> list[goals.Goal]:
+    """Return the goals that were stated, in the order of their flags."""
+    margin = {"margin": options.margin} if hasattr(options, "margin") else {}
+    return [getattr(goals, name).stated(value, **margin) for name, _, value in _goals_in(options)]
 
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")
@@ -169,10 +196,167 @@ def check_release(path: Path) -> None:
     check_input(path, "release", "; expost fit saves one")
 
 
-def check_folder(path: Path) -> None:
-    """Complain about a folder to write to that is a file, or cannot be made."""
-    there = next(parent for parent in (path.absolute(), *path.absolute().parents) if parent.exists())
-    if not there.is_dir():
-        raise ValueError(f"{there} is a file; --output must name a folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(f"{there} cannot be written to")
+#: What may be named where rows are read in pieces.
+DATA = "a .csv, .csv.gz or .parquet file, a folder or a 'pattern*' of them"
+
+
+def add_file_options(parser: argparse.ArgumentParser, *, decimal: bool = True) -> None:
+    """Add the options of CSV files."""
+    group = parser.add_argument_group("CSV files")
+    group.add_argument(
+        "--separator", metavar="CHAR", help="between cells, or the word tab (default: as the first line has it)"
+    )
+    if decimal:
+        group.add_argument("--decimal", default=".", choices=(".", ","), help="before fractions (default: a point)")
+    group.add_argument("--encoding", default="utf-8", metavar="NAME", help="(default: %(default)s)")
+
+
+def add_person_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the privacy unit."""
+    group = parser.add_argument_group("several rows of one person (with a schema, which may say so too)")
+    group.add_argument("--person", metavar="COL", help="whose a row is: the guarantee is then about persons")
+    group.add_argument("--rows-per-person", type=int, metavar="K", help="how many rows of each person count")
+
+
+def stated_schema(options: argparse.Namespace) -> Schema:
+    """Return the schema in the file that was named, with the persons that were stated beside it."""
+    from expost.table.schema import Schema
+
+    schema = Schema.from_toml(options.schema)
+    try:
+        return schema.with_person(options.person, options.rows_per_person)
+    except ValueError as error:
+        said = str(error).replace("rows_per_person", "--rows-per-person").replace("without person", "without --person")
+        raise ValueError(said) from None
+
+
+def file_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return them as arguments of the functions that read files."""
+    separator = "\t" if options.separator in ("tab", "\\t") else options.separator
+    return {name: getattr(options, name) for name in ("decimal", "encoding") if hasattr(options, name)} | {
+        "separator": separator
+    }
+
+
+#: Bytes from which on a file without a schema is read in pieces; smaller ones are read whole.
+LARGE = 64 << 20
+_PACKED = 20  # tables shrink to a twentieth at the least, and what shrinks further is hardly one
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    group = parser.add_argument_group("large tables")
+    group.add_argument(
+        "--engine",
+        default="local",
+        choices=("local", "dask"),
+        help="who makes passes over the rows: threads here, or a Dask cluster; same result (default: %(default)s)",
+    )
+    group.add_argument("--scheduler", metavar="ADDRESS", help="of the Dask cluster, such as tcp://10.0.0.1:8786")
+    group.add_argument(
+        "--memory",
+        type=float,
+        metavar="MB",
+        help="keep rows in memory that take up at most so many megabytes, at 4 bytes a cell (default: 128)",
+    )
+    where = group.add_mutually_exclusive_group()
+    where.add_argument(
+        "--scratch",
+        type=Path,
+        metavar="FOLDER",
+        help="where rows that are too many for memory are kept between passes: encrypted, in a file without a name "
+        "whose key is gone with the process (default: where temporary files go, if that is a disk with room)",
+    )
+    where.add_argument(
+        "--no-scratch",
+        dest="scratch",
+        action="store_false",
+        default=None,
+        help="write rows nowhere; read the files again for every pass, which takes several times as long",
+    )
+    group.add_argument(
+        "--progress", action="store_true", help="say on stderr how long passes take, also where it is no terminal"
+    )
+
+
+def stated_engine(options: argparse.Namespace) -> Any:
+    """Return the engine that was stated."""
+    if options.engine == "local":
+        if options.scheduler is not None:
+            raise ValueError("--scheduler goes with --engine dask")
+        if options.memory is None and options.scratch is None:
+            return None
+        from expost.passes.engine import LocalEngine
+
+        return LocalEngine(memory=options.memory, scratch=options.scratch)
+    for name, stated in (("memory", options.memory), ("scratch", options.scratch or None)):
+        if stated is not None:
+            raise ValueError(f"--{name} goes with --engine local: workers read their parts of the files anew")
+    from expost.passes.dask import DaskEngine
+
+    return DaskEngine(options.scheduler)
+
+
+def table_on_disk(options: argparse.Namespace) -> TableOnDisk | None:
+    """Return a table without a schema that is to be read in pieces; None if it is read whole."""
+    engine = stated_engine(options)
+    path = options.data
+    usual = (options.separator, options.decimal, options.encoding) == (None, ".", "utf-8")
+    packed = _PACKED if path.suffix == ".gz" else 1
+    if engine is None and usual and path.is_file() and path.stat().st_size * packed < LARGE:
+        return None
+    if not path.exists() and not any(mark in str(path) for mark in "*?["):
+        return None
+    import numpy as np
+
+    from expost.table.streamed import TableOnDisk
+
+    stated = file_options(options)
+    stated.update(separator=stated["separator"] or ",", strip=False)
+    table = TableOnDisk(path, options.target, columns=options.columns, engine=engine, **stated)
+    if table.y.dtype.kind == "O" and stated_target_type(options) == "number":
+        table.y.dtype = np.dtype(np.float64)  # a CSV file says nothing; the classes that were stated do
+    if options.task == "regression" and table.y.dtype.kind not in "biuf":
+        raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
+    return table
+
+
+def add_charged_ledger(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add what names a ledger and a data set in it."""
+    group = parser.add_argument_group("budget of the data set (expost ledger create states it)")
+    group.add_argument("--ledger", type=Path, metavar="FILE", help="the ledger that it is charged to")
+    group.add_argument("--dataset", metavar="NAME", help="the data set in it that the file belongs to")
+    return group
+
+
+def add_ledger_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a fit."""
+    add_charged_ledger(parser).add_argument(
+        "--lower-max-epsilon", action="store_true", help="lower --max-epsilon to what is left of the budget"
+    )
+
+
+def named_ledger(options: argparse.Namespace, *, lower: bool = False) -> Ledger | None:
+    """Return the ledger that was named, once it is known to be there, or None."""
+    if options.ledger is None:
+        if options.dataset is not None or lower:
+            flag = "--dataset" if options.dataset is not None else "--lower-max-epsilon"
+            raise ValueError(f"{flag} goes with --ledger; name its file")
+        return None
+    from expost.account.ledger import Ledger
+
+    if options.dataset is None:
+        raise ValueError("--ledger goes with --dataset: which data set of the ledger is this?")
+    ledger = Ledger(options.ledger, options.dataset, when_short="lower" if lower else "refuse")
+    assert ledger.budget  # complains about a file or a data set that is not there
+    return ledger
+
+
+def stated_ledger(options: argparse.Namespace) -> Ledger | None:
+    """Return the ledger that a fit is charged to; nothing has been read or spent."""
+    ledger = named_ledger(options, lower=options.lower_max_epsilon)
+    if ledger is not None and options.seed is not None:
+        raise ValueError(
+            "seeded noise protects nobody, and a ledger books no simulation; leave out --seed, or --ledger"
+        )
+    return ledger

@@ -19,8 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from expost.cli.ledger_options import with_charge
-from expost.cli.terminal import print_text
+from expost.cli.terminal import NOT_WRITTEN, REFUSED, complain, print_text, unwritten
 from expost.shown import one_line
 
 if TYPE_CHECKING:
@@ -151,29 +150,59 @@ def default_stem(data: Path, target: str | None) -> Path:
     return Path(f"{data.name.split('.')[0] or 'release'}-{plain[:60]}")
 
 
+def with_charge(release: Release, ledger: Ledger | None) -> str:
+    """Return the summary of a release, and beneath it what a ledger charged."""
+    from expost.release.words import summary
+
+    return summary(release, [] if ledger is None else [("ledger", _charged_by(ledger, release))])
+
+
+def _charged_by(ledger: Ledger, release: Release) -> str:
+    """Say what the ledger charged for a release, and what is left."""
+    try:
+        budget = ledger.budget
+        entry = budget.entry(release.id)
+    except (ValueError, OSError) as error:
+        return f"{error}"
+    held = ", its worst case, until it is settled" if entry.held else ""
+    left = f"{budget.remaining.text(rounding='down')} of {budget.cap.text(rounding='down')} left"
+    return f"{ledger.dataset}: {entry.loss.text()} charged{held}; {left} (entry {entry.id})"
+
+
 Failures = list[tuple[str, str]]
 
 
-def deliver(release: Release, options: argparse.Namespace, ledger: Ledger | None = None) -> bool:
-    """Save and show a release, and what a ledger has to say of it; returns whether all of it was possible."""
+def deliver(release: Release, options: argparse.Namespace, ledger: Ledger | None = None, complaint: str = "") -> int:
+    """Save and show a release, and what a ledger has to say of it; returns the exit status.
+
+    ``complaint`` says why there is no model, if there is none.
+    """
+    from expost.account.account import Spending
+
     failures: Failures = []
     saved = _save(release, options, failures)
     _save_report(release, options, ledger, failures)
     keep = "keep the release above, it was paid for" if saved is None else f"the release is in {saved}"
-    shown = True
+    failure: BaseException | None
     try:
         print_text(release.to_json() if options.json else _shown(release, saved, options, failures, ledger))
-        sys.stdout.flush()
-    except (OSError, KeyboardInterrupt) as error:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
+        failure = unwritten()
+    except KeyboardInterrupt as error:
+        failure = error
+    if failure is not None:
         if saved is None:
             print(release.to_json(), file=sys.stderr)
-        failed = "standard output failed" if isinstance(error, OSError) else "interrupted while the release was shown"
+        failed = "standard output failed" if isinstance(failure, OSError) else "interrupted while the release was shown"
         print(f"expost: {failed}; {keep}", file=sys.stderr)
-        shown = isinstance(error, BrokenPipeError) and saved is not None  # whoever reads has seen enough
-    for what, failure in failures:
-        print(f"expost: {what} could not be written ({failure}); {keep}", file=sys.stderr)
-    return shown and not failures
+    shown = failure is None or (isinstance(failure, BrokenPipeError) and saved is not None)  # who reads has seen enough
+    for what, why in failures:
+        print(f"expost: {what} could not be written ({why}); {keep}", file=sys.stderr)
+    if complaint:
+        complain(complaint, options)
+    uncharged = Spending.latest is not None and Spending.latest.uncharged
+    if failures or not shown or uncharged:
+        return NOT_WRITTEN
+    return REFUSED if complaint else 0
 
 
 def _save(release: Release, options: argparse.Namespace, failures: Failures) -> Path | None:
@@ -190,7 +219,7 @@ def _save(release: Release, options: argparse.Namespace, failures: Failures) -> 
 
 
 def _save_report(release: Release, options: argparse.Namespace, ledger: Ledger | None, failures: Failures) -> None:
-    if options.report is None:
+    if getattr(options, "report", None) is None:
         return
     from expost.release.page import BudgetLine, report
 
@@ -208,11 +237,13 @@ def _shown(
     failures: Failures,
     ledger: Ledger | None,
 ) -> str:
-    """Return the summary and what can be done next, or the whole release if it is nowhere else."""
-    shown = with_charge(release, ledger)
+    """Return the summary and, of a fit, what can be done next; or the whole release if it is nowhere else."""
+    shown, fitted = with_charge(release, ledger), hasattr(options, "report")
     if saved is None:
-        return "\n".join([shown, "", release.to_json()])
+        return "\n".join([*([shown, ""] if fitted else []), release.to_json()])
     lines = [shown, f"saved to {one_line(saved)}"]
+    if not fitted:
+        return "\n".join(lines)
     if options.report is not None and not failures:
         lines.append(f"report in {one_line(options.report)}")
     return "\n".join([*lines, *_next(release, saved, options)])

@@ -7,23 +7,26 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from expost import validation
-from expost.cli.options import check_schema
+from expost.cli.options import (
+    add_person_options,
+    add_promise_options,
+    check_numbers,
+    check_schema,
+    stated_goals,
+)
 from expost.cli.output import check_output, write_whole
 from expost.cli.progress import Progress
-from expost.cli.table_options import add_person_options
-from expost.cli.terminal import complain, print_text
+from expost.cli.terminal import NOT_WRITTEN, print_text
 from expost.goals import FLAGS
 from expost.shown import down
 
 if TYPE_CHECKING:
-    from expost.goals import Goal
     from expost.planning import GoalPrice, PricePlan
 
 _MOST = re.compile(r"(?<![\w'\"./-])max_epsilon(?![\w'\"/-])")  # in notes, which are the library's
-NOT_WRITTEN = 1  # the plan was shown, but its picture could not be written
 
 DESCRIPTION = (
     "Say what goals would cost for a schema and a number of rows. No data are read: what depends on the rows is a "
@@ -47,16 +50,7 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
     for flag in FLAGS.values():
         goals.add_argument(flag.name, type=float, nargs="+", action="extend", metavar=flag.metavar, help=flag.help)
     fit = plan.add_argument_group("the fit that is planned")
-    fit.add_argument(
-        "--max-epsilon", type=float, metavar="E", help=f"no outcome may cost more (default: {validation.MOST:g})"
-    )
-    fit.add_argument(
-        "--failure-probability", type=float, default=0.1, metavar="G", help="of the accuracy promise (default: 0.1)"
-    )
-    fit.add_argument(
-        "--delta", type=float, default=0.0, metavar="D", help="accept approximate privacy, say 1e-6 (default: 0, pure)"
-    )
-    fit.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what bad cells do")
+    add_promise_options(fit, lifted=False)
     add_person_options(plan)
     array = plan.add_argument_group("plain arrays, without a schema")
     array.add_argument("--task", choices=("regression", "classification"))
@@ -66,8 +60,15 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
     out.add_argument("--json", action="store_true", help="print the plan as JSON")
     out.add_argument("--plot", type=Path, metavar="FILE", help="also draw it, to a .png, .svg or .pdf file")
     out.add_argument("--force", action="store_true", help="write over the file of --plot if it is there already")
-    out.add_argument("--worlds", type=whole, default=30, metavar="K", help="made-up tables (default: 30)")
-    out.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
+    add_simulation(out)
+
+
+def add_simulation(parser: argparse._ActionsContainer) -> None:
+    """Add the options of the simulation that prices come from."""
+    parser.add_argument(
+        "--worlds", type=whole, default=validation.TABLES, metavar="K", help="made-up tables (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
 
 
 def whole(text: str) -> int:
@@ -80,37 +81,36 @@ def whole(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Plan and show; returns the exit status."""
-    try:
-        _check(options)
-        goals = stated_goals(options)
-        _check_plot(options.plot, options.force)
-        from expost.planning import plan
+    check_numbers(options)
+    if options.schema is not None:
+        check_schema(options.schema)
+    goals = stated_goals(options)
+    _check_plot(options.plot, options.force)
+    from expost.planning import plan
 
-        with Progress() as progress:
-            progress.stage("searching made-up tables")
-            prices = plan(
-                options.schema,
-                goals,
-                rows=options.rows,
-                max_epsilon=options.max_epsilon,
-                failure_probability=options.failure_probability,
-                delta=options.delta,
-                on_invalid=options.on_invalid,
-                person=options.person,
-                rows_per_person=options.rows_per_person,
-                task=options.task,
-                columns=options.columns,
-                regularization="auto" if options.regularization is None else options.regularization,
-                worlds=options.worlds,
-                random_state=options.seed,
-            )
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        return complain(error, options)
+    with Progress() as progress:
+        progress.stage("searching made-up tables")
+        prices = plan(
+            options.schema,
+            goals,
+            rows=options.rows,
+            max_epsilon=options.max_epsilon,
+            failure_probability=options.failure_probability,
+            delta=options.delta,
+            on_invalid=options.on_invalid,
+            person=options.person,
+            rows_per_person=options.rows_per_person,
+            task=options.task,
+            columns=options.columns,
+            regularization="auto" if options.regularization is None else options.regularization,
+            worlds=options.worlds,
+            random_state=options.seed,
+        )
     shown = [_MOST.sub("--max-epsilon", str(prices)), *_next(prices, options)]
     print_text(prices.to_json() if options.json else "\n".join(shown))
     if options.plot is None:
         return 0
-    from expost.planning.figure import picture
+    from expost.planning.result import picture
 
     try:
         write_whole(options.plot, picture(prices, options.plot.suffix.lower()), force=options.force)
@@ -120,37 +120,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def stated_goals(options: argparse.Namespace) -> list[Goal]:
-    """Return the goals that were stated, in the order of their flags."""
-    import expost.goals
-
-    found = []
-    for name, flag in FLAGS.items():
-        for value in getattr(options, flag.attribute) or ():
-            kind: type[Goal] = getattr(expost.goals, name)
-            found.append(kind.stated(value))
-    return found
-
-
-def _check(options: argparse.Namespace) -> None:
-    """Complain about what is wrong whatever the schema holds, before anything is imported that would take time."""
-    for flag in FLAGS.values():
-        for value in getattr(options, flag.attribute) or ():
-            flag.check(value)
-    validation.failure_probability(options.failure_probability)
-    validation.budget(options.max_epsilon)
-    validation.delta(options.delta)
-    if options.schema is not None:
-        check_schema(options.schema)
-
-
 def _check_plot(path: Path | None, force: bool) -> None:
     """Complain before anything is computed about a picture that could not be drawn."""
     if path is None:
         return
     from importlib.util import find_spec
 
-    from expost.planning.figure import SUFFIXES
+    from expost.planning.result import SUFFIXES
 
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"--plot {path}: state a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file")
@@ -170,17 +146,15 @@ def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
     likely = [price for price in tables if price.cheapest.share_within(price.cheapest.worst_case) >= 0.5]
     if not likely:
         return ["next: none is likely to succeed; take more rows, a looser goal or a larger --max-epsilon"]
-    chosen = fitting[-1:] or [max(likely, key=lambda price: price.cheapest.share_within(prices.wished))]
-    parts: list[Any] = [
-        f"expost fit DATA.csv --schema {shlex.quote(str(options.schema))} {price.flag}" for price in chosen
-    ]
+    chosen = fitting[-1] if fitting else max(likely, key=lambda price: price.cheapest.share_within(prices.wished))
+    fit = f"expost fit DATA.csv --schema {shlex.quote(str(options.schema))} {chosen.flag}"
     cap = "" if prices.max_epsilon is None else f" --max-epsilon {down(prices.max_epsilon)}"
     clip = " --on-invalid clip" if options.on_invalid == "clip" else ""
     person = ""
     if options.person is not None:
         person = f" --person {shlex.quote(options.person)} --rows-per-person {options.rows_per_person}"
-    at, said = _at(prices, chosen[0])
-    return [*said, *(f"next: {part}{cap}{at}{clip}{person}" for part in parts)]
+    at, said = _at(prices, chosen)
+    return [*said, f"next: {fit}{cap}{at}{clip}{person}"]
 
 
 def _at(prices: PricePlan, price: GoalPrice) -> tuple[str, list[str]]:

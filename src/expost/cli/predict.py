@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.cli.options import check_release, check_tables
+from expost.cli.options import DATA, add_file_options, check_release, check_tables, file_options
 from expost.cli.output import add_output, check_output, whole_file
-from expost.cli.table_options import DATA, add_file_options, file_options
-from expost.cli.terminal import behind, complain, print_line
+from expost.cli.terminal import print_line, unwritten
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -49,42 +47,35 @@ def add_arguments(predict: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Predict; returns the exit status."""
-    try:
-        check_release(options.model)
-        check_tables(options.data)
-        check_output(options.output, force=options.force, inputs=(options.model, options.data))
-        pieces = _predicted(read_release(options.model), options)
-        if options.output is not None:
-            many = 0
-            with whole_file(options.output, force=options.force) as stream:
-                for text, rows in pieces:
-                    stream.write(text.encode())
-                    many += rows
-            print_line(f"wrote {many:,} prediction{'' if many == 1 else 's'} to {options.output}")
-        else:
-            _print([text for text, _ in pieces])  # all of it, or none if a row cannot be read
-    except (ValueError, TypeError, OSError) as error:
-        return complain(error, options)
+    check_release(options.model)
+    check_tables(options.data)
+    check_output(options.output, force=options.force, inputs=(options.model, options.data))
+    pieces = _predicted(read_release(options.model), options)
+    if options.output is None:
+        _print([text for text, _ in pieces])  # all of it, or none if a row cannot be read
+        return 0
+    many = 0
+    with whole_file(options.output, force=options.force) as stream:
+        for text, rows in pieces:
+            stream.write(text.encode())
+            many += rows
+    print_line(f"wrote {many:,} prediction{'' if many == 1 else 's'} to {options.output}")
     return 0
 
 
 def _print(pieces: list[str]) -> None:
+    out: Any = sys.stdout
     try:
-        # labels are data: they are not to be spelled out in other letters, as messages are
-        for text in pieces:
-            text.encode(sys.stdout.encoding or "utf-8")
-        stream = sys.stdout if sys.stdout.isatty() else behind(sys.stdout)  # a file gets labels exactly
-        stream.writelines(pieces)
-        stream.flush()
+        for text in pieces:  # labels are data: they are not to be spelled out in other letters, as messages are
+            text.encode(out.encoding or "utf-8")
     except UnicodeEncodeError:
         raise ValueError(
             "standard output cannot hold every letter of the labels; write to a file with --output"
         ) from None
-    except BrokenPipeError:  # whoever reads has seen enough
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
-    except OSError as error:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
-        raise ValueError(f"standard output failed ({error}); write to a file with --output") from None
+    out.write_data(pieces)
+    failure = unwritten()
+    if failure is not None and not isinstance(failure, BrokenPipeError):  # whoever reads has not seen enough
+        raise ValueError(f"standard output failed ({failure}); write to a file with --output")
 
 
 def read_release(path: Path) -> Release:

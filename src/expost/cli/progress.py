@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import TextIO
 
 from expost.cli.terminal import behind
@@ -111,9 +110,7 @@ class Progress:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._finished.set()
         self._thread.join()
         if self._watching is not None:

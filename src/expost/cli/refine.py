@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from expost import validation
-from expost.cli.ledger_options import add_charged_ledger, named_ledger, uncharged, with_charge
-from expost.cli.options import check_input, check_release
-from expost.cli.output import add_output, check_output, write_whole
+from expost import search, validation
+from expost.cli.options import add_charged_ledger, check_input, check_release, named_ledger
+from expost.cli.output import add_output, check_output, deliver
 from expost.cli.predict import read_release
-from expost.cli.terminal import REFUSED, complain
-
-if TYPE_CHECKING:
-    from expost.account.ledger import Ledger
-    from expost.release.release import Release
-
-NOT_WRITTEN = 1  # a release was made and shown, but its file could not be written
+from expost.exceptions import AccuracyNotReached, SearchInterrupted, advice
 
 DESCRIPTION = (
     "Go on from a release to a more accurate one on the path that expost fit --keep-path kept. The new release says "
@@ -63,36 +53,24 @@ def run(options: argparse.Namespace) -> int:
     check_release(options.release)
     check_input(options.path, "path")
     check_input(options.key, "key", "; expost key makes one")
-    from expost.exceptions import AccuracyNotReached, SearchInterrupted, advice
-    from expost.search.refinement import refine
-
-    complaint = ""
+    before, complaint = read_release(options.release), ""
+    options.output = output_of(options, f"{options.excess_risk:g}")
+    ledger = named_ledger(options)
     try:
-        before = read_release(options.release)
-        output = output_of(options, f"{options.excess_risk:g}")
-        ledger = named_ledger(options)
-        try:
-            release = refine(
-                before,
-                options.path,
-                options.key,
-                excess_risk=options.excess_risk,
-                regularization=options.regularization,
-                max_epsilon=options.max_epsilon,
-                ledger=ledger,
-            )
-        except AccuracyNotReached as refusal:
-            release, complaint = refusal.release, f"refused. {advice(refusal.release)}"
-        except SearchInterrupted as interruption:
-            release, complaint = interruption.release, str(interruption)
-    except (ValueError, OSError) as error:
-        return complain(error, options)
-    delivered = deliver(release, output, options, ledger)
-    if complaint:
-        complain(complaint, options)
-    if not delivered or uncharged():
-        return NOT_WRITTEN
-    return REFUSED if complaint else 0
+        release = search.refine(
+            before,
+            options.path,
+            options.key,
+            excess_risk=options.excess_risk,
+            regularization=options.regularization,
+            max_epsilon=options.max_epsilon,
+            ledger=ledger,
+        )
+    except AccuracyNotReached as refusal:
+        release, complaint = refusal.release, f"refused. {advice(refusal.release)}"
+    except SearchInterrupted as interruption:
+        release, complaint = interruption.release, str(interruption)
+    return deliver(release, options, ledger, complaint)
 
 
 def output_of(options: argparse.Namespace, called: str) -> Path | None:
@@ -103,30 +81,3 @@ def output_of(options: argparse.Namespace, called: str) -> Path | None:
     read = (options.release, *(getattr(options, name, None) for name in ("path", "key", "ledger")))
     check_output(output, force=options.force, inputs=read)
     return output
-
-
-def deliver(release: Release, output: Path | None, options: argparse.Namespace, ledger: Ledger | None = None) -> bool:
-    """Write and show the release; it was paid for, so one of the two must succeed. Returns whether both did."""
-    from expost.cli.terminal import print_line, print_text
-
-    failure = None
-    try:
-        if output is not None:
-            write_whole(output, release.to_json() + "\n", force=options.force)
-    except OSError as error:
-        failure = f"expost: {output} could not be written ({error}); keep the release above, it was paid for"
-    try:
-        print_text(release.to_json() if options.json or failure else with_charge(release, ledger))
-        if output is not None and not failure and not options.json:
-            print_line(f"saved to {output}")
-        sys.stdout.flush()
-    except OSError as error:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # so that the exit does not fail as well
-        if output is not None and not failure:
-            print(f"expost: standard output failed; the release is in {output}", file=sys.stderr)
-            return isinstance(error, BrokenPipeError)  # whoever reads has seen enough
-        print(release.to_json(), file=sys.stderr)
-        failure = "expost: standard output failed; keep the release above, it was paid for"
-    if failure:
-        print(failure, file=sys.stderr)
-    return not failure

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from expost import search
 from expost.cli.options import check_release
+from expost.cli.output import deliver
 from expost.cli.predict import read_release
-from expost.cli.refine import NOT_WRITTEN, add_release_output, deliver, output_of
+from expost.cli.refine import add_release_output, output_of
 from expost.cli.terminal import complain
 
 DESCRIPTION = (
@@ -29,13 +31,11 @@ def add_arguments(refit: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Refit, show and write the release; returns the exit status."""
     check_release(options.release)
-    from expost.search.refinement import refit
-
     try:
         before = read_release(options.release)
-        output = output_of(options, "refit")
-        release = refit(before, regularization=options.regularization, columns=options.columns)
+        options.output = output_of(options, "refit")
+        release = search.refit(before, regularization=options.regularization, columns=options.columns)
     except (ValueError, OSError) as error:
         said = argparse.Namespace(**vars(options), keep_statistics=None)  # an option of expost fit, which is spoken of
         return complain(error, said)
-    return 0 if deliver(release, output, options) else NOT_WRITTEN
+    return deliver(release, options)

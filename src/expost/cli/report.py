@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from expost.cli.ledger_options import named_ledger
-from expost.cli.options import check_release
+from expost.cli.options import check_release, named_ledger
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.predict import read_release
-from expost.cli.terminal import complain, print_line
+from expost.cli.terminal import print_line
 
 DESCRIPTION = (
     "Write a report on a release: what was promised, what was paid and what that means, what was stated and not "
@@ -34,23 +33,20 @@ def add_arguments(report: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the report; returns the exit status."""
     output = options.output or options.release.with_suffix(".html")
-    try:
-        check_release(options.release)
-        read = tuple(path for path in (options.release, options.ledger) if path is not None)
-        check_output(output, force=options.force, inputs=read)
-        ledger = named_ledger(options)
-        release = read_release(options.release)
-        from expost.release.page import BudgetLine, report
+    check_release(options.release)
+    read = tuple(path for path in (options.release, options.ledger) if path is not None)
+    check_output(output, force=options.force, inputs=read)
+    ledger = named_ledger(options)
+    release = read_release(options.release)
+    from expost.release.page import BudgetLine, report
 
-        if ledger is not None and all(release.id not in (e.id, e.release_id) for e in ledger.budget.entries):
-            charge = f", or charge it there first: expost ledger book {options.ledger} {options.release} --dataset"
-            charge = f"{charge} {options.dataset}" if ledger.budget.cap.takes(release.delta) else ""
-            raise ValueError(
-                f"release {release.id} is not booked in data set {options.dataset!r}; leave out --ledger{charge}"
-            )
-        budget = None if ledger is None else BudgetLine.of(ledger, release)
-        write_whole(output, report(release, budget), force=options.force)
-    except (ValueError, TypeError, OSError) as error:
-        return complain(error, options)
+    if ledger is not None and all(release.id not in (e.id, e.release_id) for e in ledger.budget.entries):
+        charge = f", or charge it there first: expost ledger book {options.ledger} {options.release} --dataset"
+        charge = f"{charge} {options.dataset}" if ledger.budget.cap.takes(release.delta) else ""
+        raise ValueError(
+            f"release {release.id} is not booked in data set {options.dataset!r}; leave out --ledger{charge}"
+        )
+    budget = None if ledger is None else BudgetLine.of(ledger, release)
+    write_whole(output, report(release, budget), force=options.force)
     print_line(f"report in {output}; open it in a browser, and print it from there")
     return 0

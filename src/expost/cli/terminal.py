@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -98,20 +98,49 @@ def _spell_out(error: UnicodeError) -> tuple[str, int]:
 
 
 class _Visible:
-    """A stream that spells control characters out; what does not is ``behind`` it."""
+    """A stream that spells control characters out; what does not is ``behind`` it.
+
+    What it cannot write is lost, and nothing else: a command goes on, and what it has done stands. :func:`unwritten`
+    says why, in the end.
+    """
 
     def __init__(self, behind: TextIO) -> None:
         self.behind = behind
+        self.failure: OSError | None = None
 
     def write(self, text: str) -> int:
-        self.behind.write(visible(text))
+        self._do(self.behind.write, visible(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        self.behind.writelines(map(visible, lines))
+        self._do(self.behind.writelines, map(visible, lines))
+
+    def write_data(self, lines: Iterable[str]) -> None:
+        """Write data: exactly to a file or a pipe; a terminal is spared control characters."""
+        self._do(self.behind.writelines, map(visible, lines) if self.behind.isatty() else lines)
+
+    def flush(self) -> None:
+        self._do(self.behind.flush)
+
+    def _do(self, write: Callable[..., Any], *what: Any) -> None:
+        try:
+            write(*what)
+        except OSError as error:
+            self.failure = self.failure or error
+            with suppress(OSError):  # so that the exit does not fail as well
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self.behind.fileno())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.behind, name)
+
+
+def unwritten() -> OSError | None:
+    """Return why standard output could not be written, to the first who asks; None if it could."""
+    sys.stdout.flush()
+    failure: OSError | None = getattr(sys.stdout, "failure", None)
+    if failure is not None:
+        sys.stdout.failure = None  # type: ignore[union-attr]
+    return failure
 
 
 def behind(stream: TextIO) -> TextIO:
@@ -168,6 +197,7 @@ def _knows(encoding: str | None, text: str) -> bool:
 
 
 WRONG = 2  # exit status of a mistake in the arguments or the data; nothing was spent
+NOT_WRITTEN = 1  # of a result that was made and shown, but its file could not be written, or its ledger not charged
 REFUSED = 3  # of a search that refused or was stopped: not a mistake of the caller's, but no model either
 
 # arguments whose option is called otherwise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from expost.lazy import public_names
 
 if TYPE_CHECKING:
-    from expost.estimators.curator import curator_view as curator_view
+    from expost.estimators.base import curator_view as curator_view
     from expost.estimators.gradient import gradient_path as gradient_path
     from expost.estimators.logistic import AccuracyFirstLogisticRegression as AccuracyFirstLogisticRegression
     from expost.estimators.model import AccuracyFirstModel as AccuracyFirstModel

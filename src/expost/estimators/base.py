@@ -6,7 +6,8 @@ Public numbers decide which shape of rows the noise follows.
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,18 +18,22 @@ from sklearn.utils.validation import check_is_fitted
 from expost import validation
 from expost.account.account import Spending, released, warn_if_large
 from expost.account.ledger import Ledger
-from expost.estimators.defaults import (
+from expost.estimators.inputs import (
+    AUTO,
     LIFTED,
-    chained,
+    forget,
+    is_usual,
+    open_features,
+    reject_fit_parameters,
+    score_of,
     settled_budget,
     settled_regularization,
     warn_if_shrunk,
 )
-from expost.estimators.inputs import open_features, score_of
-from expost.estimators.pipeline_check import Surroundings, noted_surroundings
+from expost.estimators.pipeline_check import PipelineCheck, check_pipeline
 from expost.exceptions import unspent, warn
 from expost.goals import ExcessRisk, Goal
-from expost.goals.goal import as_goal, as_tested, excess_risk_of, square_unit
+from expost.goals.goal import as_goal, as_tested, excess_risk_of, is_tested, square_unit
 from expost.mechanisms import mechanism_for
 from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.moments.gaussian import moments_for
@@ -41,12 +46,12 @@ from expost.search import METHODS
 from expost.search.choice import cheaper_at_delta, staged_request
 from expost.search.refinement import KeepPath
 from expost.search.request import Request
-from expost.search.run import carry_out, settle
+from expost.search.run import CuratorView, carry_out, compare_with_optimum, settle
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
 from expost.table.bounds import resolve_bounds
 from expost.table.columns import Column, RawRows
-from expost.table.entrance import open_column
+from expost.table.entrance import OnInvalid, open_column
 from expost.table.preparation import Preparation, resolve_feature_bound
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.shape import ball, block_geometry, cheapest_geometry, l2_ball
@@ -63,48 +68,99 @@ COUNTED_WIDTH = (
     "column state it"
 )
 
+# options that a chain of releases has no use for
+_GRADUAL = frozenset(
+    {
+        "method",
+        "perturbation",
+        "noise",
+        "calibration",
+        "radius",
+        "n_levels",
+        "loss",
+        "full_matrix",
+        "on_failure",
+        "keep_path",
+        "keep_statistics",
+        "regularization",
+    }
+)
 
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class AccuracyFirstEstimator(BaseEstimator):
-    """Common parts; see the two subclasses."""
+    """Common parts; see the two subclasses, which say what the arguments mean."""
 
-    _default_loss: Loss
-    # Declared here for type checkers; set by the subclasses' constructors, as scikit-learn wants it.
-    excess_risk: float | None
-    goal: Goal | None
-    loss: Loss | None
-    regularization: float | str
-    failure_probability: float
-    bounds: Any
-    feature_bound: float | None
-    perturbation: str | None
-    method: str
-    calibration: str
-    noise: str
-    radius: float | None
-    n_levels: int | None
-    max_epsilon: float | str | None
-    fit_intercept: bool
-    intercept_weight: float
-    on_failure: str
-    on_invalid: str
-    random_state: Any
-    keep_path: KeepPath | None
-    ledger: Ledger | None
-    release_: Release
-    preparation_: Preparation
-    coef_: NDArray[np.float64]
-    intercept_: Any
+    _default_loss: ClassVar[Loss]
+    coef_: NDArray[np.float64] = field(init=False)
+    intercept_: Any = field(init=False)
+    excess_risk: float | None = None
+    goal: Goal | None = None
+    loss: Loss | None = None
+    regularization: float | str = AUTO
+    failure_probability: float = validation.GAMMA
+    bounds: Any = None
+    feature_bound: float | None = None
+    perturbation: str | None = None
+    method: str = "auto"
+    calibration: str = "tight"
+    noise: str = "laplace"
+    radius: float | None = None
+    n_levels: int | None = None
+    max_epsilon: float | str | None = AUTO
+    delta: float = 0.0
+    fit_intercept: bool = True
+    intercept_weight: float = 0.25
+    on_failure: str = "refuse"
+    on_invalid: OnInvalid = "error"
+    random_state: Any = None
+    keep_path: KeepPath | None = None
+    ledger: Ledger | None = None
+
+    @unspent()
+    def fit(self, X: ArrayLike, y: ArrayLike, **unsupported: Any) -> Self:
+        """Search for the most private model that meets the target.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Private features.
+        y : array-like of shape (n_samples,)
+            Private targets, or labels of two kinds.
+        **unsupported
+            Nothing else is taken; ``sample_weight`` and ``groups`` raise an error that says why.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        AccuracyNotReached
+            No level qualified. The exception's ``release`` says what the refusal cost.
+        TargetUnreachable
+            No data set of this size could meet the target within ``max_epsilon``; nothing was spent.
+        LedgerRefused
+            The ledger did not let the search begin; nothing was spent.
+        """
+        reject_fit_parameters(type(self).__name__, unsupported)
+        forget(self)
+        if any(type(given).__module__.startswith("dask.array") for given in (X, y)):
+            X, y = from_dask(X, y)
+        if self.keep_path is not None:
+            validation.instance("keep_path", self.keep_path, KeepPath, "None or KeepPath(file, key, later=...)")
+        found = check_pipeline(self)
+        return Spending(self.ledger).guard(lambda spending: self._or_forget(X, y, found, spending))
 
     def _open(self, X: ArrayLike, y: ArrayLike, *, reset: bool = True) -> tuple[RawRows, Column]:
         """Check shapes and declared types; what is in the cells is left to the preparation."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
-        on_invalid: Any = self.on_invalid
         # of a single row nothing can be said that hides it
         least = 2 if reset else 1
-        rows = open_features(self, X, reset=reset, on_invalid=on_invalid, bounds=self.bounds, least=least)
-        target, dimensions = open_column(y, on_invalid=on_invalid)
+        rows = open_features(self, X, reset=reset, on_invalid=self.on_invalid, bounds=self.bounds, least=least)
+        target, dimensions = open_column(y, on_invalid=self.on_invalid)
         if dimensions == 2:
             warn(
                 "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
@@ -116,6 +172,17 @@ class AccuracyFirstEstimator(BaseEstimator):
         return rows, target
 
     @property
+    def _chained(self) -> bool:
+        """Whether a goal in people's units is searched for by a chain in which noise and λ shrink together.
+
+        It is unless the caller stated a λ, or an option of a gradual release, which has one λ for all levels.
+        """
+        # with a δ there is a choice of mechanism for such goals
+        gradual = _GRADUAL - {"perturbation"} if self.delta else _GRADUAL
+        options = [option for option in fields(self) if option.name in gradual]
+        return is_tested(self.goal) and all(is_usual(getattr(self, each.name), each.default) for each in options)
+
+    @property
     def _estimator_loss(self) -> Loss:
         """What is minimised: the caller's loss, if it is one for such targets."""
         if self.loss is None:
@@ -125,13 +192,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             raise ValueError(f"loss must be a Loss for {kind}, see expost.solve; got {self.loss!r}")
         return self.loss
 
-    def _forget(self) -> None:
-        """Drop an earlier fit, so that a refused one does not leave its predecessor's model behind."""
-        for name in ("coef_", "intercept_", "classes_", "release_", "preparation_"):
-            if hasattr(self, name):
-                delattr(self, name)
-
-    def _preparation(self, n_columns: int, in_blocks: bool = False) -> Preparation:
+    def _preparation(self, n_columns: int) -> Preparation:
         validation.columns(n_columns)
         validation.one_of("fit_intercept", self.fit_intercept, (True, False))
         weight = validation.number("intercept_weight", self.intercept_weight) if self.fit_intercept else 0.0
@@ -147,11 +208,11 @@ class AccuracyFirstEstimator(BaseEstimator):
         bounds = resolve_bounds(self.bounds, n_columns, None if names is None else list(names))
         bound = None if self.feature_bound is None else validation.number("feature_bound", self.feature_bound)
         target = self._target_bounds()
-        if in_blocks:
-            box = bound is None
-            limit = 1.0 if bound is None else resolve_feature_bound(bound, bounds, n_columns)
-            return Preparation(bounds, limit, target, weight, n_columns, "box" if box else "l1")
-        return Preparation(bounds, resolve_feature_bound(bound, bounds, n_columns), target, weight, n_columns)
+        if not self._chained:
+            return Preparation(bounds, resolve_feature_bound(bound, bounds, n_columns), target, weight, n_columns)
+        if bound is None:
+            return Preparation(bounds, 1.0, target, weight, n_columns, "box")
+        return Preparation(bounds, resolve_feature_bound(bound, bounds, n_columns), target, weight, n_columns, "l1")
 
     def _request(self, n: int, preparation: Preparation, spending: Spending | None = None) -> Request:
         """Check everything that can be checked without the rows; a ledger may lower the budget."""
@@ -159,7 +220,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         validation.one_of("method", self.method, list(METHODS))
         goal = self._goal(preparation)
         budget = settled_budget(self.max_epsilon, self.method)
-        delta = validation.delta(getattr(self, "delta", 0.0))
+        delta = validation.delta(self.delta)
         if spending is not None and not (budget is None and self.method == "fixed"):  # which has to be stated
             budget = spending.ceiling(budget, delta)
         several = delta > 0 and self.ledger is not None and self.ledger.adds_in_squares
@@ -168,11 +229,8 @@ class AccuracyFirstEstimator(BaseEstimator):
             most, gamma = LIFTED if budget is None else budget, self.failure_probability
             geometry = cheapest_geometry(preparation, preparation.typical_divisor)
             if delta:
-                shape, pure_shape = (
-                    block_geometry(preparation, preparation.typical_divisor),
-                    None if several else geometry,
-                )
-                return staged_request(self.perturbation, goal, shape, n, gamma, most, delta, pure=pure_shape)
+                shape, pure = block_geometry(preparation, preparation.typical_divisor), None if several else geometry
+                return staged_request(self.perturbation, goal, shape, n, gamma, most, delta, pure=pure)
             return chain_request(goal, geometry, n, gamma, most)
         lam = settled_regularization(self.regularization, preparation)
         problem = Problem.of(
@@ -208,13 +266,14 @@ class AccuracyFirstEstimator(BaseEstimator):
 
         if not delta:
             return made(mechanism_for(self.perturbation, problem, shape=around, **options), 0.0, budget)
-        squared, pure = problem.loss.name == "squared", None
-        shape = l2_ball(problem.p, preparation.longest)
-        at_delta = made(moments_for(self.perturbation, shape, **options), delta, budget) if squared else None
+        squared, at_delta, pure_request = problem.loss.name == "squared", None, None
+        if squared:
+            shape = l2_ball(problem.p, preparation.longest)
+            at_delta = made(moments_for(self.perturbation, shape, **options), delta, budget)
         if self.perturbation is None and around is not None and not (several and squared):
             ceiling = budget if spending is None else spending.ceiling(budget, 0.0)
-            pure = made(mechanism_for(None, problem, shape=around, **options), 0.0, ceiling)
-        return cheaper_at_delta(at_delta, pure)
+            pure_request = made(mechanism_for(None, problem, shape=around, **options), 0.0, ceiling)
+        return cheaper_at_delta(at_delta, pure_request)
 
     def _goal(self, preparation: Preparation) -> Goal | None:
         """Return the goal in scaled units."""
@@ -238,35 +297,23 @@ class AccuracyFirstEstimator(BaseEstimator):
         goal.require(self._estimator_loss)
         return goal.in_scaled_units(square_unit(preparation.target))
 
-    @unspent()
-    def _fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget an earlier fit, and make sure that whatever is raised after a draw carries a release."""
-        self._forget()
-        if any(type(given).__module__.startswith("dask.array") for given in (X, y)):
-            X, y = from_dask(X, y)
-        if self.keep_path is not None:
-            validation.instance("keep_path", self.keep_path, KeepPath, "None or KeepPath(file, key, later=...)")
-        around = noted_surroundings(self)
-        in_blocks = chained(self)
-        return Spending(self.ledger).guard(lambda spending: self._or_forget(X, y, around, in_blocks, spending))
-
-    def _or_forget(self, X: ArrayLike, y: ArrayLike, around: Surroundings, in_blocks: bool, spending: Spending) -> Self:
+    def _or_forget(self, X: ArrayLike, y: ArrayLike, found: PipelineCheck, spending: Spending) -> Self:
         """Search; leave nothing behind of a search that has no model to show."""
         try:
-            return self._search(X, y, around, in_blocks, spending)
+            return self._search(X, y, found, spending)
         except BaseException:
-            self._forget()
+            forget(self)
             raise
 
-    def _search(self, X: ArrayLike, y: ArrayLike, around: Surroundings, in_blocks: bool, spending: Spending) -> Self:
+    def _search(self, X: ArrayLike, y: ArrayLike, found: PipelineCheck, spending: Spending) -> Self:
         """Settle what is public, look at the rows, search, and keep the release and nothing else."""
         raw, wanted = self._open(X, y)
-        self.preparation_ = preparation = self._preparation(raw.width, in_blocks)
+        self.preparation_ = preparation = self._preparation(raw.width)
         request = self._request(raw.n, preparation, spending)
         plan = settle(request) if self.keep_path is None else self.keep_path.settle(request)
         rows, not_covered = self._rows(raw, wanted)
-        not_covered = (*not_covered, *around.not_covered)
-        claims = (*((COUNTED_WIDTH,) if raw.counted else ()), *around.claims)
+        not_covered = (*not_covered, *found.not_covered)
+        claims = (*((COUNTED_WIDTH,) if raw.counted else ()), *found.claims)
         known = {"target": _name_of(y), "columns": tuple(map(str, getattr(self, "feature_names_in_", ())))}
         if self.on_invalid == "error":
             not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
@@ -293,25 +340,13 @@ class AccuracyFirstEstimator(BaseEstimator):
         return self
 
     def prepared(self, X: ArrayLike, y: ArrayLike) -> Rows:
-        """Return rows as ``fit`` made them, for the curator: private, bounded, in fixed point.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        Rows
-        """
+        """Return rows as ``fit`` made them, for who may see them: private, bounded, in fixed point."""
         check_is_fitted(self, "release_")
         copied = copy.copy(self)  # reading rows must not change what the model says of itself
-        rows = copied._as_fitted()._rows(*copied._open(X, y, reset=False))[0]
+        if "classes" in self.release_.parameters:  # which the fit may have inferred
+            copied.set_params(classes=self.release_.parameters["classes"])
+        rows = copied._rows(*copied._open(X, y, reset=False))[0]
         return rows if isinstance(rows, Rows) else in_memory(rows)
-
-    def _as_fitted(self) -> Self:
-        """Take for granted what the fit has settled."""
-        return self
 
     def _from_disk(self, raw: ColumnsOnDisk, classes: tuple[Any, Any] | None) -> PreparedSource:
         """Return where rows are read from, and made as the preparation says, whenever a pass is made."""
@@ -340,9 +375,8 @@ class AccuracyFirstEstimator(BaseEstimator):
     def _margins(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return xᵀθ of rows, bounded and rounded as those of the fit: what the promise is about."""
         check_is_fitted(self, "release_")  # n_features_in_ alone, left by a fit that failed, is no model
-        on_invalid: Any = self.on_invalid
-        rows = open_features(self, X, reset=False, on_invalid=on_invalid)
-        return scorer_of(self.release_).margins(rows, on_invalid)
+        rows = open_features(self, X, reset=False, on_invalid=self.on_invalid)
+        return scorer_of(self.release_).margins(rows, self.on_invalid)
 
     def _score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> float:
         rows = self.prepared(X, y)
@@ -387,4 +421,37 @@ def _describe(
         preparation={**preparation.describe(), **weights, "scope": PROMISE_SCOPE},
         claims=(*release.claims, *claims),
         not_covered=(*release.not_covered, *not_covered),
+    )
+
+
+def curator_view(model: AccuracyFirstEstimator, X: ArrayLike, y: ArrayLike) -> CuratorView:
+    """Compare what a fitted model released with the true optimum on the same rows. Do not publish it.
+
+    ``excess_risk`` of what is returned is how much worse than the optimum the release is, ``null_excess_risk`` what
+    θ = 0 would have missed it by, both in scaled units; ``optimum`` is the non-private reference. It prints nothing of
+    that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost import AccuracyFirstRidge, curator_view
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(20_000, 2))
+    >>> y = X @ [1.0, -0.5]
+    >>> model = AccuracyFirstRidge(excess_risk=0.02, bounds=1.0, target_bound=2.0, random_state=0).fit(X, y)
+    >>> truth = curator_view(model, X, y)
+    >>> truth, truth.excess_risk <= 0.02
+    (CuratorView(private), True)
+    """
+    if model.preparation_.shape is not None:
+        raise ValueError(
+            "nothing was promised about a regularised risk, so there is no optimum to compare with; model.score(X, y) "
+            "says how good the model is"
+        )
+    rows, release = model.prepared(X, y), model.release_
+    return compare_with_optimum(
+        rows,
+        release,
+        model._estimator_loss,
+        regularization=settled_regularization(model.regularization, model.preparation_),
+        radius=model.radius,
     )

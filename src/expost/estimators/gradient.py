@@ -11,7 +11,7 @@ from expost import validation
 from expost.account.account import Account, Spending, current
 from expost.account.composition import Curve
 from expost.estimators.inputs import as_schema
-from expost.estimators.model import BAD_ROWS, unit_of
+from expost.estimators.model import BAD_ROWS, in_table_units, names_of, unit_of
 from expost.exceptions import unspent
 from expost.mechanisms.descent.clipping import ClippedGradients, SlopeTable
 from expost.mechanisms.descent.mechanism import DescentPlan, Walk
@@ -115,7 +115,6 @@ def _path(
                 return walk.stage(cost, source)
 
         theta = Spending().guard(stage)
-        coefficients, intercept = encoding.to_caller_units(np.asarray(theta))
         schema = encoding.schema
         release = account.released(
             theta,
@@ -126,18 +125,13 @@ def _path(
                 "n": rows.n,
                 "p": rows.p,
                 **unit.described,
-                "columns": list(coefficients),
-                "coef": list(coefficients.values()),
-                "intercept": intercept,
-                **({} if schema.classes is None else {"classes": list(schema.classes)}),
+                **in_table_units(encoding, np.asarray(theta)),
             },
         )
         yield release.with_details(
             not_covered=() if on_invalid == "clip" else (BAD_ROWS,),
             preparation={"schema": schema.to_dict(), "scale": encoding.scale},
-            target=schema.target,
-            columns=tuple(schema.columns),
-            schema_fingerprint=schema.fingerprint(),
+            **names_of(schema),
         )
         spent, level = spent + rho, level + 1
         rho = spent * (schedule.growth - 1.0)

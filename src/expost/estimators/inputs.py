@@ -1,7 +1,11 @@
-"""What goes into a fit: features as scikit-learn wants them, checked without looking at a cell; tables and schemas."""
+"""What goes into a fit: features as scikit-learn wants them, checked without looking at a cell; tables and schemas.
+
+And what the estimators take where the caller states nothing, with the warnings that go with it: public numbers only.
+"""
 
 from __future__ import annotations
 
+import math
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,12 +17,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import validate_data
 
+from expost import validation
+from expost.account.composition import Unit
+from expost.exceptions import LargeDeltaWarning, StrongRegularizationWarning, warn
+from expost.shown import up
 from expost.table.bounds import stated_width
 from expost.table.columns import NamedColumns, RawRows
 from expost.table.disk import open_disk
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid, open_column, open_rows
 from expost.table.files import open_named
+from expost.table.preparation import Preparation
 from expost.table.rows import ONE
 from expost.table.schema import Schema
 from expost.table.streamed import ColumnsOnDisk, EncodedSource
@@ -79,6 +88,12 @@ def _without_cells(X: Any, rows: RawRows) -> Any:
     return np.broadcast_to(0.0, (rows.n, rows.width))
 
 
+def forget(estimator: Any) -> None:
+    """Drop an earlier fit, so that a refused one does not leave its predecessor's model behind."""
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)
+
+
 def reject_fit_parameters(name: str, given: dict[str, Any]) -> None:
     """Raise for anything but X and y in ``fit``, saying why weights are not taken."""
     if "sample_weight" in given:
@@ -93,6 +108,24 @@ def reject_fit_parameters(name: str, given: dict[str, Any]) -> None:
         )
     if given:
         raise TypeError(f"{name}.fit() got unexpected keyword argument(s) {sorted(given)}")
+
+
+def sorted_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return two labels in the order that scikit-learn takes ``classes_`` to have; as they are if they have none."""
+    try:
+        return np.sort(labels)
+    except TypeError:  # text beside bytes
+        return labels
+
+
+def by_sorted_labels(estimator: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log odds of the positive class as those of ``classes_[1]``, and columns in the order of ``classes_``.
+
+    The release states classes as the caller did: the negative one, then the positive one.
+    """
+    if estimator.classes_[1] == estimator.release_.parameters["classes"][1]:
+        return values
+    return -values if values.ndim == 1 else values[:, ::-1]
 
 
 def score_of(
@@ -159,4 +192,68 @@ def as_schema(stated: Any) -> Schema:
     raise ValueError(
         f"schema must be a Schema, a dictionary or the path of a TOML file, which expost init drafts from a table; got "
         f"{type(stated).__name__}. Nothing was spent."
+    )
+
+
+AUTO = "auto"
+#: A chain of releases needs an end; with the budget lifted this is it.
+LIFTED = 1000.0
+_LIKELY = 0.1  # δ times the number of persons: one chance in ten that it fails for anybody
+_USUAL = 0.01  # λ where it may be: the paper's scale
+# λF² is the weight of a coefficient's square in the units of columns in [−1, 1], whose mean square is about ⅓: beyond a
+# tenth, shrinkage takes a visible part of every coefficient, and far beyond it all of them
+_SHRUNK = 0.1
+
+
+def is_usual(value: Any, usual: Any) -> bool:
+    """Whether an argument is what it is by default."""
+    return value is usual or (type(value) is type(usual) and bool(value == usual))
+
+
+def settled_regularization(stated: Any, preparation: Preparation) -> float:
+    """Return λ for a promise that is about one: as stated, or small enough that it does not shrink the model away.
+
+    Examples
+    --------
+    >>> recipe = Preparation(None, 20.0, target=None, intercept_weight=0, n_columns=20)
+    >>> settled_regularization("auto", recipe), settled_regularization(0.5, recipe)
+    (0.00025, 0.5)
+    """
+    if is_usual(stated, AUTO):
+        return min(_USUAL, _SHRUNK / preparation.divisor**2)
+    if isinstance(stated, str):
+        raise ValueError(f"regularization must be a number or 'auto', got {stated!r}")
+    return validation.number("regularization", stated)
+
+
+def settled_budget(stated: Any, method: str) -> float | None:
+    """Return ``max_epsilon``, None where it was lifted; a single shot at it is never a default."""
+    if is_usual(stated, AUTO):
+        return None if method == "fixed" else validation.MOST
+    return None if stated == math.inf else validation.budget(stated)
+
+
+def warn_if_shrunk(lam: float, preparation: Preparation) -> None:
+    """Warn, before anything is spent, about a λ that leaves little but a constant."""
+    weight = lam * preparation.divisor**2
+    if weight > _SHRUNK:
+        fine = _SHRUNK / preparation.divisor**2
+        warn(
+            f"regularization = {lam:g} shrinks the model towards its constant: rows are divided by "
+            f"{preparation.divisor:.3g}, so columns in [-1, 1] are shrunk by {weight:.2g}, and more than {_SHRUNK:g} "
+            f"is too much for most tables. Pass regularization = {fine:.1g} or less, fewer columns, a smaller "
+            f"feature_bound, or a goal such as ErrorRate(...) or R2(...), which needs no regularization",
+            StrongRegularizationWarning,
+        )
+
+
+def warn_if_likely(delta: float, n: int, unit: Unit) -> None:
+    """Warn, before anything is spent, about a δ that is not far below one over the number of rows, or of persons."""
+    many = n if unit.persons is None else unit.persons
+    if delta * many <= _LIKELY:
+        return
+    warn(
+        f"delta={delta:g} is large for {many:,} {unit.noun}s: it should be far below 1/{many}. With it the guarantee "
+        f"may fail for as many as {up(delta * many)} of them on average. Pass delta={_LIKELY / many:.0e} or less",
+        LargeDeltaWarning,
     )

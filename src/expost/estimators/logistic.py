@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from expost.account.ledger import Ledger
 from expost.estimators.base import AccuracyFirstEstimator
-from expost.estimators.defaults import chained
-from expost.estimators.inputs import reject_fit_parameters
+from expost.estimators.inputs import by_sorted_labels, sorted_labels
 from expost.exceptions import InferredClassesWarning, warn
-from expost.goals import Goal
 from expost.release.scoring import scorer_of
-from expost.search.refinement import KeepPath
-from expost.solve.losses import LogisticLoss, Loss
+from expost.solve.losses import LogisticLoss
 from expost.table.cells import resolve_classes
 from expost.table.columns import Column, RawRows, labels_array
 from expost.table.rows import Rows, RowSource
@@ -27,6 +24,7 @@ from expost.table.streamed import ColumnsOnDisk
 CLASSES_NOT_COVERED = "the two class labels were read off the data; pass classes=(negative, positive)"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     """The most private logistic regression that is accurate enough.
 
@@ -74,10 +72,10 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        Negative and positive label, in the order of ``classes``.
+        Both labels, sorted as scikit-learn expects; which is the positive one ``classes`` and the release say.
     coef_ : ndarray of shape (1, n_features_in_)
         Coefficients in the caller's units, of columns moved into their bounds (and rows into ``feature_bound``): there
-        ``X @ coef_.T + intercept_`` are the log odds, up to rounding, and beyond them it is not.
+        ``X @ coef_.T + intercept_`` are the log odds of ``classes_[1]``, up to rounding, and beyond them it is not.
     intercept_ : ndarray of shape (1,)
         Constant in the caller's units.
     release_ : Release
@@ -100,103 +98,14 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     """
 
     _default_loss = LogisticLoss()
-
-    def __init__(
-        self,
-        *,
-        excess_risk: float | None = None,
-        goal: Goal | None = None,
-        loss: Loss | None = None,
-        regularization: float | str = "auto",
-        failure_probability: float = 0.1,
-        bounds: Any = None,
-        feature_bound: float | None = None,
-        classes: Sequence[Any] | None = None,
-        perturbation: str | None = None,
-        method: str = "auto",
-        calibration: str = "tight",
-        noise: str = "laplace",
-        radius: float | None = None,
-        n_levels: int | None = None,
-        max_epsilon: float | str | None = "auto",
-        delta: float = 0.0,
-        fit_intercept: bool = True,
-        intercept_weight: float = 0.25,
-        on_failure: str = "refuse",
-        on_invalid: str = "error",
-        random_state: Any = None,
-        keep_path: KeepPath | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self.excess_risk = excess_risk
-        self.goal = goal
-        self.loss = loss
-        self.regularization = regularization
-        self.failure_probability = failure_probability
-        self.bounds = bounds
-        self.feature_bound = feature_bound
-        self.classes = classes
-        self.perturbation = perturbation
-        self.method = method
-        self.calibration = calibration
-        self.noise = noise
-        self.radius = radius
-        self.n_levels = n_levels
-        self.max_epsilon = max_epsilon
-        self.delta = delta
-        self.fit_intercept = fit_intercept
-        self.intercept_weight = intercept_weight
-        self.on_failure = on_failure
-        self.on_invalid = on_invalid
-        self.random_state = random_state
-        self.keep_path = keep_path
-        self.ledger = ledger
-
-    def fit(self, X: ArrayLike, y: ArrayLike, **unsupported: Any) -> AccuracyFirstLogisticRegression:
-        """Search for the most private model that meets the target.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Private features.
-        y : array-like of shape (n_samples,)
-            Private labels, two kinds.
-        **unsupported
-            Nothing else is taken; ``sample_weight`` and ``groups`` raise an error that says why.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        AccuracyNotReached
-            No level qualified. The exception's ``release`` says what the refusal cost.
-        TargetUnreachable
-            No data set of this size could meet the target within ``max_epsilon``; nothing was spent.
-        LedgerRefused
-            The ledger did not let the search begin; nothing was spent.
-        """
-        reject_fit_parameters(type(self).__name__, unsupported)
-        return self._fit(X, y)
+    classes: Sequence[Any] | None = None
 
     def _rows(self, raw: RawRows, target: Column) -> tuple[Rows | RowSource, tuple[str, ...]]:
         classes, not_covered = self._settle_classes(target)
+        self.classes_ = classes  # as stated, until there is a model
         if isinstance(raw, ColumnsOnDisk):
-            self.classes_ = classes
             return self._from_disk(raw, resolve_classes(classes)), not_covered
-        rows = self.preparation_.prepare_classification(
-            raw,
-            target,
-            classes,
-            on_invalid=self.on_invalid,  # type: ignore[arg-type]  # checked there
-        )
-        self.classes_ = classes
-        return rows, not_covered
-
-    def _as_fitted(self) -> Self:
-        self.classes = tuple(self.classes_.tolist())
-        return self
+        return self.preparation_.prepare_classification(raw, target, classes, on_invalid=self.on_invalid), not_covered
 
     def _labels(self) -> dict[str, Any]:
         most = None if self.goal is None else self.goal.largest_odds
@@ -204,7 +113,9 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         return {"classes": self.classes_, **odds}
 
     def _keep_model(self, coef: NDArray[np.float64], intercept: float) -> None:
-        self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
+        sign = 1.0 if sorted_labels(self.classes_)[1] == self.classes_[1] else -1.0
+        self.classes_ = sorted_labels(self.classes_)
+        self.coef_, self.intercept_ = sign * coef[None, :], sign * np.array([intercept])
 
     def _settle_classes(self, labels: Column) -> tuple[NDArray[Any], tuple[str, ...]]:
         if self.classes is not None:
@@ -243,7 +154,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         return found, (CLASSES_NOT_COVERED,)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the log odds of the positive class; exactly zero for a row at the middle of all bounds.
+        """Return the log odds of ``classes_[1]``; exactly zero for a row at the middle of all bounds.
 
         Rows are moved into their bounds and rounded as those of ``fit`` are: the promise is about such predictions.
 
@@ -255,41 +166,19 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._margins(X)
+        return by_sorted_labels(self, self._margins(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels, as ``release_.predict`` does.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Entries of ``classes_``.
-        """
-        positive = self._margins(X) > 0
-        predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
-        return predicted
+        """Predict labels, entries of ``classes_``, as ``release_.predict`` does; a tie counts as the negative one."""
+        margins = self._margins(X)
+        return scorer_of(self.release_).answers(margins)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the share of rows predicted right; labels are read as ``fit`` reads them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        float
-        """
+        """Return the share of rows predicted right; labels are read as ``fit`` reads them."""
         return self._score(X, y, sample_weight)
 
     def _estimates_probabilities(self) -> bool:
-        if chained(self) and self.goal is not None and self.goal.largest_odds is None:
+        if self._chained and self.goal is not None and self.goal.largest_odds is None:
             raise AttributeError(
                 "a model searched for by its error rate predicts labels; pass goal=LogLoss(...) for probabilities"
             )
@@ -312,7 +201,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
             were judged.
         """
         margins = self._margins(X)
-        return scorer_of(self.release_).chances(margins)
+        return by_sorted_labels(self, scorer_of(self.release_).chances(margins))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

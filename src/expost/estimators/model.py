@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +17,18 @@ from expost import validation
 from expost.account.account import Spending, released, warn_if_large
 from expost.account.composition import ROW, Unit
 from expost.account.ledger import Ledger
-from expost.estimators.defaults import warn_if_likely
-from expost.estimators.inputs import as_schema, margins_and_targets, reject_fit_parameters, score_of, with_target
-from expost.estimators.pipeline_check import Surroundings, noted_surroundings
+from expost.estimators.inputs import (
+    as_schema,
+    by_sorted_labels,
+    forget,
+    margins_and_targets,
+    reject_fit_parameters,
+    score_of,
+    sorted_labels,
+    warn_if_likely,
+    with_target,
+)
+from expost.estimators.pipeline_check import PipelineCheck, check_pipeline
 from expost.exceptions import unspent
 from expost.goals.goal import TASKS, Goal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
@@ -34,6 +44,7 @@ from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.table.columns import labels_array
 from expost.table.disk import is_on_disk
 from expost.table.encoding import Encoding
+from expost.table.entrance import OnInvalid
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.schema import Schema
 from expost.table.shape import block_geometry, cheapest_geometry
@@ -47,6 +58,7 @@ BAD_ROWS = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class AccuracyFirstModel(BaseEstimator):
     """The most private linear model of a table that is accurate enough.
 
@@ -99,11 +111,12 @@ class AccuracyFirstModel(BaseEstimator):
     encoding_ : Encoding
         How the table became rows; public.
     coef_ : dict of str to float
-        Coefficients in the table's own units, by encoded column (``workclass=Private``).
+        Coefficients in the table's own units, by encoded column (``workclass=Private``); for classification of the log
+        odds of the schema's positive class.
     intercept_ : float
         The constant.
     classes_ : ndarray of shape (2,)
-        Negative and positive label, for classification.
+        Both labels, sorted as scikit-learn expects, for classification; the schema says which is the positive one.
     n_features_in_, feature_names_in_
         Number and names of the columns that the model reads, in the schema's order; tables may have more of them, in
         any order.
@@ -133,42 +146,19 @@ class AccuracyFirstModel(BaseEstimator):
     True
     """
 
-    release_: Release
-    encoding_: Encoding
-    coef_: dict[str, float]
-    intercept_: float
-    classes_: NDArray[Any]
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-
-    def __init__(
-        self,
-        schema: Any = None,
-        goal: Goal | None = None,
-        *,
-        failure_probability: float = 0.1,
-        max_epsilon: float = validation.MOST,
-        delta: float = 0.0,
-        perturbation: str | None = None,
-        on_invalid: str = "error",
-        engine: Any = None,
-        random_state: Any = None,
-        person: str | None = None,
-        rows_per_person: int | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self.schema = schema
-        self.goal = goal
-        self.failure_probability = failure_probability
-        self.max_epsilon = max_epsilon
-        self.delta = delta
-        self.perturbation = perturbation
-        self.on_invalid = on_invalid
-        self.engine = engine
-        self.random_state = random_state
-        self.person = person
-        self.rows_per_person = rows_per_person
-        self.ledger = ledger
+    schema: Any = None
+    goal: Goal | None = None
+    _: KW_ONLY
+    failure_probability: float = validation.GAMMA
+    max_epsilon: float = validation.MOST
+    delta: float = 0.0
+    perturbation: str | None = None
+    on_invalid: OnInvalid = "error"
+    engine: Any = None
+    random_state: Any = None
+    person: str | None = None
+    rows_per_person: int | None = None
+    ledger: Ledger | None = None
 
     @unspent()
     def fit(self, table: Any, y: Any = None, **unsupported: Any) -> Self:
@@ -200,12 +190,11 @@ class AccuracyFirstModel(BaseEstimator):
             The table does not fit the schema (``on_invalid="error"``); nothing was spent.
         """
         reject_fit_parameters(type(self).__name__, unsupported)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        around = noted_surroundings(self)
-        return Spending(self.ledger).guard(lambda spending: self._search(table, y, around, spending))
+        forget(self)
+        found = check_pipeline(self)
+        return Spending(self.ledger).guard(lambda spending: self._search(table, y, found, spending))
 
-    def _search(self, table: Any, y: Any, around: Surroundings, spending: Spending) -> Self:
+    def _search(self, table: Any, y: Any, found: PipelineCheck, spending: Spending) -> Self:
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
         schema = as_schema(self.schema).with_person(self.person, self.rows_per_person)
         encoding = Encoding(schema)
@@ -218,8 +207,9 @@ class AccuracyFirstModel(BaseEstimator):
         if clip:
             columns = tuple(tally.readable for tally in tallies)
             plan = CheckedPlan(plan, columns, target.readable, rows.n, request.budget, request.unit)
-        claims = around.claims
+        not_covered, claims = (BAD_ROWS, *found.not_covered), found.claims
         if clip:
+            not_covered = found.not_covered
             claims = (CLIPPED_TARGETS if schema.classes is None else CLIPPED_LABELS, *claims)
         release = carry_out(
             request,
@@ -227,32 +217,27 @@ class AccuracyFirstModel(BaseEstimator):
             rows,
             self.random_state,
             spending,
-            lambda release: _described(
-                release, request, encoding, (*(() if clip else (BAD_ROWS,)), *around.not_covered), claims
-            ),
+            lambda release: _explained(release, request, encoding, not_covered, claims),
         )
         warn_if_large(release)
         released(release)
-        coefficients, intercept = encoding.to_caller_units(np.asarray(release.hypothesis))
-        model = {
-            "columns": list(coefficients),
-            "coef": list(coefficients.values()),
-            "intercept": intercept,
-            **({} if schema.classes is None else {"classes": list(schema.classes)}),
-            **self._odds,
-        }
-        self.coef_, self.intercept_, self.encoding_ = coefficients, intercept, encoding
+        model = {**in_table_units(encoding, np.asarray(release.hypothesis)), **self._odds}
+        self.coef_, self.intercept_ = dict(zip(model["columns"], model["coef"], strict=True)), model["intercept"]
+        self.encoding_ = encoding
         self.feature_names_in_ = np.array(list(schema.columns), dtype=object)
         self.n_features_in_ = len(schema.columns)
         if schema.classes is not None:
-            self.classes_ = labels_array(list(schema.classes))
+            self.classes_ = sorted_labels(labels_array(list(schema.classes)))
         self.release_ = spending.release = release.with_details(parameters={**release.parameters, **model})
         return self
 
     def _looked_at(self, table: Any, y: Any, encoding: Encoding) -> tuple[Rows | RowSource, list[Tally], Tally]:
         """Return rows, or where to read them, and how many cells fit; raise for those that do not, unless clipped."""
-        engine, clip = as_engine(self.engine, table), self.on_invalid == "clip"
-        source = stream_of(table, encoding, engine) if y is None else None
+        clip, source = self.on_invalid == "clip", None
+        in_pieces = y is None and (is_on_disk(table) or type(table).__module__.startswith("dask."))
+        if in_pieces or self.engine is not None:
+            engine = as_engine(self.engine, table)
+            source = stream_of(table, encoding, engine) if y is None else None
         if source is None:
             raw = encoding.open(with_target(table, encoding.schema, y))
             rows = encoding.encode(raw, on_invalid="clip" if clip else "error")
@@ -275,6 +260,9 @@ class AccuracyFirstModel(BaseEstimator):
 
         ``max_epsilon`` is the estimator's own unless a ledger has lowered it.
         """
+        delta = validation.delta(self.delta)
+        several = delta > 0 and self.ledger is not None and self.ledger.adds_in_squares
+        geometry = None if several else cheapest_geometry(encoding)
         labels = schema.task == "classification"
         kinds = TASKS["binary" if labels else "real"][1]
         stated = as_tested(self.goal, f"goal must be {kinds}: how good must the model be? Got {self.goal!r}")
@@ -282,18 +270,15 @@ class AccuracyFirstModel(BaseEstimator):
         goal = stated.in_scaled_units(square_unit(schema.target_bounds))
         unit = unit_of(schema, n)
         budget = unit.share(self._most if max_epsilon is None else max_epsilon)
-        delta = validation.delta(self.delta)
+        gamma = self.failure_probability
         if self.perturbation is not None:
             validation.one_of("perturbation", self.perturbation, WITH_SCHEMA)
-        if delta:
-            shape, gamma = block_geometry(encoding), self.failure_probability
-            several = self.ledger is not None and self.ledger.adds_in_squares
-            pure = None if several else cheapest_geometry(encoding)
-            return staged_request(self.perturbation, goal, shape, n, gamma, budget, delta, unit, pure)
+        if delta or geometry is None:
+            shape = block_geometry(encoding)
+            return staged_request(self.perturbation, goal, shape, n, gamma, budget, delta, unit, pure=geometry)
         if self.perturbation in ("descent", "covariance"):
             raise ValueError(f"perturbation={self.perturbation!r} has Gaussian noise: pass a delta, say delta=1e-6")
-        geometry = cheapest_geometry(encoding)
-        return chain_request(goal, geometry, n, self.failure_probability, budget, unit)
+        return chain_request(goal, geometry, n, gamma, budget, unit)
 
     def _task(self) -> str | None:
         """Return the kind of the target, as the schema says; None while there is no schema that says it."""
@@ -309,19 +294,9 @@ class AccuracyFirstModel(BaseEstimator):
 
     @available_if(_predicts_labels)  # type: ignore[untyped-decorator]
     def decision_function(self, table: Any) -> NDArray[np.float64]:
-        """Return xᵀθ of each row, positive for the positive class; for classification.
-
-        Parameters
-        ----------
-        table : as in :meth:`fit`; needs no target
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
+        """Return xᵀθ of each row of a table as in :meth:`fit`, which needs no target; positive for ``classes_[1]``."""
         check_is_fitted(self, "release_")
-        on_invalid: Any = self.on_invalid
-        return scorer_of(self.release_).margins(table, on_invalid)
+        return by_sorted_labels(self, scorer_of(self.release_).margins(table, self.on_invalid))
 
     @property
     def _odds(self) -> dict[str, float]:
@@ -338,56 +313,29 @@ class AccuracyFirstModel(BaseEstimator):
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
         """Return the probability of each class, for a model that was asked for a log loss.
 
-        Parameters
-        ----------
-        table : as in :meth:`fit`; needs no target
-
-        Returns
-        -------
-        ndarray of shape (n_rows, 2)
-            Columns in the order of ``classes_``; log odds moved into [−4, 4], as they were judged.
+        Columns are in the order of ``classes_``, log odds moved into [−4, 4], as they were judged.
         """
         check_is_fitted(self, "release_")
-        on_invalid: Any = self.on_invalid
-        return self.release_.predict_proba(table, on_invalid=on_invalid)
+        return by_sorted_labels(self, self.release_.predict_proba(table, on_invalid=self.on_invalid))
 
     def predict(self, table: Any) -> NDArray[Any]:
-        """Predict labels, or the target within its bounds.
-
-        Parameters
-        ----------
-        table : as in :meth:`fit`; needs no target
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
+        """Predict the label of each row of a table as in :meth:`fit`, or its target within the bounds."""
         check_is_fitted(self, "release_")
-        on_invalid: Any = self.on_invalid
-        return self.release_.predict(table, on_invalid=on_invalid)
+        return self.release_.predict(table, on_invalid=self.on_invalid)
 
     def score(self, table: Any, y: Any = None) -> float:
         """Return the share of rows predicted right, or R², on rows with their target: every row counts once.
 
-        It looks at the rows, so it is covered by no guarantee unless they are public or held by whoever sees it.
-
-        Parameters
-        ----------
-        table, y : as in :meth:`fit`
-
-        Returns
-        -------
-        float
-            R² is about targets moved into their bounds.
+        It looks at the rows, so it is covered by no guarantee unless they are public or held by whoever sees it. R² is
+        about targets moved into their bounds.
         """
         check_is_fitted(self, "release_")
-        on_invalid: Any = self.on_invalid
         schema = dataclasses.replace(self.encoding_.schema, person=None, rows_per_person=None)
         theta = np.asarray(self.release_.hypothesis)
         if y is None and is_on_disk(table):
-            margins, target = margins_and_targets(table, Encoding(schema), theta, on_invalid)
+            margins, target = margins_and_targets(table, Encoding(schema), theta, self.on_invalid)
         else:
-            rows = Encoding(schema).encode(with_target(table, schema, y), on_invalid)
+            rows = Encoding(schema).encode(with_target(table, schema, y), self.on_invalid)
             margins, target = rows.x / ONE @ theta, rows.y / ONE
         return score_of(margins, target, labels=schema.classes is not None)
 
@@ -408,7 +356,24 @@ def unit_of(schema: Schema, n: int) -> Unit:
     return ROW if schema.person is None or k is None else Unit(k, n // k, schema.person)
 
 
-def _described(
+def in_table_units(encoding: Encoding, theta: NDArray[np.float64]) -> dict[str, Any]:
+    """Return a model as its release states it: coefficients by encoded column, the constant, and labels if any."""
+    coefficients, intercept = encoding.to_caller_units(theta)
+    model = {"columns": list(coefficients), "coef": list(coefficients.values()), "intercept": intercept}
+    classes = encoding.schema.classes
+    return model if classes is None else {**model, "classes": list(classes)}
+
+
+def names_of(schema: Schema) -> dict[str, Any]:
+    """Return what a release says of the table's columns."""
+    return {
+        "target": schema.target,
+        "columns": tuple(schema.columns),
+        "schema_fingerprint": schema.fingerprint(),
+    }
+
+
+def _explained(
     release: Release, request: Request, encoding: Encoding, not_covered: tuple[str, ...], claims: tuple[str, ...]
 ) -> Release:
     schema = encoding.schema
@@ -428,9 +393,7 @@ def _described(
             "scale": encoding.scale,
             "scope": scope,
         },
-        target=schema.target,
-        columns=tuple(schema.columns),
-        schema_fingerprint=schema.fingerprint(),
+        **names_of(schema),
         claims=(*release.claims, *claims),
         not_covered=(*release.not_covered, *not_covered),
     )

@@ -9,10 +9,8 @@ their types and arguments are. Nothing else is looked at.
 What is found stands in the release under ``not_covered`` or ``claims``. Not finding anything proves nothing: rows that
 were scaled by hand before look like any others.
 
-A scikit-learn scaler that learns nothing: columns are scaled by bounds the caller states.
-
-For pipelines whose other steps need columns of similar size. The estimators of this library take ``bounds``
-themselves and need no scaler before them.
+A scaler that learns nothing stands here too, for pipelines whose other steps need columns of similar size. The
+estimators of this library take ``bounds`` themselves and need no scaler before them.
 """
 
 from __future__ import annotations
@@ -80,16 +78,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.clip = clip
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the bounds against the number and names of the columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-        y : ignored
-
-        Returns
-        -------
-        self
+        """Check the bounds against the number and names of the columns of X, an array-like of shape (n, p).
 
         Examples
         --------
@@ -104,15 +93,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> npt.NDArray[np.float64]:
-        """Scale columns to [−1, 1].
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-
-        Returns
-        -------
-        ndarray of float64, shape (n, p)
+        """Scale the columns of an array-like of shape (n, p) to [−1, 1].
 
         Examples
         --------
@@ -124,15 +105,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.bounds_.scale(rows.floats(slice(None)), clip=self.clip)
 
     def inverse_transform(self, X: Any) -> npt.NDArray[np.float64]:
-        """Undo the scaling; what was clipped stays at its bound.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-
-        Returns
-        -------
-        ndarray of float64, shape (n, p)
+        """Undo the scaling of an array-like of shape (n, p); what was clipped stays at its bound.
 
         Examples
         --------
@@ -147,8 +120,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True  # what is not a number becomes NaN
+        tags.input_tags.allow_nan = tags.input_tags.string = True  # what is not a number becomes NaN
         return tags
 
 
@@ -159,26 +131,17 @@ SEARCHED = (
 )
 
 
-class Surroundings(NamedTuple):
-    """What the release has to say about them."""
+class PipelineCheck(NamedTuple):
+    """What a release has to say about who called ``fit``."""
 
     not_covered: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
-    #: Whether something in front has learned from the rows.
-    learned: bool = False
 
 
-def surroundings(estimator: Any) -> Surroundings:
+def check_pipeline(estimator: Any) -> PipelineCheck:
     """Return what is known about who is calling ``fit`` of an estimator; to be asked from inside it.
 
-    Parameters
-    ----------
-    estimator : object
-        The one being fitted.
-
-    Returns
-    -------
-    Surroundings
+    Warns about steps that have learned from the rows; nothing has been spent by then.
     """
     steps: list[Any] = []
     searches: list[str] = []
@@ -195,25 +158,24 @@ def surroundings(estimator: Any) -> Surroundings:
         elif _is(caller, "model_selection._search", "BaseSearchCV"):
             searches.append(SEARCHED.format(kind=type(caller).__name__))
         inner = caller  # one that works with copies of others, or one of the above: itself a step, perhaps
-    learned = [found for name, step in steps for found in learned_in(name, step)]
-    functions = [found for name, step in steps for found in _functions_in(name, step)]
-    said = [
-        f"step {name} in front of the model was fitted to the same rows: what it learned from them is not paid for"
-        for name in learned
+    learned = [
+        f"step {found} in front of the model was fitted to the same rows: what it learned from them is not paid for"
+        for name, step in steps
+        for found in learned_in(name, step)
     ]
-    claims = [f"the function of step {name} in front of the model works on each row by itself" for name in functions]
-    return Surroundings((*said, *searches), tuple(claims), bool(learned))
-
-
-def noted_surroundings(estimator: Any) -> Surroundings:
-    """Return the surroundings, after a warning about steps that have learned; nothing has been spent by then."""
-    found = surroundings(estimator)
-    if found.learned:
+    claims = [
+        f"the function of step '{found}' in front of the model works on each row by itself"
+        for name, step in steps
+        for found, part in _leaves(name, step)
+        if _is(part, "preprocessing", "FunctionTransformer") and (part.func or part.inverse_func)
+    ]
+    not_covered = (*learned, *searches)
+    if learned:
         warn(
-            f"{'; '.join(found.not_covered)}. Use PublicBoundsScaler, stated categories or a schema instead",
+            f"{'; '.join(not_covered)}. Use PublicBoundsScaler, stated categories or a schema instead",
             NotPrivateWarning,
         )
-    return found
+    return PipelineCheck(not_covered, tuple(claims))
 
 
 def _callers(frame: FrameType | None) -> Iterator[Any]:
@@ -231,15 +193,19 @@ def _is(found: Any, module: str, *names: str) -> bool:
     return loaded is not None and isinstance(found, tuple(getattr(loaded, name) for name in names))
 
 
-def _parts(step: Any) -> list[tuple[str, Any]] | None:
-    """Return the transformers that a step is made of, or None for one that is made of none."""
+def _leaves(name: str, step: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the transformers that a step is made of, with their names; the step itself if it is made of none."""
     if _is(step, "pipeline", "Pipeline"):
-        return list(step.steps)
-    if _is(step, "pipeline", "FeatureUnion"):
-        return list(step.transformer_list)
-    if _is(step, "compose", "ColumnTransformer"):
-        return [*((name, part) for name, part, _ in step.transformers), ("remainder", step.remainder)]
-    return None
+        parts = step.steps
+    elif _is(step, "pipeline", "FeatureUnion"):
+        parts = step.transformer_list
+    elif _is(step, "compose", "ColumnTransformer"):
+        parts = [*((inner, part) for inner, part, _ in step.transformers), ("remainder", step.remainder)]
+    else:
+        yield name, step
+        return
+    for inner, part in parts:
+        yield from _leaves(f"{name}.{inner}", part)
 
 
 def learned_in(name: str, step: Any) -> list[str]:
@@ -253,18 +219,7 @@ def learned_in(name: str, step: Any) -> list[str]:
     >>> learned_in("columns", make_column_transformer((StandardScaler(), [0]), (stated, [1]), (Normalizer(), [2])))
     ["'columns.standardscaler' (StandardScaler)"]
     """
-    parts = _parts(step)
-    if parts is not None:
-        return [found for inner, part in parts for found in learned_in(f"{name}.{inner}", part)]
-    return [f"'{name}' ({type(step).__name__})"] if _learns(step) else []
-
-
-def _functions_in(name: str, step: Any) -> list[str]:
-    parts = _parts(step)
-    if parts is not None:
-        return [found for inner, part in parts for found in _functions_in(f"{name}.{inner}", part)]
-    function = _is(step, "preprocessing", "FunctionTransformer") and (step.func or step.inverse_func)
-    return [f"'{name}'"] if function else []
+    return [f"'{found}' ({type(part).__name__})" for found, part in _leaves(name, step) if _learns(part)]
 
 
 def _learns(step: Any) -> bool:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from expost.account.ledger import Ledger
 from expost.estimators.base import AccuracyFirstEstimator
-from expost.estimators.inputs import reject_fit_parameters
-from expost.goals import Goal
 from expost.release.scoring import scorer_of
-from expost.search.refinement import KeepPath
-from expost.solve.losses import Loss, SquaredLoss
+from expost.solve.losses import SquaredLoss
 from expost.table.bounds import resolve_target_bounds
 from expost.table.columns import Column, RawRows
 from expost.table.rows import Rows, RowSource
 from expost.table.streamed import ColumnsOnDisk
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     """The most private ridge regression that is accurate enough.
 
@@ -157,91 +155,10 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     """
 
     _default_loss = SquaredLoss()
-
-    def __init__(
-        self,
-        *,
-        excess_risk: float | None = None,
-        goal: Goal | None = None,
-        loss: Loss | None = None,
-        regularization: float | str = "auto",
-        failure_probability: float = 0.1,
-        bounds: Any = None,
-        feature_bound: float | None = None,
-        target_bound: float | None = None,
-        target_bounds: tuple[float, float] | None = None,
-        perturbation: str | None = None,
-        method: str = "auto",
-        calibration: str = "tight",
-        noise: str = "laplace",
-        radius: float | None = None,
-        n_levels: int | None = None,
-        max_epsilon: float | str | None = "auto",
-        delta: float = 0.0,
-        fit_intercept: bool = True,
-        intercept_weight: float = 0.25,
-        full_matrix: bool = False,
-        on_failure: str = "refuse",
-        on_invalid: str = "error",
-        random_state: Any = None,
-        keep_path: KeepPath | None = None,
-        keep_statistics: bool = False,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self.excess_risk = excess_risk
-        self.goal = goal
-        self.loss = loss
-        self.regularization = regularization
-        self.failure_probability = failure_probability
-        self.bounds = bounds
-        self.feature_bound = feature_bound
-        self.target_bound = target_bound
-        self.target_bounds = target_bounds
-        self.perturbation = perturbation
-        self.method = method
-        self.calibration = calibration
-        self.noise = noise
-        self.radius = radius
-        self.n_levels = n_levels
-        self.max_epsilon = max_epsilon
-        self.delta = delta
-        self.fit_intercept = fit_intercept
-        self.intercept_weight = intercept_weight
-        self.full_matrix = full_matrix
-        self.on_failure = on_failure
-        self.on_invalid = on_invalid
-        self.random_state = random_state
-        self.keep_path = keep_path
-        self.keep_statistics = keep_statistics
-        self.ledger = ledger
-
-    def fit(self, X: ArrayLike, y: ArrayLike, **unsupported: Any) -> AccuracyFirstRidge:
-        """Search for the most private model that meets the target.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Private features.
-        y : array-like of shape (n_samples,)
-            Private target.
-        **unsupported
-            Nothing else is taken; ``sample_weight`` and ``groups`` raise an error that says why.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        AccuracyNotReached
-            No level qualified. The exception's ``release`` says what the refusal cost.
-        TargetUnreachable
-            No data set of this size could meet the target within ``max_epsilon``; nothing was spent.
-        LedgerRefused
-            The ledger did not let the search begin; nothing was spent.
-        """
-        reject_fit_parameters(type(self).__name__, unsupported)
-        return self._fit(X, y)
+    target_bound: float | None = None
+    target_bounds: tuple[float, float] | None = None
+    full_matrix: bool = False
+    keep_statistics: bool = False
 
     def _target_bounds(self) -> tuple[float, float]:
         return resolve_target_bounds(self.target_bound, self.target_bounds)
@@ -249,12 +166,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     def _rows(self, raw: RawRows, target: Column) -> tuple[Rows | RowSource, tuple[str, ...]]:
         if isinstance(raw, ColumnsOnDisk):
             return self._from_disk(raw, None), ()
-        rows = self.preparation_.prepare_regression(
-            raw,
-            target,
-            on_invalid=self.on_invalid,  # type: ignore[arg-type]  # checked above
-        )
-        return rows, ()
+        return self.preparation_.prepare_regression(raw, target, on_invalid=self.on_invalid), ()
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict the target in the caller's units, within its bounds, as ``release_.predict`` does.
@@ -274,18 +186,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
         return scorer_of(self.release_).answers(margins)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return R² of rows and targets moved into their bounds, as the promise judges them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        float
-        """
+        """Return R² of rows and targets moved into their bounds, as the promise judges them."""
         return self._score(X, y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:

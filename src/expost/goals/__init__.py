@@ -4,16 +4,16 @@
 null model leaves on the table becomes an excess risk by a private measurement (`expost.goals.relative`).
 
 Names are imported when asked for. The command line reads :data:`FLAGS` alone until it knows that it was called rightly,
-and a release reads its goal's words there.
+and a release from a file, which names its goal, reads the goal's words there without importing one.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from expost.goals.flags import Flag
+from expost import validation
 from expost.lazy import public_names
 
 if TYPE_CHECKING:
@@ -25,6 +25,54 @@ if TYPE_CHECKING:
     from expost.goals.relative import RelativeExcessRisk as RelativeExcessRisk
 
     GOALS: tuple[type[Goal], ...]
+
+
+class Flag(NamedTuple):
+    """How a goal reads on the command line and in a release; its file says what it is."""
+
+    name: str
+    metavar: str
+    help: str
+    #: The number stated lies strictly between 0 and this.
+    end: float = 1.0
+    #: What a constant reaches: what is promised says little without it.
+    yardstick: str = ""
+    #: How predictions are judged, beside that they are.
+    judged: str = ""
+    #: Whether it is a goal of tables with a schema, which says nothing about a λ.
+    of_tables: bool = True
+    #: Whether its number is the least that will do.
+    at_least: bool = False
+    #: What releases call it, where that is not its option in words.
+    stated_as: str = ""
+
+    @property
+    def attribute(self) -> str:
+        """The name of the parsed option."""
+        return self.kind.replace("-", "_")
+
+    @property
+    def kind(self) -> str:
+        """The option without its dashes."""
+        return self.name.removeprefix("--")
+
+    @property
+    def called(self) -> str:
+        """What releases call the goal."""
+        return self.stated_as or self.kind.replace("-", " ")
+
+    def check(self, value: float) -> float:
+        """Return the number, or say what to state instead.
+
+        Examples
+        --------
+        >>> Flag("--error-rate", "E", "share of rows misclassified at most").check(20)
+        Traceback (most recent call last):
+        ...
+        ValueError: --error-rate must be a number strictly between 0 and 1, got 20
+        """
+        return validation.share(self.name, value, end=self.end)
+
 
 _BOUNDED = "targets and predictions moved into the target's bounds"
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from expost import validation
 from expost.goals.goal import ChainSettings, TestedGoal
 from expost.goals.measure import Judge, Measure
 from expost.numeric import UNITS, Grid
@@ -40,7 +41,7 @@ class ErrorRate(TestedGoal):
     """
 
     at_most: float
-    margin: float = 0.2
+    margin: float = validation.MARGIN
 
     name = "error rate"
     labels = "binary"

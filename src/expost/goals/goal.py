@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeGuard
 import numpy as np
 
 from expost import validation
-from expost.goals import FLAGS
-from expost.goals.flags import Flag
+from expost.goals import FLAGS, Flag
 from expost.goals.measure import Judge, Measure, Predicted
 from expost.numeric import FloatArray
 from expost.release.release import Promise
@@ -84,19 +83,13 @@ RISK_CHARGED = ("excess risk: rounded to a public grid, floating-point error bou
 ABOUT_RISK = "regularised empirical risk of the clipped, rounded rows"
 
 
-class _OwnFlag:
-    """The flag of a goal's class, which stands in the table that is read before any goal is imported."""
-
-    def __get__(self, goal: Goal | None, kind: type[Goal]) -> Flag:
-        return FLAGS[kind.__name__]
-
-
 class Goal(ABC):
     """What the caller asks for. Its first argument is its number."""
 
     #: What releases call it; None for excess risk, the paper's own target.
     name: ClassVar[str | None]
-    flag: ClassVar[_OwnFlag] = _OwnFlag()
+    #: Of its class, from the table that is read before any goal is imported.
+    flag: ClassVar[Flag]
     #: Methods that can meet it.
     methods: ClassVar[tuple[str, ...]]
     #: Which side of its number it asks for.
@@ -107,6 +100,10 @@ class Goal(ABC):
     pure_only: ClassVar[bool] = False
     #: M, if models for it estimate probabilities: log odds are moved into [−M, M] before they are judged.
     largest_odds: ClassVar[float | None] = None
+
+    def __init_subclass__(cls) -> None:
+        if cls.__name__ in FLAGS:
+            cls.flag = FLAGS[cls.__name__]
 
     def settle(self, name: str, end: float = 1.0, *, called: str | None = None) -> None:
         """Check that a field lies strictly between 0 and ``end``, and make it a float of full precision.
@@ -137,7 +134,7 @@ class Goal(ABC):
         return [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]  # every goal is a dataclass
 
     @classmethod
-    def stated(cls, value: float, margin: float = 0.2) -> Self:
+    def stated(cls, value: float, margin: float = validation.MARGIN) -> Self:
         """Return the goal that a flag states, with the margin stated beside it if it has one."""
         return cls(value, margin) if "margin" in cls._fields() else cls(value)  # type: ignore[call-arg]
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from expost import validation
 from expost.goals.goal import LOWEST, ChainSettings, TestedGoal
 from expost.goals.measure import (
     Judge,
@@ -71,7 +72,7 @@ class MeanSquaredError(TestedGoal):
     """
 
     at_most: float
-    margin: float = 0.2
+    margin: float = validation.MARGIN
 
     name = "mean squared error"
     labels = "real"

@@ -15,9 +15,7 @@ first, H(1/n) − H(0). ∎ Both are attained: all targets at −1 and one repla
 minimiser's norm. *Proof.* min L ≤ L(w′), w′ the neighbour's minimiser, and L(w′) − L′(w′) is (φ(xᵀw′, y) − φ(x′ᵀw′,
 y′))/n, all other rows and the penalty being the same. Exchange the names. ∎ So G moves by at most their sum.
 
-How far G = L(0) − min L, what the null model leaves on the table, can move when one row is replaced.
-
-Its own file because the proof is long.
+How far G = L(0) − min L, what the null model leaves on the table, can move when one row is replaced:
 
 *Claim.* Let a(u, y) = φ(0, y) − φ(u, y) and ω(r) = max a − min a over |u| ≤ r and admissible y (``loss.gap_range``).
 If G ≤ G′ then G′ − G ≤ ω(ρ(G′))/n, ρ(g) = min(R, √(2g/λ)), R a bound on the minimiser's norm.
@@ -37,13 +35,13 @@ v within a cell, h being concave; while v < Ω_k/n the second term is h(0) = 0 a
 About 1/n if ω changes little from cell to cell, and the first cell is wide enough to hold a change of its Ω.
 
 A private lower bound on G, what a baseline leaves on the table: L(0) − min L for the null model, C − min L for the
-best constant (`expost.goals.relative`).
+best constant.
 
 *Released*: h(G) plus noise at levels ε₁ < … < ε_t, h a public scale (for a constant G itself). *Neighbours*: one row
-replaced. *Sensitivity*: about 1/n on that scale (`expost.goals.relative`; `expost.goals.relative` for a constant),
-floating point and rounding to a grid included. *Theorem (privacy)*: gradual release; the decision to stop reads only
-what was released, so stopping at t costs ε_t. *Theorem (accuracy)*: at level t the noise exceeds (Δ/ε_t)·ln(T/(2δ))
-with probability at most δ/T, so with probability 1 − δ all T lower bounds hold, the one stopped at included.
+replaced. *Sensitivity*: about 1/n on that scale, floating point and rounding to a grid included. *Theorem (privacy)*:
+gradual release; the decision to stop reads only what was released, so stopping at t costs ε_t. *Theorem (accuracy)*: at
+level t the noise exceeds (Δ/ε_t)·ln(T/(2δ)) with probability at most δ/T, so with probability 1 − δ all T lower bounds
+hold, the one stopped at included.
 
 The search stops as soon as the lower bound is at least 0.7 of the noisy value. A fraction r of the lower bound is then
 an excess risk below r·G, and any method may go on from there with what is left of the budget and of γ; losses and

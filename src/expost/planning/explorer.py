@@ -23,18 +23,17 @@ from typing import Any
 
 import numpy as np
 
+from expost import validation
 from expost.account.account import Account
 from expost.exceptions import TargetUnreachable
 from expost.goals import GOALS, Goal, words_of
 from expost.goals.goal import TestedGoal, square_unit, tested_kind
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise.source import SeededSource
-from expost.planning.planner import TABLES
-from expost.planning.prices import TablePricer
+from expost.planning.planner import TablePricer
 from expost.planning.result import GoalPrice
 from expost.planning.savings import minimiser
-from expost.planning.simulation import SyntheticTables
-from expost.planning.synthetic import Floats
+from expost.planning.synthetic import Floats, SyntheticTables
 from expost.release.release import Release
 from expost.search.noisy_test import NoisyValue
 from expost.search.request import Request
@@ -204,7 +203,7 @@ def _short(values: Any) -> list[float]:
     return [float(f"{value:.4g}") for value in values]
 
 
-GAMMAS = (0.02, 0.1, 0.3)
+GAMMAS = (0.02, validation.GAMMA, 0.3)
 _ROWS = 20_000
 _DIGITS = 5
 
@@ -217,7 +216,7 @@ def explorer_data(
     release: Release | None = None,
     max_epsilon: float = 1.0,
     schema_file: str = "schema.toml",
-    worlds: int = TABLES,
+    worlds: int = validation.TABLES,
     random_state: int = 0,
 ) -> dict[str, Any]:
     """Compute everything the page shows; a function of its arguments alone.
@@ -333,11 +332,11 @@ def _release(release: Release, schema: Schema) -> dict[str, Any]:
 def _start(n: int, goals: Sequence[Goal], shown: dict[str, Any] | None, max_epsilon: float) -> dict[str, Any]:
     middle = goals[len(goals) // 2].number
     if shown is None:
-        return {"rows": n, "goal": _rounded(middle), "gamma": 0.1, "budget": max_epsilon}
+        return {"rows": n, "goal": _rounded(middle), "gamma": validation.GAMMA, "budget": max_epsilon}
     return {
         "rows": n,
         "goal": shown["value"],
-        "gamma": shown["gamma"] or 0.1,
+        "gamma": shown["gamma"] or validation.GAMMA,
         "budget": shown["worst"] or max_epsilon,
     }
 

@@ -3,24 +3,44 @@
 A plan asks the same code that a fit does: what is searched for comes from `expost.AccuracyFirstModel`, what it costs
 from the search itself, carried out on synthetic tables. The worst case is a promise; what is likely is not, since the
 caller's rows decide.
+
+A fit of a table goes one way without a δ, and one of several at a δ; a fit of an array goes by any method and mechanism
+that the goal allows. Each way is a function from a number of rows and a cap to the request that a fit would make, and
+all are priced alike: the request within the cap says what cannot be reached and what no outcome exceeds, and the same
+request with hardly a cap is searched for (`expost.planning.synthetic`). Where a certificate says beforehand what
+suffices, every run costs the worst case: the price is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from expost import validation
+from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge
 from expost.estimators.inputs import as_schema
+from expost.exceptions import StrongRegularizationWarning, TargetUnreachable
 from expost.goals import R2, ErrorRate, Goal
 from expost.goals.goal import as_goal, is_tested
-from expost.planning.prices import ArrayPricer, TablePricer
-from expost.planning.result import GoalPrice, PricePlan, Saving
+from expost.mechanisms import MECHANISMS
+from expost.mechanisms.objective.mechanism import ObjectivePerturbation
+from expost.planning.result import PURE, GoalPrice, MethodPrice, PricePlan, Saving
+from expost.planning.savings import savings
+from expost.planning.synthetic import Outcome, SyntheticTables, no_cap, uncapped_chain
+from expost.search.request import CheckedPlan, Request
+from expost.search.run import settle
+from expost.shown import down
 from expost.table.encoding import Encoding
+from expost.table.preparation import Preparation
+from expost.table.schema import Schema
 
 Task = Literal["classification", "regression"]
 
-TABLES = 30
 _ARRAYS = 8
 _WIDE_ARRAY = 60  # columns from which on fewer arrays are drawn
 _WIDEST = 9_000  # columns of all tables together: fewer of wider ones, three at least
@@ -30,6 +50,287 @@ USUAL: dict[str, tuple[Goal, ...]] = {
     "regression": tuple(R2(share) for share in (0.3, 0.5, 0.7, 0.8, 0.9)),
 }
 
+#: Where the noise may go at a δ, as callers state it.
+WAYS = ("descent", "objective", "covariance")
+_ROWS = 6000  # of a table searched at a δ: with fewer, chance makes goals easier to reach than they are with many
+_ARRAY_ROWS = 4000  # of an array; ε·n hardly depends on n
+_HARDLY_A_CAP = 300.0  # at a δ
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to a goal; public.
+
+    Attributes
+    ----------
+    request
+        What a fit would ask for, given a number of rows and a cap (None is the one stated).
+    tables, cap
+        To search in, and what hardly is a cap there.
+    most
+        The worst case, where it is the cap whatever is settled; None where the plan says it.
+    noise
+        What a plan calls the noise, where it is not the mechanism's name.
+    """
+
+    request: Callable[[int, float | None], Request]
+    tables: SyntheticTables
+    cap: float
+    most: float | None = None
+    noise: str | None = None
+    taken: bool = False
+
+
+class Pricer(ABC):
+    """Prices goals, way by way, the typically cheapest first."""
+
+    count: int
+    on_invalid = "error"
+
+    @property
+    def n(self) -> int:
+        """How many rows a fit searches."""
+        return self.count
+
+    @abstractmethod
+    def ways(self, goal: Goal) -> Iterable[Way]:
+        """Yield the ways to a goal, each once."""
+
+    def price(self, goal: Goal) -> GoalPrice:
+        """Price a goal."""
+        found = [self._priced(way) for way in self.ways(goal)]
+        prices = [price for price, _ in found]
+        # a utility theorem promises the mean only: it is no rival of those that keep a promise with probability 1 − γ
+        prices.sort(key=lambda price: (price.method == "theory", not price.affordable, price.typical, price.worst_case))
+        nothing = not any(price.affordable for price in prices if price.method != "theory")
+        reasons = [reason for _, reason in found if reason]
+        return GoalPrice(goal, self.count, tuple(prices), reasons[0] if nothing else "")
+
+    def _priced(self, way: Way) -> tuple[MethodPrice, str]:
+        """Return what one way costs, and why it cannot be tried within the cap, if so."""
+        stated = way.request(self.n, None)
+        worst, reason = self._worst(stated)
+        if reason and way.most is None:
+            worst, _ = self._worst(way.request(self.n, way.cap))
+        free = way.request(way.tables.n, way.cap)
+        outcomes = self.searched(way, free)
+        epsilons = [outcome.epsilon for outcome in outcomes]
+        known = False
+        if way.most is None and not free.delta:
+            scaled = self._worst(free)[0] * way.tables.n / self.n
+            known = all(epsilon == scaled for epsilon in epsilons)
+        if known:  # for n rows; the rest was paid for fewer
+            epsilons = [worst] * len(epsilons)
+        told = {"known": known, "affordable": not reason, "taken": way.taken}
+        noise, most = way.noise or stated.mechanism.name, worst if way.most is None else way.most
+        return MethodPrice.over(stated.method.name, noise, epsilons, most, **told), reason
+
+    def searched(self, way: Way, free: Request) -> list[Outcome]:
+        """Search the tables of a way."""
+        look = self._look(way.request(self.n, None)) if self.on_invalid == "clip" else 0.0
+        return way.tables.search(free, self.n, look)
+
+    def _worst(self, request: Request) -> tuple[float, str]:
+        """Return the worst case, or an infinite one and why no data set can meet the goal."""
+        try:
+            plan = settle(request)
+            if self.on_invalid == "clip":
+                CheckedPlan(plan, (), self.n, self.n, request.budget, request.unit)
+            return plan.worst_case, ""
+        except TargetUnreachable as reason:
+            return math.inf, str(reason)
+
+    def _look(self, request: Request) -> float:
+        """Return what looking whether the table fits costs."""
+        nothing: Any = None  # of which only the cost is asked for
+        return request.unit.charge(CheckedPlan(nothing, (), self.n, self.n, math.inf, request.unit).cost)
+
+
+@dataclass(frozen=True)
+class TablePricer(Pricer):
+    """Prices goals of a table; keeps synthetic tables and outcomes.
+
+    Attributes
+    ----------
+    encoding, count
+        How the table becomes rows, and how many rows there are, or persons where the schema names them.
+    gamma, budget, delta, on_invalid
+        As a fit is told: γ, the cap (None: the default), δ and what bad cells do.
+    tables, seed
+        How many tables to draw, and by which seed; or tables that were drawn for another pricer.
+    """
+
+    encoding: Encoding
+    count: int
+    gamma: float
+    budget: float | None
+    delta: float = 0.0
+    on_invalid: str = "error"
+    tables: int | SyntheticTables = validation.TABLES
+    seed: int = 0
+    _outcomes: dict[Goal, list[Outcome]] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """How many rows a fit searches: where the schema names persons, so many of each."""
+        return self.count * (self.encoding.schema.rows_per_person or 1)
+
+    @cached_property
+    def drawn(self) -> SyntheticTables:
+        """The tables; few rows stand for many at a δ."""
+        if isinstance(self.tables, SyntheticTables):
+            return self.tables
+        each = self.encoding.schema.rows_per_person or 1
+        n = each * max(1, min(self.count, _ROWS // each)) if self.delta else self.n
+        return SyntheticTables.of(self.encoding, n, self.tables, self.seed)
+
+    def _model(self, goal: Goal, budget: float | None, schema: Schema | None = None, **at: Any) -> AccuracyFirstModel:
+        most = self.budget if budget is None else budget
+        capped: dict[str, Any] = {} if most is None else {"max_epsilon": most}
+        return AccuracyFirstModel(schema or self.encoding.schema, goal, failure_probability=self.gamma, **capped, **at)
+
+    def _request(self, goal: Goal, n: int, budget: float | None, schema: Schema | None = None, **at: Any) -> Request:
+        """Return what a fit would ask for; ``at`` is its δ and where the noise goes."""
+        encoding = self.encoding if schema is None or schema is self.encoding.schema else Encoding(schema)
+        return self._model(goal, budget, encoding.schema, **at).request_for(n, encoding.schema, encoding)
+
+    def free(self, goal: Goal, schema: Schema | None = None) -> Request:
+        """Return the pure request with hardly a cap."""
+        return self._request(goal, self.n, no_cap(self._request(goal, self.n, None, schema)), schema)
+
+    def ways(self, goal: Goal) -> Iterator[Way]:
+        """Yield pure noise, which needs no δ; at a δ the other ways first."""
+        most = float(self._model(goal, None).max_epsilon)
+        taken = self._request(goal, self.n, None, delta=self.delta).mechanism
+        for way in WAYS if self.delta else ():
+            cap = _HARDLY_A_CAP * max(1.0, self.n / self.drawn.n)
+            made = partial(self._request, goal, delta=self.delta, perturbation=way)
+            yield Way(made, self.drawn, cap, most, taken=taken == made(self.n, None).mechanism)
+        pure = partial(self._request, goal)
+        is_pure = isinstance(taken, ObjectivePerturbation) and not taken.gaussian
+        named = {"noise": PURE, "taken": is_pure} if self.delta else {}
+        tables = replace(self.drawn, n=self.n)  # the same with a δ and without
+        yield Way(pure, tables, no_cap(pure(self.n, None)), most, **named)  # type: ignore[arg-type]
+
+    def searched(self, way: Way, free: Request) -> list[Outcome]:
+        """Search, and keep what savings are said by."""
+        found = super().searched(way, free)
+        assert free.goal is not None
+        self._outcomes[free.goal] = found
+        return found
+
+    def savings(self, goal: Goal) -> tuple[Saving, ...]:
+        """Say what would make a goal cheaper, of those priced; for pure fits."""
+        outcomes = self._outcomes[self.free(goal).goal]  # type: ignore[index]
+        return savings(self.drawn, self.encoding, lambda schema: self.free(goal, schema), outcomes)
+
+    def shrunk(self, goal: Goal) -> str:
+        """Warn if the cap leaves only a first model that λ pulls to its constant."""
+        request = self._request(goal, self.n, None)
+        chain = uncapped_chain(request, request.budget)
+        part = chain.start / chain.usual_start
+        if part >= 1.0:
+            return ""
+        cap, times = down(request.unit.charge(request.budget)), f"{1 / part:.2g} times"
+        return (
+            f"for an ε of {cap} the first model is {times} as noisy as it should be, and shrunk {times} as strongly: "
+            f"expect little more than its constant"
+        )
+
+
+@dataclass(frozen=True)
+class ArrayPricer(Pricer):
+    """Prices goals of plain arrays, whose columns the estimators scale by stated bounds.
+
+    Attributes
+    ----------
+    labels
+        Whether it is a classification.
+    count, columns
+        Rows and columns.
+    regularization, gamma, budget
+        As the estimators take them; None is their default cap.
+    delta
+        δ, for regression; 0 is pure.
+    tables, seed
+        How many arrays to draw, and by which seed.
+
+    Examples
+    --------
+    >>> from expost import ExcessRisk
+    >>> price = ArrayPricer(True, 20_000, 5, "auto", 0.1, None, tables=2).price(ExcessRisk(0.01))
+    >>> price.cheapest.perturbation, price.cheapest.known
+    ('objective', True)
+    """
+
+    labels: bool
+    count: int
+    columns: int
+    regularization: float | str
+    gamma: float
+    budget: float | None
+    delta: float = 0.0
+    tables: int = 8
+    seed: int = 0
+    warned: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.delta and self.labels:
+            raise ValueError("with a delta, arrays are planned for regression; state a schema for classes")
+
+    def price(self, goal: Goal) -> GoalPrice:
+        """Price a goal, in units where targets lie in [−1, 1], and keep a warning about λ if there is one."""
+        with warnings.catch_warnings(record=True) as noted:
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", StrongRegularizationWarning)
+            price = super().price(goal)
+        self.warned.extend(str(each.message) for each in noted[:1])
+        return price
+
+    def settled(
+        self, goal: Goal, method: str, perturbation: str | None, n: int, budget: float | None
+    ) -> tuple[Preparation, Request]:
+        """Return what a fit of n rows would settle before it looks at one."""
+        stated: dict[str, Any] = {
+            "bounds": 1.0,
+            "regularization": self.regularization,
+            "failure_probability": self.gamma,
+            "method": method,
+            "perturbation": perturbation,
+            "goal": goal,
+        }
+        most = self.budget if budget is None else budget
+        if most is not None:
+            stated["max_epsilon"] = most
+        estimator: Any = (
+            AccuracyFirstLogisticRegression(classes=("a", "b"), **stated)
+            if self.labels
+            else AccuracyFirstRidge(target_bound=1.0, delta=self.delta, **stated)
+        )
+        preparation = estimator._preparation(self.columns)
+        return preparation, estimator._request(n, preparation)
+
+    def ways(self, goal: Goal) -> Iterator[Way]:
+        """Yield the methods and perturbations that can be asked for."""
+        seen, n = set(), min(self.n, _ARRAY_ROWS)
+        for method in goal.methods:
+            for perturbation in (None, *MECHANISMS):
+                if method == "fixed":  # promises nothing
+                    continue
+                try:
+                    preparation, request = self.settled(goal, method, perturbation, self.n, None)
+                except ValueError:
+                    if (method, perturbation) == (goal.methods[0], None):
+                        raise  # the goal itself is wrong
+                    continue  # a mechanism for another loss
+                if (method, request.mechanism.name) not in seen:
+                    seen.add((method, request.mechanism.name))
+                    tables = SyntheticTables.arrays(preparation, n, self.tables, self.seed)
+                    yield Way(partial(self._request, goal, method, perturbation), tables, math.inf)
+
+    def _request(self, goal: Goal, method: str, perturbation: str | None, n: int, budget: float | None) -> Request:
+        return self.settled(goal, method, perturbation, n, budget)[1]
+
 
 def plan(
     schema: Any = None,
@@ -37,7 +338,7 @@ def plan(
     *,
     rows: int,
     max_epsilon: float | None = None,
-    failure_probability: float = 0.1,
+    failure_probability: float = validation.GAMMA,
     delta: float = 0.0,
     on_invalid: str = "error",
     person: str | None = None,
@@ -45,7 +346,7 @@ def plan(
     task: Task | None = None,
     columns: int | None = None,
     regularization: float | str = "auto",
-    worlds: int = TABLES,
+    worlds: int = validation.TABLES,
     random_state: int = 0,
 ) -> PricePlan:
     """Say what goals would cost, without reading any data.
@@ -104,7 +405,7 @@ def plan(
     at = validation.delta(delta)
     gamma, budget = validation.failure_probability(failure_probability), validation.budget(max_epsilon)
     validation.one_of("on_invalid", on_invalid, ("error", "clip"))
-    encoding, task, p = _described(schema, person, rows_per_person, task, columns)
+    encoding, task, p = _resolved(schema, person, rows_per_person, task, columns)
     worlds = min(worlds, max(3, _WIDEST // p))
     asked = _asked(goals, None if encoding is None else task)
     tables = [goal for goal in asked if encoding is not None and is_tested(goal)]
@@ -132,7 +433,7 @@ def plan(
     return PricePlan(described, p, count, gamma, budget, tuple(priced[goal] for goal in asked), found, kept, worlds, at)
 
 
-def _described(
+def _resolved(
     schema: Any, person: str | None, rows_per_person: int | None, task: Task | None, columns: int | None
 ) -> tuple[Encoding | None, Task, int]:
     """Return how the table becomes rows, if there is one, the task and the number of columns."""

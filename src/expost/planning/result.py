@@ -1,10 +1,11 @@
-"""What a plan says: prices of goals, what would make them smaller, what to beware of, and all that as a table to read.
+"""What a plan says: prices of goals, what would make them smaller, what to beware of, as a table to read or a picture.
 
 Public numbers only.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import textwrap
@@ -14,7 +15,7 @@ from typing import Any
 
 from expost.goals import Goal, words_of
 from expost.goals.goal import is_tested
-from expost.shown import down, one_line, up
+from expost.shown import aligned, down, one_line, up
 from expost.table.schema import Schema
 
 LIKELY = (0.1, 0.9)  # of the synthetic tables cost less
@@ -255,7 +256,6 @@ class PricePlan:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def __str__(self) -> str:
-
         return as_text(self)
 
 
@@ -265,6 +265,7 @@ def _finite(value: float) -> float | None:
 
 WIDTH = 100
 _SHOWN = 5  # savings
+_GAP = "   "  # between columns
 _YES, _MOSTLY = 0.9, 0.5
 _NOISE = {
     "objective": "the gradient",
@@ -323,16 +324,11 @@ def _head(plan: PricePlan) -> str:
         what = f"{schema.target} ({kind}) from {many} column{'s' if many > 1 else ''} (encoded {plan.columns})"
     chance = f"{1 - plan.failure_probability:g}"
     at = f"; ε at δ = {plan.delta:g}" if plan.delta else ""
+    most = None if schema is None else schema.rows_per_person
+    each = "" if most is None else f" (not rows: at most {most} of each)"  # so that nobody states rows for persons
     return one_line(
-        f"{what}, {plan.rows:,} {plan.noun}{_per_person(plan)}; promised with probability {chance}{at}; "
-        f"no data were read"
+        f"{what}, {plan.rows:,} {plan.noun}{each}; promised with probability {chance}{at}; no data were read"
     )
-
-
-def _per_person(plan: PricePlan) -> str:
-    """Say how many rows that many persons have, so that nobody states rows for persons."""
-    most = None if plan.schema is None else plan.schema.rows_per_person
-    return "" if most is None else f" (not rows: at most {most} of each)"
 
 
 def _goal_table(plan: PricePlan, prices: Sequence[GoalPrice]) -> list[str]:
@@ -345,7 +341,7 @@ def _goal_table(plan: PricePlan, prices: Sequence[GoalPrice]) -> list[str]:
         paid = (way.typical, way.close_call, way.worst_case)
         row = [price.goal.words, _range(way.low, way.high), *map(amount, paid)]
         rows.append([*row, _within(price, plan) if stated else _rows(price, plan.wished)])
-    return _aligned([heads, *rows])
+    return aligned([heads, *rows], gap=_GAP)
 
 
 def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
@@ -366,14 +362,11 @@ def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
         name = "auto" if way.perturbation == PURE and way.taken else name
         noise, typical = _NOISE.get(way.perturbation, way.perturbation), "" if way.known else amount(way.typical)
         rows.append([name, noise, likely, typical, amount(way.worst_case), remark])
-    said = _within(price, plan) if plan.max_epsilon is not None else None
-    tail = f"within {down(plan.wished)}: {said}" if said else _enough(price, plan)
-    return [*_aligned(rows), tail]
-
-
-def _enough(price: GoalPrice, plan: PricePlan) -> str:
-    """Say how many rows, or persons, let nine in ten tables pay what is wished for."""
-    return f"{plan.noun} for ε ≤ {down(plan.wished)}: {_rows(price, plan.wished)}"
+    if plan.max_epsilon is not None:
+        tail = f"within {down(plan.wished)}: {_within(price, plan)}"
+    else:
+        tail = f"{plan.noun} for ε ≤ {down(plan.wished)}: {_rows(price, plan.wished)}"
+    return [*aligned(rows, gap=_GAP), tail]
 
 
 def _likely_range(way: MethodPrice) -> str:
@@ -422,23 +415,96 @@ def _saving_table(savings: Sequence[Saving]) -> list[str]:
     for saving in shown:
         about = "about " if saving.estimated else ""
         rows.append([saving.column, saving.now, saving.change, f"{about}{saving.saves:.0%}", f"if {saving.provided}"])
-    return [f"  {line}" for line in _aligned(rows)]
+    return [f"  {line}" for line in aligned(rows, gap=_GAP)]
 
 
 def _likely(plan: PricePlan) -> str:
-    part = f"{LIKELY[1] - LIKELY[0]:.0%}"
-    known = all(price.cheapest.known for price in plan.goals)
-    text = "" if known else f"Likely: the middle {part} of {plan.worlds} made-up tables that follow the schema"
-    if plan.schema is None and text:
-        text = f"Likely: the middle {part} of made-up arrays"
-    text += "" if known else ", from easy ones to close calls, in which the best model hardly reaches the goal. "
-    text += "" if known else "Your rows decide. "
-    if not known and plan.max_epsilon is None:
+    never = "Never above is a promise, whatever the rows."
+    if all(price.cheapest.known for price in plan.goals):
+        return never
+    tables = "made-up arrays" if plan.schema is None else f"{plan.worlds} made-up tables that follow the schema"
+    text = (
+        f"Likely: the middle {LIKELY[1] - LIKELY[0]:.0%} of {tables}, from easy ones to close calls, in which the best "
+        f"model hardly reaches the goal. Your rows decide. "
+    )
+    if plan.max_epsilon is None:
         text += f"{plan.noun.capitalize()} for ε ≤ {down(plan.wished)}: enough for nine in ten of those tables. "
-    return text + "Never above is a promise, whatever the rows."
+    return text + never
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    rows = [[one_line(text) for text in row] for row in rows]
-    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
-    return ["   ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+# The same as a picture: each goal, or each method, with what it cost in synthetic tables. Needs matplotlib.
+SUFFIXES = (".png", ".svg", ".pdf")
+_BAND, _DOT, _CAP = "#9ecae1", "#08519c", "#a63603"
+
+
+def picture(plan: PricePlan, suffix: str) -> bytes:
+    """Return a plan as a .png, .svg or .pdf file.
+
+    Raises
+    ------
+    ValueError
+        The suffix is another.
+    ImportError
+        matplotlib is not installed.
+    """
+    if suffix not in SUFFIXES:
+        raise ValueError(f"a plot is a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file, not {suffix}")
+    from matplotlib.figure import Figure
+
+    entries = _entries(plan)
+    figure: Any = Figure(figsize=(8.0, 1.7 + 0.42 * len(entries)), layout="constrained")
+    axes = figure.subplots()
+    for place, (_, price) in enumerate(entries):
+        _row(axes, place, price)
+    axes.set_yticks(range(len(entries)), [label for label, _ in entries])
+    axes.set_ylim(len(entries) - 0.5, -0.5)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
+    axes.set_xlabel("ε (log scale): band = likely, line = typical, dots = made-up tables, your rows decide")
+    if plan.max_epsilon is not None:
+        axes.axvline(plan.max_epsilon, color=_CAP, linestyle="--", linewidth=1.2)
+        at = (plan.max_epsilon, 1.0)
+        axes.annotate(
+            f" cap {down(plan.max_epsilon)}",
+            at,
+            xycoords=("data", "axes fraction"),
+            color=_CAP,
+            va="bottom",
+            ha="center",
+        )
+    what = f"a model of {plan.columns} columns" if plan.schema is None else f"to predict {plan.schema.target}"
+    axes.set_title(f"What it would cost: {what}, {plan.rows:,} rows", loc="left", pad=18)
+    axes.grid(axis="x", which="major", alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    content = io.BytesIO()
+    figure.savefig(content, format=suffix[1:], dpi=150, metadata={"Date": None} if suffix == ".svg" else None)
+    return content.getvalue()
+
+
+def _entries(plan: PricePlan) -> list[tuple[str, MethodPrice]]:
+    found = []
+    for price in plan.goals:
+        alone = len(price.methods) == 1
+        for way in price.methods:
+            name = price.goal.words if alone else f"{price.goal.words}\n{way.method}, {way.perturbation}"
+            found.append((name, way))
+    return found
+
+
+def _row(axes: Any, place: int, price: MethodPrice) -> None:
+    paid = [epsilon for epsilon in price.epsilons if math.isfinite(epsilon)]
+    if not paid:
+        axes.annotate("out of reach", (0.5, place), xycoords=("axes fraction", "data"), ha="center", va="center")
+        return
+    high = price.high if math.isfinite(price.high) else paid[-1]
+    low = min(price.low, high)
+    axes.plot([low, high], [place, place], color=_BAND, linewidth=11, solid_capstyle="butt", zorder=1)
+    # equal prices are put above one another
+    seen: dict[float, int] = {}
+    for epsilon in paid:
+        seen[epsilon] = seen.get(epsilon, -1) + 1
+        shift = 0.08 * ((seen[epsilon] % 7 + 1) // 2) * (-1) ** seen[epsilon]
+        axes.plot(epsilon, place + shift, "o", color=_DOT, markersize=2.6, alpha=0.55, zorder=2)
+    typical = min(price.typical, high)
+    axes.plot([typical, typical], [place - 0.32, place + 0.32], color=_DOT, linewidth=2.0, zorder=3)

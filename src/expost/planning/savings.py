@@ -20,10 +20,10 @@ from typing import cast
 
 import numpy as np
 
+from expost.goals.goal import root
 from expost.mechanisms.objective.chain import ChainPlan
 from expost.planning.result import Saving
-from expost.planning.simulation import Outcome, SyntheticTables
-from expost.planning.synthetic import Floats, skewed
+from expost.planning.synthetic import Floats, Outcome, SyntheticTables, skewed
 from expost.search.request import Request
 from expost.search.run import settle
 from expost.solve.objective import Objective
@@ -138,11 +138,8 @@ class _Quadratic:
     def saving(self, column: int, factor: float) -> float:
         """Return what is saved if a column that was shrunk by a factor no longer is."""
         allowed = self._excess(self._level, column, factor)
-        low, high = 0.0, 1.0
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if self._excess(self._level * middle, column, 1.0) <= allowed else (middle, high)
-        return 1.0 - self._plan.shot(self._level * high).epsilon / self._plan.shot(self._level).epsilon
+        part = root(lambda part: allowed - self._excess(self._level * part, column, 1.0), 1e-6, 1.0, _HALVINGS)
+        return 1.0 - self._plan.shot(self._level * part).epsilon / self._plan.shot(self._level).epsilon
 
     def _excess(self, level: float, column: int, factor: float) -> float:
         plan, shot = self._plan, self._plan.shot(level)

@@ -123,7 +123,7 @@ class Request:
     goal: Goal | None
     method: Method
     mechanism: Mechanism
-    failure_probability: float = 0.1
+    failure_probability: float = validation.GAMMA
     calibration: str = "tight"
     levels: Sequence[float] | None = None
     n_levels: int | None = None

@@ -49,7 +49,7 @@ def run_search(
     perturbation: str | None = None,
     noise: str = "laplace",
     full_matrix: bool = False,
-    failure_probability: float = 0.1,
+    failure_probability: float = validation.GAMMA,
     calibration: str = "tight",
     levels: Sequence[float] | None = None,
     n_levels: int | None = None,

@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import expit, lambertw
 
 from expost.numeric import UNIT, AnyArray, FloatArray, round_up
+from expost.validation import foreign
 
 
 def to_units(value: float, bits: int) -> int:
@@ -192,6 +193,15 @@ class Loss(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Let a constructor state an attribute once; nothing changes afterwards, and no constant of the library's."""
+        if name in vars(self) or (hasattr(type(self), name) and not foreign(self)):
+            raise AttributeError(
+                f"{name} of {type(self).__name__} cannot be set: privacy rests on a loss's constants. Write a Loss of "
+                f"your own that states others, which the release then records as a claim"
+            )
+        super().__setattr__(name, value)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(other) == vars(self)
