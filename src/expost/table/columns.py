@@ -8,6 +8,7 @@ name. Like all private values, none of them prints anything of what it holds.
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.table.cells import MISSING, UNKNOWN, Label, Lookup, is_undecoded, label, number, numbers, signs
-from expost.table.kinds import suggestion
 
 _NUMBERS = "biuf"
 _LOOSE = "OUST"  # objects, text and bytes: read cell by cell
@@ -463,3 +463,9 @@ def places_of(there: Sequence[Any], wanted: Sequence[str], file: Path | None = N
                 raise ValueError(f"{file} has no column {name!r}; {suggestion(name, plain)}")
             raise ValueError(f"there is no column {name!r} in the table; {suggestion(name, plain)}")
     return {name: places[name] for name in wanted}
+
+
+def suggestion(key: Any, known: Sequence[str]) -> str:
+    """Say what may have been meant."""
+    near = difflib.get_close_matches(str(key), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"

@@ -97,32 +97,20 @@ class Persons:
 
 
 def slots(cells: Iterable[Any], rows_per_person: int, marks: Iterable[Any] = ()) -> tuple[npt.NDArray[np.intp], int]:
-    """Say which row fills each slot, person after person, and how many persons there are.
-
-    Parameters
-    ----------
-    cells : iterable
-        Whose each row is.
-    rows_per_person : int
-        k.
-    marks : iterable
-        What stands for a missing cell, beside None, NaN and empty text.
+    """Say which row fills each of k slots of each person, person after person, and how many persons there are.
 
     Examples
     --------
     >>> places, persons = slots(["ann", "bob", "ann", "ann", None, "bob"], 3)
     >>> places.reshape(persons, 3)
     array([[0, 2, 3],
-           [1, 5, 1],
+           [1, 1, 5],
            [4, 4, 4]])
     """
     persons = Persons(marks)
     numbers = persons.numbers(cells)
-    many = np.bincount(numbers, minlength=persons.many)[:, None]
-    first = np.cumsum(many, axis=0) - many
-    listed = np.argsort(numbers, kind="stable")
-    kept = np.minimum(many, rows_per_person)
-    return listed[first + np.arange(rows_per_person) % kept].ravel(), persons.many
+    order = np.argsort(numbers, kind="stable")
+    return np.repeat(order, times(numbers, rows_per_person)[order]), persons.many
 
 
 def times(persons: npt.NDArray[np.int64], k: int) -> npt.NDArray[np.int32]:
@@ -130,19 +118,14 @@ def times(persons: npt.NDArray[np.int64], k: int) -> npt.NDArray[np.int32]:
 
     Examples
     --------
-    >>> times(np.array([0, 1, 0, 0, -1, 1]), 3).tolist()  # 0 has three rows, 1 has two and −1 one
+    >>> times(np.array([0, 1, 0, 0, 2, 1]), 3).tolist()  # 0 has three rows, 1 has two and 2 one
     [1, 2, 1, 1, 3, 1]
     """
-    order = np.argsort(persons, kind="stable")
-    placed = persons[order]
-    first = np.flatnonzero(np.concatenate([[True], placed[1:] != placed[:-1]])) if len(placed) else np.zeros(0, int)
-    sizes = np.diff(np.concatenate([first, [len(placed)]]))
-    rank = np.arange(len(placed)) - np.repeat(first, sizes)
-    own = np.minimum(np.repeat(sizes, sizes), k)
-    filled = np.where(rank < own, k // np.maximum(own, 1) + (rank < k % np.maximum(own, 1)), 0)
-    found = np.zeros(len(persons), dtype=np.int32)
-    found[order] = filled
-    return found
+    many, order = np.bincount(persons), np.argsort(persons, kind="stable")
+    rank = np.empty_like(persons)
+    rank[order] = np.arange(len(persons)) - np.repeat(np.cumsum(many) - many, many)
+    own = np.minimum(many, k)[persons]
+    return np.where(rank < own, k // own + (rank < k % own), 0).astype(np.int32)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -33,8 +34,8 @@ from expost.table.cells import resolve_classes
 from expost.table.columns import Column, RawRows
 from expost.table.entrance import OnInvalid, open_column, open_rows
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
-from expost.table.parts import unit_for
 from expost.table.rows import FRACTION_BITS, MAX_COLUMNS, ONE, Norm, Rows, clip_l1, room_for, to_fixed_point
+from expost.table.shape import BlockRows
 
 _CHUNK_ROWS = 4096  # a chunk that stays in cache is two to three times faster than a large one
 _HUGE = float(np.finfo(np.float64).max)
@@ -70,7 +71,7 @@ def resolve_feature_bound(feature_bound: float | None, bounds: Bounds | None, n_
 
 
 @dataclass(frozen=True)
-class Preparation:
+class Preparation(BlockRows):
     """How raw columns become rows: public, and computed without looking at any row.
 
     Parameters
@@ -122,24 +123,29 @@ class Preparation:
     shape: Literal["box", "l1"] | None = None
 
     def __post_init__(self) -> None:
+        put = partial(object.__setattr__, self)
         if not 1 <= self.n_parameters <= MAX_COLUMNS or self.n_columns < 1:
             raise ValueError(f"n_columns must lie between 1 and {MAX_COLUMNS}, a constant column included")
         if self.bounds is not None and self.bounds.n_columns != self.n_columns:
             raise ValueError(f"bounds are for {self.bounds.n_columns} columns, not n_columns={self.n_columns}")
-        object.__setattr__(self, "feature_bound", validation.positive("feature_bound", self.feature_bound))
+        put("feature_bound", validation.positive("feature_bound", self.feature_bound))
         if self.shape == "box" and (self.bounds is None or self.feature_bound != 1.0):
             raise ValueError("a box is made of bounds, with feature_bound=1")
-        if self.shape is not None:
-            object.__setattr__(self, "intercept_weight", 0.5 if self.intercept_weight else 0.0)
-            object.__setattr__(self, "intercept_weight", self.unit / ONE if self.has_intercept else 0.0)
+        put("square", (self.n_columns if self.shape == "box" else 1) + int(self.has_intercept))
+        if self.shape is not None and self.intercept_weight:
+            put("intercept_weight", self.unit / ONE)
         c = float(self.intercept_weight)
         if c != 0 and not 1 / ONE <= c <= 1 - 1 / ONE:
             raise ValueError("intercept_weight must be 0 (no intercept) or lie between 2**-20 and 1 - 2**-20")
-        object.__setattr__(self, "intercept_weight", c)
+        put("intercept_weight", c)
+        put("constant_column", self.n_columns if self.has_intercept else None)
+        constant = ((1, "box"),) if self.has_intercept else ()
+        box = ((self.n_parameters, "box"),)
+        put("blocks", box if self.shape == "box" else ((self.n_columns, "l1"), *constant))
         if self.target is not None:
             low, high = self.target
             Bounds((low,), (high,))  # finite, in order
-            object.__setattr__(self, "target", (float(low), float(high)))
+            put("target", (float(low), float(high)))
 
     @property
     def norm(self) -> Norm:
@@ -151,27 +157,7 @@ class Preparation:
         """What holds of every row that it makes (:class:`~expost.table.rows.Rows`)."""
         if self.shape is None:
             return {"norm": self.norm, "longest": self.longest}
-        shape = tuple((size, norm, self.unit) for size, norm in self.blocks)
-        constant = (self.constant_column, self.unit) if self.has_intercept else None
-        return {"norm": self.norm, "shape": shape, "constant": constant}
-
-    @property
-    def square(self) -> int:
-        """B, the number of blocks that are each at most c long, in rows of blocks."""
-        return (self.n_columns if self.shape == "box" else 1) + int(self.has_intercept)
-
-    @property
-    def unit(self) -> int:
-        """c in fixed-point units: the largest norm of a block, and the constant, in rows of blocks."""
-        return unit_for(self.square)
-
-    @property
-    def blocks(self) -> tuple[tuple[int, Literal["box", "l1"]], ...]:
-        """Number of columns and norm of each block, in order."""
-        if self.shape == "box":
-            return ((self.n_parameters, "box"),)
-        constant: tuple[tuple[int, Literal["box", "l1"]], ...] = ((1, "box"),) if self.has_intercept else ()
-        return ((self.n_columns, "l1"), *constant)
+        return {**super().declares, "norm": self.norm}
 
     @property
     def typical_divisor(self) -> float:
@@ -180,7 +166,7 @@ class Preparation:
         With bounds, columns of [−1, 1] are what people think in. Without, F may be the size of one entry or the sum of
         k equal ones: the geometric middle.
         """
-        return ONE / self.unit * (math.sqrt(self.n_columns) if self.bounds is None else self.feature_bound)
+        return self.scale * (math.sqrt(self.n_columns) if self.bounds is None else self.feature_bound)
 
     @property
     def factor(self) -> float:
@@ -206,11 +192,6 @@ class Preparation:
     def constant(self) -> int:
         """Value of the constant column in fixed-point units, 0 if there is none."""
         return math.floor(self.intercept_weight * ONE)
-
-    @property
-    def constant_column(self) -> int | None:
-        """Which column is the constant, if there is one."""
-        return self.n_parameters - 1 if self.has_intercept else None
 
     @property
     def feature_limit(self) -> int:

@@ -25,6 +25,7 @@ import pyarrow.parquet
 
 from expost import validation
 from expost.table.cells import Lookup
+from expost.table.columns import suggestion
 from expost.table.csv_lines import CsvFile
 from expost.table.files import found_files, is_parquet
 from expost.table.kinds import (
@@ -36,7 +37,6 @@ from expost.table.kinds import (
     kind_from_dict,
     labels,
     pair_of_numbers,
-    suggestion,
 )
 
 _KEYS = ("target", "classes", "target_bounds", "missing", "person", "rows_per_person", "columns")
