@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         check_schema(options.schema)
     except (ValueError, OSError) as error:
         return complain(error, options)
-    from expost.passes.survey import survey
+    from expost.passes.first_pass import survey
     from expost.table.disk import open_disk
     from expost.table.encoding import Encoding
     from expost.table.tallies import clipped_away, complaints, misfits, remedies, uneven_lines

@@ -59,8 +59,6 @@ class DaskEngine:
     DaskEngine('tcp://10.0.0.1:8786')
     """
 
-    name = "dask"
-
     def __init__(self, scheduler: Any = None) -> None:
         if find_spec("distributed") is None:  # said before anything is read
             raise ValueError("the dask engine needs Dask: pip install 'expost[dask]'")

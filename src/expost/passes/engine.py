@@ -166,8 +166,6 @@ class LocalEngine:
     (3,)
     """
 
-    name = "local"
-
     def __init__(
         self,
         threads: int | None = None,

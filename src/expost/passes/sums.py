@@ -9,10 +9,9 @@ as integers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from expost.numeric import AnyArray, FloatArray, IntegerArray, Private
 from expost.passes.engine import LocalEngine, Totals, add_totals
@@ -30,18 +29,6 @@ INT64_LIMIT = 2**62
 #: Of chunks that stay in cache together, and how many of them: threads that call NumPy for little work wait for each
 #: other.
 _CELLS, _CHUNKS = 2**19, 8
-
-
-class FixedPointRows(Protocol):
-    """Anything with rows in 20-bit fixed point: ``x`` (n, p) and ``y`` (n,), integers in units of 2⁻²⁰."""
-
-    @property
-    def x(self) -> npt.NDArray[np.int32]:
-        """Features, integer ℓ₁ norm of a row at most 2²⁰."""
-
-    @property
-    def y(self) -> npt.NDArray[np.int32]:
-        """Targets, at most 2²⁰ in absolute value."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,13 +114,13 @@ class Sums(Private):
         return mean(self.gram), mean(self.moment), self.target_square / scale
 
 
-def sums_of(rows: FixedPointRows | RowSource, *, chunk_size: int = MAX_CHUNK, threads: int = 1) -> Sums:
+def sums_of(rows: Any, *, chunk_size: int = MAX_CHUNK, threads: int = 1) -> Sums:
     """Return the exact sums over ``rows``, bit-identical for every chunk size and number of threads.
 
     Parameters
     ----------
-    rows : FixedPointRows or RowSource
-        Rows in 20-bit fixed point. A row outside its bounds is an error, since exactness and every
+    rows : RowSource, or anything with ``x`` (n, p) and ``y`` (n,), integers in units of 2⁻²⁰
+        A row outside its bounds is an error, since exactness and every
         sensitivity rest on them.
     chunk_size : int
         Rows per BLAS product, at most 8192.

@@ -236,7 +236,7 @@ _SWAPPED: Final = str.maketrans(",.", ".,")
 class CommaColumn(Column):
     """Text with decimal commas. Points are swapped with them, so that one for thousands makes no number."""
 
-    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> Floats:
         """Read cells as numbers; what is none becomes NaN."""
         return numbers([cell.translate(_SWAPPED) if type(cell) is str else cell for cell in self.cells()[part]])
 
@@ -316,7 +316,7 @@ class RawRows:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n={self.n}, width={self.width})"
 
-    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> Floats:
         """Read rows as numbers; what is none becomes NaN."""
         raise NotImplementedError
 
@@ -325,20 +325,34 @@ class RawRows:
         raise NotImplementedError
 
 
-class Block(RawRows):
+class ArrayRows(RawRows):
     """An array with two dimensions."""
 
-    def __init__(self, values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> None:
-        super().__init__(*values.shape)
+    def __init__(self, values: npt.NDArray[Any], missing: Booleans | None = None, *, counted: bool = False) -> None:
+        super().__init__(*values.shape, counted=counted)
         self._values, self._missing = values, missing
 
-    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> Floats:
         """Read rows as numbers; what is none becomes NaN."""
         return read_floats(self._values[part], None if self._missing is None else self._missing[part])
 
     def not_numbers(self) -> npt.NDArray[np.int64]:
         """Count, by column, cells that are neither numbers nor missing."""
         return np.asarray(which_not_numbers(self._values).sum(axis=0), dtype=np.int64)
+
+    @classmethod
+    def listed(cls, rows: list[Any], width: int, *, counted: bool) -> ArrayRows:
+        """Return rows of a list, each a list, a tuple or an array with one dimension.
+
+        A row of another kind is a row of missing cells. A shorter one lacks its last cells, a longer one is cut.
+        """
+        flat: list[Any] = []
+        for row in rows:
+            cells = cells_of_row(row, width)
+            flat += cells
+            flat += [None] * (width - len(cells))
+        values = np.fromiter(flat, dtype=object, count=len(flat))
+        return cls(values.reshape(len(rows), width), counted=counted)
 
 
 class Columns(RawRows):
@@ -348,41 +362,13 @@ class Columns(RawRows):
         super().__init__(n, len(columns), names=names)
         self._columns = columns
 
-    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> Floats:
         """Read rows as numbers; what is none becomes NaN."""
         return np.column_stack([column.floats(part) for column in self._columns])
 
     def not_numbers(self) -> npt.NDArray[np.int64]:
         """Count, by column, cells that are neither numbers nor missing."""
         return np.array([column.not_numbers() for column in self._columns], dtype=np.int64)
-
-
-class ListedRows(RawRows):
-    """A list of rows, each a list, a tuple or an array with one dimension.
-
-    A row of another kind is a row of missing cells. A shorter one lacks its last cells, a longer one is cut.
-    """
-
-    def __init__(self, rows: list[Any], width: int, *, counted: bool) -> None:
-        super().__init__(len(rows), width, counted=counted)
-        self._rows = rows
-
-    def floats(self, part: slice) -> npt.NDArray[np.float64]:
-        """Read rows as numbers; what is none becomes NaN."""
-        return numbers(self._cells(part)).reshape(-1, self.width)
-
-    def not_numbers(self) -> npt.NDArray[np.int64]:
-        """Count, by column, cells that are neither numbers nor missing."""
-        bad = which_not_numbers(self._cells(slice(None))).reshape(-1, self.width)
-        return np.asarray(bad.sum(axis=0), dtype=np.int64)
-
-    def _cells(self, part: slice) -> list[Any]:
-        flat: list[Any] = []
-        for row in self._rows[part]:
-            cells = cells_of_row(row, self.width)
-            flat += cells
-            flat += [None] * (self.width - len(cells))
-        return flat
 
 
 def cells_of_row(row: Any, limit: int | None = None) -> list[Any] | tuple[Any, ...]:

@@ -67,10 +67,6 @@ class ParquetTable:
     def __repr__(self) -> str:
         return f"ParquetTable({self.path})"
 
-    def places(self, names: Sequence[str]) -> dict[str, int]:
-        """Say where columns are."""
-        return places_of(self.names, names)
-
     def parts(self) -> list[tuple[int, ...]]:
         """Return runs of row groups."""
         runs: list[tuple[int, ...]] = []
@@ -93,8 +89,7 @@ class ParquetTable:
         self, part: tuple[int, ...], names: Sequence[str], numeric: frozenset[str], rows: int
     ) -> Iterator[NamedColumns]:
         """Yield some columns of some row groups."""
-        places = self.places(names)
-        wanted = [self.names[j] for j in places.values()]
+        wanted = [self.names[j] for j in places_of(self.names, names).values()]
         batches = iter(())
         failed = False
         try:

@@ -30,11 +30,10 @@ import pyarrow as pa
 import scipy.sparse
 
 from expost.table.columns import (
-    Block,
+    ArrayRows,
     Column,
     Columns,
     DictionaryColumn,
-    ListedRows,
     RawRows,
     cells_of_row,
     length_of_row,
@@ -95,29 +94,40 @@ def arrow_column(column: Any, name: str) -> Column:
     >>> arrow_column(pa.array([1, None, 3]), "x").floats(slice(None))
     array([ 1., nan,  3.])
     """
-    is_ = pa.types
     kind = column.type
-    if is_.is_dictionary(kind):
-        found = _by_number(column) if is_.is_string(kind.value_type) else None
+    if type_is(kind, "dictionary"):
+        found = _by_number(column) if type_is(kind.value_type, "string") else None
         if found is not None:
             return found
         column, kind = column.cast(kind.value_type), kind.value_type
-    if is_.is_null(kind):
+    if type_is(kind, "null"):
         return Column(np.zeros(len(column)), np.ones(len(column), dtype=np.bool_))
-    if is_.is_floating(kind):
+    if type_is(kind, "floating"):
         column = column.cast(pa.float64())
-    if is_.is_floating(kind) or is_.is_integer(kind) or is_.is_boolean(kind):
+    if type_is(kind, "floating", "integer", "boolean"):
         if column.null_count == 0:  # the same numbers, without a copy
             return Column(_numpy(column))
-        values = column.fill_null(False if is_.is_boolean(kind) else 0)
-        return Column(_numpy(values), _numpy(column.is_null()))
-    if is_.is_decimal(kind):
-        return Column(column.to_pylist())
-    if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
+        return Column(_numpy(column.fill_null(False if type_is(kind, "boolean") else 0)), _numpy(column.is_null()))
+    if type_is(kind, *TEXT):
         return _by_text(column) or Column(_texts(column))
-    if is_.is_binary(kind) or is_.is_large_binary(kind) or is_.is_binary_view(kind) or is_.is_fixed_size_binary(kind):
+    if type_is(kind, "decimal", "fixed_size_binary", *BYTES):
         return Column(column.to_pylist())
     raise ValueError(f"{name} must hold real numbers; its type is {kind}")
+
+
+TEXT = ("string", "large_string", "string_view")
+BYTES = ("binary", "large_binary", "binary_view")
+
+
+def type_is(kind: Any, *names: str) -> bool:
+    """Say whether a type of Arrow is one of those that ``pyarrow.types`` tells apart by such names.
+
+    Examples
+    --------
+    >>> type_is(pa.int8(), "integer", "floating"), type_is(pa.string(), "integer", "floating")
+    (True, False)
+    """
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
 
 def pandas_column(series: Any, name: str) -> Column:
@@ -238,7 +248,7 @@ def open_rows(X: Any, *, on_invalid: OnInvalid = "error", width: int | None = No
     --------
     >>> rows = open_rows([[True, "2.5"], ["x", None]])
     >>> rows
-    ListedRows(n=2, width=2)
+    ArrayRows(n=2, width=2)
     >>> rows.floats(slice(None))
     array([[1. , 2.5],
            [nan, nan]])
@@ -254,7 +264,7 @@ def open_rows(X: Any, *, on_invalid: OnInvalid = "error", width: int | None = No
         return _listed_rows(listed, on_invalid, width, name)
     array, missing = _as_array(X, name)
     _require_dimensions(array.shape, name)
-    return Block(array, missing)
+    return ArrayRows(array, missing)
 
 
 def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> tuple[Column, int]:
@@ -305,7 +315,7 @@ def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> 
 
 def _listed_rows(rows: list[Any], on_invalid: OnInvalid, width: int | None, name: str) -> RawRows:
     if on_invalid == "clip" and width is not None:
-        return ListedRows(rows, width, counted=False)
+        return ArrayRows.listed(rows, width, counted=False)
     lengths = Counter(map(length_of_row, rows))
     most, count = lengths.most_common(1)[0] if lengths else (-1, 1)
     if on_invalid == "error" and len(lengths) > 1:
@@ -317,7 +327,7 @@ def _listed_rows(rows: list[Any], on_invalid: OnInvalid, width: int | None, name
         )
     if most == -1:
         _require_dimensions((len(rows),), name)
-    return ListedRows(rows, most, counted=on_invalid == "clip")
+    return ArrayRows.listed(rows, most, counted=on_invalid == "clip")
 
 
 def _listed_column(cells: list[Any], on_invalid: OnInvalid, name: str) -> tuple[Column, int]:

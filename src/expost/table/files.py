@@ -24,12 +24,13 @@ import pyarrow.parquet
 
 from expost.table.columns import Column, NamedColumns, places_of
 from expost.table.csv_lines import CsvFile
-from expost.table.entrance import arrow_column, frame_column, names_of_frame, open_column
+from expost.table.entrance import arrow_column, frame_column, names_of_frame, open_column, type_is
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
 
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
 _TRUTH = {"true": 1.0, "false": 0.0}
+_NUMERIC = ("integer", "floating", "boolean", "decimal", "null")  # the last is a column without a single value: all NaN
 
 TargetAs = Literal["inferred", "number", "text"]
 
@@ -167,60 +168,40 @@ def _from_lines(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
     wanted = [*names, target]
     columns = file.whole(wanted, [file.names.index(name) for name in wanted])
-    X = np.empty((len(columns), len(names)), dtype=np.float64)
-    for j, name in enumerate(names):
-        X[:, j] = _loose(columns[name])
-    labels = columns[target]
+    X, labels = _features([columns[name] for name in names], len(columns)), columns[target]
     if target_as == "number":
-        return X, _loose(labels)
+        return X, loose(labels).floats(slice(None))
     return X, labels.array() if target_as == "text" else _inferred(labels.cells())
 
 
 def _from_arrow(
     data: Any, names: list[str], target: str, target_as: TargetAs, *, by_cell: bool
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
-    text = [name for name in names if not _is_numeric(data.schema.field(name).type)]
+    text = [name for name in names if not type_is(data.schema.field(name).type, *_NUMERIC)]
     if text and not by_cell:
         raise ValueError(
             f"feature column(s) {', '.join(text)} are not numeric; drop or encode them, "
             f"or pass columns= with the columns to use; {TEXT_COLUMNS}. {PLAIN_NUMBERS.capitalize()}"
         )
-    X = np.empty((data.num_rows, len(names)), dtype=np.float64)
-    for j, name in enumerate(names):
-        X[:, j] = _numbers(data.column(name), name)
+    X = _features([arrow_column(data.column(name), f"column {name!r}") for name in names], data.num_rows)
     column = data.column(target)
-    labels = _labels(column, target) if by_cell else _plain_labels(column, target)
+    if type_is(column.type, "decimal"):
+        # Unchecked cast: a checked one complains about numbers beyond 2⁵³, and quotes them.
+        column = column.cast(pa.float64(), safe=False)
+    opened = arrow_column(column, f"column {target!r}")
+    # by itself a label has the declared type of its column; else integers are floats if one of them is missing
+    whole = not by_cell and type_is(column.type, *_NUMERIC)
+    labels = np.asarray(column.to_numpy()) if whole else opened.array()
     if target_as == "number" and labels.dtype.kind not in "biuf":
-        labels = _numbers(column, target)
+        labels = loose(opened).floats(slice(None))
     return X, labels
 
 
-def _is_numeric(kind: Any) -> bool:
-    is_ = pa.types
-    return bool(
-        is_.is_integer(kind)
-        or is_.is_floating(kind)
-        or is_.is_boolean(kind)
-        or is_.is_decimal(kind)
-        or is_.is_null(kind)  # a column without a single value: all NaN
-    )
-
-
-def _numbers(column: Any, name: str) -> npt.NDArray[np.float64]:
-    if pa.types.is_decimal(column.type):
-        # Unchecked cast: a checked one complains about numbers beyond 2⁵³, and quotes them.
-        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
-    opened = arrow_column(column, f"column {name!r}")
-    return opened.floats(slice(None)) if _is_numeric(column.type) else _loose(opened)
-
-
-def _loose(column: Column, part: slice = slice(None)) -> npt.NDArray[np.float64]:
-    """Return numbers as the column reads them, 0 and 1 for truths, NaN elsewhere; each cell by itself."""
-    read, cells = column.floats(part), column.cells()[part]
-    for i in np.flatnonzero(np.isnan(read)):
-        if isinstance(cells[i], str):
-            read[i] = _TRUTH.get(cells[i].lower(), np.nan)
-    return read
+def _features(columns: list[Column], n: int) -> npt.NDArray[np.float64]:
+    X = np.empty((n, len(columns)), dtype=np.float64)
+    for j, column in enumerate(columns):
+        X[:, j] = loose(column).floats(slice(None))
+    return X
 
 
 class _LooseColumn(Column):
@@ -229,12 +210,15 @@ class _LooseColumn(Column):
         self._column = column  # which knows how numbers are written in it
 
     def floats(self, part: slice) -> npt.NDArray[np.float64]:
-        return _loose(self._column, part)
+        read, cells = self._column.floats(part), self._values[part]
+        for i in np.flatnonzero(np.isnan(read)):
+            if isinstance(cells[i], str):
+                read[i] = _TRUTH.get(cells[i].lower(), np.nan)
+        return read
 
     def not_numbers(self) -> int:
-        cells = self.cells()
-        nothing = [i for i in np.flatnonzero(np.isnan(_loose(self._column))).tolist() if cells[i] not in (None, "")]
-        return len(nothing)
+        none = np.flatnonzero(np.isnan(self.floats(slice(None)))).tolist()
+        return sum(self._values[i] not in (None, "") for i in none)
 
 
 def loose(column: Column) -> Column:
@@ -251,20 +235,6 @@ def _inferred(cells: list[str | None]) -> npt.NDArray[Any]:
         except pa.ArrowInvalid:
             pass
     return np.asarray(column.to_numpy())
-
-
-def _labels(column: Any, name: str) -> npt.NDArray[Any]:
-    """Return labels with the declared type of their column, whether one is missing or not."""
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64(), safe=False)
-    return arrow_column(column, f"column {name!r}").array()
-
-
-def _plain_labels(column: Any, name: str) -> npt.NDArray[Any]:
-    """Return labels with the type that suits all of them: integers are floats if one is missing."""
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64(), safe=False)
-    return np.asarray(column.to_numpy()) if _is_numeric(column.type) else _labels(column, name)
 
 
 def found_files(path: str | os.PathLike[str]) -> list[Path]:
