@@ -16,8 +16,8 @@ from expost.passes.first_pass import counted
 from expost.solve.losses import LogisticLoss
 from expost.solve.row_sums import Passes
 from expost.table import streamed
-from expost.table.disk import open_disk
 from expost.table.encoding import Encoding
+from expost.table.files import open_disk
 from expost.table.persons import Persons, slots, times
 from expost.table.rows import MemorySource
 from expost.table.schema import Schema

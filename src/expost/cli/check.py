@@ -47,8 +47,8 @@ def run(options: argparse.Namespace) -> int:
     except (ValueError, OSError) as error:
         return complain(error, options)
     from expost.passes.first_pass import survey
-    from expost.table.disk import open_disk
     from expost.table.encoding import Encoding
+    from expost.table.files import open_disk
     from expost.table.tallies import clipped_away, complaints, misfits, remedies, uneven_lines
 
     try:

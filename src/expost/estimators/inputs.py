@@ -15,10 +15,9 @@ from sklearn.utils.validation import validate_data
 
 from expost.table.bounds import stated_width
 from expost.table.columns import NamedColumns, RawRows
-from expost.table.disk import open_disk
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid, open_column, open_rows
-from expost.table.files import open_named
+from expost.table.files import open_disk, open_named
 from expost.table.rows import ONE
 from expost.table.schema import Schema
 from expost.table.streamed import ColumnsOnDisk, EncodedSource

@@ -23,9 +23,8 @@ import numpy as np
 from expost.exceptions import UnreadableFile
 from expost.passes.engine import Engine, LocalEngine, Totals, Work, joined, part_totals, watched_pass
 from expost.table.columns import Column, NamedColumns, places_of, require_readable
-from expost.table.disk import is_on_disk, open_disk
 from expost.table.encoding import Encoding
-from expost.table.files import open_named
+from expost.table.files import is_on_disk, open_disk, open_named
 from expost.table.rows import MemorySource, RowSource
 from expost.table.streamed import ColumnsOnDisk, EncodedSource, PersonSource, StreamedSource, TargetOnDisk
 from expost.threads import one_thread

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from expost.passes.engine import Engine, LocalEngine, Totals, note, watched_pass
 from expost.passes.scratch import STATED, UNSTATED, Scratch, ScratchSource, usual_folder
-from expost.table.disk import Disk
 from expost.table.encoding import Encoding
+from expost.table.files import Disk
 from expost.table.persons import PersonTally, count_persons
 from expost.table.rows import Batch, Rows, RowSource, declared
 from expost.table.streamed import EncodedSource, StreamedSource
@@ -189,7 +189,7 @@ def survey(disk: Disk, encoding: Encoding) -> Survey | None:
     --------
     >>> import pathlib, tempfile
     >>> from expost.table import Numeric, Schema
-    >>> from expost.table.disk import open_disk
+    >>> from expost.table.files import open_disk
     >>> encoding = Encoding(Schema("y", {"x": Numeric((0, 10))}, classes=("no", "yes")))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "t.csv")

@@ -33,15 +33,13 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from expost.exceptions import UnreadableFile
-from expost.table.rows import Batch, RowSource, declared
-
-__all__ = ["STATED", "UNSTATED", "Scratch", "ScratchSource", "scratch_folder", "usual_folder"]
+from expost.table.rows import Batch, PrivateRows, RowSource, declared
 
 _CELLS = 1 << 21  # read at a time, as many as of a table: threads that read little wait for each other
 _ROWS = 1 << 11  # of which as many as can be are read, as sums are over so many
@@ -103,7 +101,7 @@ class Record(NamedTuple):
     tag: bytes
 
 
-class Scratch:
+class Scratch(PrivateRows):
     """Encrypted files without names that rows are written to, from any thread.
 
     Parameters
@@ -155,9 +153,6 @@ class Scratch:
     def __del__(self) -> None:
         for file in getattr(self, "_files", ()):
             file.close()  # which ends it
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("rows are private: they cannot be pickled or copied out of the process")
 
     def keep(self, batch: Batch) -> None:
         """Write rows, each as often as it counts."""
@@ -218,9 +213,16 @@ class Scratch:
 
     def _found(self, record: Record, room: npt.NDArray[np.uint8]) -> Batch:
         """Read a record into some room for it."""
+        from cryptography.exceptions import InvalidTag
+
         raw, x, y = self._cells(room, record.rows)
         _read(self._files[record.file].fileno(), raw, record.place)
-        self._decrypt(raw, room, record)
+        cipher = self._cipher(record.file, record.place).decryptor()
+        cipher.update_into(raw.data, room.data)
+        try:
+            cipher.finalize_with_tag(record.tag)
+        except InvalidTag:
+            raise UnreadableFile("the scratch file is not what was written to it; is the disk damaged?") from None
         return Batch(x, y)
 
     def _borrowed(self, rows: int) -> npt.NDArray[np.uint8]:
@@ -247,17 +249,6 @@ class Scratch:
         raw = room[: self._size(rows)]
         both = raw.view(np.int32)
         return raw, both[:cells].reshape(self.p, rows).T, both[cells:]
-
-    def _decrypt(self, raw: npt.NDArray[np.uint8], room: npt.NDArray[np.uint8], record: Record) -> None:
-        """Decrypt a record where it stands, or say that it is another than was written."""
-        from cryptography.exceptions import InvalidTag
-
-        cipher = self._cipher(record.file, record.place).decryptor()
-        cipher.update_into(raw.data, room.data)
-        try:
-            cipher.finalize_with_tag(record.tag)
-        except InvalidTag:
-            raise UnreadableFile("the scratch file is not what was written to it; is the disk damaged?") from None
 
     def _cipher(self, file: int, place: int) -> Any:
         """Return what encrypts and decrypts the record at a place."""
@@ -289,16 +280,8 @@ def _step(rows: int, p: int) -> int:
     return min(rows, step + -step % _ROWS if step > _ROWS else step)
 
 
-class ScratchSource(RowSource):
-    """Rows on scratch files.
-
-    Parameters
-    ----------
-    scratch : Scratch
-        Where they are.
-    like : RowSource
-        What they were made by.
-    """
+class ScratchSource(PrivateRows, RowSource):
+    """Rows on scratch files, as they were made by another source."""
 
     def __init__(self, scratch: Scratch, like: RowSource) -> None:
         self.n, self.p, self.engine = like.n, like.p, like.engine
@@ -316,9 +299,6 @@ class ScratchSource(RowSource):
     def lent(self, part: Sequence[Record]) -> Iterator[Batch]:
         """Yield rows, each batch only until the next is asked for."""
         return self._scratch.lent(part)
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("rows are private: they cannot be pickled or copied out of the process")
 
 
 def _write(descriptor: int, array: npt.NDArray[np.uint8], place: int) -> None:

@@ -34,14 +34,9 @@ def require_readable(dtype: np.dtype[Any], name: str) -> None:
 
 
 class Column:
-    """The cells of one column.
+    """The cells of one column: an array, which says by its type what all of them are, or a list, which says nothing.
 
-    Parameters
-    ----------
-    values : ndarray with one dimension, or list
-        The cells. An array says by its type what all of them are; a list says nothing.
-    missing : ndarray of bool, optional
-        Which cells are missing, whatever ``values`` holds there.
+    ``missing`` says which are missing, whatever ``values`` holds there.
     """
 
     def __init__(self, values: npt.NDArray[Any] | list[Any], missing: Booleans | None = None) -> None:
@@ -106,8 +101,8 @@ class Column:
 
     def codes(self, lookup: Lookup) -> npt.NDArray[np.int64]:
         """Say for each cell which group of labels it belongs to."""
-        values = self._values
-        if not (isinstance(values, np.ndarray) and values.dtype.kind in _NUMBERS):
+        values: Any = self._values
+        if self.is_loose:
             return np.array(lookup.codes(self.cells()), dtype=np.int64)
         codes = np.full(len(values), UNKNOWN, dtype=np.int64)
         for stated, code in lookup.numbers.items():
@@ -295,16 +290,9 @@ class ParsedColumn(Column):
 
 
 class RawRows:
-    """The cells of a table; like all private values it prints nothing of what it holds.
+    """The cells of a table of n rows and so many columns, which may have names.
 
-    Parameters
-    ----------
-    n, width : int
-        Number of rows and of columns.
-    names : list, optional
-        Names of the columns, if they have any.
-    counted : bool, default=False
-        Whether the number of columns is that of most rows of a list, because nobody stated it.
+    ``counted`` says whether the number of columns is that of most rows of a list, because nobody stated it.
     """
 
     def __init__(self, n: int, width: int, *, names: list[Any] | None = None, counted: bool = False) -> None:
@@ -360,15 +348,15 @@ class Columns(RawRows):
 
     def __init__(self, columns: Sequence[Column], n: int, names: list[Any]) -> None:
         super().__init__(n, len(columns), names=names)
-        self._columns = columns
+        self.columns = columns
 
     def floats(self, part: slice) -> Floats:
         """Read rows as numbers; what is none becomes NaN."""
-        return np.column_stack([column.floats(part) for column in self._columns])
+        return np.column_stack([column.floats(part) for column in self.columns])
 
     def not_numbers(self) -> npt.NDArray[np.int64]:
         """Count, by column, cells that are neither numbers nor missing."""
-        return np.array([column.not_numbers() for column in self._columns], dtype=np.int64)
+        return np.array([column.not_numbers() for column in self.columns], dtype=np.int64)
 
 
 def cells_of_row(row: Any, limit: int | None = None) -> list[Any] | tuple[Any, ...]:
@@ -406,15 +394,9 @@ def length_of_row(row: Any) -> int:
 
 
 class NamedColumns:
-    """Raw columns by name; like all private values it prints nothing of what they hold.
+    """Raw columns of n rows, by name.
 
-    Parameters
-    ----------
-    columns : mapping of str to Column
-    n : int
-        Number of rows.
-    uneven : sequence of int, optional
-        Rows, from 0, whose line in a CSV file has another number of cells than the first line has names.
+    ``uneven`` are rows, from 0, whose line in a CSV file has another number of cells than the first line has names.
     """
 
     def __init__(self, columns: Mapping[str, Column], n: int, uneven: Sequence[int] = ()) -> None:

@@ -36,7 +36,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from expost.exceptions import UnreadableFile
-from expost.table.columns import Column, CommaColumn, DictionaryColumn, NamedColumns, ParsedColumn, places_of
+from expost.table.columns import Column, CommaColumn, NamedColumns, ParsedColumn, places_of
+from expost.table.entrance import arrow_column
 
 LONGEST_LINE = 1 << 22  # bytes, its end not counted
 _TOO_LONG = "(a line that is too long)"  # what stands for each of its cells
@@ -89,10 +90,6 @@ class Held:
     """A file, opened when it is first read and the same to the end: a change in between is noticed.
 
     It travels to other machines as its path, and is opened there.
-
-    Parameters
-    ----------
-    path : Path
     """
 
     def __init__(self, path: Path) -> None:
@@ -165,14 +162,6 @@ class CsvFile:
     separator : str
         What stands between cells.
 
-    Raises
-    ------
-    UnreadableFile
-        If the file is not there.
-    ValueError
-        If it cannot be unpacked, has no first line, one with a carriage return in it, one that the encoding cannot
-        read, or one that does not tell the separator; or if an option is none.
-
     Notes
     -----
     Lines end in a line feed, before which there may be a carriage return. Where the file ends in one, no line follows;
@@ -203,6 +192,8 @@ class CsvFile:
         strip: bool = True,
         part_bytes: int = _CSV_PART,
     ) -> None:
+        if decimal not in (".", ","):
+            raise ValueError('decimal must be "." or ","')
         self.path, self.decimal, self.encoding = path, decimal, encoding
         self._strip, self._part_bytes = strip, part_bytes
         self._packed = path.name.lower().endswith(".gz")
@@ -456,10 +447,7 @@ def _around_cells(raw: npt.NDArray[np.uint8], feeds: npt.NDArray[np.intp], separ
 
 def _column(read: Any, number: bool) -> Column | None:
     if not number:
-        coded = read.combine_chunks().dictionary_encode()
-        if isinstance(coded, pa.ChunkedArray):
-            coded = coded.combine_chunks()
-        return DictionaryColumn(coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False))
+        return arrow_column(read, "text")
     empty = read.is_null().to_numpy() if read.null_count else None
     values = np.asarray((pc.fill_null(read, 0.0) if read.null_count else read).to_numpy())
     # what is not finite was written in letters, which are read one by one

@@ -25,13 +25,11 @@ from expost.table.columns import Column, NamedColumns
 from expost.table.entrance import OnInvalid
 from expost.table.files import open_named
 from expost.table.kinds import Classes, ColumnKind, Numeric, Units
-from expost.table.persons import PersonTally, count_persons, slots
+from expost.table.persons import count_persons, slots
 from expost.table.rows import ONE, Rows, room_for
 from expost.table.schema import Schema
 from expost.table.shape import BlockRows
 from expost.table.tallies import STATE_ENCODING, UNDECODED, Tally, complaints, misfits, remedies
-
-__all__ = ["CONSTANT", "Encoding"]
 
 CONSTANT = "(constant)"  # which is the first encoded column
 
@@ -120,7 +118,7 @@ class Encoding(BlockRows):
         frame : frame of pandas, Polars or PyArrow, mapping of names to columns, path of a file, or NamedColumns
             Columns that the schema does not name are not looked at.
         on_invalid : {"error", "clip"}, default="error"
-            See the class; "error" is outside the privacy guarantee.
+            See the class.
 
         Returns
         -------
@@ -136,8 +134,9 @@ class Encoding(BlockRows):
         x, y, counts = self.encoded(raw)
         if on_invalid == "error":
             self.require_fit(*self.tallied(counts, len(raw)))
-            found = self.person_tally(raw)
-            self.require_persons(*(0, 0) if found is None else (found.unreadable, found.undecoded))
+            if self.schema.person is not None:
+                found = count_persons(raw[self.schema.person].cells(), 1, self.schema.missing)
+                self.require_persons(found.unreadable, found.undecoded)
         places = self._places(raw)
         chosen = (x, y) if places is None else (x[places], y[places])
         return Rows(np.ascontiguousarray(chosen[0]), chosen[1], **self.declares)
@@ -184,15 +183,7 @@ class Encoding(BlockRows):
     def design(self, frame: Any, on_invalid: OnInvalid = "clip") -> Floats:
         """Return rows to predict for, encoded as :meth:`encode` does; the table needs no target.
 
-        Parameters
-        ----------
-        frame : as in :meth:`encode`
-        on_invalid : {"error", "clip"}, default="clip"
-            Whether cells that cannot be read raise, or are treated as missing.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, len(names))
+        ``on_invalid`` says whether cells that cannot be read raise, or are treated as missing.
         """
         raw = open_named(frame, list(self.schema.columns))
         [(_, x)] = self.designs([raw], on_invalid)
@@ -201,16 +192,9 @@ class Encoding(BlockRows):
     def designs(
         self, pieces: Iterable[NamedColumns], on_invalid: OnInvalid, named: Callable[[int], str] | None = None
     ) -> Iterator[tuple[NamedColumns, Floats]]:
-        """Yield pieces of a table with what :meth:`design` makes of them.
+        """Yield pieces of a table with what :meth:`design` makes of them; ``named`` names a row of the present piece.
 
         After one in which a cell cannot be read only counts go on, and what was counted is raised at the end.
-
-        Parameters
-        ----------
-        pieces : iterable of NamedColumns
-        on_invalid : {"error", "clip"}
-        named : callable, optional
-            Names a row of the present piece.
         """
         total: list[Tally] | None = None
         first = None
@@ -273,43 +257,6 @@ class Encoding(BlockRows):
         """Count the cells that fit the schema, column by column, and the target's; private, for the curator."""
         raw = self.open(frame)
         return self.tallied(self.encoded(raw)[2], len(raw))
-
-    def readable(self, frame: Any) -> dict[str, int]:
-        """Count rows whose cell is readable, by column, and rows of each class. These counts are private.
-
-        Returns
-        -------
-        dict of str to int
-            For each column, the number of cells that are a number, a category (others included where the schema allows
-            them), true or false. For the target of a regression likewise, under its name; for classification two
-            counts, ``"<target>=<label>"``, the negative class first.
-
-        Notes
-        -----
-        *Sensitivity.* Each cell is read by itself, so replacing one row by anything changes each column's count by at
-        most 1, and the two class counts by at most 2 together (a label that changes sides moves both). With k columns
-        the vector of counts moves by at most k + 2 in the ℓ₁ norm for classification and k + 1 for regression.
-
-        Examples
-        --------
-        >>> from expost.table import Numeric
-        >>> encoding = Encoding(Schema("y", {"x": Numeric((0, 10))}, classes=("no", "yes")))
-        >>> encoding.readable({"x": [1, "two", 30], "y": ["yes", "no", "no"]})
-        {'x': 2, 'y=no': 2, 'y=yes': 1}
-        """
-        tallies, target = self.tallies(frame)
-        counts = {tally.name: tally.readable for tally in tallies}
-        if target.classes is None or self.schema.classes is None:
-            return {**counts, target.name: target.readable}
-        named = zip(self.schema.classes, target.classes, strict=True)
-        return {**counts, **{f"{target.name}={label}": count for label, count in named}}
-
-    def person_tally(self, frame: Any) -> PersonTally | None:
-        """Count persons and their rows, where the schema names them; private, for the curator."""
-        schema, raw = self.schema, self.open(frame)
-        if schema.person is None or schema.rows_per_person is None:
-            return None
-        return count_persons(raw[schema.person].cells(), schema.rows_per_person, schema.missing)
 
     def _places(self, raw: NamedColumns) -> npt.NDArray[np.intp] | None:
         schema = self.schema

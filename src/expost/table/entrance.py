@@ -41,12 +41,12 @@ from expost.table.columns import (
 )
 
 
-def columns_of_frame(frame: Any) -> tuple[list[Column], int, list[Any]] | None:
-    """Return the columns, number of rows and names of a frame; None if it is none that is known here."""
+def columns_of_frame(frame: Any) -> Columns | None:
+    """Return the columns of a frame; None if it is none that is known here."""
     names = names_of_frame(frame)
     if names is None:
         return None
-    return [frame_column(frame, j, name) for j, name in enumerate(names)], int(frame.shape[0]), names
+    return Columns([frame_column(frame, j, name) for j, name in enumerate(names)], int(frame.shape[0]), names)
 
 
 def names_of_frame(frame: Any) -> list[Any] | None:
@@ -66,9 +66,9 @@ def frame_column(frame: Any, j: int, name: Any) -> Column:
     called = f"column {name!r}"
     if isinstance(frame, pa.Table | pa.RecordBatch):
         return arrow_column(frame.column(j), called)
-    return (
-        pandas_column(frame.iloc[:, j], called) if hasattr(frame, "iloc") else polars_column(frame.to_series(j), called)
-    )
+    if hasattr(frame, "iloc"):
+        return pandas_column(frame.iloc[:, j], called)
+    return polars_column(frame.to_series(j), called)
 
 
 def column_of_frame(column: Any, name: str) -> Column | None:
@@ -109,7 +109,7 @@ def arrow_column(column: Any, name: str) -> Column:
             return Column(_numpy(column))
         return Column(_numpy(column.fill_null(False if type_is(kind, "boolean") else 0)), _numpy(column.is_null()))
     if type_is(kind, *TEXT):
-        return _by_text(column) or Column(_texts(column))
+        return _by_text(column) or Column([_decoded(cell) for cell in column.cast(pa.large_binary()).to_pylist()])
     if type_is(kind, "decimal", "fixed_size_binary", *BYTES):
         return Column(column.to_pylist())
     raise ValueError(f"{name} must hold real numbers; its type is {kind}")
@@ -185,26 +185,19 @@ def _by_text(column: Any) -> Column | None:
 def _by_number(column: Any) -> Column | None:
     """Return text that Arrow holds by number; None if it is in pieces, has more texts than cells, or is no text.
 
-    A file's dictionary may be that of many more rows than were read.
+    A file's dictionary may be that of many more rows than were read. Arrow does not check text it is given; which way
+    is taken does not show.
     """
     if isinstance(column, pa.ChunkedArray) or len(column.dictionary) > len(column):
         return None
     try:
         texts = column.dictionary.to_pylist()
-    except UnicodeDecodeError:  # Arrow does not check text it is given; which way is taken does not show
+    except UnicodeDecodeError:
         return None
     places = column.indices
     if places.null_count:
         places = places.fill_null(len(texts))  # None, which comes after them
     return DictionaryColumn([*texts, None], places.to_numpy(zero_copy_only=False))
-
-
-def _texts(column: Any) -> list[str | None]:
-    try:
-        texts: list[str | None] = column.to_pylist()
-    except UnicodeDecodeError:  # Arrow does not check text it is given; which way is taken does not show
-        return [_decoded(cell) for cell in column.cast(pa.large_binary()).to_pylist()]
-    return texts
 
 
 def _decoded(cell: bytes | None) -> str | None:
@@ -233,16 +226,8 @@ def open_rows(X: Any, *, on_invalid: OnInvalid = "error", width: int | None = No
     width : int, optional
         The number of columns, where it was stated; it decides for a list with ``on_invalid="clip"`` alone.
     name : str
-        What to call the table in messages.
-
-    Returns
-    -------
-    RawRows
-
-    Raises
-    ------
-    TypeError, ValueError
-        About the structure: sparse matrices, other numbers of dimensions, types that cannot hold real numbers.
+        What to call the table in messages, which are about the structure: sparse matrices, other numbers of
+        dimensions, types that cannot hold real numbers.
 
     Examples
     --------
@@ -258,7 +243,7 @@ def open_rows(X: Any, *, on_invalid: OnInvalid = "error", width: int | None = No
     _refuse_sparse(X, name)
     frame = columns_of_frame(X)
     if frame is not None:
-        return Columns(*frame)
+        return frame
     listed = _as_list(X)
     if listed is not None:
         return _listed_rows(listed, on_invalid, width, name)
@@ -268,23 +253,11 @@ def open_rows(X: Any, *, on_invalid: OnInvalid = "error", width: int | None = No
 
 
 def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> tuple[Column, int]:
-    """Take a target apart into cells.
+    """Take a target apart into cells; returns how many dimensions it had, which are 2 for a table of one column.
 
-    Parameters
-    ----------
-    y : list, array, or column of pandas, Polars or PyArrow
-        Or a table of one column.
-    on_invalid : {"error", "clip"}, default="error"
-        With ``"clip"`` an entry of a list that is a list of one cell is read as that cell, by itself; with ``"error"``
-        a list of such entries is a table of one column.
-    name : str
-        What to call the target in messages.
-
-    Returns
-    -------
-    column : Column
-    dimensions : int
-        2 if it came as a table of one column.
+    It is a list, an array, a column of pandas, Polars or PyArrow, or a table of one column. With ``"clip"`` an entry of
+    a list that is a list of one cell is read as that cell, by itself; with ``"error"`` a list of such entries is a
+    table of one column.
 
     Examples
     --------
@@ -300,9 +273,8 @@ def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> 
         return single, 1
     frame = columns_of_frame(y)
     if frame is not None:
-        columns, n, _ = frame
-        _require_one_column((n, len(columns)), name)
-        return columns[0], 2
+        _require_one_column((frame.n, frame.width), name)
+        return frame.columns[0], 2
     listed = _as_list(y)
     if listed is not None:
         return _listed_column(listed, on_invalid, name)

@@ -1,17 +1,26 @@
-"""Tables from CSV and Parquet files: which files a path means, and their columns, each to be read cell by cell.
+"""Tables in CSV and Parquet files, folders of them and patterns such as ``2024-*.parquet``: which files a path means,
+and their columns, each to be read cell by cell, whole or in pieces.
 
 Which files and columns there are is public, so it may be complained about: errors name files and columns, never a
 value. Reading a whole table by :func:`read_table` is the curator's step, whose errors can still depend on what is in
 the file, and are then not covered by any privacy guarantee; with ``text_as_missing`` they depend on its structure alone
 (header, declared types), and every cell is read by itself.
+
+What is public about a table in pieces is settled when it is opened: which files, their columns, how they are cut into
+parts. Rows are read part by part, a batch at a time, columns that nobody asked for not at all, so that memory depends
+neither on the size of a file nor on that of its row groups. A part is described by public values only and may be read
+anywhere, also on another machine that sees the same files. A Parquet file is read a row group at a time, small ones
+together; a CSV file in runs of lines (:mod:`expost.table.csv_lines`).
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import threading
+import weakref
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,8 +31,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from expost.exceptions import UnreadableFile
 from expost.table.columns import Column, NamedColumns, places_of
-from expost.table.csv_lines import CsvFile
+from expost.table.csv_lines import CsvFile, Held
 from expost.table.entrance import arrow_column, frame_column, names_of_frame, open_column, type_is
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
 
@@ -37,17 +47,7 @@ TargetAs = Literal["inferred", "number", "text"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """Features and target read from a file.
-
-    Attributes
-    ----------
-    X : ndarray of float64, shape (n, p)
-        Feature columns; missing cells are NaN.
-    y : ndarray, shape (n,)
-        The target column with the type the file gives it.
-    column_names : tuple of str
-        Names of the feature columns.
-    """
+    """Features, in which missing cells are NaN, and target read from a file, and names of the features."""
 
     X: npt.NDArray[np.float64]
     y: npt.NDArray[Any]
@@ -77,10 +77,8 @@ def read_table(
         Feature columns, in this order. By default all but the target.
     text_as_missing : bool, default=False
         Read cells of feature columns that are not numbers as missing instead of complaining, and every cell by itself:
-        nothing that stands in one row changes what is read in another. In a CSV file each line is then a row, so that
-        values must not contain line breaks; a line lacks cells if it is too short, further cells of a longer one are
-        left out, and an empty line has none. Declared types of a Parquet file are public, and dates, say, still an
-        error.
+        nothing that stands in one row changes what is read in another. In a CSV file each line is then a row
+        (:mod:`expost.table.csv_lines`). Declared types of a Parquet file are public, and dates, say, still an error.
     target_as : {"inferred", "number", "text"}, default="inferred"
         Read the target with the type the file gives it, or each cell by itself as a number (else missing) or as text.
         With ``"inferred"`` all cells of the target in a CSV file decide about each.
@@ -90,13 +88,6 @@ def read_table(
     Table
         Integers and booleans among the features become floats, missing cells NaN. With ``text_as_missing`` a target
         of numbers in a Parquet file is a masked array, because a missing cell must not change the type of the others.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file type or a column is unknown, or a feature column is not numeric.
 
     Examples
     --------
@@ -127,21 +118,19 @@ def read_table(
 
 def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
     _require_file(path)
-    name = path.name.lower()
+    if is_parquet(path):
+        return _parquet(path)
     try:
-        if name.endswith(PARQUET):
-            return pa.parquet.ParquetFile(path).read()
         if by_line:
             return CsvFile(path, separator=",", strip=False)
         options = pa.csv.ConvertOptions(column_types={column: pa.string() for column in text})
-        with pa.input_stream(str(path), compression="gzip" if name.endswith(".gz") else None) as stream:
+        with pa.input_stream(str(path), compression="gzip" if path.name.lower().endswith(".gz") else None) as stream:
             return pa.csv.read_csv(stream, convert_options=options)
     except (pa.ArrowException, OSError, ValueError):
         pass
     # Raised out here, because the reader's own message may quote cells and would ride along as the context.
     rows = "lines" if by_line else "rows of as many cells, in UTF-8"
-    kind = "Parquet" if name.endswith(PARQUET) else f"CSV (a header, then {rows})"
-    raise ValueError(f"{path} could not be read as {kind}")
+    raise ValueError(f"{path} could not be read as CSV (a header, then {rows})")
 
 
 def chosen_columns(available: list[str], target: str, columns: Sequence[str] | None, path: Path) -> list[str]:
@@ -240,18 +229,9 @@ def _inferred(cells: list[str | None]) -> npt.NDArray[Any]:
 def found_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return files of a table in the order of their names; nothing is opened.
 
-    Parameters
-    ----------
-    path : str or path
-        A file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``; a folder, of which all such files are meant,
-        those in folders within it too; or a pattern with ``*``, ``?`` or ``**``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    ValueError
-        If a name does not tell the type, or a folder holds files of both types.
+    The path is a file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``; a folder, of which all such files are
+    meant, those in folders within it too; or a pattern with ``*``, ``?`` or ``**``. It is an error if there is none, if
+    a name does not tell the type, or if a folder holds files of both types.
 
     Examples
     --------
@@ -313,14 +293,10 @@ def _ends(file: Path, endings: tuple[str, ...]) -> bool:
 
 
 def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
-    """Take columns out of a table by their names.
+    """Take columns out of a table by their names; spaces around names in the table do not count.
 
-    Parameters
-    ----------
-    frame : frame of pandas, Polars or PyArrow, mapping of names to columns, path of a file, or NamedColumns
-        See :func:`read_columns` for files.
-    names : sequence of str
-        Which columns. Spaces around names in the table do not count.
+    The table is a frame of pandas, Polars or PyArrow, a mapping of names to columns, NamedColumns, or the path of a
+    file (:func:`read_columns`).
 
     Examples
     --------
@@ -368,12 +344,8 @@ def read_columns(
         A file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``. In a CSV file every line is one row.
     names : sequence of str
         Which columns.
-    separator : str, optional
-        What stands between the cells of a CSV file; by default the comma, semicolon or tab of its first line.
-    decimal : {".", ","}, default="."
-        What a CSV file has before the fraction of a number.
-    encoding : str, default="utf-8"
-        Of a CSV file. Cells that are not in it have replacement marks where they are not.
+    separator, decimal, encoding
+        How a CSV file is written, as in :class:`~expost.table.csv_lines.CsvFile`.
 
     Examples
     --------
@@ -385,13 +357,10 @@ def read_columns(
     >>> columns["weight"].floats(slice(None))
     array([70.5,  nan])
     """
-    if decimal not in (".", ","):
-        raise ValueError('decimal must be "." or ","')
     file = Path(path)
     _require_file(file)
     if is_parquet(file):
-        table = _parquet(file)
-        return NamedColumns(open_named(table, names).columns, table.num_rows)
+        return open_named(_parquet(file), names)
     return CsvFile(file, separator=separator, decimal=decimal, encoding=encoding).whole(names)
 
 
@@ -401,3 +370,164 @@ def _parquet(file: Path) -> Any:
     except (pa.ArrowException, OSError, ValueError):
         pass  # raised out here, because the reader's own message may quote cells
     raise ValueError(f"{file} could not be read as Parquet")
+
+
+_PARQUET_PART = 1 << 17  # rows: small row groups are read together
+_BUFFER = 1 << 17  # bytes of each column that are read at a time, however large its row group is
+
+
+class _Last(threading.local):
+    """What the file that a thread has read last says of its row groups: of one file, however many a table has."""
+
+    metadata: Any = None
+    of: Any = staticmethod(lambda: None)
+
+
+_LAST = _Last()
+
+
+class ParquetTable:
+    """A Parquet file whose rows are not in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._held = path, Held(path)
+        try:
+            metadata = pa.parquet.read_metadata(self._held.opened())
+        except (pa.ArrowException, OSError, ValueError):
+            metadata = None
+        if metadata is None:  # raised out here, because the reader's own message may quote cells
+            raise ValueError(f"{path} could not be read as Parquet")
+        self._sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
+        self.n = self.guess = metadata.num_rows
+        schema = metadata.schema.to_arrow_schema()
+        self.names: list[str] = list(schema.names)
+        self.types = list(schema.types)
+        self._texts = [field.name for field in schema if pa.types.is_string(field.type)]
+
+    def __repr__(self) -> str:
+        return f"ParquetTable({self.path})"
+
+    def parts(self) -> list[tuple[int, ...]]:
+        """Return runs of row groups."""
+        runs: list[tuple[int, ...]] = []
+        held = 0
+        for k, size in enumerate(self._sizes):
+            if not runs or held + size > _PARQUET_PART:
+                runs.append(())
+                held = 0
+            runs[-1] += (k,)
+            held += size
+        return runs
+
+    def _metadata(self) -> Any:
+        """Return what the file says of its row groups, which is read once by each thread and not for every part."""
+        if _LAST.of() is not self:
+            _LAST.metadata, _LAST.of = pa.parquet.read_metadata(self._held.opened()), weakref.ref(self)
+        return _LAST.metadata
+
+    def read(
+        self, part: tuple[int, ...], names: Sequence[str], numeric: frozenset[str], rows: int
+    ) -> Iterator[NamedColumns]:
+        """Yield some columns of some row groups."""
+        wanted = [self.names[j] for j in places_of(self.names, names).values()]
+        batches = iter(())
+        failed = False
+        try:
+            file = pa.parquet.ParquetFile(
+                self._held.opened(),
+                metadata=self._metadata(),
+                read_dictionary=[name for name in wanted if name in self._texts],  # each text once, as it is written
+                pre_buffer=False,
+                buffer_size=_BUFFER,
+            )
+            batches = file.iter_batches(batch_size=rows, row_groups=list(part), columns=wanted, use_threads=False)
+        except UnreadableFile:
+            raise
+        except (pa.ArrowException, OSError, ValueError):
+            failed = True
+        while not failed:
+            batch: Any = None
+            try:
+                batch = next(batches, None)
+            except (pa.ArrowException, OSError, ValueError):
+                failed = True
+            if batch is None:
+                break
+            yield open_named(batch, names)
+        if failed:  # out here: the reader's own message may quote cells and would ride along as the context
+            groups = ", ".join(map(str, part))
+            raise UnreadableFile(f"{self.path} could not be read: row group(s) {groups} are damaged or out of reach")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What can be read by itself: a number of a file, and which part of it."""
+
+    file: int
+    part: Any
+
+
+class Disk:
+    """Files that together are one table, in the order of their rows.
+
+    Attributes
+    ----------
+    n : int or None
+        Number of rows, if files state it.
+    guess : int
+        Number of rows, or a guess of it, for whoever waits.
+    """
+
+    def __init__(self, files: Sequence[ParquetTable | CsvFile]) -> None:
+        self.files = list(files)
+        known = [file.n for file in self.files]
+        self.n = None if None in known else sum(n for n in known if n is not None)
+        self.guess = sum(file.guess for file in self.files)
+
+    def __repr__(self) -> str:
+        return f"Disk({len(self.files)} file(s))"
+
+    def pieces(self) -> list[Piece]:
+        """Return what can be read by itself, in the order of rows."""
+        return [Piece(k, part) for k, file in enumerate(self.files) for part in file.parts()]
+
+    def count(self) -> int:
+        """Count the rows; of a CSV file that is its lines."""
+        return sum(file.count() if isinstance(file, CsvFile) else file.n for file in self.files)
+
+    def require(self, names: Sequence[str]) -> None:
+        """Complain about columns that a file lacks or has twice, and name the first such file if there are several."""
+        for file in self.files:
+            places_of(file.names, names, None if len(self.files) == 1 else file.path)
+
+    def read(self, piece: Piece, names: Sequence[str], numeric: frozenset[str], rows: int) -> Iterator[NamedColumns]:
+        """Yield columns, at most about so many rows at a time; ``numeric`` ones are likely to hold numbers."""
+        return self.files[piece.file].read(piece.part, names, numeric, rows)
+
+
+def is_on_disk(table: Any) -> bool:
+    """Whether a table is stated by where it is."""
+    return isinstance(table, str | os.PathLike | Disk)
+
+
+def open_disk(path: str | os.PathLike[str] | Disk, **options: Any) -> Disk:
+    """Open a file, a folder or a pattern (:func:`found_files`).
+
+    Options say how CSV files are written: ``separator``, ``decimal``, ``encoding`` and ``strip``, as in
+    :class:`~expost.table.csv_lines.CsvFile`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for month in ("01", "02"):
+    ...         _ = Path(folder, f"{month}.csv").write_text("age,city\\n31,Bern\\n")
+    ...     disk = open_disk(Path(folder, "*.csv"))
+    ...     [columns for piece in disk.pieces() for columns in disk.read(piece, ["age"], frozenset(), 100)]
+    [NamedColumns(n=1, names=['age']), NamedColumns(n=1, names=['age'])]
+    """
+    if isinstance(path, Disk):
+        return path
+    files = found_files(path)
+    return Disk([ParquetTable(file) if is_parquet(file) else CsvFile(file, **options) for file in files])

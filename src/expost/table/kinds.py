@@ -22,24 +22,6 @@ from expost.table.bounds import Bounds
 from expost.table.cells import MISSING, UNKNOWN, Lookup
 from expost.table.columns import Booleans, Column, suggestion
 
-__all__ = [
-    "BOOLEAN_WORDS",
-    "NO_DATES",
-    "PLAIN_NUMBERS",
-    "TEXT_COLUMNS",
-    "TRANSFORMS",
-    "Boolean",
-    "Categorical",
-    "Classes",
-    "Kind",
-    "Numeric",
-    "Units",
-    "Value",
-    "kind_from_dict",
-    "labels",
-    "pair_of_numbers",
-]
-
 Transform = Literal["log1p", "sqrt"]
 TRANSFORMS = {"log1p": (math.log1p, -1.0), "sqrt": (math.sqrt, 0.0)}  # and the lowest value that has one
 BOOLEAN_WORDS = (("false", "f", "no", "n", 0), ("true", "t", "yes", "y", 1))

@@ -24,8 +24,6 @@ import numpy.typing as npt
 
 from expost.table.cells import is_na, is_undecoded, label
 
-__all__ = ["PersonTally", "Persons", "count_persons", "person_of", "slots", "times"]
-
 UNREADABLE: Final = ("neither text nor a number",)  # no text, so nobody's
 _DIGITS = 10_000  # Python refuses to write larger integers in decimal digits
 
@@ -59,25 +57,15 @@ def person_of(cell: Any) -> Hashable:
 
 
 class Persons:
-    """Numbers of persons, in the order in which they come, and counts of cells that name nobody; private.
+    """Numbers of persons, in the order in which they come, and counts of them and of cells that name nobody; private.
 
-    Parameters
-    ----------
-    marks : iterable
-        What stands for a missing cell, beside None, NaN and empty text.
-
-    Attributes
-    ----------
-    many
-        How many there are, rows without a person included, one each.
-    missing, unreadable, undecoded
-        As in :class:`PersonTally`.
+    ``marks`` stand for a missing cell, beside None, NaN and empty text; the counts are as in :class:`PersonTally`.
     """
 
     def __init__(self, marks: Iterable[Any] = ()) -> None:
         self._none = {None, *map(person_of, marks)}
         self._known: dict[Hashable, int] = {}
-        self.many = self.missing = self.unreadable = self.undecoded = 0
+        self.persons = self.missing = self.unreadable = self.undecoded = 0
 
     def numbers(self, cells: Iterable[Any]) -> npt.NDArray[np.int64]:
         """Return the number of each row's person; rows may come in pieces."""
@@ -89,10 +77,10 @@ class Persons:
         self.unreadable += key is UNREADABLE
         if key in self._none:
             self.missing += 1
-            found = self.many
+            found = self.persons
         else:
-            found = self._known.setdefault(key, self.many)
-        self.many += found == self.many
+            found = self._known.setdefault(key, self.persons)
+        self.persons += found == self.persons
         return found
 
 
@@ -110,7 +98,7 @@ def slots(cells: Iterable[Any], rows_per_person: int, marks: Iterable[Any] = ())
     persons = Persons(marks)
     numbers = persons.numbers(cells)
     order = np.argsort(numbers, kind="stable")
-    return np.repeat(order, times(numbers, rows_per_person)[order]), persons.many
+    return np.repeat(order, times(numbers, rows_per_person)[order]), persons.persons
 
 
 def times(persons: npt.NDArray[np.int64], k: int) -> npt.NDArray[np.int32]:
@@ -163,7 +151,7 @@ def count_persons(cells: Iterable[Any], rows_per_person: int, marks: Iterable[An
     rows = np.bincount(persons.numbers(cells))
     beyond = rows[rows > rows_per_person] - rows_per_person
     return PersonTally(
-        persons.many,
+        persons.persons,
         persons.missing,
         persons.unreadable,
         longer=len(beyond),

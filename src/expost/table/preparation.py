@@ -29,11 +29,11 @@ import numpy.typing as npt
 
 from expost import validation
 from expost.exceptions import InvalidRows
-from expost.table.bounds import Bounds
+from expost.table.bounds import Bounds, listed
 from expost.table.cells import resolve_classes
-from expost.table.columns import Column, RawRows
+from expost.table.columns import Booleans, Column, RawRows
 from expost.table.entrance import OnInvalid, open_column, open_rows
-from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
+from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS, Units
 from expost.table.rows import FRACTION_BITS, MAX_COLUMNS, ONE, Norm, Rows, clip_l1, room_for, to_fixed_point
 from expost.table.shape import BlockRows
 
@@ -44,17 +44,8 @@ _HUGE = float(np.finfo(np.float64).max)
 def resolve_feature_bound(feature_bound: float | None, bounds: Bounds | None, n_columns: int) -> float:
     """Settle the largest ℓ₁ norm a row may have before it is clipped.
 
-    Parameters
-    ----------
-    feature_bound : float or None
-        The caller's choice, in scaled units if there are bounds and in the caller's units otherwise.
-    bounds : Bounds or None
-        With bounds and no choice, the answer is ``n_columns``: no row within its bounds is ever clipped.
-    n_columns : int
-
-    Returns
-    -------
-    float
+    ``feature_bound`` is the caller's choice, in scaled units if there are bounds and in the caller's units otherwise.
+    With bounds and no choice the answer is ``n_columns``: no row within its bounds is ever clipped.
 
     Examples
     --------
@@ -227,13 +218,9 @@ class Preparation(BlockRows):
         X : array-like of shape (n, n_columns)
         y : array-like of shape (n,)
         on_invalid : {"error", "clip"}, default="error"
-            See the class; "error" is outside the privacy guarantee.
+            See the class.
         chunk_size : int
             Rows worked on at a time; bounds memory and changes nothing else.
-
-        Returns
-        -------
-        Rows
 
         Examples
         --------
@@ -254,22 +241,10 @@ class Preparation(BlockRows):
         on_invalid: OnInvalid = "error",
         chunk_size: int = _CHUNK_ROWS,
     ) -> Rows:
-        """Bound, scale and clip features, and turn labels into −1 and +1.
+        """Bound, scale and clip features as above, and turn labels into −1 and +1.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, n_columns)
-        labels : array-like of shape (n,)
-        classes : pair
-            The negative label (−1) and the positive label (+1). Public: stated, not collected from the rows.
-        on_invalid : {"error", "clip"}, default="error"
-            See the class; "error" is outside the privacy guarantee.
-        chunk_size : int
-            Rows worked on at a time; bounds memory and changes nothing else.
-
-        Returns
-        -------
-        Rows
+        ``classes`` is a pair, the negative label (−1) and the positive label (+1). Public: stated, not collected from
+        the rows.
 
         Examples
         --------
@@ -289,7 +264,7 @@ class Preparation(BlockRows):
         chunk_size: int = _CHUNK_ROWS,
         *,
         by_column: bool = False,
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    ) -> tuple[Units, Units, npt.NDArray[np.int64]]:
         """Return some rows and counts of what cannot be used in them, which add up (:meth:`require_usable`)."""
         n, columns = raw.n, raw.width
         if columns != self.n_columns:
@@ -312,14 +287,34 @@ class Preparation(BlockRows):
 
     def require_usable(self, counts: npt.NDArray[np.int64], n: int, names: Sequence[Any] | None) -> None:
         """Raise if there are rows that cannot be used; for the curator, not covered by the guarantee."""
-        if counts[0]:
-            bad_target = "in neither class" if self.target is None else "NaN or infinite"
-            bad, strange = counts[2:].reshape(2, -1)
-            raise _complaint(n, names, int(counts[0]), bad, strange, int(counts[1]), bad_target)
+        if not counts[0]:
+            return
+        bad, strange = counts[2:].reshape(2, -1)
+        called = range(len(bad)) if names is None else names
 
-    def _targets(
-        self, cells: Column, classes: tuple[Any, Any] | None, part: slice, y: npt.NDArray[np.int32]
-    ) -> npt.NDArray[np.bool_]:
+        def where(many: npt.NDArray[np.int64]) -> str:
+            return listed(f"{called[j]} ({many[j]})" for j in np.flatnonzero(many).tolist())
+
+        reasons = []
+        if (bad > strange).any():
+            reasons.append(f"NaN or infinite in column(s) {where(bad - strange)}")
+        if strange.any():
+            reasons.append(
+                f"cells that are not numbers in column(s) {where(strange)} (drop or encode such columns: what "
+                f"goes in as an argument must be a string or a number; {PLAIN_NUMBERS}; {TEXT_COLUMNS})"
+            )
+        clipped = ["move such values into their bounds"] if bad.any() else []
+        if counts[1]:
+            labels = self.target is None
+            reasons.append(f"target {'in neither class' if labels else 'NaN or infinite'} ({counts[1]})")
+            clipped.append("count rows in neither class as the first" if labels else "put such targets in the middle")
+        raise InvalidRows(
+            f"{counts[0]} of {n} rows cannot be used: {'; '.join(reasons)}. This message depends on single rows "
+            f"and is not covered by the privacy guarantee; "
+            f'remove these rows, or pass on_invalid="clip" to {" and ".join(clipped)} instead'
+        )
+
+    def _targets(self, cells: Column, classes: tuple[Any, Any] | None, part: slice, y: Units) -> Booleans:
         """Write the targets of a part, and say which of its cells are none."""
         if classes is not None:
             positive, unknown = cells.signs(part, classes)
@@ -345,18 +340,10 @@ class Preparation(BlockRows):
         return x / ONE
 
     def to_caller_units(self, theta: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], float]:
-        """Express parameters of prepared rows as coefficients of raw columns.
+        """Express parameters of prepared rows as coefficients of raw columns, and an intercept.
 
-        Parameters
-        ----------
-        theta : array-like of shape (n_parameters,)
-
-        Returns
-        -------
-        coef : ndarray of float64, shape (n_columns,)
-        intercept : float
-            ``X @ coef + intercept`` is the prediction in the caller's units (the decision value for
-            classification) for every row within its bounds.
+        ``X @ coef + intercept`` is the prediction in the caller's units (the decision value for classification) for
+        every row within its bounds.
 
         Examples
         --------
@@ -437,7 +424,7 @@ class Preparation(BlockRows):
             self.require_usable(counts, raw.n, raw.names)
         return Rows(x, y, **self.declares)
 
-    def _features(self, values: npt.NDArray[np.float64], out: npt.NDArray[np.int32]) -> None:
+    def _features(self, values: npt.NDArray[np.float64], out: Units) -> None:
         """Write rows without their constant column, within :attr:`feature_limit`."""
         if self.bounds is not None and self._boxed:
             # times ``factor`` and then a power of two, which is exact, is times their product
@@ -463,39 +450,3 @@ def _single(y: Any, on_invalid: OnInvalid, name: str) -> Column:
     if dimensions != 1:
         raise ValueError(f"{name} must be a dense array of shape (n_rows,)")
     return column
-
-
-def _complaint(
-    n: int,
-    names: Sequence[Any] | None,
-    bad_rows: int,
-    bad_in_column: npt.NDArray[np.int64],
-    strange: npt.NDArray[np.int64],
-    bad_targets: int,
-    bad_target: str,
-) -> InvalidRows:
-    reasons = []
-    if (bad_in_column > strange).any():
-        reasons.append(f"NaN or infinite in column(s) {_counted(bad_in_column - strange, names)}")
-    if strange.any():
-        reasons.append(
-            f"cells that are not numbers in column(s) {_counted(strange, names)} (drop or encode such columns: what "
-            f"goes in as an argument must be a string or a number; {PLAIN_NUMBERS}; {TEXT_COLUMNS})"
-        )
-    clipped = ["move such values into their bounds"] if bad_in_column.any() else []
-    if bad_targets:
-        reasons.append(f"target {bad_target} ({bad_targets})")
-        labels = bad_target == "in neither class"
-        clipped.append("count rows in neither class as the first" if labels else "put such targets in the middle")
-    return InvalidRows(
-        f"{bad_rows} of {n} rows cannot be used: {'; '.join(reasons)}. This message depends on single rows "
-        f"and is not covered by the privacy guarantee; "
-        f'remove these rows, or pass on_invalid="clip" to {" and ".join(clipped)} instead'
-    )
-
-
-def _counted(bad: npt.NDArray[np.int64], names: Sequence[Any] | None) -> str:
-    called = range(len(bad)) if names is None else names
-    where = [f"{called[j]} ({bad[j]})" for j in np.flatnonzero(bad).tolist()]
-    more = f" and {len(where) - 10} more" if len(where) > 10 else ""
-    return ", ".join(where[:10]) + more

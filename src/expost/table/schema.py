@@ -23,9 +23,8 @@ from typing import Any, Literal
 from expost import validation
 from expost.table.cells import Lookup
 from expost.table.columns import suggestion
-from expost.table.disk import ParquetTable, open_disk
 from expost.table.entrance import BYTES, TEXT, type_is
-from expost.table.files import found_files
+from expost.table.files import ParquetTable, found_files, open_disk
 from expost.table.kinds import (
     BOOLEAN_WORDS,
     NO_DATES,

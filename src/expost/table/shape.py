@@ -35,17 +35,7 @@ BlockNorm = Literal["box", "l1", "l2"]
 
 @dataclass(frozen=True)
 class Block:
-    """Columns that share a norm.
-
-    Attributes
-    ----------
-    size
-        Number of columns.
-    norm
-        ``"box"`` (the largest entry), ``"l1"`` or ``"l2"``.
-    radius
-        r, which no row exceeds in that norm.
-    """
+    """Columns that share a norm, ``"box"`` (the largest entry), ``"l1"`` or ``"l2"``, which in no row exceeds r."""
 
     size: int
     norm: BlockNorm
@@ -206,12 +196,7 @@ def block_geometry(rows: BlockRows, steering: float | None = None) -> Geometry:
 def cheapest_geometry(rows: BlockRows, steering: float | None = None) -> Geometry:
     """Return the shape of rows whose noise is smallest: blocks, a Euclidean or an ℓ₁ ball.
 
-    Parameters
-    ----------
-    rows : Encoding or Preparation
-        What makes them.
-    steering : float, optional
-        What rows were divided by in units that people think in; only steers a search.
+    ``steering`` is what rows were divided by in units that people think in; it only steers a search.
 
     Examples
     --------

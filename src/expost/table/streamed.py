@@ -20,9 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.table.columns import Column, Columns, NamedColumns, RawRows, places_of
-from expost.table.disk import Disk, ParquetTable, open_disk
 from expost.table.encoding import Encoding
-from expost.table.files import chosen_columns, loose
+from expost.table.files import Disk, ParquetTable, chosen_columns, loose, open_disk
 from expost.table.kinds import Numeric
 from expost.table.persons import Persons, times
 from expost.table.preparation import Preparation
@@ -233,14 +232,12 @@ class TableOnDisk:
     ----------
     path : str or path
         A CSV or Parquet file, a folder of them, or a pattern.
-    target : str
-        Name of the target column.
-    columns : sequence of str, optional
-        Feature columns. By default all but the target.
+    target, columns
+        Names of the target column and of feature columns, by default all others.
     engine : None, "local", "dask" or an engine, default=None
         Who carries out passes over the rows.
     **options
-        How CSV files are written; see :func:`expost.table.disk.open_disk`.
+        How CSV files are written; see :func:`expost.table.files.open_disk`.
 
     Attributes
     ----------
