@@ -97,8 +97,7 @@ class DaskEngine:
                 groups = [futures[k : k + _BRANCHES] for k in range(0, len(futures), _BRANCHES)]
                 futures = [client.submit(joined, group, pure=False, retries=2) for group in groups]
             found: Totals | None = _result(client, futures[0]) if futures else None
-            if told is not None:
-                told(source.n)
+            told(source.n)
         if found is None:
             raise ValueError("there are no rows; pass at least one")
         return found

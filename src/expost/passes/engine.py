@@ -64,14 +64,17 @@ def _largest(values: npt.NDArray[np.int64]) -> int:
     return max(int(values.max(initial=0)), -int(values.min(initial=0)))
 
 
-def part_totals(source: RowSource, part: Any, work: Work, told: Any = None) -> Totals | None:
+def _nobody(rows: int) -> None:
+    """Tell nobody how many rows are done."""
+
+
+def part_totals(source: RowSource, part: Any, work: Work, told: Callable[[int], None] = _nobody) -> Totals | None:
     """Return the sums over one part, None if it has no rows."""
 
     def found() -> Iterator[Totals]:
         for batch in source.lent(part):
             yield work(batch)
-            if told is not None:
-                told(len(batch))
+            told(len(batch))
 
     return joined(found())
 
@@ -122,11 +125,11 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def watched_pass(rows: int) -> Iterator[Callable[[int], None] | None]:
+def watched_pass(rows: int) -> Iterator[Callable[[int], None]]:
     """Announce a pass to whoever watches; yields whom to tell of rows that are done."""
     watcher = _WATCHER.get()
     if watcher is None:
-        yield None
+        yield _nobody
         return
     watcher.begin(rows)
     try:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.passes.engine import Engine, LocalEngine, Totals, note, watched_pass
-from expost.passes.scratch import STATED, UNSTATED, Scratch, ScratchSource, usual_folder
+from expost.passes.scratch import STATED, UNSTATED, Scratch, usual_folder
 from expost.table.encoding import Encoding
 from expost.table.files import Disk
 from expost.table.persons import PersonTally, count_persons
@@ -73,7 +73,7 @@ def look_at(source: StreamedSource, engine: Engine | None = None) -> tuple[Rows 
         note(f"there is too little room in {scratch.folder}: the table is read again for every pass")
         return source, cells
     note(f"rows are kept encrypted in {scratch.folder} until the end, {scratch.size / 1e6:,.0f} MB")
-    return ScratchSource(scratch, source), cells
+    return scratch.like(source), cells
 
 
 def _scratch(engine: LocalEngine, source: StreamedSource) -> Scratch | None:
@@ -118,11 +118,7 @@ def in_memory(source: RowSource) -> Rows:
         raise ValueError(f"{said}, and there are {there / 2**30:.1f} GB. Leave perturbation out, to read in pieces")
     if needed > _MUCH:
         warnings.warn(f"{said}; leave perturbation out, to read in pieces", stacklevel=2)
-    batches = [batch.repeated() for part in rows.parts() for batch in rows.read(part)]
-    y = np.concatenate([batch.y for batch in batches])
-    # row by row: what is worked on in floats is the same to the bit only if it stands in the same order
-    x = np.concatenate([batch.x for batch in batches], out=np.empty((len(y), rows.p), dtype=np.int32))
-    return Rows(x, y, **declared(rows))
+    return _together([batch.repeated() for part in rows.parts() for batch in rows.read(part)], rows)
 
 
 def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, npt.NDArray[np.int64]] | None:
@@ -134,21 +130,26 @@ def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, n
             batch = some.repeated()
             batches.append(batch)
             size += batch.x.nbytes + batch.y.nbytes
-            if told is not None:
-                told(len(batch))
+            told(len(batch))
             if size > 2 * kept:
                 return None
     if not any(len(batch) for batch in batches):
         raise ValueError("there are no rows; pass at least one")
     cells: Any = sum(batch.cells for batch in batches)
+    return _together(batches, source), cells
+
+
+def _together(batches: list[Batch], source: RowSource) -> Rows:
+    """Return all rows, and empty the list on the way, so that they are not held twice."""
     y = np.concatenate([batch.y for batch in batches])
+    # row by row: what is worked on in floats is the same to the bit only if it stands in the same order
     x = np.empty((len(y), source.p), dtype=np.int32)
     place = 0
-    for k, batch in enumerate(batches):
-        x[place : place + len(batch)] = batch.x
-        place += len(batch)
-        batches[k] = Batch(batch.x[:0], batch.y[:0])  # so that rows are not held twice
-    return Rows(x, y, **declared(source)), cells
+    while batches:
+        some = batches.pop(0).x
+        x[place : place + len(some)] = some
+        place += len(some)
+    return Rows(x, y, **declared(source))
 
 
 def _in_order(source: StreamedSource, threads: int) -> Iterator[Batch]:

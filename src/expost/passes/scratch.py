@@ -101,17 +101,13 @@ class Record(NamedTuple):
     tag: bytes
 
 
-class Scratch(PrivateRows):
+class Scratch(PrivateRows, RowSource):
     """Encrypted files without names that rows are written to, from any thread.
 
     Parameters
     ----------
-    folder : Path
-        Where there is room.
-    p : int
-        Columns of a row.
-    n : int
-        Rows that are expected.
+    folder, p, n
+        Where there is room, columns of a row, and rows that are expected.
     spare : float
         Room that has to be there, in sizes of all files together.
 
@@ -126,13 +122,13 @@ class Scratch(PrivateRows):
     --------
     >>> scratch = Scratch(Path(tempfile.gettempdir()), 2, 3)
     >>> scratch.keep(Batch(np.arange(6, dtype=np.int32).reshape(3, 2), np.zeros(3, dtype=np.int32)))
-    >>> [batch.x.tolist() for part in scratch.parts for batch in scratch.read(part)]
+    >>> [batch.x.tolist() for part in scratch.parts() for batch in scratch.read(part)]
     [[[0, 1], [2, 3], [4, 5]]]
     """
 
     def __init__(self, folder: Path, p: int, n: int, spare: float = STATED) -> None:
-        self.folder, self.p, self.size = folder, p, 0
-        self.parts: list[list[Record]] = []
+        self.folder, self.n, self.p, self.size = folder, n, p, 0
+        self._parts: list[list[Record]] = []
         self._lock, self._most = threading.Lock(), 0.0
         self._files: list[Any] = []
         self._idle: list[tuple[int, int]] = []  # files nobody writes to, and where they end
@@ -179,7 +175,7 @@ class Scratch(PrivateRows):
             return
         with self._lock:
             if not self.failed:
-                self.parts.append(part)
+                self._parts.append(part)
                 self._idle.append((file, place))
 
     def _opened(self) -> tuple[int, int]:
@@ -198,6 +194,16 @@ class Scratch(PrivateRows):
         _write(self._files[file].fileno(), raw, place)
         tag: bytes = cipher.tag
         return tag
+
+    def like(self, source: RowSource) -> Scratch:
+        """Say of the rows, once all are kept, what the source says that they were made by."""
+        self.n, self.engine = source.n, source.engine
+        vars(self).update(declared(source))
+        return self
+
+    def parts(self) -> Sequence[Sequence[Record]]:
+        """Return runs of rows."""
+        return self._parts
 
     def read(self, part: Sequence[Record]) -> Iterator[Batch]:
         """Yield the rows of a part, some at a time."""
@@ -261,7 +267,7 @@ class Scratch(PrivateRows):
         """Keep nothing; other threads may be writing still, so files are emptied and not yet closed."""
         with self._lock:
             self.failed = True
-            self.parts = []
+            self._parts = []
             for file in self._files:
                 file.truncate(0)
 
@@ -278,27 +284,6 @@ def _step(rows: int, p: int) -> int:
     many = -(-rows // (most - most % _ROWS or most))
     step = -(-rows // many)
     return min(rows, step + -step % _ROWS if step > _ROWS else step)
-
-
-class ScratchSource(PrivateRows, RowSource):
-    """Rows on scratch files, as they were made by another source."""
-
-    def __init__(self, scratch: Scratch, like: RowSource) -> None:
-        self.n, self.p, self.engine = like.n, like.p, like.engine
-        vars(self).update(declared(like))
-        self._scratch = scratch
-
-    def parts(self) -> Sequence[Sequence[Record]]:
-        """Return runs of rows."""
-        return self._scratch.parts
-
-    def read(self, part: Sequence[Record]) -> Iterator[Batch]:
-        """Yield rows."""
-        return self._scratch.read(part)
-
-    def lent(self, part: Sequence[Record]) -> Iterator[Batch]:
-        """Yield rows, each batch only until the next is asked for."""
-        return self._scratch.lent(part)
 
 
 def _write(descriptor: int, array: npt.NDArray[np.uint8], place: int) -> None:

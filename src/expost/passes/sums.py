@@ -35,18 +35,8 @@ _CELLS, _CHUNKS = 2**19, 8
 class Sums(Private):
     """XᵀX, Xᵀy and Σy² over n rows as exact integers in units of 2⁻⁴⁰. Private: not pickled, not printed.
 
-    Parameters
-    ----------
-    n, p : int
-        Number of rows and of features.
-    gram : array of shape (p, p)
-        XᵀX; int64 while n·2⁴⁰ < 2⁶², Python integers (object dtype) beyond. The dtype depends on n only.
-    moment : array of shape (p,)
-        Xᵀy, same dtype.
-    target_square : int
-        Σy².
-    target_sum : int or None
-        Σy, in units of 2⁻²⁰; only the best constant asks for it, and sums made by hand may do without.
+    Arrays are int64 while n·2⁴⁰ < 2⁶², Python integers (object dtype) beyond: the dtype depends on n only. Σy, in units
+    of 2⁻²⁰, is asked for by the best constant only, and sums made by hand may do without.
 
     Examples
     --------
@@ -117,15 +107,9 @@ class Sums(Private):
 def sums_of(rows: Any, *, chunk_size: int = MAX_CHUNK, threads: int = 1) -> Sums:
     """Return the exact sums over ``rows``, bit-identical for every chunk size and number of threads.
 
-    Parameters
-    ----------
-    rows : RowSource, or anything with ``x`` (n, p) and ``y`` (n,), integers in units of 2⁻²⁰
-        A row outside its bounds is an error, since exactness and every
-        sensitivity rest on them.
-    chunk_size : int
-        Rows per BLAS product, at most 8192.
-    threads : int
-        Worker threads; BLAS releases the interpreter lock.
+    Rows are a RowSource, or anything with ``x`` (n, p) and ``y`` (n,), integers in units of 2⁻²⁰. A row outside its
+    bounds is an error, since exactness and every sensitivity rest on them. A BLAS product is over ``chunk_size`` rows,
+    at most 8192.
 
     Examples
     --------

@@ -336,7 +336,7 @@ class ArrayRows(RawRows):
         """
         flat: list[Any] = []
         for row in rows:
-            cells = cells_of_row(row, width)
+            cells = cells_of_row(row, width) or ()
             flat += cells
             flat += [None] * (width - len(cells))
         values = np.fromiter(flat, dtype=object, count=len(flat))
@@ -359,38 +359,20 @@ class Columns(RawRows):
         return np.array([column.not_numbers() for column in self.columns], dtype=np.int64)
 
 
-def cells_of_row(row: Any, limit: int | None = None) -> list[Any] | tuple[Any, ...]:
-    """Return the first cells of a row from a list, none if it is no row; what a subclass overrides is not called.
+def cells_of_row(row: Any, limit: int | None = None) -> list[Any] | tuple[Any, ...] | None:
+    """Return the first cells of a row from a list, None if it is no row; what a subclass overrides is not called.
 
     Examples
     --------
     >>> cells_of_row([1, "x"]), cells_of_row(np.arange(3), 2), cells_of_row("no row")
-    ([1, 'x'], [0, 1], ())
+    ([1, 'x'], [0, 1], None)
     """
     kind = type(row)
     if issubclass(kind, list):
         return list.__getitem__(row, slice(limit))
     if issubclass(kind, tuple):
         return tuple.__getitem__(row, slice(limit))
-    if kind is np.ndarray and row.ndim == 1:
-        return row[:limit].tolist()  # type: ignore[no-any-return]
-    return ()
-
-
-def length_of_row(row: Any) -> int:
-    """Return how many cells a row from a list has, −1 if it is no row.
-
-    Examples
-    --------
-    >>> length_of_row((1, 2)), length_of_row("no row")
-    (2, -1)
-    """
-    kind = type(row)
-    if issubclass(kind, list):
-        return list.__len__(row)
-    if issubclass(kind, tuple):
-        return tuple.__len__(row)
-    return len(row) if kind is np.ndarray and row.ndim == 1 else -1
+    return row[:limit].tolist() if kind is np.ndarray and row.ndim == 1 else None
 
 
 class NamedColumns:

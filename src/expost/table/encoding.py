@@ -5,10 +5,7 @@ block for each column that has indicators, in which the entries' sizes add up to
 category, one of which is 1, or a number and the mark that it is missing, one of which is 0. Indicators are not centred:
 a row of zeros but for one 1 is short in every norm, and centring would make it long.
 
-*Length.* With d box columns and m other blocks a row has ‖x‖₂² ≤ d + m = B, because Σx² ≤ Σ|x| ≤ 1 in each of the m.
-In fixed point 1 is written as c = ⌊2²⁰/√B⌋: rows are divided by s = 2²⁰/c, which is √B or a little more. A number v
-becomes v·c truncated toward zero, an indicator c itself. So every entry is at most c, entries of an ℓ₁ block add up to
-at most c, and ‖x‖₂² ≤ B·c² ≤ 2⁴⁰: all of it exactly, in integers, for every row whatever is in it.
+How long rows are, and what 1 is in fixed point, is in :class:`~expost.table.shape.BlockRows`.
 """
 
 from __future__ import annotations

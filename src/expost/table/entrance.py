@@ -36,7 +36,6 @@ from expost.table.columns import (
     DictionaryColumn,
     RawRows,
     cells_of_row,
-    length_of_row,
     require_readable,
 )
 
@@ -288,7 +287,7 @@ def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> 
 def _listed_rows(rows: list[Any], on_invalid: OnInvalid, width: int | None, name: str) -> RawRows:
     if on_invalid == "clip" and width is not None:
         return ArrayRows.listed(rows, width, counted=False)
-    lengths = Counter(map(length_of_row, rows))
+    lengths = Counter(_length(cells_of_row(row)) for row in rows)
     most, count = lengths.most_common(1)[0] if lengths else (-1, 1)
     if on_invalid == "error" and len(lengths) > 1:
         raise ValueError(f"{name} must be a dense array of shape (n_rows, n_columns): its rows differ in length")
@@ -303,13 +302,18 @@ def _listed_rows(rows: list[Any], on_invalid: OnInvalid, width: int | None, name
 
 
 def _listed_column(cells: list[Any], on_invalid: OnInvalid, name: str) -> tuple[Column, int]:
-    if on_invalid == "error":
-        lengths = set(map(length_of_row, cells))
-        if cells and -1 not in lengths:
-            _require_one_column((len(cells), lengths.pop() if len(lengths) == 1 else "…"), name)
-            return Column([cells_of_row(cell)[0] for cell in cells]), 2
+    inside = [cells_of_row(cell, 2) for cell in cells]
+    if on_invalid == "error" and (not cells or any(row is None for row in inside)):
         return Column(cells), 1
-    return Column([cells_of_row(cell)[0] if length_of_row(cell) == 1 else cell for cell in cells]), 1
+    if on_invalid == "error":
+        lengths = {_length(cells_of_row(cell)) for cell in cells}
+        _require_one_column((len(cells), lengths.pop() if len(lengths) == 1 else "…"), name)
+    read = [cell if row is None or len(row) != 1 else row[0] for cell, row in zip(cells, inside, strict=True)]
+    return Column(read), 1 + (on_invalid == "error")
+
+
+def _length(row: Sequence[Any] | None) -> int:
+    return -1 if row is None else len(row)
 
 
 def _as_list(values: Any) -> list[Any] | None:

@@ -429,34 +429,30 @@ class ParquetTable:
         self, part: tuple[int, ...], names: Sequence[str], numeric: frozenset[str], rows: int
     ) -> Iterator[NamedColumns]:
         """Yield some columns of some row groups."""
-        wanted = [self.names[j] for j in places_of(self.names, names).values()]
-        batches = iter(())
-        failed = False
-        try:
-            file = pa.parquet.ParquetFile(
-                self._held.opened(),
-                metadata=self._metadata(),
-                read_dictionary=[name for name in wanted if name in self._texts],  # each text once, as it is written
-                pre_buffer=False,
-                buffer_size=_BUFFER,
-            )
-            batches = file.iter_batches(batch_size=rows, row_groups=list(part), columns=wanted, use_threads=False)
-        except UnreadableFile:
-            raise
-        except (pa.ArrowException, OSError, ValueError):
-            failed = True
-        while not failed:
-            batch: Any = None
+        batches = self._batches(part, [self.names[j] for j in places_of(self.names, names).values()], rows)
+        while True:
             try:
                 batch = next(batches, None)
+            except UnreadableFile:
+                raise
             except (pa.ArrowException, OSError, ValueError):
-                failed = True
-            if batch is None:
                 break
+            if batch is None:
+                return
             yield open_named(batch, names)
-        if failed:  # out here: the reader's own message may quote cells and would ride along as the context
-            groups = ", ".join(map(str, part))
-            raise UnreadableFile(f"{self.path} could not be read: row group(s) {groups} are damaged or out of reach")
+        # out here: the reader's own message may quote cells and would ride along as the context
+        groups = ", ".join(map(str, part))
+        raise UnreadableFile(f"{self.path} could not be read: row group(s) {groups} are damaged or out of reach")
+
+    def _batches(self, part: tuple[int, ...], wanted: list[str], rows: int) -> Iterator[Any]:
+        file = pa.parquet.ParquetFile(
+            self._held.opened(),
+            metadata=self._metadata(),
+            read_dictionary=[name for name in wanted if name in self._texts],  # each text once, as it is written
+            pre_buffer=False,
+            buffer_size=_BUFFER,
+        )
+        yield from file.iter_batches(batch_size=rows, row_groups=list(part), columns=wanted, use_threads=False)
 
 
 @dataclass(frozen=True)

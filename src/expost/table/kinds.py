@@ -51,9 +51,9 @@ class ColumnKind:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the defaults, in plain values."""
-        said = {field.name: getattr(self, field.name) for field in fields(self)}
-        changed = {field.name: said[field.name] for field in fields(self) if said[field.name] != field.default}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in changed.items()}
+        said = ((field, getattr(self, field.name)) for field in fields(self))
+        changed = ((field.name, value) for field, value in said if value != field.default)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in changed}
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return names of the columns that a column becomes.
@@ -291,11 +291,7 @@ class Classes(ColumnKind):
 
 Kind = Numeric | Categorical | Boolean
 
-_OPTIONS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
-    "bounds": (Numeric, ("transform", "missing")),
-    "categories": (Categorical, ("other", "missing")),
-    "boolean": (Boolean, ("missing",)),
-}
+_KINDS: dict[str, type[Any]] = {"bounds": Numeric, "categories": Categorical, "boolean": Boolean}
 _WRITE = 'write { bounds = [lowest, highest] }, { categories = ["one value", "another"] } or { boolean = true }'
 
 
@@ -315,14 +311,15 @@ def kind_from_dict(stated: Any) -> Kind:
         return stated
     if not isinstance(stated, Mapping):
         raise ValueError(f"{type(stated).__name__} is no description of a column; {_WRITE}")
-    known = sorted({*_OPTIONS, *(option for _, options in _OPTIONS.values() for option in options)})
+    known = sorted({*_KINDS, *(field.name for kind in _KINDS.values() for field in fields(kind))})
     for key in stated:
         if key not in known:
             raise ValueError(f"unknown option {key!r}; {suggestion(key, known)}")
-    kinds = [key for key in _OPTIONS if key in stated]
+    kinds = [key for key in _KINDS if key in stated]
     if len(kinds) != 1:
         raise ValueError(f"{'it has ' + ' and '.join(kinds) if kinds else 'it says nothing of its values'}; {_WRITE}")
-    home, options = _OPTIONS[kinds[0]]
+    home = _KINDS[kinds[0]]
+    options = [field.name for field in fields(home) if field.name != kinds[0]]
     for key in stated:
         if key != kinds[0] and key not in options:
             raise ValueError(f"{key} is no option beside {kinds[0]}; there it may be {' or '.join(options)}")
@@ -368,7 +365,7 @@ def labels(stated: Any, name: str) -> tuple[Value, ...]:
             not isinstance(value, str) and not math.isfinite(validation.as_float(value))
         ):
             raise ValueError(f"{name} must hold text, finite numbers, true or false only")
-        if isinstance(value, str) and not _is_unicode(value):
+        if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):  # half of a pair
             raise ValueError(f"{name} must hold text that can be written to a file")
     try:
         Lookup([[value] for value in listed])
@@ -380,14 +377,6 @@ def labels(stated: Any, name: str) -> tuple[Value, ...]:
 def _plain_number(value: Any) -> Any:
     """Return 1 for 1.0, which are one label and should be written alike."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return False
-    return True
 
 
 def _one_of(value: Any, allowed: tuple[str, ...], name: str) -> None:

@@ -6,14 +6,12 @@ bit for every chunk size, and replacing one row changes one row.
 
 Features and constant go into one ℓ₁ ball, where a constant takes room from the features and k dense columns keep 1/k of
 their signal. Objective perturbation asks for less: ‖x‖₂ ≤ 1 and a bound on each block of columns
-(`expost.table.shape`). So rows may also be made of blocks, each as long as the constant, c = 2⁻²⁰·⌊2²⁰/√B⌋.
+(`expost.table.shape`). So rows may also be made of blocks (:class:`~expost.table.shape.BlockRows`), each as long as the
+constant.
 
 - *Box* (columns with bounds): every column lies in [−c, c]. B is the number of columns, the constant among them.
 - *ℓ₁ ball* (rows with a stated bound F on their ℓ₁ norm): features are divided by F and clipped to ℓ₁ norm c in
   integers. B is 2, or 1 without a constant.
-
-*Claim.* ‖x‖₂ ≤ 1, exactly. *Proof.* B blocks of at most c each (in a box every column is one; ‖·‖₂ ≤ ‖·‖₁ for the
-ball) have ‖x‖₂² ≤ B·c² ≤ 1, as (2²⁰c)² ≤ 2⁴⁰/B. ∎
 """
 
 from __future__ import annotations
@@ -122,7 +120,7 @@ class Preparation(BlockRows):
         put("feature_bound", validation.positive("feature_bound", self.feature_bound))
         if self.shape == "box" and (self.bounds is None or self.feature_bound != 1.0):
             raise ValueError("a box is made of bounds, with feature_bound=1")
-        put("square", (self.n_columns if self.shape == "box" else 1) + int(self.has_intercept))
+        put("square", (self.n_columns if self.shape == "box" else 1) + bool(self.intercept_weight))
         if self.shape is not None and self.intercept_weight:
             put("intercept_weight", self.unit / ONE)
         c = float(self.intercept_weight)
@@ -267,8 +265,6 @@ class Preparation(BlockRows):
     ) -> tuple[Units, Units, npt.NDArray[np.int64]]:
         """Return some rows and counts of what cannot be used in them, which add up (:meth:`require_usable`)."""
         n, columns = raw.n, raw.width
-        if columns != self.n_columns:
-            raise ValueError(f"X has {columns} columns; this preparation is for {self.n_columns}")
         x = room_for(n, self.n_parameters, columns=by_column)
         y = np.empty(n, dtype=np.int32)
         x[:, self.n_columns :] = self.constant
@@ -415,9 +411,11 @@ class Preparation(BlockRows):
         if chunk_size < 1:
             raise ValueError("chunk_size must be at least 1")
         raw = open_rows(X, on_invalid=on_invalid, width=self.n_columns)
-        if raw.width == self.n_columns and raw.n != len(cells):
+        if raw.width != self.n_columns:
+            raise ValueError(f"X has {raw.width} columns; this preparation is for {self.n_columns}")
+        if raw.n != len(cells):
             raise ValueError(f"X has {raw.n} rows, but there are {len(cells)} targets")
-        if raw.width == self.n_columns and raw.n == 0:
+        if raw.n == 0:
             raise ValueError("there are no rows; pass at least one")
         x, y, counts = self.prepared(raw, cells, classes, chunk_size)
         if on_invalid == "error":
@@ -444,8 +442,6 @@ class Preparation(BlockRows):
 
 
 def _single(y: Any, on_invalid: OnInvalid, name: str) -> Column:
-    if isinstance(y, Column):
-        return y
     column, dimensions = open_column(y, on_invalid=on_invalid, name=name)
     if dimensions != 1:
         raise ValueError(f"{name} must be a dense array of shape (n_rows,)")

@@ -357,14 +357,8 @@ class RowSource(ABC):
     ----------
     n, p
         Number of rows and of columns; public.
-    norm
-        Which norm of a row is at most 1.
-    shape
-        What is known about rows beyond that, by how they are made; None if nothing is.
-    longest
-        No row has a larger Euclidean norm, by how they are made.
-    constant
-        A column that is the same in every row by how they are made, and its value in units of 2⁻²⁰.
+    norm, shape, longest, constant
+        What :class:`Rows` would declare; here it holds by how they are made.
     """
 
     n: int

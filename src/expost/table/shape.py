@@ -154,6 +154,13 @@ def _count(block: Block) -> int:
 class BlockRows:
     """What says of rows, before there are any, that they have B parts of norm at most 1, and which.
 
+    Every number of a box is a part, and so is every ℓ₁ block. In fixed point 1 is written as c = ⌊2²⁰/√B⌋: a number v
+    becomes v·c truncated toward zero, an indicator or constant c itself.
+
+    *Claim.* ‖x‖₂ ≤ 1, exactly, in integers, for every row whatever is in it. *Proof.* Entries of a box are at most c
+    in size, and those of an ℓ₁ block add up to at most c, so their squares to at most c². B parts have ‖x‖₂² ≤ B·c² ≤
+    2⁴⁰ in units of 2⁻⁴⁰. ∎
+
     Attributes
     ----------
     blocks : tuple of (int, "box" or "l1")
@@ -170,12 +177,12 @@ class BlockRows:
 
     @property
     def unit(self) -> int:
-        """c = ⌊2²⁰/√B⌋ exactly: what 1 is in fixed point, and the largest norm of every block, in units of 2⁻²⁰."""
+        """c: what 1 is in fixed point, and the largest norm of every block, in units of 2⁻²⁰."""
         return math.isqrt(ONE * ONE // self.square)
 
     @property
     def scale(self) -> float:
-        """s = 2²⁰/c, which rows are divided by."""
+        """s = 2²⁰/c, which rows are divided by: √B or a little more."""
         return ONE / self.unit
 
     @property
