@@ -348,15 +348,15 @@ class Columns(RawRows):
 
     def __init__(self, columns: Sequence[Column], n: int, names: list[Any]) -> None:
         super().__init__(n, len(columns), names=names)
-        self.columns = columns
+        self.in_order = columns
 
     def floats(self, part: slice) -> Floats:
         """Read rows as numbers; what is none becomes NaN."""
-        return np.column_stack([column.floats(part) for column in self.columns])
+        return np.column_stack([column.floats(part) for column in self.in_order])
 
     def not_numbers(self) -> npt.NDArray[np.int64]:
         """Count, by column, cells that are neither numbers nor missing."""
-        return np.array([column.not_numbers() for column in self.columns], dtype=np.int64)
+        return np.array([column.not_numbers() for column in self.in_order], dtype=np.int64)
 
 
 def cells_of_row(row: Any, limit: int | None = None) -> list[Any] | tuple[Any, ...] | None:

@@ -273,7 +273,7 @@ def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> 
     frame = columns_of_frame(y)
     if frame is not None:
         _require_one_column((frame.n, frame.width), name)
-        return frame.columns[0], 2
+        return frame.in_order[0], 2
     listed = _as_list(y)
     if listed is not None:
         return _listed_column(listed, on_invalid, name)
