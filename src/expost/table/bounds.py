@@ -168,6 +168,11 @@ def resolve_bounds(bounds: Any, n_columns: int, column_names: Sequence[Any] | No
     column_names : sequence, optional
         Names the keys of a mapping may use. A key that is both a name and an index is read as a name.
 
+    Raises
+    ------
+    ValueError
+        If the bounds have another form, are not finite, leave out a column or name one that does not exist.
+
     Examples
     --------
     >>> resolve_bounds(2, 2)

@@ -162,6 +162,14 @@ class CsvFile:
     separator : str
         What stands between cells.
 
+    Raises
+    ------
+    UnreadableFile
+        If the file is not there.
+    ValueError
+        If it cannot be unpacked, has no first line, one with a carriage return in it, one that the encoding cannot
+        read, or one that does not tell the separator; or if an option is none.
+
     Notes
     -----
     Lines end in a line feed, before which there may be a carriage return. Where the file ends in one, no line follows;

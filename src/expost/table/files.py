@@ -89,6 +89,13 @@ def read_table(
         Integers and booleans among the features become floats, missing cells NaN. With ``text_as_missing`` a target
         of numbers in a Parquet file is a masked array, because a missing cell must not change the type of the others.
 
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file type or a column is unknown, or a feature column is not numeric.
+
     Examples
     --------
     >>> import pathlib, tempfile
