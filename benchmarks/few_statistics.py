@@ -1,6 +1,6 @@
 """Whether the constants of few statistics hold up where they were not tuned: other data, other λ, other α.
 
-    EXPOST_DATA=... python benchmarks/few_statistics.py [--runs 10]
+    EXPOST_DATA=... PYTHONPATH=. python benchmarks/few_statistics.py [--runs 10]
 
 `auto` decides by public numbers whether to try few statistics before the covariance certificate. Beside it: the same
 search made to try them always, and never. "regret" is `auto` over the cheaper of the two. Twitter clipped at the 95th
@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.datasets import load_kddcup99, load_twitter_buzz
 from expost import __version__
 from expost.account.account import Account
-from expost.datasets import load_kddcup99, load_twitter_buzz
 from expost.mechanisms import Covariance, CovarianceGenerator
 from expost.mechanisms.moments.ridge import RidgeCertificate
 from expost.noise import SeededSource
@@ -97,9 +97,8 @@ def main() -> None:
                 lines.append(line)
     text = (
         f"# Few statistics where they were not tuned\n\nexpost {__version__}; means of {options.runs} seeded runs, "
-        f"n = {N:,}, γ = {GAMMA}. Simulation on data one may look at.\n`python benchmarks/few_statistics.py`\n\n"
-        + "\n".join(lines)
-        + "\n"
+        f"n = {N:,}, γ = {GAMMA}. Simulation on data one may look at.\n"
+        "`PYTHONPATH=. python benchmarks/few_statistics.py`\n\n" + "\n".join(lines) + "\n"
     )
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 """What targets people have cost on the paper's data, beside what the null model and the best regularised model reach.
 
-    EXPOST_DATA=... python benchmarks/goals.py [--runs 60]
+    EXPOST_DATA=... PYTHONPATH=. python benchmarks/goals.py [--runs 60]
 
 n = 100,000, γ = .1, `auto`, everything charged. Achieved values are over releases; a refusal counts with its cost.
 Simulation: the noise is seeded and protects nobody.
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.datasets import load_kddcup99, load_twitter_buzz
 from expost import ErrorRate, MeanSquaredError, RelativeExcessRisk, __version__
-from expost.datasets import load_kddcup99, load_twitter_buzz
 from expost.exceptions import AccuracyNotReached
 from expost.goals import Goal
 from expost.mechanisms import mechanism_of
@@ -86,7 +86,7 @@ def main() -> None:
             lines.append(line)
     text = (
         f"# Targets people have\n\nexpost {__version__}; n = {N:,}, γ = {GAMMA}, `auto`, {options.runs} seeded runs. "
-        f"Simulation on data one may look at.\n`python benchmarks/goals.py`\n\n" + "\n".join(lines) + "\n"
+        f"Simulation on data one may look at.\n`PYTHONPATH=. python benchmarks/goals.py`\n\n" + "\n".join(lines) + "\n"
     )
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 """What the ray saves where there are many columns, and how often its promise breaks.
 
-    [EXPOST_DATA=...] python benchmarks/many_columns.py [--runs 3] [--violations 100]
+    [EXPOST_DATA=...] PYTHONPATH=. python benchmarks/many_columns.py [--runs 3] [--violations 100]
 
 The covariance certificate with the noise norm alone, with a quarter of its failure probability given to the ray, and
 what `auto` pays, which tries few statistics first. Generated rows of ‖x‖₁ ≤ 1: dense ones have little curvature per
@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.datasets import load_kddcup99, load_twitter_buzz
 from expost import ExcessRisk, __version__
 from expost.account.account import Account
-from expost.datasets import load_kddcup99, load_twitter_buzz
 from expost.mechanisms import Covariance
 from expost.mechanisms.moments.certificate import CovariancePlan, certified_covariance
 from expost.noise import SeededSource
@@ -127,7 +127,7 @@ def main() -> None:
         ]
         lines += fewer_columns(4)
     text = "# Many columns\n\nSimulation on generated rows and on data one may look at. "
-    text += "`python benchmarks/many_columns.py`\n\n"
+    text += "`PYTHONPATH=. python benchmarks/many_columns.py`\n\n"
     RESULT.write_text(text + "\n".join(lines) + "\n", encoding="utf-8")
 
 

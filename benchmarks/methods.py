@@ -1,6 +1,6 @@
 """From arrays in memory to a release: seconds for both methods of the paper, beside limits and a peer in one run.
 
-    python benchmarks/methods.py [--peer PATH]
+    PYTHONPATH=. python benchmarks/methods.py [--peer PATH]
 
 PATH is a checkout of the authors' code (steven7woo/Accuracy-First-Differential-Privacy); without it the comparison is
 skipped. KDD-99 is read from $EXPOST_DATA or scikit-learn's cache; without it rows of the same shape are generated.
@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from experiments.datasets import load_kddcup99, load_twitter_buzz
 from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, __version__
-from expost.datasets import load_kddcup99, load_twitter_buzz
 
 RESULT = Path(__file__).parent / "results" / "methods.md"
 ALPHA, LAMBDA, GAMMA, LEVELS, N = 0.05, 0.005, 0.1, 1000, 100_000
@@ -150,7 +150,11 @@ def main() -> None:
             f"(stopped at level {peer['level']} of {LEVELS}; expost at {logistic.release_.level}) "
             f"| {peer['seconds'] / again:.0f}× faster |"
         )
-    text = "# Speed of the methods\n\n`python benchmarks/methods.py --peer PATH`\n\n" + "\n".join(lines) + "\n"
+    text = (
+        "# Speed of the methods\n\n`PYTHONPATH=. python benchmarks/methods.py --peer PATH`\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
     print(text)
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(text, encoding="utf-8")

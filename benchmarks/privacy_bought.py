@@ -1,6 +1,6 @@
 """What the same accuracy costs: `auto` against the published method on the paper's data, and how often promises break.
 
-    EXPOST_DATA=... python benchmarks/privacy_bought.py [--runs 20] [--violations 1000]
+    EXPOST_DATA=... PYTHONPATH=. python benchmarks/privacy_bought.py [--runs 20] [--violations 1000]
 
 Means over seeded runs, everything charged; n = 100,000, λ = .005, γ = .1. With --violations the share of releases above
 the target is tested against γ (one-sided binomial test). Simulation: the noise is seeded and protects nobody.
@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from experiments.datasets import load_kddcup99, load_twitter_buzz
 from expost import ExcessRisk, __version__
-from expost.datasets import load_kddcup99, load_twitter_buzz
 from expost.exceptions import AccuracyNotReached
 from expost.mechanisms import mechanism_of
 from expost.noise import SeededSource
@@ -103,7 +103,7 @@ def main() -> None:
             print(line, flush=True)
             lines.append(line)
     text = (
-        "# Privacy bought\n\nSimulation on data one may look at. `python benchmarks/privacy_bought.py`\n\n"
+        "# Privacy bought\n\nSimulation on data one may look at. `PYTHONPATH=. python benchmarks/privacy_bought.py`\n\n"
         + "\n".join(lines)
         + "\n\nPublished: the paper's calibration and radius, minimum over the ball. A null model that misses by less "
         "than 1× meets the target: those rows show the price of finding that out.\n"

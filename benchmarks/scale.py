@@ -1,10 +1,10 @@
 """Time and memory of passes over tables of any size, against what others need for the same.
 
-``python benchmarks/scale.py`` writes ``benchmarks/results/scale.json``; name sections to run only those (``parquet``,
-``csv``, ``sums``, ``minimiser``, ``dask``, ``width``), ``--rows 1e7`` for ten million rows (a file of 4 GB in
-``--folder``). Everything is a ratio of measurements of one run, taken in turn, each the median of ``--repeat``, on a
-warm cache, without imports. Times are of the processor (all threads together) and of the clock; on a machine that
-others use only the first says much, and ``load`` says how many were using it.
+``PYTHONPATH=. python benchmarks/scale.py`` writes ``benchmarks/results/scale.json``; name sections to run only those
+(``parquet``, ``csv``, ``sums``, ``minimiser``, ``dask``, ``width``), ``--rows 1e7`` for ten million rows (a file
+of 4 GB in ``--folder``). Everything is a ratio of measurements of one run, taken in turn, each the median of
+``--repeat``, on a warm cache, without imports. Times are of the processor (all threads together) and of the
+clock; on a machine that others use only the first says much, and ``load`` says how many were using it.
 """
 
 from __future__ import annotations

@@ -87,10 +87,10 @@ class Asked(PerturbedErrors):
 
 def minimiser(settings: Settings) -> dict[str, Any]:
     """Compare the minimiser with scikit-learn's L-BFGS at the gradient norm that it reaches."""
-    from expost.datasets import paper
+    from experiments import datasets
 
     found = {}
-    kdd = paper.load_kddcup99().rows()
+    kdd = datasets.load_kddcup99().rows()
     found["KDD-99, λ = 0.005"] = _minimised(kdd, 0.005, settings.repeat)
     found["KDD-99, λ = 0.0001"] = _minimised(kdd, 1e-4, settings.repeat)
     for n, p in ((200_000, 20), (200_000, 50), (100_000, 100), (40_000, 300), (20_000, 1000)):

@@ -20,11 +20,11 @@ from expost.passes.engine import LocalEngine
 from expost.solve.losses import CappedLogisticLoss
 from expost.solve.row_sums import Passes
 from expost.table.bounds import Bounds
-from expost.table.disk import open_disk
 from expost.table.encoding import Encoding
+from expost.table.files import open_disk
 from expost.table.preparation import Preparation
 from expost.table.schema import Schema
-from expost.table.streamed import EncodedSource, PreparedSource, Wanted
+from expost.table.streamed import EncodedSource, PreparedSource
 from expost.threads import one_thread
 
 HERE = Path(__file__).parent
@@ -115,7 +115,7 @@ def bare_csv(file: Path, p: int) -> None:
 
 def ridge_source(file: Path, p: int) -> PreparedSource:
     recipe = Preparation(Bounds((-1.0,) * p, (1.0,) * p), float(p), (-3.0, 3.0), intercept_weight=0, n_columns=p)
-    source = PreparedSource(open_disk(file), recipe, Wanted(tuple(names(p)), "y", None))
+    source = PreparedSource(open_disk(file), recipe, names(p), "y", None)
     source.n = source.disk.count()
     source.engine = LocalEngine(THREADS)
     return source

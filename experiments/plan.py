@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.datasets import Dataset
 from experiments.methods import Method, methods_for
 from expost import __version__
-from expost.datasets.paper import Dataset
 from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
 from expost.table.rows import Rows
 

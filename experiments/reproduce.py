@@ -30,8 +30,8 @@ def add_arguments(reproduce: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the experiments; returns the exit status."""
     check_grid(options)
+    from experiments.datasets import load_kddcup99, load_twitter_buzz
     from experiments.plan import Task, paper_plan
-    from expost.datasets import load_kddcup99, load_twitter_buzz
 
     def load() -> tuple[Task, Plan]:
         if options.dataset == "kdd99":

@@ -142,3 +142,13 @@ class CountingSource:
     def words(self, count: int) -> np.ndarray:
         self.drawn += count
         return self._source.words(count)
+
+
+def readable_cells(encoding: Any, frame: Any) -> dict[str, int]:
+    """Count rows whose cell is readable, by column, and rows of each class."""
+    tallies, target = encoding.tallies(frame)
+    counts = {tally.name: tally.readable for tally in tallies}
+    if target.classes is None:
+        return {**counts, target.name: target.readable}
+    named = zip(encoding.schema.classes, target.classes, strict=True)
+    return {**counts, **{f"{target.name}={label}": count for label, count in named}}

@@ -12,7 +12,7 @@ import pytest
 
 from expost.exceptions import InvalidRows
 from expost.table.csv_lines import CsvFile
-from expost.table.disk import open_disk
+from expost.table.files import open_disk
 from tests.cli.helpers import call
 from tests.release.model_helpers import AMOUNT, LABELS, released
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from experiments import Plan, Task, methods_for
-from expost.datasets.paper import Dataset
+from experiments.datasets import Dataset
 
 
 def small_task(kind="regression", n=3000, p=4, seed=0):

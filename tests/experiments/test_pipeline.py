@@ -9,10 +9,10 @@ import pytest
 
 from experiments import SIMULATION, Plan, Task, run_experiment
 from experiments.__main__ import main
+from experiments.datasets import Dataset
 from experiments.methods import RIDGE, RescaledCovariance
 from experiments.table import COLUMNS, FINAL, read_rows
 from expost import ExcessRisk
-from expost.datasets.paper import Dataset
 from expost.noise import SeededSource
 from expost.search import run_search
 from expost.solve.losses import SquaredLoss

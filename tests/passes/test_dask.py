@@ -18,8 +18,8 @@ from expost.passes import dask
 from expost.passes.dask import DaskEngine
 from expost.passes.engine import LocalEngine
 from expost.passes.sums import ProductSums
-from expost.table.disk import open_disk
 from expost.table.encoding import Encoding
+from expost.table.files import open_disk
 from expost.table.schema import Schema
 from expost.table.streamed import EncodedSource
 from tests.helpers import CountingSource
@@ -149,7 +149,7 @@ if __name__ == "__main__":
 
 
 def test_a_worker_that_is_killed_changes_nothing(cluster, files, tmp_path, monkeypatch):
-    from expost.table import disk as parquet_parts
+    from expost.table import files as parquet_parts
 
     monkeypatch.setattr(parquet_parts, "_PARQUET_PART", 250)  # many parts
     rows, mark = source(files["parquet"]), tmp_path / "killed"

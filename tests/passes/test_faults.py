@@ -14,7 +14,7 @@ from expost.cli import main
 from expost.exceptions import SearchInterrupted, UnreadableFile
 from expost.passes import first_pass as look
 from expost.passes.engine import LocalEngine, watching
-from expost.table.disk import open_disk
+from expost.table.files import open_disk
 from expost.table.streamed import TableOnDisk
 from tests.passes.helpers import fitted, table, told, write
 

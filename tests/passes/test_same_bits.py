@@ -16,8 +16,8 @@ from expost.release.scoring import scorer_of
 from expost.solve import row_sums as passes
 from expost.solve.losses import LogisticLoss
 from expost.table import streamed
-from expost.table.disk import open_disk
 from expost.table.encoding import Encoding
+from expost.table.files import open_disk
 from expost.table.rows import MemorySource, Rows
 from expost.table.schema import Schema
 from expost.table.streamed import EncodedSource, TableOnDisk

@@ -33,7 +33,7 @@ def batch(n=1000, p=3):
 
 
 def test_a_fit_is_the_same_and_reads_the_table_once(file, tmp_path, monkeypatch):
-    from expost.table.disk import ParquetTable
+    from expost.table.files import ParquetTable
 
     read, seen = ParquetTable.read, []
     monkeypatch.setattr(ParquetTable, "read", lambda self, *a: seen.append(1) or read(self, *a))
@@ -51,13 +51,8 @@ def test_by_default_rows_are_kept_where_temporary_files_go(file, tmp_path, monke
     """Unless that is memory, or has too little room, which nobody has to be told of."""
     made: list[Path] = []
 
-    class Seen(Scratch):
-        def __init__(self, folder, p, n, spare):
-            made.append(folder)
-            super().__init__(folder, p, n, spare)
-
     whole = told(fitted(table()))
-    monkeypatch.setattr(look, "Scratch", Seen)
+    monkeypatch.setattr(look, "Scratch", lambda *stated: made.append(stated[0]) or Scratch(*stated))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(scratch, "_IN_MEMORY", ())
     assert told(fitted(file)) == whole
@@ -210,7 +205,7 @@ def test_rows_come_back_as_they_were(tmp_path, monkeypatch):
     made.keep(given)
     made.keep(Batch(given.x[:0], given.y[:0]))
     made.keep(Batch(given.x[::-2], given.y[::-2]))
-    found = [piece for part in made.parts for piece in made.read(part)]
+    found = [piece for part in made.parts() for piece in made.read(part)]
     assert max(map(len, found)) == 250  # a fourth of what came, and at most 256
     assert np.array_equal(np.concatenate([b.x for b in found]), np.concatenate([given.x, given.x[::-2]]))
     assert np.array_equal(np.concatenate([b.y for b in found]), np.concatenate([given.y, given.y[::-2]]))
@@ -222,7 +217,7 @@ def test_the_largest_rows_come_back_however_they_were_held(tmp_path, columns):
     x[...] = np.random.default_rng(1).choice([-(2**20), -1, 0, 1, 2**20], x.shape)
     y = np.where(x[:, 0] > 0, 2**20, -(2**20)).astype(np.int32)
     made.keep(Batch(x, y))
-    [found] = [piece for part in made.parts for piece in made.read(part)]
+    [found] = [piece for part in made.parts() for piece in made.read(part)]
     assert by_column(found.x)
     assert np.array_equal(found.x, x)
     assert np.array_equal(found.y, y)
@@ -243,11 +238,11 @@ def test_threads_write_to_files_of_their_own(tmp_path, monkeypatch):
     for _ in range(2):
         made.keep(given)
     assert len(made._files) == 3
-    assert sorted((record.file, record.place) for [record] in made.parts) == [(0, 0), (0, 16_000), (1, 0), (2, 0)]
+    assert sorted((record.file, record.place) for [record] in made.parts()) == [(0, 0), (0, 16_000), (1, 0), (2, 0)]
     assert made.size == 4 * 16_000
     first, second, third = (os.pread(file.fileno(), 16_000, 0) for file in made._files)
     assert len({first, second, third}) == 3
-    for part in made.parts:
+    for part in made.parts():
         [found] = made.read(part)
         assert np.array_equal(found.x, given.x)
     made._give_up()
@@ -258,7 +253,7 @@ def test_what_is_lent_is_the_same_in_memory_that_is_used_again(tmp_path, monkeyp
     monkeypatch.setattr(scratch, "_CELLS", 1)
     made, given = Scratch(tmp_path, 3, 1000), batch()
     made.keep(given)
-    [part] = made.parts
+    [part] = made.parts()
     lent, places = [], set()
     for _ in range(2):
         for some in made.lent(part):

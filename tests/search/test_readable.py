@@ -17,6 +17,7 @@ from expost.search import request as readable
 from expost.search.request import CheckedPlan
 from expost.table.encoding import Encoding
 from expost.table.schema import Schema
+from tests.helpers import readable_cells
 
 N = 2000
 RARE = 1e-6
@@ -108,7 +109,8 @@ def test_one_row_moves_each_count_by_one_whatever_columns_are_called(names, monk
 def test_counting_by_names_would_move_by_two():
     schema = Schema.from_dict({"target": "y", "classes": ["no", "yes"], "columns": {"y=1": {"bounds": [0, 1]}}})
     counts = [
-        Encoding(schema).readable({"y=1": [cell, 0.5], "y": [label, "no"]}) for cell, label in ((0.5, "no"), ("x", "?"))
+        readable_cells(Encoding(schema), {"y=1": [cell, 0.5], "y": [label, "no"]})
+        for cell, label in ((0.5, "no"), ("x", "?"))
     ]
     by_name = [sum(count for name, count in found.items() if name.startswith("y=")) for found in counts]
     assert by_name[0] - by_name[1] == 2

@@ -20,6 +20,7 @@ from expost.table.encoding import Encoding
 from expost.table.files import read_columns
 from expost.table.kinds import Boolean, Categorical, Numeric
 from expost.table.rows import ONE, by_column
+from tests.helpers import readable_cells
 
 from .hostile import SECRET, shows
 
@@ -284,12 +285,12 @@ def test_clip_treats_what_cannot_be_read_as_missing():
 
 def test_readable_counts():
     table = {**TABLE, "age": ["x", "1", "200", "", "4"], "income": ["low", "x", "", "high", "low"]}
-    counts = Encoding(SCHEMA).readable(table)
+    counts = readable_cells(Encoding(SCHEMA), table)
     assert counts == {
         "workclass": 4, "age": 3, "gain": 4, "member": 4, "sex": 4, "vip": 4, "income=low": 2, "income=high": 1
     }  # fmt: skip
     schema = Schema("y", {"x": Boolean()}, target_bounds=(0, 1))
-    assert Encoding(schema).readable({"x": [1, 2], "y": [0, "x"]}) == {"x": 1, "y": 1}
+    assert readable_cells(Encoding(schema), {"x": [1, 2], "y": [0, "x"]}) == {"x": 1, "y": 1}
 
 
 def test_unused_columns_may_be_anything():

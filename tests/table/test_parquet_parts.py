@@ -10,8 +10,7 @@ import pytest
 
 from expost.exceptions import UnreadableFile
 from expost.table.columns import DictionaryColumn
-from expost.table.disk import ParquetTable
-from expost.table.files import read_columns
+from expost.table.files import ParquetTable, read_columns
 
 N = 1000
 TEXTS = {

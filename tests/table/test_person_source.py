@@ -16,9 +16,9 @@ from expost.passes.first_pass import counted
 from expost.solve.losses import LogisticLoss
 from expost.solve.row_sums import Passes
 from expost.table import streamed
-from expost.table.disk import open_disk
 from expost.table.encoding import Encoding
-from expost.table.persons import slots, times
+from expost.table.files import open_disk
+from expost.table.persons import Persons, slots, times
 from expost.table.rows import MemorySource
 from expost.table.schema import Schema
 from expost.table.streamed import PersonSource
@@ -39,9 +39,13 @@ def visits():
 def test_rows_count_as_often_as_they_fill_slots(k):
     rng = np.random.default_rng(k)
     names = rng.choice(["ann", "bob", "cat", None], 30, p=[0.6, 0.2, 0.1, 0.1]).tolist()
-    numbers = np.array([-i - 1 if name is None else "abc".index(name[0]) for i, name in enumerate(names)])
-    places, _ = slots(names, k)
-    assert times(numbers, k).tolist() == np.bincount(places, minlength=30).tolist()
+    numbers = Persons().numbers(names)
+    filled = np.zeros(30, dtype=int)
+    for person in set(numbers.tolist()):
+        own = np.flatnonzero(numbers == person)[:k]
+        for slot in range(k):
+            filled[own[slot % len(own)]] += 1
+    assert times(numbers, k).tolist() == np.bincount(slots(names, k)[0], minlength=30).tolist() == filled.tolist()
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -17,6 +17,7 @@ from expost import Schema
 from expost.table.encoding import Encoding
 from expost.table.files import read_columns
 from expost.table.kinds import Boolean, Categorical, Numeric
+from tests.helpers import readable_cells
 
 from .hostile import any_cell, silence
 
@@ -76,7 +77,7 @@ def encoded(schema: Schema, frame: Any) -> tuple[np.ndarray, np.ndarray]:
     with silence():
         rows = encoding.encode(frame, on_invalid="clip")
         design = encoding.design(frame)
-        encoding.readable(frame)
+        readable_cells(encoding, frame)
     assert (design == rows.x / 2**20).all()
     return rows.x, rows.y
 
@@ -175,7 +176,7 @@ def test_counts_move_by_at_most_one_each(i, drawn, good):
     rows = GOOD[good]
     spoilt = [*rows[:i], [cell.cell for cell in drawn], *rows[i + 1 :]]
     for schema in SCHEMAS.values():
-        one, two = (Encoding(schema).readable(by_column(table)) for table in (rows, spoilt))
+        one, two = (readable_cells(Encoding(schema), by_column(table)) for table in (rows, spoilt))
         assert list(one) == list(two)
         moved = {name: abs(one[name] - two[name]) for name in one}
         assert max(moved.values()) <= 1

@@ -50,9 +50,9 @@ def run(options: argparse.Namespace) -> int:
     """Count and show; returns the exit status."""
     check_tables(options.data)
     check_schema(options.schema)
-    from expost.passes.survey import survey
-    from expost.table.disk import open_disk
+    from expost.passes.first_pass import survey
     from expost.table.encoding import Encoding
+    from expost.table.files import open_disk
     from expost.table.tallies import clipped_away, complaints, misfits, remedies, uneven_lines
 
     encoding = Encoding(stated_schema(options))

@@ -345,7 +345,7 @@ def _search_table(
 ) -> tuple[Release, str]:
     """Fit a table that a schema describes."""
     from expost.estimators import AccuracyFirstModel
-    from expost.table.disk import open_disk
+    from expost.table.files import open_disk
 
     schema = stated_schema(options)
     model = AccuracyFirstModel(

@@ -97,7 +97,7 @@ def read_release(path: Path) -> Release:
 def _predicted(release: Release, options: argparse.Namespace) -> Iterator[tuple[str, int]]:
     """Yield the predictions as CSV, some rows at a time, and how many they are; the header comes first."""
     from expost.release.scoring import scorer_of
-    from expost.table.disk import open_disk
+    from expost.table.files import open_disk
 
     scorer = scorer_of(release)
     disk = open_disk(options.data, **file_options(options))

@@ -55,7 +55,7 @@ from expost.table.entrance import OnInvalid, open_column
 from expost.table.preparation import Preparation, resolve_feature_bound
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.shape import ball, block_geometry, cheapest_geometry, l2_ball
-from expost.table.streamed import ColumnsOnDisk, PreparedSource, Wanted
+from expost.table.streamed import ColumnsOnDisk, PreparedSource
 from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
 
 PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"
@@ -351,7 +351,7 @@ class AccuracyFirstEstimator(BaseEstimator):
     def _from_disk(self, raw: ColumnsOnDisk, classes: tuple[Any, Any] | None) -> PreparedSource:
         """Return where rows are read from, and made as the preparation says, whenever a pass is made."""
         preparation, names = self.preparation_, raw.names
-        source = PreparedSource(raw.disk, preparation, Wanted(raw.features, raw.target, classes))
+        source = PreparedSource(raw.disk, preparation, raw.features, raw.target, classes)
         source.n, source.engine = raw.n, as_engine(raw.engine)
         complain = self.on_invalid == "error"
         source.judge = lambda cells, n: preparation.require_usable(cells, n, names) if complain else None

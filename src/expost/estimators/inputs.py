@@ -23,10 +23,9 @@ from expost.exceptions import LargeDeltaWarning, StrongRegularizationWarning, wa
 from expost.shown import up
 from expost.table.bounds import stated_width
 from expost.table.columns import NamedColumns, RawRows
-from expost.table.disk import open_disk
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid, open_column, open_rows
-from expost.table.files import open_named
+from expost.table.files import open_disk, open_named
 from expost.table.preparation import Preparation
 from expost.table.rows import ONE
 from expost.table.schema import Schema

@@ -42,9 +42,9 @@ from expost.search.request import CheckedPlan, Request
 from expost.search.run import carry_out, settle
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.table.columns import labels_array
-from expost.table.disk import is_on_disk
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid
+from expost.table.files import is_on_disk
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.schema import Schema
 from expost.table.shape import block_geometry, cheapest_geometry

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         MAX_CHUNK as MAX_CHUNK,
         ROW_UNIT as ROW_UNIT,
         SUM_UNIT as SUM_UNIT,
-        FixedPointRows as FixedPointRows,
         Sums as Sums,
         sums_of as sums_of,
     )

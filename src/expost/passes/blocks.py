@@ -29,7 +29,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from expost.numeric import INFLATION, UNIT, FloatArray
-from expost.passes.engine import Totals, add_totals
+from expost.passes.engine import Totals, joined
 from expost.table.rows import FRACTION_BITS, ONE, Batch, Norm, Rows, by_column, room_for
 
 _STEPS_BITS = 33  # 2²⁰ units of a row times 2³³ steps of θ is 2⁵³
@@ -138,18 +138,12 @@ def _slices(batch: Batch, size: int) -> Iterator[slice]:
 def folded(found: Iterator[Totals], shift: int) -> Totals:
     """Add the totals of blocks, arrays below 2⁵⁷ or Python's integers, and count them 2^shift times."""
     total: Totals | None = None
-    recent: list[Any] | None = None
+    recent: Totals | None = None
     for k, block in enumerate(found, start=1):
-        if recent is None:
-            recent = list(block)
-        else:
-            for i, value in enumerate(block):
-                recent[i] = recent[i] + value
+        recent = block if recent is None else tuple(a + b for a, b in zip(recent, block, strict=True))
         if k % _FLUSH == 0:
-            total = tuple(recent) if total is None else add_totals(total, tuple(recent))
-            recent = None
-    if recent is not None:
-        total = tuple(recent) if total is None else add_totals(total, tuple(recent))
+            total, recent = joined((total, recent)), None
+    total = joined((total, recent))
     assert total is not None
     if not shift:
         return total

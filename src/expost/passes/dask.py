@@ -23,9 +23,8 @@ import numpy as np
 from expost.exceptions import UnreadableFile
 from expost.passes.engine import Engine, LocalEngine, Totals, Work, joined, part_totals, watched_pass
 from expost.table.columns import Column, NamedColumns, places_of, require_readable
-from expost.table.disk import is_on_disk, open_disk
 from expost.table.encoding import Encoding
-from expost.table.files import open_named
+from expost.table.files import is_on_disk, open_disk, open_named
 from expost.table.rows import MemorySource, RowSource
 from expost.table.streamed import ColumnsOnDisk, EncodedSource, PersonSource, StreamedSource, TargetOnDisk
 from expost.threads import one_thread
@@ -58,8 +57,6 @@ class DaskEngine:
     >>> DaskEngine("tcp://10.0.0.1:8786")  # connected when it is first used
     DaskEngine('tcp://10.0.0.1:8786')
     """
-
-    name = "dask"
 
     def __init__(self, scheduler: Any = None) -> None:
         if find_spec("distributed") is None:  # said before anything is read
@@ -100,8 +97,7 @@ class DaskEngine:
                 groups = [futures[k : k + _BRANCHES] for k in range(0, len(futures), _BRANCHES)]
                 futures = [client.submit(joined, group, pure=False, retries=2) for group in groups]
             found: Totals | None = _result(client, futures[0]) if futures else None
-            if told is not None:
-                told(source.n)
+            told(source.n)
         if found is None:
             raise ValueError("there are no rows; pass at least one")
         return found

@@ -11,7 +11,7 @@ the rows, so it is for the curator who watches, and stands in no release. Here t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,11 +30,8 @@ Totals = tuple[Any, ...]
 _LIMIT = 2**62
 
 
-class Work(Protocol):
-    """What is done on a batch. Public apart from what it returns, and small: it travels to every worker."""
-
-    def __call__(self, batch: Batch) -> Totals:
-        """Return sums over the rows of the batch; private."""
+#: What is done on a batch: returns sums over its rows, which are private. Small: it travels to every worker.
+Work = Callable[[Batch], Totals]
 
 
 class Engine(Protocol):
@@ -67,24 +64,28 @@ def _largest(values: npt.NDArray[np.int64]) -> int:
     return max(int(values.max(initial=0)), -int(values.min(initial=0)))
 
 
-def part_totals(source: RowSource, part: Any, work: Work, told: Any = None) -> Totals | None:
+def _nobody(rows: int) -> None:
+    """Tell nobody how many rows are done."""
+
+
+def part_totals(source: RowSource, part: Any, work: Work, told: Callable[[int], None] = _nobody) -> Totals | None:
     """Return the sums over one part, None if it has no rows."""
-    total: Totals | None = None
-    for batch in source.lent(part):
-        found = work(batch)
-        total = found if total is None else add_totals(total, found)
-        if told is not None:
+
+    def found() -> Iterator[Totals]:
+        for batch in source.lent(part):
+            yield work(batch)
             told(len(batch))
+
+    return joined(found())
+
+
+def joined(results: Iterable[Totals | None]) -> Totals | None:
+    """Add results up, leaving out parts without rows; None if there is none."""
+    total: Totals | None = None
+    for result in results:
+        if result is not None:
+            total = result if total is None else add_totals(total, result)
     return total
-
-
-def joined(results: Sequence[Totals | None]) -> Totals | None:
-    """Add results up as a tree, leaving out parts without rows."""
-    left = [result for result in results if result is not None]
-    while len(left) > 1:
-        pairs = [add_totals(*left[i : i + 2]) for i in range(0, len(left) - 1, 2)]
-        left = pairs + left[len(pairs) * 2 :]
-    return left[0] if left else None
 
 
 class Watcher(Protocol):
@@ -124,11 +125,11 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def watched_pass(rows: int) -> Iterator[Callable[[int], None] | None]:
+def watched_pass(rows: int) -> Iterator[Callable[[int], None]]:
     """Announce a pass to whoever watches; yields whom to tell of rows that are done."""
     watcher = _WATCHER.get()
     if watcher is None:
-        yield None
+        yield _nobody
         return
     watcher.begin(rows)
     try:
@@ -166,8 +167,6 @@ class LocalEngine:
     (3,)
     """
 
-    name = "local"
-
     def __init__(
         self,
         threads: int | None = None,
@@ -194,9 +193,12 @@ class LocalEngine:
         with watched_pass(source.n) as told, one_thread():
             effort = source.n * source.p * max(source.effort, getattr(work, "effort", 1.0))
             if self.threads == 1 or len(parts) == 1 or effort < _SMALL:
-                found: Iterator[Totals | None] = (part_totals(source, part, work, told) for part in parts)
-                return _sum(found)
-            return _sum(self._by_threads(source, parts, work, told))
+                total = joined(part_totals(source, part, work, told) for part in parts)
+            else:
+                total = joined(self._by_threads(source, parts, work, told))
+        if total is None:
+            raise ValueError("there are no rows; pass at least one")
+        return total
 
     def _by_threads(self, source: RowSource, parts: Sequence[Any], work: Work, told: Any) -> Iterator[Totals | None]:
         """Yield results as they come; a part is begun when another is done, so that few are held at a time."""
@@ -216,13 +218,3 @@ class LocalEngine:
                     yield future.result()
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def _sum(results: Iterator[Totals | None]) -> Totals:
-    total: Totals | None = None
-    for result in results:
-        if result is not None:
-            total = result if total is None else add_totals(total, result)
-    if total is None:
-        raise ValueError("there are no rows; pass at least one")
-    return total

@@ -1,4 +1,7 @@
-"""The first look at a table on disk: how many rows there are, whether they fit, and where they stay between passes."""
+"""The first look at a table on disk: how many rows there are, whether they fit, and where they stay between passes.
+
+A survey counts in pieces how the table fits its schema: for the curator, of private rows, covered by no guarantee.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.passes.engine import Engine, LocalEngine, Totals, note, watched_pass
-from expost.passes.scratch import STATED, UNSTATED, Scratch, ScratchSource, usual_folder
+from expost.passes.scratch import STATED, UNSTATED, Scratch, usual_folder
+from expost.table.encoding import Encoding
+from expost.table.files import Disk
+from expost.table.persons import PersonTally, count_persons
 from expost.table.rows import Batch, Rows, RowSource, declared
-from expost.table.streamed import StreamedSource
-
-__all__ = ["KEPT", "CellCounts", "counted", "in_memory", "judged", "look_at"]
+from expost.table.streamed import EncodedSource, StreamedSource
+from expost.table.tallies import Tally
 
 #: Bytes of rows that are kept in memory instead of being read again for every pass.
 KEPT = 128 << 20
 _WORKED = 20  # bytes a cell of rows that are worked on in memory: integers, floats and a copy in between
 _MUCH = 1 << 30  # bytes that are not taken silently
+_FEW = 1 << 16  # rows; a table without any is never guessed to have as many
 
 
 @dataclass(frozen=True)
@@ -38,26 +44,16 @@ class CellCounts:
         return batch.rows, batch.cells
 
 
-def look_at(
-    source: StreamedSource, engine: Engine | None = None, kept: int | None = None
-) -> tuple[Rows | RowSource, npt.NDArray[np.int64]]:
+def look_at(source: StreamedSource, engine: Engine | None = None) -> tuple[Rows | RowSource, npt.NDArray[np.int64]]:
     """Return rows, in memory if they are few, and counts of cells that fit; private.
 
-    Parameters
-    ----------
-    source
-        The table; its number of rows is settled here.
-    engine
-        Who carries out passes.
-    kept
-        Bytes that may stay in memory; by default what the engine states, or :data:`KEPT`. Changes nothing but memory
-        and speed.
+    The number of rows of the source is settled here. As many bytes stay in memory as the engine states, or
+    :data:`KEPT`, which changes nothing but memory and speed.
     """
     source.engine = LocalEngine() if engine is None else engine
     local = source.engine if isinstance(source.engine, LocalEngine) else None
     if local is not None:
-        stated = local.kept if kept is None else kept
-        kept = KEPT if stated is None else stated
+        kept = KEPT if local.kept is None else local.kept
         few = 4 * source.disk.guess * (source.p + 1) <= kept
         found = _collected(source, local.threads, kept) if few else None
         if found is not None:
@@ -77,7 +73,7 @@ def look_at(
         note(f"there is too little room in {scratch.folder}: the table is read again for every pass")
         return source, cells
     note(f"rows are kept encrypted in {scratch.folder} until the end, {scratch.size / 1e6:,.0f} MB")
-    return ScratchSource(scratch, source), cells
+    return scratch.like(source), cells
 
 
 def _scratch(engine: LocalEngine, source: StreamedSource) -> Scratch | None:
@@ -122,11 +118,7 @@ def in_memory(source: RowSource) -> Rows:
         raise ValueError(f"{said}, and there are {there / 2**30:.1f} GB. Leave perturbation out, to read in pieces")
     if needed > _MUCH:
         warnings.warn(f"{said}; leave perturbation out, to read in pieces", stacklevel=2)
-    batches = [batch.repeated() for part in rows.parts() for batch in rows.read(part)]
-    y = np.concatenate([batch.y for batch in batches])
-    # row by row: what is worked on in floats is the same to the bit only if it stands in the same order
-    x = np.concatenate([batch.x for batch in batches], out=np.empty((len(y), rows.p), dtype=np.int32))
-    return Rows(x, y, **declared(rows))
+    return _together([batch.repeated() for part in rows.parts() for batch in rows.read(part)], rows)
 
 
 def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, npt.NDArray[np.int64]] | None:
@@ -138,21 +130,26 @@ def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, n
             batch = some.repeated()
             batches.append(batch)
             size += batch.x.nbytes + batch.y.nbytes
-            if told is not None:
-                told(len(batch))
+            told(len(batch))
             if size > 2 * kept:
                 return None
     if not any(len(batch) for batch in batches):
         raise ValueError("there are no rows; pass at least one")
     cells: Any = sum(batch.cells for batch in batches)
+    return _together(batches, source), cells
+
+
+def _together(batches: list[Batch], source: RowSource) -> Rows:
+    """Return all rows, and empty the list on the way, so that they are not held twice."""
     y = np.concatenate([batch.y for batch in batches])
+    # row by row: what is worked on in floats is the same to the bit only if it stands in the same order
     x = np.empty((len(y), source.p), dtype=np.int32)
     place = 0
-    for k, batch in enumerate(batches):
-        x[place : place + len(batch)] = batch.x
-        place += len(batch)
-        batches[k] = Batch(batch.x[:0], batch.y[:0])  # so that rows are not held twice
-    return Rows(x, y, **declared(source)), cells
+    while batches:
+        some = batches.pop(0).x
+        x[place : place + len(some)] = some
+        place += len(some)
+    return Rows(x, y, **declared(source))
 
 
 def _in_order(source: StreamedSource, threads: int) -> Iterator[Batch]:
@@ -161,3 +158,56 @@ def _in_order(source: StreamedSource, threads: int) -> Iterator[Batch]:
         for some in range(0, len(parts), 2 * threads):
             for batches in pool.map(lambda part: list(source.read(part)), parts[some : some + 2 * threads]):
                 yield from batches
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was counted; private.
+
+    Attributes
+    ----------
+    rows
+        How many there are.
+    columns, target
+        Cells that fit, of each column in the order of the schema and of the target.
+    persons
+        Persons and their rows, where the schema names them.
+    uneven
+        Lines of CSV files that have another number of cells than the first.
+    """
+
+    rows: int
+    columns: list[Tally]
+    target: Tally
+    persons: PersonTally | None
+    uneven: int
+
+
+def survey(disk: Disk, encoding: Encoding) -> Survey | None:
+    """Count what fits, holding a few batches at a time, and what tells persons apart; None if there are no rows.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from expost.table import Numeric, Schema
+    >>> from expost.table.files import open_disk
+    >>> encoding = Encoding(Schema("y", {"x": Numeric((0, 10))}, classes=("no", "yes")))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "t.csv")
+    ...     _ = file.write_text("x,y\\n1,yes\\n20,no\\ntwo\\n")
+    ...     found = survey(open_disk(file), encoding)
+    >>> found.rows, found.columns[0].readable, found.columns[0].outside, found.target.missing, found.uneven
+    (3, 2, 1, 1, 1)
+    """
+    disk.require(encoding.schema.needed)
+    if disk.guess < _FEW and disk.count() == 0:
+        return None
+    source = EncodedSource(disk, encoding)
+    rows, cells, uneven = LocalEngine().total(source, lambda batch: (batch.rows, batch.cells, batch.uneven))
+    columns, target = encoding.tallied(cells, rows)
+    schema, persons = encoding.schema, None
+    if schema.person is not None and schema.rows_per_person is not None:
+        found = (disk.read(part, [schema.person], frozenset(), source.batch_rows) for part in source.parts())
+        cells_of = (cell for read in found for some in read for cell in some[schema.person].cells())
+        persons = count_persons(cells_of, schema.rows_per_person, schema.missing)
+    return Survey(rows, columns, target, persons, uneven)

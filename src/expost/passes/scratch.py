@@ -33,15 +33,13 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from expost.exceptions import UnreadableFile
-from expost.table.rows import Batch, RowSource, declared
-
-__all__ = ["STATED", "UNSTATED", "Scratch", "ScratchSource", "scratch_folder", "usual_folder"]
+from expost.table.rows import Batch, PrivateRows, RowSource, declared
 
 _CELLS = 1 << 21  # read at a time, as many as of a table: threads that read little wait for each other
 _ROWS = 1 << 11  # of which as many as can be are read, as sums are over so many
@@ -103,17 +101,13 @@ class Record(NamedTuple):
     tag: bytes
 
 
-class Scratch:
+class Scratch(PrivateRows, RowSource):
     """Encrypted files without names that rows are written to, from any thread.
 
     Parameters
     ----------
-    folder : Path
-        Where there is room.
-    p : int
-        Columns of a row.
-    n : int
-        Rows that are expected.
+    folder, p, n
+        Where there is room, columns of a row, and rows that are expected.
     spare : float
         Room that has to be there, in sizes of all files together.
 
@@ -128,13 +122,13 @@ class Scratch:
     --------
     >>> scratch = Scratch(Path(tempfile.gettempdir()), 2, 3)
     >>> scratch.keep(Batch(np.arange(6, dtype=np.int32).reshape(3, 2), np.zeros(3, dtype=np.int32)))
-    >>> [batch.x.tolist() for part in scratch.parts for batch in scratch.read(part)]
+    >>> [batch.x.tolist() for part in scratch.parts() for batch in scratch.read(part)]
     [[[0, 1], [2, 3], [4, 5]]]
     """
 
     def __init__(self, folder: Path, p: int, n: int, spare: float = STATED) -> None:
-        self.folder, self.p, self.size = folder, p, 0
-        self.parts: list[list[Record]] = []
+        self.folder, self.n, self.p, self.size = folder, n, p, 0
+        self._parts: list[list[Record]] = []
         self._lock, self._most = threading.Lock(), 0.0
         self._files: list[Any] = []
         self._idle: list[tuple[int, int]] = []  # files nobody writes to, and where they end
@@ -155,9 +149,6 @@ class Scratch:
     def __del__(self) -> None:
         for file in getattr(self, "_files", ()):
             file.close()  # which ends it
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("rows are private: they cannot be pickled or copied out of the process")
 
     def keep(self, batch: Batch) -> None:
         """Write rows, each as often as it counts."""
@@ -184,7 +175,7 @@ class Scratch:
             return
         with self._lock:
             if not self.failed:
-                self.parts.append(part)
+                self._parts.append(part)
                 self._idle.append((file, place))
 
     def _opened(self) -> tuple[int, int]:
@@ -204,6 +195,16 @@ class Scratch:
         tag: bytes = cipher.tag
         return tag
 
+    def like(self, source: RowSource) -> Scratch:
+        """Say of the rows, once all are kept, what the source says that they were made by."""
+        self.n, self.engine = source.n, source.engine
+        vars(self).update(declared(source))
+        return self
+
+    def parts(self) -> Sequence[Sequence[Record]]:
+        """Return runs of rows."""
+        return self._parts
+
     def read(self, part: Sequence[Record]) -> Iterator[Batch]:
         """Yield the rows of a part, some at a time."""
         for record in part:
@@ -218,9 +219,16 @@ class Scratch:
 
     def _found(self, record: Record, room: npt.NDArray[np.uint8]) -> Batch:
         """Read a record into some room for it."""
+        from cryptography.exceptions import InvalidTag
+
         raw, x, y = self._cells(room, record.rows)
         _read(self._files[record.file].fileno(), raw, record.place)
-        self._decrypt(raw, room, record)
+        cipher = self._cipher(record.file, record.place).decryptor()
+        cipher.update_into(raw.data, room.data)
+        try:
+            cipher.finalize_with_tag(record.tag)
+        except InvalidTag:
+            raise UnreadableFile("the scratch file is not what was written to it; is the disk damaged?") from None
         return Batch(x, y)
 
     def _borrowed(self, rows: int) -> npt.NDArray[np.uint8]:
@@ -248,17 +256,6 @@ class Scratch:
         both = raw.view(np.int32)
         return raw, both[:cells].reshape(self.p, rows).T, both[cells:]
 
-    def _decrypt(self, raw: npt.NDArray[np.uint8], room: npt.NDArray[np.uint8], record: Record) -> None:
-        """Decrypt a record where it stands, or say that it is another than was written."""
-        from cryptography.exceptions import InvalidTag
-
-        cipher = self._cipher(record.file, record.place).decryptor()
-        cipher.update_into(raw.data, room.data)
-        try:
-            cipher.finalize_with_tag(record.tag)
-        except InvalidTag:
-            raise UnreadableFile("the scratch file is not what was written to it; is the disk damaged?") from None
-
     def _cipher(self, file: int, place: int) -> Any:
         """Return what encrypts and decrypts the record at a place."""
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # few tables need it
@@ -270,7 +267,7 @@ class Scratch:
         """Keep nothing; other threads may be writing still, so files are emptied and not yet closed."""
         with self._lock:
             self.failed = True
-            self.parts = []
+            self._parts = []
             for file in self._files:
                 file.truncate(0)
 
@@ -287,38 +284,6 @@ def _step(rows: int, p: int) -> int:
     many = -(-rows // (most - most % _ROWS or most))
     step = -(-rows // many)
     return min(rows, step + -step % _ROWS if step > _ROWS else step)
-
-
-class ScratchSource(RowSource):
-    """Rows on scratch files.
-
-    Parameters
-    ----------
-    scratch : Scratch
-        Where they are.
-    like : RowSource
-        What they were made by.
-    """
-
-    def __init__(self, scratch: Scratch, like: RowSource) -> None:
-        self.n, self.p, self.engine = like.n, like.p, like.engine
-        vars(self).update(declared(like))
-        self._scratch = scratch
-
-    def parts(self) -> Sequence[Sequence[Record]]:
-        """Return runs of rows."""
-        return self._scratch.parts
-
-    def read(self, part: Sequence[Record]) -> Iterator[Batch]:
-        """Yield rows."""
-        return self._scratch.read(part)
-
-    def lent(self, part: Sequence[Record]) -> Iterator[Batch]:
-        """Yield rows, each batch only until the next is asked for."""
-        return self._scratch.lent(part)
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("rows are private: they cannot be pickled or copied out of the process")
 
 
 def _write(descriptor: int, array: npt.NDArray[np.uint8], place: int) -> None:

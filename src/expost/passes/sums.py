@@ -9,10 +9,9 @@ as integers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from expost.numeric import AnyArray, FloatArray, IntegerArray, Private
 from expost.passes.engine import LocalEngine, Totals, add_totals
@@ -32,34 +31,12 @@ INT64_LIMIT = 2**62
 _CELLS, _CHUNKS = 2**19, 8
 
 
-class FixedPointRows(Protocol):
-    """Anything with rows in 20-bit fixed point: ``x`` (n, p) and ``y`` (n,), integers in units of 2⁻²⁰."""
-
-    @property
-    def x(self) -> npt.NDArray[np.int32]:
-        """Features, integer ℓ₁ norm of a row at most 2²⁰."""
-
-    @property
-    def y(self) -> npt.NDArray[np.int32]:
-        """Targets, at most 2²⁰ in absolute value."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Sums(Private):
     """XᵀX, Xᵀy and Σy² over n rows as exact integers in units of 2⁻⁴⁰. Private: not pickled, not printed.
 
-    Parameters
-    ----------
-    n, p : int
-        Number of rows and of features.
-    gram : array of shape (p, p)
-        XᵀX; int64 while n·2⁴⁰ < 2⁶², Python integers (object dtype) beyond. The dtype depends on n only.
-    moment : array of shape (p,)
-        Xᵀy, same dtype.
-    target_square : int
-        Σy².
-    target_sum : int or None
-        Σy, in units of 2⁻²⁰; only the best constant asks for it, and sums made by hand may do without.
+    Arrays are int64 while n·2⁴⁰ < 2⁶², Python integers (object dtype) beyond: the dtype depends on n only. Σy, in units
+    of 2⁻²⁰, is asked for by the best constant only, and sums made by hand may do without.
 
     Examples
     --------
@@ -127,18 +104,12 @@ class Sums(Private):
         return mean(self.gram), mean(self.moment), self.target_square / scale
 
 
-def sums_of(rows: FixedPointRows | RowSource, *, chunk_size: int = MAX_CHUNK, threads: int = 1) -> Sums:
+def sums_of(rows: Any, *, chunk_size: int = MAX_CHUNK, threads: int = 1) -> Sums:
     """Return the exact sums over ``rows``, bit-identical for every chunk size and number of threads.
 
-    Parameters
-    ----------
-    rows : FixedPointRows or RowSource
-        Rows in 20-bit fixed point. A row outside its bounds is an error, since exactness and every
-        sensitivity rest on them.
-    chunk_size : int
-        Rows per BLAS product, at most 8192.
-    threads : int
-        Worker threads; BLAS releases the interpreter lock.
+    Rows are a RowSource, or anything with ``x`` (n, p) and ``y`` (n,), integers in units of 2⁻²⁰. A row outside its
+    bounds is an error, since exactness and every sensitivity rest on them. A BLAS product is over ``chunk_size`` rows,
+    at most 8192.
 
     Examples
     --------

@@ -17,10 +17,9 @@ import numpy.typing as npt
 from expost.exceptions import InvalidRows
 from expost.table.bounds import Bounds
 from expost.table.columns import NamedColumns, labels_array
-from expost.table.disk import is_on_disk, open_disk
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid, open_rows
-from expost.table.files import open_named
+from expost.table.files import is_on_disk, open_disk, open_named
 from expost.table.kinds import Numeric
 from expost.table.preparation import Preparation
 from expost.table.schema import Schema

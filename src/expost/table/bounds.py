@@ -6,7 +6,7 @@ is a function of private rows that no one has charged for, so a missing bound is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expost import validation
-
-__all__ = ["Bounds", "resolve_bounds", "resolve_target_bounds", "stated_width"]
-
-FloatArray = npt.NDArray[np.float64]
+from expost.numeric import FloatArray
 
 _CACHED = 1 << 14  # cells that are bounded and scaled together, so that they stay in cache
 _PASS_PAIR = "pass bounds=(lower, upper), each a number or one number per column"
@@ -61,13 +58,13 @@ class Bounds:
         low, high = np.array(self.lower), np.array(self.upper)
         not_finite = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))
         if not_finite.size:
-            raise ValueError(f"bounds must be finite; they are not in column(s) {_listed(not_finite)}")
+            raise ValueError(f"bounds must be finite; they are not in column(s) {listed(not_finite)}")
         # The half range is what rows are divided by; two subnormal bounds can differ and still halve to zero.
         empty = np.flatnonzero(~((low < high) & (self.half_range > 0)))
         if empty.size:
             raise ValueError(
                 f"every lower bound must be strictly below its upper bound; "
-                f"it is not in column(s) {_listed(empty)}. The form is (lower, upper): first all lower "
+                f"it is not in column(s) {listed(empty)}. The form is (lower, upper): first all lower "
                 f"bounds, then all upper bounds"
             )
         farthest = np.maximum(abs(low), abs(high))
@@ -92,18 +89,10 @@ class Bounds:
         return half
 
     def scale(self, x: npt.ArrayLike, *, clip: bool = True) -> FloatArray:
-        """Map columns to [−1, 1] as (x − center) / half_range.
+        """Map columns to [−1, 1] as (x − center) / half_range, in a new array.
 
-        Parameters
-        ----------
-        x : array-like of shape (n, n_columns)
-        clip : bool, default=True
-            Move values outside their bounds to the nearest bound first. NaN stays NaN.
-
-        Returns
-        -------
-        ndarray of float64
-            A new array. Every operation is elementwise, so a row's result depends on that row only.
+        With ``clip`` values outside their bounds are moved to the nearest first; NaN stays NaN. Every operation is
+        elementwise, so a row's result depends on that row only.
 
         Examples
         --------
@@ -124,17 +113,8 @@ class Bounds:
     def to_units(self, x: FloatArray, unit: float, out: npt.NDArray[np.int32]) -> int:
         """Write numbers, bounded and scaled, in fixed point where 1 is ``unit``; NaN as the middle, which is 0.
 
-        Parameters
-        ----------
-        x : ndarray of float64, shape (n,) or (n, n_columns)
-        unit : float
-            |scaled| ≤ 1, so a product is at most ``unit``, and it is truncated toward zero.
-        out : ndarray of int32, of the same shape
-
-        Returns
-        -------
-        int
-            How many are NaN or were moved into their bounds; private.
+        |scaled| ≤ 1, so a product is at most ``unit``, and it is truncated toward zero. Returns how many are NaN or
+        were moved into their bounds; private.
 
         Examples
         --------
@@ -188,10 +168,6 @@ def resolve_bounds(bounds: Any, n_columns: int, column_names: Sequence[Any] | No
     column_names : sequence, optional
         Names the keys of a mapping may use. A key that is both a name and an index is read as a name.
 
-    Returns
-    -------
-    Bounds or None
-
     Raises
     ------
     ValueError
@@ -244,18 +220,7 @@ def stated_width(bounds: Any) -> int | None:
 
 
 def resolve_target_bounds(target_bound: float | None, target_bounds: tuple[float, float] | None) -> tuple[float, float]:
-    """Turn the two ways of bounding a regression target into one pair.
-
-    Parameters
-    ----------
-    target_bound : float or None
-        B > 0: the target lies in (−B, B).
-    target_bounds : (float, float) or None
-        The target lies in (low, high). Exactly one of the two arguments must be given.
-
-    Returns
-    -------
-    (float, float)
+    """Turn the two ways of bounding a regression target, (−B, B) or (low, high), into one pair.
 
     Examples
     --------
@@ -301,11 +266,11 @@ def _from_mapping(bounds: Mapping[Any, Any], n_columns: int, column_names: Seque
             raise ValueError(f"bounds give column {index} twice, by name and by index")
         pairs[index] = _low_high(pair, f"bounds[{key!r}]")
     if unknown:
-        known = f"known columns: {_listed(names)}" if names else f"columns are 0 to {n_columns - 1}"
-        raise ValueError(f"bounds name unknown column(s) {_listed(unknown)}; {known}")
+        known = f"known columns: {listed(names)}" if names else f"columns are 0 to {n_columns - 1}"
+        raise ValueError(f"bounds name unknown column(s) {listed(unknown)}; {known}")
     missing = [names[j] if names else j for j in range(n_columns) if j not in pairs]
     if missing:
-        raise ValueError(f"bounds leave out column(s) {_listed(missing)}; give every column a pair (low, high)")
+        raise ValueError(f"bounds leave out column(s) {listed(missing)}; give every column a pair (low, high)")
     return Bounds(
         tuple(pairs[j][0] for j in range(n_columns)),
         tuple(pairs[j][1] for j in range(n_columns)),
@@ -342,7 +307,7 @@ def _array_or_pair(bounds: Any) -> Any:
     return (0,) if isinstance(bounds, list | tuple) else bounds
 
 
-def _listed(items: Any, limit: int = 10) -> str:
+def listed(items: Iterable[Any], limit: int = 10) -> str:
+    """Name the first of some things, and say how many more there are."""
     shown = [str(item) for item in items]
-    more = f" and {len(shown) - limit} more" if len(shown) > limit else ""
-    return ", ".join(shown[:limit]) + more
+    return ", ".join(shown[:limit]) + (f" and {len(shown) - limit} more" if len(shown) > limit else "")

@@ -8,6 +8,7 @@ name. Like all private values, none of them prints anything of what it holds.
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.table.cells import MISSING, UNKNOWN, Label, Lookup, is_undecoded, label, number, numbers, signs
-from expost.table.kinds import suggestion
 
 _NUMBERS = "biuf"
 _LOOSE = "OUST"  # objects, text and bytes: read cell by cell
@@ -34,14 +34,9 @@ def require_readable(dtype: np.dtype[Any], name: str) -> None:
 
 
 class Column:
-    """The cells of one column.
+    """The cells of one column: an array, which says by its type what all of them are, or a list, which says nothing.
 
-    Parameters
-    ----------
-    values : ndarray with one dimension, or list
-        The cells. An array says by its type what all of them are; a list says nothing.
-    missing : ndarray of bool, optional
-        Which cells are missing, whatever ``values`` holds there.
+    ``missing`` says which are missing, whatever ``values`` holds there.
     """
 
     def __init__(self, values: npt.NDArray[Any] | list[Any], missing: Booleans | None = None) -> None:
@@ -106,8 +101,8 @@ class Column:
 
     def codes(self, lookup: Lookup) -> npt.NDArray[np.int64]:
         """Say for each cell which group of labels it belongs to."""
-        values = self._values
-        if not (isinstance(values, np.ndarray) and values.dtype.kind in _NUMBERS):
+        values: Any = self._values
+        if self.is_loose:
             return np.array(lookup.codes(self.cells()), dtype=np.int64)
         codes = np.full(len(values), UNKNOWN, dtype=np.int64)
         for stated, code in lookup.numbers.items():
@@ -236,7 +231,7 @@ _SWAPPED: Final = str.maketrans(",.", ".,")
 class CommaColumn(Column):
     """Text with decimal commas. Points are swapped with them, so that one for thousands makes no number."""
 
-    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> Floats:
         """Read cells as numbers; what is none becomes NaN."""
         return numbers([cell.translate(_SWAPPED) if type(cell) is str else cell for cell in self.cells()[part]])
 
@@ -295,16 +290,9 @@ class ParsedColumn(Column):
 
 
 class RawRows:
-    """The cells of a table; like all private values it prints nothing of what it holds.
+    """The cells of a table of n rows and so many columns, which may have names.
 
-    Parameters
-    ----------
-    n, width : int
-        Number of rows and of columns.
-    names : list, optional
-        Names of the columns, if they have any.
-    counted : bool, default=False
-        Whether the number of columns is that of most rows of a list, because nobody stated it.
+    ``counted`` says whether the number of columns is that of most rows of a list, because nobody stated it.
     """
 
     def __init__(self, n: int, width: int, *, names: list[Any] | None = None, counted: bool = False) -> None:
@@ -316,7 +304,7 @@ class RawRows:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n={self.n}, width={self.width})"
 
-    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> Floats:
         """Read rows as numbers; what is none becomes NaN."""
         raise NotImplementedError
 
@@ -325,14 +313,14 @@ class RawRows:
         raise NotImplementedError
 
 
-class Block(RawRows):
+class ArrayRows(RawRows):
     """An array with two dimensions."""
 
-    def __init__(self, values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> None:
-        super().__init__(*values.shape)
+    def __init__(self, values: npt.NDArray[Any], missing: Booleans | None = None, *, counted: bool = False) -> None:
+        super().__init__(*values.shape, counted=counted)
         self._values, self._missing = values, missing
 
-    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> Floats:
         """Read rows as numbers; what is none becomes NaN."""
         return read_floats(self._values[part], None if self._missing is None else self._missing[part])
 
@@ -340,95 +328,57 @@ class Block(RawRows):
         """Count, by column, cells that are neither numbers nor missing."""
         return np.asarray(which_not_numbers(self._values).sum(axis=0), dtype=np.int64)
 
+    @classmethod
+    def listed(cls, rows: list[Any], width: int, *, counted: bool) -> ArrayRows:
+        """Return rows of a list, each a list, a tuple or an array with one dimension.
+
+        A row of another kind is a row of missing cells. A shorter one lacks its last cells, a longer one is cut.
+        """
+        flat: list[Any] = []
+        for row in rows:
+            cells = cells_of_row(row, width) or ()
+            flat += cells
+            flat += [None] * (width - len(cells))
+        values = np.fromiter(flat, dtype=object, count=len(flat))
+        return cls(values.reshape(len(rows), width), counted=counted)
+
 
 class Columns(RawRows):
     """Columns of a frame, each with a type of its own."""
 
     def __init__(self, columns: Sequence[Column], n: int, names: list[Any]) -> None:
         super().__init__(n, len(columns), names=names)
-        self._columns = columns
+        self.in_order = columns
 
-    def floats(self, part: slice) -> npt.NDArray[np.float64]:
+    def floats(self, part: slice) -> Floats:
         """Read rows as numbers; what is none becomes NaN."""
-        return np.column_stack([column.floats(part) for column in self._columns])
+        return np.column_stack([column.floats(part) for column in self.in_order])
 
     def not_numbers(self) -> npt.NDArray[np.int64]:
         """Count, by column, cells that are neither numbers nor missing."""
-        return np.array([column.not_numbers() for column in self._columns], dtype=np.int64)
+        return np.array([column.not_numbers() for column in self.in_order], dtype=np.int64)
 
 
-class ListedRows(RawRows):
-    """A list of rows, each a list, a tuple or an array with one dimension.
-
-    A row of another kind is a row of missing cells. A shorter one lacks its last cells, a longer one is cut.
-    """
-
-    def __init__(self, rows: list[Any], width: int, *, counted: bool) -> None:
-        super().__init__(len(rows), width, counted=counted)
-        self._rows = rows
-
-    def floats(self, part: slice) -> npt.NDArray[np.float64]:
-        """Read rows as numbers; what is none becomes NaN."""
-        return numbers(self._cells(part)).reshape(-1, self.width)
-
-    def not_numbers(self) -> npt.NDArray[np.int64]:
-        """Count, by column, cells that are neither numbers nor missing."""
-        bad = which_not_numbers(self._cells(slice(None))).reshape(-1, self.width)
-        return np.asarray(bad.sum(axis=0), dtype=np.int64)
-
-    def _cells(self, part: slice) -> list[Any]:
-        flat: list[Any] = []
-        for row in self._rows[part]:
-            cells = cells_of_row(row, self.width)
-            flat += cells
-            flat += [None] * (self.width - len(cells))
-        return flat
-
-
-def cells_of_row(row: Any, limit: int | None = None) -> list[Any] | tuple[Any, ...]:
-    """Return the first cells of a row from a list, none if it is no row; what a subclass overrides is not called.
+def cells_of_row(row: Any, limit: int | None = None) -> list[Any] | tuple[Any, ...] | None:
+    """Return the first cells of a row from a list, None if it is no row; what a subclass overrides is not called.
 
     Examples
     --------
     >>> cells_of_row([1, "x"]), cells_of_row(np.arange(3), 2), cells_of_row("no row")
-    ([1, 'x'], [0, 1], ())
+    ([1, 'x'], [0, 1], None)
     """
     kind = type(row)
     if issubclass(kind, list):
         return list.__getitem__(row, slice(limit))
     if issubclass(kind, tuple):
         return tuple.__getitem__(row, slice(limit))
-    if kind is np.ndarray and row.ndim == 1:
-        return row[:limit].tolist()  # type: ignore[no-any-return]
-    return ()
-
-
-def length_of_row(row: Any) -> int:
-    """Return how many cells a row from a list has, −1 if it is no row.
-
-    Examples
-    --------
-    >>> length_of_row((1, 2)), length_of_row("no row")
-    (2, -1)
-    """
-    kind = type(row)
-    if issubclass(kind, list):
-        return list.__len__(row)
-    if issubclass(kind, tuple):
-        return tuple.__len__(row)
-    return len(row) if kind is np.ndarray and row.ndim == 1 else -1
+    return row[:limit].tolist() if kind is np.ndarray and row.ndim == 1 else None
 
 
 class NamedColumns:
-    """Raw columns by name; like all private values it prints nothing of what they hold.
+    """Raw columns of n rows, by name.
 
-    Parameters
-    ----------
-    columns : mapping of str to Column
-    n : int
-        Number of rows.
-    uneven : sequence of int, optional
-        Rows, from 0, whose line in a CSV file has another number of cells than the first line has names.
+    ``uneven`` are rows, from 0, whose line in a CSV file has another number of cells than the first line has names.
     """
 
     def __init__(self, columns: Mapping[str, Column], n: int, uneven: Sequence[int] = ()) -> None:
@@ -463,3 +413,9 @@ def places_of(there: Sequence[Any], wanted: Sequence[str], file: Path | None = N
                 raise ValueError(f"{file} has no column {name!r}; {suggestion(name, plain)}")
             raise ValueError(f"there is no column {name!r} in the table; {suggestion(name, plain)}")
     return {name: places[name] for name in wanted}
+
+
+def suggestion(key: Any, known: Sequence[str]) -> str:
+    """Say what may have been meant."""
+    near = difflib.get_close_matches(str(key), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"

@@ -36,18 +36,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from expost.exceptions import UnreadableFile
-from expost.table.columns import Column, CommaColumn, DictionaryColumn, NamedColumns, ParsedColumn, places_of
-
-__all__ = [
-    "LONGEST_LINE",
-    "CsvFile",
-    "CsvHeader",
-    "Held",
-    "LineCells",
-    "check_options",
-    "read_as_it_stands",
-    "whole_lines",
-]
+from expost.table.columns import Column, CommaColumn, NamedColumns, ParsedColumn, places_of
+from expost.table.entrance import arrow_column
 
 LONGEST_LINE = 1 << 22  # bytes, its end not counted
 _TOO_LONG = "(a line that is too long)"  # what stands for each of its cells
@@ -55,86 +45,6 @@ _TOO_LONG = "(a line that is too long)"  # what stands for each of its cells
 _SEPARATORS = (",", ";", "\t")
 _ASCII = bytes(range(128))
 _BY_BYTES = ("iso8859-", "cp125")  # encodings in which each byte is a letter, as their names begin
-
-
-class LineCells:
-    """How a line is taken apart into cells; public.
-
-    Parameters
-    ----------
-    separator, encoding, strip
-        As in :class:`CsvFile`; the separator is known.
-    """
-
-    def __init__(self, separator: str, encoding: str, strip: bool) -> None:
-        self.separator, self.encoding, self.strip = separator, encoding, strip
-
-    def apart(
-        self, lines: Iterable[bytes], columns: Sequence[int], many: int
-    ) -> tuple[list[list[str | None]], list[int]]:
-        """Return the cells of some columns, row by row, and which lines have not ``many`` cells, from 0.
-
-        A line that is too short lacks its last cells (None), further cells of a longer one are left out, and bytes
-        that are not in the encoding become U+FFFD. Cells of one that is too long for any are text that says so.
-        """
-        rows: list[list[str | None]] = []
-        uneven = []
-        for i, line in enumerate(lines):
-            if len(line) > LONGEST_LINE:
-                rows.append([_TOO_LONG] * len(columns))
-                uneven.append(i)
-                continue
-            cells = self.split(line)
-            rows.append([cells[j] if j < len(cells) else None for j in columns])
-            if len(cells) != many:
-                uneven.append(i)
-        return rows, uneven
-
-    def split(self, line: bytes) -> list[str]:
-        """Return all cells of a line."""
-        text = line.decode(self.encoding, "replace")
-        if '"' not in text:
-            cells = text.split(self.separator)
-        else:
-            try:
-                # a reader of its own, so that none remembers another's line
-                cells = next(csv.reader([text], delimiter=self.separator, skipinitialspace=self.strip))
-            except csv.Error:  # a cell of more than 131,072 letters, or a carriage return in one
-                return []
-        return [cell.strip() for cell in cells] if self.strip else cells
-
-
-class CsvHeader:
-    """The first line of a CSV file, which is public.
-
-    Parameters
-    ----------
-    line : bytes
-        As it stands in the file, its end included.
-    separator, encoding, strip
-        As in :class:`CsvFile`.
-
-    Attributes
-    ----------
-    names : list of str
-        Its cells.
-    reader : LineCells
-        How other lines are read.
-    """
-
-    def __init__(self, line: bytes, *, separator: str, encoding: str, strip: bool) -> None:
-        header = line.removesuffix(b"\n").removesuffix(b"\r")
-        if len(header) > LONGEST_LINE:
-            raise ValueError(
-                f"the first line has more than {LONGEST_LINE:,} bytes; it must hold the names of the columns"
-            )
-        if not header or b"\r" in header:
-            # Old files end lines in carriage returns alone: all of it would be taken for the header.
-            raise ValueError("the first line must hold the names of the columns and end in a line feed")
-        header = header.removeprefix(b"\xef\xbb\xbf")  # the mark some programs put before UTF-8
-        first = _decoded(header, encoding)
-        self.reader = LineCells(separator or _recognised(first), encoding, strip)
-        self.names = self.reader.split(header)
 
 
 def whole_lines(stream: Any, size: int) -> Iterator[bytes]:
@@ -157,21 +67,6 @@ def whole_lines(stream: Any, size: int) -> Iterator[bytes]:
         yield rest
 
 
-def check_options(separator: str, encoding: str) -> None:
-    """Complain about an option that is none."""
-    if len(separator) > 1 or separator in ('"', "\n", "\r", "\0"):
-        raise ValueError("separator must be one letter, such as a semicolon or a tab, and no quote or line break")
-    try:
-        plain = _ASCII.decode(encoding) == _ASCII.decode("ascii")
-    except (LookupError, UnicodeError):
-        plain = False
-    if not plain:
-        raise ValueError(
-            f"encoding {encoding!r} is unknown or not one in which ASCII is ASCII, such as utf-8 or latin-1; "
-            "save the file as UTF-8"
-        )
-
-
 def read_as_it_stands(block: bytes, encoding: str) -> bool:
     """Whether bytes are, without decoding them, what decoding them would give: UTF-8, or plain ASCII.
 
@@ -186,26 +81,6 @@ def read_as_it_stands(block: bytes, encoding: str) -> bool:
     return name == "utf-8" or (block.isascii() and (name == "ascii" or name.startswith(_BY_BYTES)))
 
 
-def _decoded(header: bytes, encoding: str) -> str:
-    """Decode the first line, which is public and has to be right."""
-    if b"\0" in header or header.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ValueError("the first line is not text in which ASCII is ASCII (UTF-16?); save the file as UTF-8")
-    try:
-        return header.decode(encoding)
-    except UnicodeDecodeError:
-        pass
-    raise ValueError(f"the first line is not in {encoding}; state the encoding, for example latin-1")
-
-
-def _recognised(header: str) -> str:
-    """Return the separator that the first line has, quoted names aside."""
-    bare = re.sub(r'"[^"]*"', "", header)
-    found = [mark for mark in _SEPARATORS if mark in bare]
-    if len(found) > 1:
-        raise ValueError("the first line has more than one of comma, semicolon and tab; state the separator")
-    return found[0] if found else ","
-
-
 _MOST = 64  # files held open; others are opened anew for each pass
 _LOCK = threading.Lock()
 _COUNT = [0]
@@ -215,10 +90,6 @@ class Held:
     """A file, opened when it is first read and the same to the end: a change in between is noticed.
 
     It travels to other machines as its path, and is opened there.
-
-    Parameters
-    ----------
-    path : Path
     """
 
     def __init__(self, path: Path) -> None:
@@ -244,26 +115,19 @@ class Held:
     def opened(self) -> Any:
         """Return the file, open for reading at any place, from any thread."""
         with _LOCK:
+            # one that is held open may have been moved away meanwhile
+            if (self._file is None or self.path.exists()) and self._look() != self._stamp:
+                raise UnreadableFile(f"{self.path} has changed since it was first looked at")
             if self._file is not None:
-                file = self._file
-                if self.path.exists() and self._look() != self._stamp:
-                    raise UnreadableFile(f"{self.path} has changed since it was first looked at")
-            else:
-                if self._look() != self._stamp:
-                    raise UnreadableFile(f"{self.path} has changed since it was first looked at")
-                file = _open(self.path)
-                if _COUNT[0] < _MOST:
-                    self._file = file
-                    _COUNT[0] += 1
+                return self._file
+            try:
+                file = pa.OSFile(str(self.path), "rb")
+            except OSError:
+                raise UnreadableFile(f"{self.path} could not be opened") from None
+            if _COUNT[0] < _MOST:
+                self._file = file
+                _COUNT[0] += 1
         return file
-
-
-def _open(path: Path) -> Any:
-    try:
-        return pa.OSFile(str(path), "rb")
-    except OSError:
-        pass
-    raise UnreadableFile(f"{path} could not be opened")
 
 
 _CSV_PART = 1 << 23  # bytes
@@ -336,19 +200,24 @@ class CsvFile:
         strip: bool = True,
         part_bytes: int = _CSV_PART,
     ) -> None:
-        self.path, self._decimal, self._part_bytes = path, decimal, part_bytes
+        if decimal not in (".", ","):
+            raise ValueError('decimal must be "." or ","')
+        self.path, self.decimal, self.encoding = path, decimal, encoding
+        self._strip, self._part_bytes = strip, part_bytes
         self._packed = path.name.lower().endswith(".gz")
         self._held = Held(path)
         try:
-            check_options(separator or "", encoding)
+            _check_options(separator or "", encoding)
             first = self._first_line()
-            header = CsvHeader(first, separator=separator or "", encoding=encoding, strip=strip)
+            header = first.removesuffix(b"\n").removesuffix(b"\r").removeprefix(_MARK)
+            named = _decoded(header, encoding)
+            self.separator = separator or _recognised(named)
         except UnreadableFile:
             raise
         except (OSError, ValueError) as error:  # which speak of the first line and of options alone
             raise ValueError(f"{path} could not be read as CSV: {error}") from None
-        self._start, self._reader, self.names = len(first), header.reader, header.names
-        self.separator, self._end = header.reader.separator, self._held.opened().size()
+        self.names = self._split(header)
+        self._start, self._end = len(first), self._held.opened().size()
 
     def __repr__(self) -> str:
         return f"CsvFile({self.path})"
@@ -362,10 +231,6 @@ class CsvFile:
         length = len(sample) / max(1, sample.count(b"\n"))
         return int((self._end - self._start) / max(1.0, length))
 
-    def places(self, names: Sequence[str]) -> dict[str, int]:
-        """Say where columns are."""
-        return places_of(self.names, names)
-
     def parts(self) -> list[tuple[int, int]]:
         """Return runs of bytes, between the first line and the end; a packed file is one."""
         if self._packed:
@@ -377,13 +242,13 @@ class CsvFile:
         self, part: tuple[int, int], names: Sequence[str], numeric: frozenset[str], rows: int
     ) -> Iterator[NamedColumns]:
         """Yield some columns of the lines that begin in a part."""
-        places = self.places(names)
+        places = places_of(self.names, names)
         for block in self._blocks(part):
             yield _plain(block, places, numeric, self) or self._one_by_one([block], list(places.values()), names)
 
     def whole(self, names: Sequence[str], places: Sequence[int] | None = None) -> NamedColumns:
         """Return some columns of all lines, each cell as text by itself; ``places`` where names do not say which."""
-        where = list(self.places(names).values()) if places is None else places
+        where = list(places_of(self.names, names).values()) if places is None else places
         try:
             return self._one_by_one((block for part in self.parts() for block in self._blocks(part)), where, names)
         except UnreadableFile:
@@ -458,24 +323,83 @@ class CsvFile:
         lines: list[bytes] = []
         for block in blocks:
             lines += [line.removesuffix(b"\r") for line in block.removesuffix(b"\n").split(b"\n")]
-        rows, uneven = self._reader.apart(lines, places, len(self.names))
-        made = CommaColumn if self._decimal == "," else Column
+        rows: list[list[str | None]] = []
+        uneven = []
+        for i, line in enumerate(lines):
+            too_long = len(line) > LONGEST_LINE
+            cells = [_TOO_LONG] * len(self.names) if too_long else self._split(line)
+            if too_long or len(cells) != len(self.names):
+                uneven.append(i)
+            # a line that is too short lacks its last cells, and further cells of a longer one are left out
+            rows.append([cells[j] if j < len(cells) else None for j in places])
+        made = CommaColumn if self.decimal == "," else Column
         columns = zip(*rows, strict=True) if rows else [()] * len(places)
         found = {name: made(list(cells)) for name, cells in zip(names, columns, strict=True)}
         return NamedColumns(found, len(lines), uneven)
 
+    def _split(self, line: bytes) -> list[str]:
+        """Return all cells of a line; bytes that are not in the encoding become U+FFFD."""
+        text = line.decode(self.encoding, "replace")
+        if '"' not in text:
+            cells = text.split(self.separator)
+        else:
+            try:
+                # a reader of its own, so that none remembers another's line
+                cells = next(csv.reader([text], delimiter=self.separator, skipinitialspace=self._strip))
+            except csv.Error:  # a cell of more than 131,072 letters, or a carriage return in one
+                return []
+        return [cell.strip() for cell in cells] if self._strip else cells
+
+
+def _check_options(separator: str, encoding: str) -> None:
+    """Complain about an option that is none."""
+    if len(separator) > 1 or separator in ('"', "\n", "\r", "\0"):
+        raise ValueError("separator must be one letter, such as a semicolon or a tab, and no quote or line break")
+    try:
+        plain = _ASCII.decode(encoding) == _ASCII.decode("ascii")
+    except (LookupError, UnicodeError):
+        plain = False
+    if not plain:
+        raise ValueError(
+            f"encoding {encoding!r} is unknown or not one in which ASCII is ASCII, such as utf-8 or latin-1; "
+            "save the file as UTF-8"
+        )
+
+
+def _decoded(header: bytes, encoding: str) -> str:
+    """Decode the first line, which is public and has to be right."""
+    if len(header) > LONGEST_LINE:
+        raise ValueError(f"the first line has more than {LONGEST_LINE:,} bytes; it must hold the names of the columns")
+    if not header or b"\r" in header:
+        # Old files end lines in carriage returns alone: all of it would be taken for the header.
+        raise ValueError("the first line must hold the names of the columns and end in a line feed")
+    if b"\0" in header or header.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError("the first line is not text in which ASCII is ASCII (UTF-16?); save the file as UTF-8")
+    try:
+        return header.decode(encoding)
+    except UnicodeDecodeError:
+        raise ValueError(f"the first line is not in {encoding}; state the encoding, for example latin-1") from None
+
+
+def _recognised(header: str) -> str:
+    """Return the separator that the first line has, quoted names aside."""
+    bare = re.sub(r'"[^"]*"', "", header)
+    found = [mark for mark in _SEPARATORS if mark in bare]
+    if len(found) > 1:
+        raise ValueError("the first line has more than one of comma, semicolon and tab; state the separator")
+    return found[0] if found else ","
+
 
 def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: CsvFile) -> NamedColumns | None:
     """Return the columns of a plain block; None if it is not one."""
-    reader = file._reader
-    if block.startswith(_MARK) or not read_as_it_stands(block, reader.encoding):
+    if block.startswith(_MARK) or not read_as_it_stands(block, file.encoding):
         return None
     if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
         return None
     raw = np.frombuffer(block, np.uint8)
     feeds = np.flatnonzero(raw == _FEED)
     quoted = b'"' in block
-    if quoted and not _around_cells(raw, feeds, ord(reader.separator)):
+    if quoted and not _around_cells(raw, feeds, ord(file.separator)):
         return None
     lengths = np.diff(feeds, prepend=-1, append=raw.size)
     if (lengths[:-1] == 1).any():
@@ -491,7 +415,7 @@ def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: 
             pa.BufferReader(block),
             read_options=pa.csv.ReadOptions(use_threads=False, column_names=names, block_size=_BLOCK),
             parse_options=pa.csv.ParseOptions(
-                delimiter=reader.separator,
+                delimiter=file.separator,
                 quote_char='"' if quoted else False,
                 double_quote=False,
                 ignore_empty_lines=False,
@@ -502,7 +426,7 @@ def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: 
                 include_columns=list(kinds),
                 null_values=[""],
                 strings_can_be_null=False,
-                decimal_point=file._decimal,
+                decimal_point=file.decimal,
             ),
         )
     except (pa.ArrowException, ValueError):
@@ -531,10 +455,7 @@ def _around_cells(raw: npt.NDArray[np.uint8], feeds: npt.NDArray[np.intp], separ
 
 def _column(read: Any, number: bool) -> Column | None:
     if not number:
-        coded = read.combine_chunks().dictionary_encode()
-        if isinstance(coded, pa.ChunkedArray):
-            coded = coded.combine_chunks()
-        return DictionaryColumn(coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False))
+        return arrow_column(read, "text")
     empty = read.is_null().to_numpy() if read.null_count else None
     values = np.asarray((pc.fill_null(read, 0.0) if read.null_count else read).to_numpy())
     # what is not finite was written in letters, which are read one by one

@@ -5,39 +5,35 @@ block for each column that has indicators, in which the entries' sizes add up to
 category, one of which is 1, or a number and the mark that it is missing, one of which is 0. Indicators are not centred:
 a row of zeros but for one 1 is short in every norm, and centring would make it long.
 
-*Length.* With d box columns and m other blocks a row has ‖x‖₂² ≤ d + m = B, because Σx² ≤ Σ|x| ≤ 1 in each of the m.
-In fixed point 1 is written as c = ⌊2²⁰/√B⌋: rows are divided by s = 2²⁰/c, which is √B or a little more. A number v
-becomes v·c truncated toward zero, an indicator c itself. So every entry is at most c, entries of an ℓ₁ block add up to
-at most c, and ‖x‖₂² ≤ B·c² ≤ 2⁴⁰: all of it exactly, in integers, for every row whatever is in it.
+How long rows are, and what 1 is in fixed point, is in :class:`~expost.table.shape.BlockRows`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from expost import validation
 from expost.exceptions import InvalidRows
-from expost.table.columns import NamedColumns
+from expost.table.columns import Column, NamedColumns
 from expost.table.entrance import OnInvalid
 from expost.table.files import open_named
-from expost.table.parts import part_of, target_part, unit_for
-from expost.table.persons import PersonTally, count_persons, slots
+from expost.table.kinds import Classes, ColumnKind, Numeric, Units
+from expost.table.persons import count_persons, slots
 from expost.table.rows import ONE, Rows, room_for
 from expost.table.schema import Schema
+from expost.table.shape import BlockRows
 from expost.table.tallies import STATE_ENCODING, UNDECODED, Tally, complaints, misfits, remedies
 
-__all__ = ["CONSTANT", "Encoding"]
-
-CONSTANT = "(constant)"
+CONSTANT = "(constant)"  # which is the first encoded column
 
 Floats = npt.NDArray[np.float64]
 
 
-class Encoding:
+class Encoding(BlockRows):
     """How a table with a schema becomes rows; public, and computed without looking at any row.
 
     Parameters
@@ -48,14 +44,6 @@ class Encoding:
     ----------
     names : tuple of str
         Names of the encoded columns, the constant first.
-    blocks : tuple of (int, "box" or "l1")
-        Number of columns and norm of each block, in order.
-    square : int
-        B: the largest squared length of a row before it is scaled.
-    unit : int
-        c: what 1 is in fixed point, and the largest norm of every block, in units of 2⁻²⁰.
-    scale : float
-        s = 2²⁰/c, which rows are divided by.
 
     Notes
     -----
@@ -90,39 +78,31 @@ class Encoding:
            [ 1. ,  0. ,  0. ,  0. ,  1. ]])
     """
 
+    constant_column = 0
+
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        parts = [part_of(name, kind, schema.missing) for name, kind in schema.columns.items()]
-        boxed = [part for part in parts if part.boxed]
-        others = [part for part in parts if not part.boxed]
-        self._parts = [*boxed, *others]
-        self._target = target_part(schema.target, schema.classes, schema.target_bounds, schema.missing)
-        self.names = (CONSTANT, *(name for part in self._parts for name in part.names))
+        # those that are one number each stand in the box, before the others
+        self._columns: dict[str, ColumnKind] = dict(sorted(schema.columns.items(), key=lambda item: not item[1].boxed))
+        self._target: ColumnKind
+        if schema.classes is None:
+            assert schema.target_bounds is not None
+            self._target = Numeric(schema.target_bounds)
+        else:
+            self._target = Classes(schema.classes)
+        self.names = (CONSTANT, *(made for name, kind in self._columns.items() for made in kind.names(name)))
         validation.columns(len(self.names), f" that {len(schema.columns):,} columns of the schema become")
         if len(set(self.names)) < len(self.names):
             twice = next(name for i, name in enumerate(self.names) if name in self.names[:i])
             raise ValueError(f"two encoded columns would be called {twice!r}; rename a column or a category")
-        box: tuple[int, Literal["box", "l1"]] = (1 + len(boxed), "box")
-        self.blocks = (box, *((len(part.names), "l1") for part in others))
-        self.square = 1 + len(parts)
-        self.unit = unit_for(self.square)
-        self.scale = ONE / self.unit
+        others = [len(kind.names(name)) for name, kind in self._columns.items() if not kind.boxed]
+        self.blocks = ((1 + len(self._columns) - len(others), "box"), *((width, "l1") for width in others))
+        self.square = 1 + len(self._columns)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The table's columns in the order in which they are encoded."""
-        return tuple(part.name for part in self._parts)
-
-    @property
-    def constant_column(self) -> int:
-        """Which encoded column is the constant: the first."""
-        return 0
-
-    @property
-    def declares(self) -> dict[str, Any]:
-        """What holds of every row that it makes (:class:`~expost.table.rows.Rows`)."""
-        shape = tuple((size, norm, self.unit) for size, norm in self.blocks)
-        return {"norm": "l2", "shape": shape, "constant": (self.constant_column, self.unit)}
+        return tuple(self._columns)
 
     def __repr__(self) -> str:
         return f"Encoding({len(self.schema.columns)} columns become {len(self.names)})"
@@ -135,7 +115,7 @@ class Encoding:
         frame : frame of pandas, Polars or PyArrow, mapping of names to columns, path of a file, or NamedColumns
             Columns that the schema does not name are not looked at.
         on_invalid : {"error", "clip"}, default="error"
-            See the class; "error" is outside the privacy guarantee.
+            See the class.
 
         Returns
         -------
@@ -151,8 +131,9 @@ class Encoding:
         x, y, counts = self.encoded(raw)
         if on_invalid == "error":
             self.require_fit(*self.tallied(counts, len(raw)))
-            found = self.person_tally(raw)
-            self.require_persons(*(0, 0) if found is None else (found.unreadable, found.undecoded))
+            if self.schema.person is not None:
+                found = count_persons(raw[self.schema.person].cells(), 1, self.schema.missing)
+                self.require_persons(found.unreadable, found.undecoded)
         places = self._places(raw)
         chosen = (x, y) if places is None else (x[places], y[places])
         return Rows(np.ascontiguousarray(chosen[0]), chosen[1], **self.declares)
@@ -174,17 +155,18 @@ class Encoding:
         """
         x, tallies = self._features(raw)
         y = np.empty((len(raw), 1), dtype=np.int32)
-        every = (*tallies, self._target.fill(raw[self._target.name], y, ONE))
+        target = self.schema.target
+        every = (*tallies, self._fill(target, self._target, raw[target], y, ONE))
         return x, y[:, 0], np.array([tally.counts for tally in every], dtype=np.int64)
 
     def tallied(self, counts: npt.NDArray[np.int64], n: int) -> tuple[list[Tally], Tally]:
         """Return what the counts of :meth:`encoded`, added up over n rows, say of each column and the target."""
-        parts = (*self._parts, self._target)
-        *made, target = (
-            Tally.of(part.name, part.counted_as, n, row) for part, row in zip(parts, counts.tolist(), strict=True)
-        )
-        found = {tally.name: tally for tally in made}
-        return [found[name] for name in self.schema.columns], target
+        every = [*self._columns.items(), (self.schema.target, self._target)]
+        made = {
+            name: Tally.of(name, kind.counted_as, n, row)
+            for (name, kind), row in zip(every, counts.tolist(), strict=True)
+        }
+        return [made[name] for name in self.schema.columns], made[self.schema.target]
 
     def require_fit(self, tallies: list[Tally], target: Tally) -> None:
         """Raise for a table that does not fit; for the curator, not covered by the guarantee."""
@@ -198,15 +180,7 @@ class Encoding:
     def design(self, frame: Any, on_invalid: OnInvalid = "clip") -> Floats:
         """Return rows to predict for, encoded as :meth:`encode` does; the table needs no target.
 
-        Parameters
-        ----------
-        frame : as in :meth:`encode`
-        on_invalid : {"error", "clip"}, default="clip"
-            Whether cells that cannot be read raise, or are treated as missing.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, len(names))
+        ``on_invalid`` says whether cells that cannot be read raise, or are treated as missing.
         """
         raw = open_named(frame, list(self.schema.columns))
         [(_, x)] = self.designs([raw], on_invalid)
@@ -215,16 +189,9 @@ class Encoding:
     def designs(
         self, pieces: Iterable[NamedColumns], on_invalid: OnInvalid, named: Callable[[int], str] | None = None
     ) -> Iterator[tuple[NamedColumns, Floats]]:
-        """Yield pieces of a table with what :meth:`design` makes of them.
+        """Yield pieces of a table with what :meth:`design` makes of them; ``named`` names a row of the present piece.
 
         After one in which a cell cannot be read only counts go on, and what was counted is raised at the end.
-
-        Parameters
-        ----------
-        pieces : iterable of NamedColumns
-        on_invalid : {"error", "clip"}
-        named : callable, optional
-            Names a row of the present piece.
         """
         total: list[Tally] | None = None
         first = None
@@ -274,55 +241,19 @@ class Encoding:
         intercept = middle + scaled[0]
         coefficients: dict[str, float] = {}
         place = 1
-        for part in self._parts:
-            center, width = part.middle_and_half
-            for i, name in enumerate(part.names):
+        for column, kind in self._columns.items():
+            center, width = kind.middle_and_half
+            names = kind.names(column)
+            for i, name in enumerate(names):
                 coefficients[name] = scaled[place + i] / (width if i == 0 else 1.0)
-            intercept -= center * coefficients[part.names[0]]
-            place += len(part.names)
+            intercept -= center * coefficients[names[0]]
+            place += len(names)
         return coefficients, intercept
 
     def tallies(self, frame: Any) -> tuple[list[Tally], Tally]:
         """Count the cells that fit the schema, column by column, and the target's; private, for the curator."""
         raw = self.open(frame)
         return self.tallied(self.encoded(raw)[2], len(raw))
-
-    def readable(self, frame: Any) -> dict[str, int]:
-        """Count rows whose cell is readable, by column, and rows of each class. These counts are private.
-
-        Returns
-        -------
-        dict of str to int
-            For each column, the number of cells that are a number, a category (others included where the schema allows
-            them), true or false. For the target of a regression likewise, under its name; for classification two
-            counts, ``"<target>=<label>"``, the negative class first.
-
-        Notes
-        -----
-        *Sensitivity.* Each cell is read by itself, so replacing one row by anything changes each column's count by at
-        most 1, and the two class counts by at most 2 together (a label that changes sides moves both). With k columns
-        the vector of counts moves by at most k + 2 in the ℓ₁ norm for classification and k + 1 for regression.
-
-        Examples
-        --------
-        >>> from expost.table import Numeric
-        >>> encoding = Encoding(Schema("y", {"x": Numeric((0, 10))}, classes=("no", "yes")))
-        >>> encoding.readable({"x": [1, "two", 30], "y": ["yes", "no", "no"]})
-        {'x': 2, 'y=no': 2, 'y=yes': 1}
-        """
-        tallies, target = self.tallies(frame)
-        counts = {tally.name: tally.readable for tally in tallies}
-        if target.classes is None or self.schema.classes is None:
-            return {**counts, target.name: target.readable}
-        named = zip(self.schema.classes, target.classes, strict=True)
-        return {**counts, **{f"{target.name}={label}": count for label, count in named}}
-
-    def person_tally(self, frame: Any) -> PersonTally | None:
-        """Count persons and their rows, where the schema names them; private, for the curator."""
-        schema, raw = self.schema, self.open(frame)
-        if schema.person is None or schema.rows_per_person is None:
-            return None
-        return count_persons(raw[schema.person].cells(), schema.rows_per_person, schema.missing)
 
     def _places(self, raw: NamedColumns) -> npt.NDArray[np.intp] | None:
         schema = self.schema
@@ -350,15 +281,27 @@ class Encoding:
         x[:, 0] = self.unit
         tallies, place = [], 1
         with np.errstate(all="ignore"):  # a warning would tell of a cell
-            for part in self._parts:
-                width = len(part.names)
-                tallies.append(part.fill(raw[part.name], x[:, place : place + width], self.unit))
+            for name, kind in self._columns.items():
+                width = len(kind.names(name))
+                tallies.append(self._fill(name, kind, raw[name], x[:, place : place + width], self.unit))
                 place += width
         return x, tallies
 
+    def _fill(self, name: str, kind: ColumnKind, column: Column, out: Units, unit: int) -> Tally:
+        """Write the rows of a column, where 1 is ``unit``; returns counts, which are private."""
+        read, missing, strange = kind.read(column, self.schema.missing)
+        outside = kind.write(read, out, unit)
+        unreadable, other = (0, strange.sum()) if kind.other else (strange.sum(), 0)
+        undecoded, classes = column.undecoded(strange).sum(), ((read == 0).sum(), (read == 1).sum())
+        counts = map(int, (missing.sum(), unreadable, outside, other, undecoded, *classes))
+        return Tally.of(name, kind.counted_as, len(column), list(counts))
+
     def _first(self, raw: NamedColumns) -> tuple[int, str]:
         """Return the first row with a cell that cannot be read, from 0, and its column."""
-        found = [
-            (int(np.argmax(bad)), part.name) for part in self._parts if (bad := part.unreadable(raw[part.name])).any()
-        ]
+        found = []
+        for name, kind in self._columns.items():
+            strange = kind.read(raw[name], self.schema.missing)[2]
+            bad = raw[name].undecoded(strange) if kind.other else strange
+            if bad.any():
+                found.append((int(np.argmax(bad)), name))
         return min(found)

@@ -30,24 +30,22 @@ import pyarrow as pa
 import scipy.sparse
 
 from expost.table.columns import (
-    Block,
+    ArrayRows,
     Column,
     Columns,
     DictionaryColumn,
-    ListedRows,
     RawRows,
     cells_of_row,
-    length_of_row,
     require_readable,
 )
 
 
-def columns_of_frame(frame: Any) -> tuple[list[Column], int, list[Any]] | None:
-    """Return the columns, number of rows and names of a frame; None if it is none that is known here."""
+def columns_of_frame(frame: Any) -> Columns | None:
+    """Return the columns of a frame; None if it is none that is known here."""
     names = names_of_frame(frame)
     if names is None:
         return None
-    return [frame_column(frame, j, name) for j, name in enumerate(names)], int(frame.shape[0]), names
+    return Columns([frame_column(frame, j, name) for j, name in enumerate(names)], int(frame.shape[0]), names)
 
 
 def names_of_frame(frame: Any) -> list[Any] | None:
@@ -67,9 +65,9 @@ def frame_column(frame: Any, j: int, name: Any) -> Column:
     called = f"column {name!r}"
     if isinstance(frame, pa.Table | pa.RecordBatch):
         return arrow_column(frame.column(j), called)
-    return (
-        pandas_column(frame.iloc[:, j], called) if hasattr(frame, "iloc") else polars_column(frame.to_series(j), called)
-    )
+    if hasattr(frame, "iloc"):
+        return pandas_column(frame.iloc[:, j], called)
+    return polars_column(frame.to_series(j), called)
 
 
 def column_of_frame(column: Any, name: str) -> Column | None:
@@ -95,29 +93,40 @@ def arrow_column(column: Any, name: str) -> Column:
     >>> arrow_column(pa.array([1, None, 3]), "x").floats(slice(None))
     array([ 1., nan,  3.])
     """
-    is_ = pa.types
     kind = column.type
-    if is_.is_dictionary(kind):
-        found = _by_number(column) if is_.is_string(kind.value_type) else None
+    if type_is(kind, "dictionary"):
+        found = _by_number(column) if type_is(kind.value_type, "string") else None
         if found is not None:
             return found
         column, kind = column.cast(kind.value_type), kind.value_type
-    if is_.is_null(kind):
+    if type_is(kind, "null"):
         return Column(np.zeros(len(column)), np.ones(len(column), dtype=np.bool_))
-    if is_.is_floating(kind):
+    if type_is(kind, "floating"):
         column = column.cast(pa.float64())
-    if is_.is_floating(kind) or is_.is_integer(kind) or is_.is_boolean(kind):
+    if type_is(kind, "floating", "integer", "boolean"):
         if column.null_count == 0:  # the same numbers, without a copy
             return Column(_numpy(column))
-        values = column.fill_null(False if is_.is_boolean(kind) else 0)
-        return Column(_numpy(values), _numpy(column.is_null()))
-    if is_.is_decimal(kind):
-        return Column(column.to_pylist())
-    if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
-        return _by_text(column) or Column(_texts(column))
-    if is_.is_binary(kind) or is_.is_large_binary(kind) or is_.is_binary_view(kind) or is_.is_fixed_size_binary(kind):
+        return Column(_numpy(column.fill_null(False if type_is(kind, "boolean") else 0)), _numpy(column.is_null()))
+    if type_is(kind, *TEXT):
+        return _by_text(column) or Column([_decoded(cell) for cell in column.cast(pa.large_binary()).to_pylist()])
+    if type_is(kind, "decimal", "fixed_size_binary", *BYTES):
         return Column(column.to_pylist())
     raise ValueError(f"{name} must hold real numbers; its type is {kind}")
+
+
+TEXT = ("string", "large_string", "string_view")
+BYTES = ("binary", "large_binary", "binary_view")
+
+
+def type_is(kind: Any, *names: str) -> bool:
+    """Say whether a type of Arrow is one of those that ``pyarrow.types`` tells apart by such names.
+
+    Examples
+    --------
+    >>> type_is(pa.int8(), "integer", "floating"), type_is(pa.string(), "integer", "floating")
+    (True, False)
+    """
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
 
 def pandas_column(series: Any, name: str) -> Column:
@@ -175,26 +184,19 @@ def _by_text(column: Any) -> Column | None:
 def _by_number(column: Any) -> Column | None:
     """Return text that Arrow holds by number; None if it is in pieces, has more texts than cells, or is no text.
 
-    A file's dictionary may be that of many more rows than were read.
+    A file's dictionary may be that of many more rows than were read. Arrow does not check text it is given; which way
+    is taken does not show.
     """
     if isinstance(column, pa.ChunkedArray) or len(column.dictionary) > len(column):
         return None
     try:
         texts = column.dictionary.to_pylist()
-    except UnicodeDecodeError:  # Arrow does not check text it is given; which way is taken does not show
+    except UnicodeDecodeError:
         return None
     places = column.indices
     if places.null_count:
         places = places.fill_null(len(texts))  # None, which comes after them
     return DictionaryColumn([*texts, None], places.to_numpy(zero_copy_only=False))
-
-
-def _texts(column: Any) -> list[str | None]:
-    try:
-        texts: list[str | None] = column.to_pylist()
-    except UnicodeDecodeError:  # Arrow does not check text it is given; which way is taken does not show
-        return [_decoded(cell) for cell in column.cast(pa.large_binary()).to_pylist()]
-    return texts
 
 
 def _decoded(cell: bytes | None) -> str | None:
@@ -223,22 +225,14 @@ def open_rows(X: Any, *, on_invalid: OnInvalid = "error", width: int | None = No
     width : int, optional
         The number of columns, where it was stated; it decides for a list with ``on_invalid="clip"`` alone.
     name : str
-        What to call the table in messages.
-
-    Returns
-    -------
-    RawRows
-
-    Raises
-    ------
-    TypeError, ValueError
-        About the structure: sparse matrices, other numbers of dimensions, types that cannot hold real numbers.
+        What to call the table in messages, which are about the structure: sparse matrices, other numbers of
+        dimensions, types that cannot hold real numbers.
 
     Examples
     --------
     >>> rows = open_rows([[True, "2.5"], ["x", None]])
     >>> rows
-    ListedRows(n=2, width=2)
+    ArrayRows(n=2, width=2)
     >>> rows.floats(slice(None))
     array([[1. , 2.5],
            [nan, nan]])
@@ -248,33 +242,21 @@ def open_rows(X: Any, *, on_invalid: OnInvalid = "error", width: int | None = No
     _refuse_sparse(X, name)
     frame = columns_of_frame(X)
     if frame is not None:
-        return Columns(*frame)
+        return frame
     listed = _as_list(X)
     if listed is not None:
         return _listed_rows(listed, on_invalid, width, name)
     array, missing = _as_array(X, name)
     _require_dimensions(array.shape, name)
-    return Block(array, missing)
+    return ArrayRows(array, missing)
 
 
 def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> tuple[Column, int]:
-    """Take a target apart into cells.
+    """Take a target apart into cells; returns how many dimensions it had, which are 2 for a table of one column.
 
-    Parameters
-    ----------
-    y : list, array, or column of pandas, Polars or PyArrow
-        Or a table of one column.
-    on_invalid : {"error", "clip"}, default="error"
-        With ``"clip"`` an entry of a list that is a list of one cell is read as that cell, by itself; with ``"error"``
-        a list of such entries is a table of one column.
-    name : str
-        What to call the target in messages.
-
-    Returns
-    -------
-    column : Column
-    dimensions : int
-        2 if it came as a table of one column.
+    It is a list, an array, a column of pandas, Polars or PyArrow, or a table of one column. With ``"clip"`` an entry of
+    a list that is a list of one cell is read as that cell, by itself; with ``"error"`` a list of such entries is a
+    table of one column.
 
     Examples
     --------
@@ -290,9 +272,8 @@ def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> 
         return single, 1
     frame = columns_of_frame(y)
     if frame is not None:
-        columns, n, _ = frame
-        _require_one_column((n, len(columns)), name)
-        return columns[0], 2
+        _require_one_column((frame.n, frame.width), name)
+        return frame.in_order[0], 2
     listed = _as_list(y)
     if listed is not None:
         return _listed_column(listed, on_invalid, name)
@@ -305,8 +286,8 @@ def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> 
 
 def _listed_rows(rows: list[Any], on_invalid: OnInvalid, width: int | None, name: str) -> RawRows:
     if on_invalid == "clip" and width is not None:
-        return ListedRows(rows, width, counted=False)
-    lengths = Counter(map(length_of_row, rows))
+        return ArrayRows.listed(rows, width, counted=False)
+    lengths = Counter(_length(cells_of_row(row)) for row in rows)
     most, count = lengths.most_common(1)[0] if lengths else (-1, 1)
     if on_invalid == "error" and len(lengths) > 1:
         raise ValueError(f"{name} must be a dense array of shape (n_rows, n_columns): its rows differ in length")
@@ -317,17 +298,22 @@ def _listed_rows(rows: list[Any], on_invalid: OnInvalid, width: int | None, name
         )
     if most == -1:
         _require_dimensions((len(rows),), name)
-    return ListedRows(rows, most, counted=on_invalid == "clip")
+    return ArrayRows.listed(rows, most, counted=on_invalid == "clip")
 
 
 def _listed_column(cells: list[Any], on_invalid: OnInvalid, name: str) -> tuple[Column, int]:
-    if on_invalid == "error":
-        lengths = set(map(length_of_row, cells))
-        if cells and -1 not in lengths:
-            _require_one_column((len(cells), lengths.pop() if len(lengths) == 1 else "…"), name)
-            return Column([cells_of_row(cell)[0] for cell in cells]), 2
+    inside = [cells_of_row(cell, 2) for cell in cells]
+    if on_invalid == "error" and (not cells or any(row is None for row in inside)):
         return Column(cells), 1
-    return Column([cells_of_row(cell)[0] if length_of_row(cell) == 1 else cell for cell in cells]), 1
+    if on_invalid == "error":
+        lengths = {_length(cells_of_row(cell)) for cell in cells}
+        _require_one_column((len(cells), lengths.pop() if len(lengths) == 1 else "…"), name)
+    read = [cell if row is None or len(row) != 1 else row[0] for cell, row in zip(cells, inside, strict=True)]
+    return Column(read), 1 + (on_invalid == "error")
+
+
+def _length(row: Sequence[Any] | None) -> int:
+    return -1 if row is None else len(row)
 
 
 def _as_list(values: Any) -> list[Any] | None:

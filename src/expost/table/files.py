@@ -1,17 +1,26 @@
-"""Tables from CSV and Parquet files: which files a path means, and their columns, each to be read cell by cell.
+"""Tables in CSV and Parquet files, folders of them and patterns such as ``2024-*.parquet``: which files a path means,
+and their columns, each to be read cell by cell, whole or in pieces.
 
 Which files and columns there are is public, so it may be complained about: errors name files and columns, never a
 value. Reading a whole table by :func:`read_table` is the curator's step, whose errors can still depend on what is in
 the file, and are then not covered by any privacy guarantee; with ``text_as_missing`` they depend on its structure alone
 (header, declared types), and every cell is read by itself.
+
+What is public about a table in pieces is settled when it is opened: which files, their columns, how they are cut into
+parts. Rows are read part by part, a batch at a time, columns that nobody asked for not at all, so that memory depends
+neither on the size of a file nor on that of its row groups. A part is described by public values only and may be read
+anywhere, also on another machine that sees the same files. A Parquet file is read a row group at a time, small ones
+together; a CSV file in runs of lines (:mod:`expost.table.csv_lines`).
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import threading
+import weakref
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,31 +31,23 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from expost.exceptions import UnreadableFile
 from expost.table.columns import Column, NamedColumns, places_of
-from expost.table.csv_lines import CsvFile
-from expost.table.entrance import arrow_column, frame_column, names_of_frame, open_column
+from expost.table.csv_lines import CsvFile, Held
+from expost.table.entrance import arrow_column, frame_column, names_of_frame, open_column, type_is
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
 
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
 _TRUTH = {"true": 1.0, "false": 0.0}
+_NUMERIC = ("integer", "floating", "boolean", "decimal", "null")  # the last is a column without a single value: all NaN
 
 TargetAs = Literal["inferred", "number", "text"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """Features and target read from a file.
-
-    Attributes
-    ----------
-    X : ndarray of float64, shape (n, p)
-        Feature columns; missing cells are NaN.
-    y : ndarray, shape (n,)
-        The target column with the type the file gives it.
-    column_names : tuple of str
-        Names of the feature columns.
-    """
+    """Features, in which missing cells are NaN, and target read from a file, and names of the features."""
 
     X: npt.NDArray[np.float64]
     y: npt.NDArray[Any]
@@ -76,10 +77,8 @@ def read_table(
         Feature columns, in this order. By default all but the target.
     text_as_missing : bool, default=False
         Read cells of feature columns that are not numbers as missing instead of complaining, and every cell by itself:
-        nothing that stands in one row changes what is read in another. In a CSV file each line is then a row, so that
-        values must not contain line breaks; a line lacks cells if it is too short, further cells of a longer one are
-        left out, and an empty line has none. Declared types of a Parquet file are public, and dates, say, still an
-        error.
+        nothing that stands in one row changes what is read in another. In a CSV file each line is then a row
+        (:mod:`expost.table.csv_lines`). Declared types of a Parquet file are public, and dates, say, still an error.
     target_as : {"inferred", "number", "text"}, default="inferred"
         Read the target with the type the file gives it, or each cell by itself as a number (else missing) or as text.
         With ``"inferred"`` all cells of the target in a CSV file decide about each.
@@ -126,21 +125,19 @@ def read_table(
 
 def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
     _require_file(path)
-    name = path.name.lower()
+    if is_parquet(path):
+        return _parquet(path)
     try:
-        if name.endswith(PARQUET):
-            return pa.parquet.ParquetFile(path).read()
         if by_line:
             return CsvFile(path, separator=",", strip=False)
         options = pa.csv.ConvertOptions(column_types={column: pa.string() for column in text})
-        with pa.input_stream(str(path), compression="gzip" if name.endswith(".gz") else None) as stream:
+        with pa.input_stream(str(path), compression="gzip" if path.name.lower().endswith(".gz") else None) as stream:
             return pa.csv.read_csv(stream, convert_options=options)
     except (pa.ArrowException, OSError, ValueError):
         pass
     # Raised out here, because the reader's own message may quote cells and would ride along as the context.
     rows = "lines" if by_line else "rows of as many cells, in UTF-8"
-    kind = "Parquet" if name.endswith(PARQUET) else f"CSV (a header, then {rows})"
-    raise ValueError(f"{path} could not be read as {kind}")
+    raise ValueError(f"{path} could not be read as CSV (a header, then {rows})")
 
 
 def chosen_columns(available: list[str], target: str, columns: Sequence[str] | None, path: Path) -> list[str]:
@@ -167,60 +164,40 @@ def _from_lines(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
     wanted = [*names, target]
     columns = file.whole(wanted, [file.names.index(name) for name in wanted])
-    X = np.empty((len(columns), len(names)), dtype=np.float64)
-    for j, name in enumerate(names):
-        X[:, j] = _loose(columns[name])
-    labels = columns[target]
+    X, labels = _features([columns[name] for name in names], len(columns)), columns[target]
     if target_as == "number":
-        return X, _loose(labels)
+        return X, loose(labels).floats(slice(None))
     return X, labels.array() if target_as == "text" else _inferred(labels.cells())
 
 
 def _from_arrow(
     data: Any, names: list[str], target: str, target_as: TargetAs, *, by_cell: bool
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
-    text = [name for name in names if not _is_numeric(data.schema.field(name).type)]
+    text = [name for name in names if not type_is(data.schema.field(name).type, *_NUMERIC)]
     if text and not by_cell:
         raise ValueError(
             f"feature column(s) {', '.join(text)} are not numeric; drop or encode them, "
             f"or pass columns= with the columns to use; {TEXT_COLUMNS}. {PLAIN_NUMBERS.capitalize()}"
         )
-    X = np.empty((data.num_rows, len(names)), dtype=np.float64)
-    for j, name in enumerate(names):
-        X[:, j] = _numbers(data.column(name), name)
+    X = _features([arrow_column(data.column(name), f"column {name!r}") for name in names], data.num_rows)
     column = data.column(target)
-    labels = _labels(column, target) if by_cell else _plain_labels(column, target)
+    if type_is(column.type, "decimal"):
+        # Unchecked cast: a checked one complains about numbers beyond 2⁵³, and quotes them.
+        column = column.cast(pa.float64(), safe=False)
+    opened = arrow_column(column, f"column {target!r}")
+    # by itself a label has the declared type of its column; else integers are floats if one of them is missing
+    whole = not by_cell and type_is(column.type, *_NUMERIC)
+    labels = np.asarray(column.to_numpy()) if whole else opened.array()
     if target_as == "number" and labels.dtype.kind not in "biuf":
-        labels = _numbers(column, target)
+        labels = loose(opened).floats(slice(None))
     return X, labels
 
 
-def _is_numeric(kind: Any) -> bool:
-    is_ = pa.types
-    return bool(
-        is_.is_integer(kind)
-        or is_.is_floating(kind)
-        or is_.is_boolean(kind)
-        or is_.is_decimal(kind)
-        or is_.is_null(kind)  # a column without a single value: all NaN
-    )
-
-
-def _numbers(column: Any, name: str) -> npt.NDArray[np.float64]:
-    if pa.types.is_decimal(column.type):
-        # Unchecked cast: a checked one complains about numbers beyond 2⁵³, and quotes them.
-        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
-    opened = arrow_column(column, f"column {name!r}")
-    return opened.floats(slice(None)) if _is_numeric(column.type) else _loose(opened)
-
-
-def _loose(column: Column, part: slice = slice(None)) -> npt.NDArray[np.float64]:
-    """Return numbers as the column reads them, 0 and 1 for truths, NaN elsewhere; each cell by itself."""
-    read, cells = column.floats(part), column.cells()[part]
-    for i in np.flatnonzero(np.isnan(read)):
-        if isinstance(cells[i], str):
-            read[i] = _TRUTH.get(cells[i].lower(), np.nan)
-    return read
+def _features(columns: list[Column], n: int) -> npt.NDArray[np.float64]:
+    X = np.empty((n, len(columns)), dtype=np.float64)
+    for j, column in enumerate(columns):
+        X[:, j] = loose(column).floats(slice(None))
+    return X
 
 
 class _LooseColumn(Column):
@@ -229,12 +206,15 @@ class _LooseColumn(Column):
         self._column = column  # which knows how numbers are written in it
 
     def floats(self, part: slice) -> npt.NDArray[np.float64]:
-        return _loose(self._column, part)
+        read, cells = self._column.floats(part), self._values[part]
+        for i in np.flatnonzero(np.isnan(read)):
+            if isinstance(cells[i], str):
+                read[i] = _TRUTH.get(cells[i].lower(), np.nan)
+        return read
 
     def not_numbers(self) -> int:
-        cells = self.cells()
-        nothing = [i for i in np.flatnonzero(np.isnan(_loose(self._column))).tolist() if cells[i] not in (None, "")]
-        return len(nothing)
+        none = np.flatnonzero(np.isnan(self.floats(slice(None)))).tolist()
+        return sum(self._values[i] not in (None, "") for i in none)
 
 
 def loose(column: Column) -> Column:
@@ -253,35 +233,12 @@ def _inferred(cells: list[str | None]) -> npt.NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
-def _labels(column: Any, name: str) -> npt.NDArray[Any]:
-    """Return labels with the declared type of their column, whether one is missing or not."""
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64(), safe=False)
-    return arrow_column(column, f"column {name!r}").array()
-
-
-def _plain_labels(column: Any, name: str) -> npt.NDArray[Any]:
-    """Return labels with the type that suits all of them: integers are floats if one is missing."""
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64(), safe=False)
-    return np.asarray(column.to_numpy()) if _is_numeric(column.type) else _labels(column, name)
-
-
 def found_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return files of a table in the order of their names; nothing is opened.
 
-    Parameters
-    ----------
-    path : str or path
-        A file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``; a folder, of which all such files are meant,
-        those in folders within it too; or a pattern with ``*``, ``?`` or ``**``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    ValueError
-        If a name does not tell the type, or a folder holds files of both types.
+    The path is a file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``; a folder, of which all such files are
+    meant, those in folders within it too; or a pattern with ``*``, ``?`` or ``**``. It is an error if there is none, if
+    a name does not tell the type, or if a folder holds files of both types.
 
     Examples
     --------
@@ -343,14 +300,10 @@ def _ends(file: Path, endings: tuple[str, ...]) -> bool:
 
 
 def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
-    """Take columns out of a table by their names.
+    """Take columns out of a table by their names; spaces around names in the table do not count.
 
-    Parameters
-    ----------
-    frame : frame of pandas, Polars or PyArrow, mapping of names to columns, path of a file, or NamedColumns
-        See :func:`read_columns` for files.
-    names : sequence of str
-        Which columns. Spaces around names in the table do not count.
+    The table is a frame of pandas, Polars or PyArrow, a mapping of names to columns, NamedColumns, or the path of a
+    file (:func:`read_columns`).
 
     Examples
     --------
@@ -398,12 +351,8 @@ def read_columns(
         A file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``. In a CSV file every line is one row.
     names : sequence of str
         Which columns.
-    separator : str, optional
-        What stands between the cells of a CSV file; by default the comma, semicolon or tab of its first line.
-    decimal : {".", ","}, default="."
-        What a CSV file has before the fraction of a number.
-    encoding : str, default="utf-8"
-        Of a CSV file. Cells that are not in it have replacement marks where they are not.
+    separator, decimal, encoding
+        How a CSV file is written, as in :class:`~expost.table.csv_lines.CsvFile`.
 
     Examples
     --------
@@ -415,13 +364,10 @@ def read_columns(
     >>> columns["weight"].floats(slice(None))
     array([70.5,  nan])
     """
-    if decimal not in (".", ","):
-        raise ValueError('decimal must be "." or ","')
     file = Path(path)
     _require_file(file)
     if is_parquet(file):
-        table = _parquet(file)
-        return NamedColumns(open_named(table, names).columns, table.num_rows)
+        return open_named(_parquet(file), names)
     return CsvFile(file, separator=separator, decimal=decimal, encoding=encoding).whole(names)
 
 
@@ -431,3 +377,160 @@ def _parquet(file: Path) -> Any:
     except (pa.ArrowException, OSError, ValueError):
         pass  # raised out here, because the reader's own message may quote cells
     raise ValueError(f"{file} could not be read as Parquet")
+
+
+_PARQUET_PART = 1 << 17  # rows: small row groups are read together
+_BUFFER = 1 << 17  # bytes of each column that are read at a time, however large its row group is
+
+
+class _Last(threading.local):
+    """What the file that a thread has read last says of its row groups: of one file, however many a table has."""
+
+    metadata: Any = None
+    of: Any = staticmethod(lambda: None)
+
+
+_LAST = _Last()
+
+
+class ParquetTable:
+    """A Parquet file whose rows are not in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._held = path, Held(path)
+        try:
+            metadata = pa.parquet.read_metadata(self._held.opened())
+        except (pa.ArrowException, OSError, ValueError):
+            metadata = None
+        if metadata is None:  # raised out here, because the reader's own message may quote cells
+            raise ValueError(f"{path} could not be read as Parquet")
+        self._sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
+        self.n = self.guess = metadata.num_rows
+        schema = metadata.schema.to_arrow_schema()
+        self.names: list[str] = list(schema.names)
+        self.types = list(schema.types)
+        self._texts = [field.name for field in schema if pa.types.is_string(field.type)]
+
+    def __repr__(self) -> str:
+        return f"ParquetTable({self.path})"
+
+    def parts(self) -> list[tuple[int, ...]]:
+        """Return runs of row groups."""
+        runs: list[tuple[int, ...]] = []
+        held = 0
+        for k, size in enumerate(self._sizes):
+            if not runs or held + size > _PARQUET_PART:
+                runs.append(())
+                held = 0
+            runs[-1] += (k,)
+            held += size
+        return runs
+
+    def _metadata(self) -> Any:
+        """Return what the file says of its row groups, which is read once by each thread and not for every part."""
+        if _LAST.of() is not self:
+            _LAST.metadata, _LAST.of = pa.parquet.read_metadata(self._held.opened()), weakref.ref(self)
+        return _LAST.metadata
+
+    def read(
+        self, part: tuple[int, ...], names: Sequence[str], numeric: frozenset[str], rows: int
+    ) -> Iterator[NamedColumns]:
+        """Yield some columns of some row groups."""
+        batches = self._batches(part, [self.names[j] for j in places_of(self.names, names).values()], rows)
+        while True:
+            try:
+                batch = next(batches, None)
+            except UnreadableFile:
+                raise
+            except (pa.ArrowException, OSError, ValueError):
+                break
+            if batch is None:
+                return
+            yield open_named(batch, names)
+        # out here: the reader's own message may quote cells and would ride along as the context
+        groups = ", ".join(map(str, part))
+        raise UnreadableFile(f"{self.path} could not be read: row group(s) {groups} are damaged or out of reach")
+
+    def _batches(self, part: tuple[int, ...], wanted: list[str], rows: int) -> Iterator[Any]:
+        file = pa.parquet.ParquetFile(
+            self._held.opened(),
+            metadata=self._metadata(),
+            read_dictionary=[name for name in wanted if name in self._texts],  # each text once, as it is written
+            pre_buffer=False,
+            buffer_size=_BUFFER,
+        )
+        yield from file.iter_batches(batch_size=rows, row_groups=list(part), columns=wanted, use_threads=False)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What can be read by itself: a number of a file, and which part of it."""
+
+    file: int
+    part: Any
+
+
+class Disk:
+    """Files that together are one table, in the order of their rows.
+
+    Attributes
+    ----------
+    n : int or None
+        Number of rows, if files state it.
+    guess : int
+        Number of rows, or a guess of it, for whoever waits.
+    """
+
+    def __init__(self, files: Sequence[ParquetTable | CsvFile]) -> None:
+        self.files = list(files)
+        known = [file.n for file in self.files]
+        self.n = None if None in known else sum(n for n in known if n is not None)
+        self.guess = sum(file.guess for file in self.files)
+
+    def __repr__(self) -> str:
+        return f"Disk({len(self.files)} file(s))"
+
+    def pieces(self) -> list[Piece]:
+        """Return what can be read by itself, in the order of rows."""
+        return [Piece(k, part) for k, file in enumerate(self.files) for part in file.parts()]
+
+    def count(self) -> int:
+        """Count the rows; of a CSV file that is its lines."""
+        return sum(file.count() if isinstance(file, CsvFile) else file.n for file in self.files)
+
+    def require(self, names: Sequence[str]) -> None:
+        """Complain about columns that a file lacks or has twice, and name the first such file if there are several."""
+        for file in self.files:
+            places_of(file.names, names, None if len(self.files) == 1 else file.path)
+
+    def read(self, piece: Piece, names: Sequence[str], numeric: frozenset[str], rows: int) -> Iterator[NamedColumns]:
+        """Yield columns, at most about so many rows at a time; ``numeric`` ones are likely to hold numbers."""
+        return self.files[piece.file].read(piece.part, names, numeric, rows)
+
+
+def is_on_disk(table: Any) -> bool:
+    """Whether a table is stated by where it is."""
+    return isinstance(table, str | os.PathLike | Disk)
+
+
+def open_disk(path: str | os.PathLike[str] | Disk, **options: Any) -> Disk:
+    """Open a file, a folder or a pattern (:func:`found_files`).
+
+    Options say how CSV files are written: ``separator``, ``decimal``, ``encoding`` and ``strip``, as in
+    :class:`~expost.table.csv_lines.CsvFile`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for month in ("01", "02"):
+    ...         _ = Path(folder, f"{month}.csv").write_text("age,city\\n31,Bern\\n")
+    ...     disk = open_disk(Path(folder, "*.csv"))
+    ...     [columns for piece in disk.pieces() for columns in disk.read(piece, ["age"], frozenset(), 100)]
+    [NamedColumns(n=1, names=['age']), NamedColumns(n=1, names=['age'])]
+    """
+    if isinstance(path, Disk):
+        return path
+    files = found_files(path)
+    return Disk([ParquetTable(file) if is_parquet(file) else CsvFile(file, **options) for file in files])

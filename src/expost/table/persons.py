@@ -24,8 +24,6 @@ import numpy.typing as npt
 
 from expost.table.cells import is_na, is_undecoded, label
 
-__all__ = ["PersonTally", "Persons", "count_persons", "person_of", "slots", "times"]
-
 UNREADABLE: Final = ("neither text nor a number",)  # no text, so nobody's
 _DIGITS = 10_000  # Python refuses to write larger integers in decimal digits
 
@@ -59,25 +57,15 @@ def person_of(cell: Any) -> Hashable:
 
 
 class Persons:
-    """Numbers of persons, in the order in which they come, and counts of cells that name nobody; private.
+    """Numbers of persons, in the order in which they come, and counts of them and of cells that name nobody; private.
 
-    Parameters
-    ----------
-    marks : iterable
-        What stands for a missing cell, beside None, NaN and empty text.
-
-    Attributes
-    ----------
-    many
-        How many there are, rows without a person included, one each.
-    missing, unreadable, undecoded
-        As in :class:`PersonTally`.
+    ``marks`` stand for a missing cell, beside None, NaN and empty text; the counts are as in :class:`PersonTally`.
     """
 
     def __init__(self, marks: Iterable[Any] = ()) -> None:
         self._none = {None, *map(person_of, marks)}
         self._known: dict[Hashable, int] = {}
-        self.many = self.missing = self.unreadable = self.undecoded = 0
+        self.persons = self.missing = self.unreadable = self.undecoded = 0
 
     def numbers(self, cells: Iterable[Any]) -> npt.NDArray[np.int64]:
         """Return the number of each row's person; rows may come in pieces."""
@@ -89,40 +77,28 @@ class Persons:
         self.unreadable += key is UNREADABLE
         if key in self._none:
             self.missing += 1
-            found = self.many
+            found = self.persons
         else:
-            found = self._known.setdefault(key, self.many)
-        self.many += found == self.many
+            found = self._known.setdefault(key, self.persons)
+        self.persons += found == self.persons
         return found
 
 
 def slots(cells: Iterable[Any], rows_per_person: int, marks: Iterable[Any] = ()) -> tuple[npt.NDArray[np.intp], int]:
-    """Say which row fills each slot, person after person, and how many persons there are.
-
-    Parameters
-    ----------
-    cells : iterable
-        Whose each row is.
-    rows_per_person : int
-        k.
-    marks : iterable
-        What stands for a missing cell, beside None, NaN and empty text.
+    """Say which row fills each of k slots of each person, person after person, and how many persons there are.
 
     Examples
     --------
     >>> places, persons = slots(["ann", "bob", "ann", "ann", None, "bob"], 3)
     >>> places.reshape(persons, 3)
     array([[0, 2, 3],
-           [1, 5, 1],
+           [1, 1, 5],
            [4, 4, 4]])
     """
     persons = Persons(marks)
     numbers = persons.numbers(cells)
-    many = np.bincount(numbers, minlength=persons.many)[:, None]
-    first = np.cumsum(many, axis=0) - many
-    listed = np.argsort(numbers, kind="stable")
-    kept = np.minimum(many, rows_per_person)
-    return listed[first + np.arange(rows_per_person) % kept].ravel(), persons.many
+    order = np.argsort(numbers, kind="stable")
+    return np.repeat(order, times(numbers, rows_per_person)[order]), persons.persons
 
 
 def times(persons: npt.NDArray[np.int64], k: int) -> npt.NDArray[np.int32]:
@@ -130,19 +106,14 @@ def times(persons: npt.NDArray[np.int64], k: int) -> npt.NDArray[np.int32]:
 
     Examples
     --------
-    >>> times(np.array([0, 1, 0, 0, -1, 1]), 3).tolist()  # 0 has three rows, 1 has two and −1 one
+    >>> times(np.array([0, 1, 0, 0, 2, 1]), 3).tolist()  # 0 has three rows, 1 has two and 2 one
     [1, 2, 1, 1, 3, 1]
     """
-    order = np.argsort(persons, kind="stable")
-    placed = persons[order]
-    first = np.flatnonzero(np.concatenate([[True], placed[1:] != placed[:-1]])) if len(placed) else np.zeros(0, int)
-    sizes = np.diff(np.concatenate([first, [len(placed)]]))
-    rank = np.arange(len(placed)) - np.repeat(first, sizes)
-    own = np.minimum(np.repeat(sizes, sizes), k)
-    filled = np.where(rank < own, k // np.maximum(own, 1) + (rank < k % np.maximum(own, 1)), 0)
-    found = np.zeros(len(persons), dtype=np.int32)
-    found[order] = filled
-    return found
+    many, order = np.bincount(persons), np.argsort(persons, kind="stable")
+    rank = np.empty_like(persons)
+    rank[order] = np.arange(len(persons)) - np.repeat(np.cumsum(many) - many, many)
+    own = np.minimum(many, k)[persons]
+    return np.where(rank < own, k // own + (rank < k % own), 0).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -180,7 +151,7 @@ def count_persons(cells: Iterable[Any], rows_per_person: int, marks: Iterable[An
     rows = np.bincount(persons.numbers(cells))
     beyond = rows[rows > rows_per_person] - rows_per_person
     return PersonTally(
-        persons.many,
+        persons.persons,
         persons.missing,
         persons.unreadable,
         longer=len(beyond),

@@ -6,14 +6,12 @@ bit for every chunk size, and replacing one row changes one row.
 
 Features and constant go into one ℓ₁ ball, where a constant takes room from the features and k dense columns keep 1/k of
 their signal. Objective perturbation asks for less: ‖x‖₂ ≤ 1 and a bound on each block of columns
-(`expost.table.shape`). So rows may also be made of blocks, each as long as the constant, c = 2⁻²⁰·⌊2²⁰/√B⌋.
+(`expost.table.shape`). So rows may also be made of blocks (:class:`~expost.table.shape.BlockRows`), each as long as the
+constant.
 
 - *Box* (columns with bounds): every column lies in [−c, c]. B is the number of columns, the constant among them.
 - *ℓ₁ ball* (rows with a stated bound F on their ℓ₁ norm): features are divided by F and clipped to ℓ₁ norm c in
   integers. B is 2, or 1 without a constant.
-
-*Claim.* ‖x‖₂ ≤ 1, exactly. *Proof.* B blocks of at most c each (in a box every column is one; ‖·‖₂ ≤ ‖·‖₁ for the
-ball) have ‖x‖₂² ≤ B·c² ≤ 1, as (2²⁰c)² ≤ 2⁴⁰/B. ∎
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -28,13 +27,13 @@ import numpy.typing as npt
 
 from expost import validation
 from expost.exceptions import InvalidRows
-from expost.table.bounds import Bounds
+from expost.table.bounds import Bounds, listed
 from expost.table.cells import resolve_classes
-from expost.table.columns import Column, RawRows
+from expost.table.columns import Booleans, Column, RawRows
 from expost.table.entrance import OnInvalid, open_column, open_rows
-from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
-from expost.table.parts import unit_for
+from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS, Units
 from expost.table.rows import FRACTION_BITS, MAX_COLUMNS, ONE, Norm, Rows, clip_l1, room_for, to_fixed_point
+from expost.table.shape import BlockRows
 
 _CHUNK_ROWS = 4096  # a chunk that stays in cache is two to three times faster than a large one
 _HUGE = float(np.finfo(np.float64).max)
@@ -43,17 +42,8 @@ _HUGE = float(np.finfo(np.float64).max)
 def resolve_feature_bound(feature_bound: float | None, bounds: Bounds | None, n_columns: int) -> float:
     """Settle the largest ℓ₁ norm a row may have before it is clipped.
 
-    Parameters
-    ----------
-    feature_bound : float or None
-        The caller's choice, in scaled units if there are bounds and in the caller's units otherwise.
-    bounds : Bounds or None
-        With bounds and no choice, the answer is ``n_columns``: no row within its bounds is ever clipped.
-    n_columns : int
-
-    Returns
-    -------
-    float
+    ``feature_bound`` is the caller's choice, in scaled units if there are bounds and in the caller's units otherwise.
+    With bounds and no choice the answer is ``n_columns``: no row within its bounds is ever clipped.
 
     Examples
     --------
@@ -70,7 +60,7 @@ def resolve_feature_bound(feature_bound: float | None, bounds: Bounds | None, n_
 
 
 @dataclass(frozen=True)
-class Preparation:
+class Preparation(BlockRows):
     """How raw columns become rows: public, and computed without looking at any row.
 
     Parameters
@@ -122,24 +112,29 @@ class Preparation:
     shape: Literal["box", "l1"] | None = None
 
     def __post_init__(self) -> None:
+        put = partial(object.__setattr__, self)
         if not 1 <= self.n_parameters <= MAX_COLUMNS or self.n_columns < 1:
             raise ValueError(f"n_columns must lie between 1 and {MAX_COLUMNS}, a constant column included")
         if self.bounds is not None and self.bounds.n_columns != self.n_columns:
             raise ValueError(f"bounds are for {self.bounds.n_columns} columns, not n_columns={self.n_columns}")
-        object.__setattr__(self, "feature_bound", validation.positive("feature_bound", self.feature_bound))
+        put("feature_bound", validation.positive("feature_bound", self.feature_bound))
         if self.shape == "box" and (self.bounds is None or self.feature_bound != 1.0):
             raise ValueError("a box is made of bounds, with feature_bound=1")
-        if self.shape is not None:
-            object.__setattr__(self, "intercept_weight", 0.5 if self.intercept_weight else 0.0)
-            object.__setattr__(self, "intercept_weight", self.unit / ONE if self.has_intercept else 0.0)
+        put("square", (self.n_columns if self.shape == "box" else 1) + bool(self.intercept_weight))
+        if self.shape is not None and self.intercept_weight:
+            put("intercept_weight", self.unit / ONE)
         c = float(self.intercept_weight)
         if c != 0 and not 1 / ONE <= c <= 1 - 1 / ONE:
             raise ValueError("intercept_weight must be 0 (no intercept) or lie between 2**-20 and 1 - 2**-20")
-        object.__setattr__(self, "intercept_weight", c)
+        put("intercept_weight", c)
+        put("constant_column", self.n_columns if self.has_intercept else None)
+        constant = ((1, "box"),) if self.has_intercept else ()
+        box = ((self.n_parameters, "box"),)
+        put("blocks", box if self.shape == "box" else ((self.n_columns, "l1"), *constant))
         if self.target is not None:
             low, high = self.target
             Bounds((low,), (high,))  # finite, in order
-            object.__setattr__(self, "target", (float(low), float(high)))
+            put("target", (float(low), float(high)))
 
     @property
     def norm(self) -> Norm:
@@ -151,27 +146,7 @@ class Preparation:
         """What holds of every row that it makes (:class:`~expost.table.rows.Rows`)."""
         if self.shape is None:
             return {"norm": self.norm, "longest": self.longest}
-        shape = tuple((size, norm, self.unit) for size, norm in self.blocks)
-        constant = (self.constant_column, self.unit) if self.has_intercept else None
-        return {"norm": self.norm, "shape": shape, "constant": constant}
-
-    @property
-    def square(self) -> int:
-        """B, the number of blocks that are each at most c long, in rows of blocks."""
-        return (self.n_columns if self.shape == "box" else 1) + int(self.has_intercept)
-
-    @property
-    def unit(self) -> int:
-        """c in fixed-point units: the largest norm of a block, and the constant, in rows of blocks."""
-        return unit_for(self.square)
-
-    @property
-    def blocks(self) -> tuple[tuple[int, Literal["box", "l1"]], ...]:
-        """Number of columns and norm of each block, in order."""
-        if self.shape == "box":
-            return ((self.n_parameters, "box"),)
-        constant: tuple[tuple[int, Literal["box", "l1"]], ...] = ((1, "box"),) if self.has_intercept else ()
-        return ((self.n_columns, "l1"), *constant)
+        return {**super().declares, "norm": self.norm}
 
     @property
     def typical_divisor(self) -> float:
@@ -180,7 +155,7 @@ class Preparation:
         With bounds, columns of [−1, 1] are what people think in. Without, F may be the size of one entry or the sum of
         k equal ones: the geometric middle.
         """
-        return ONE / self.unit * (math.sqrt(self.n_columns) if self.bounds is None else self.feature_bound)
+        return self.scale * (math.sqrt(self.n_columns) if self.bounds is None else self.feature_bound)
 
     @property
     def factor(self) -> float:
@@ -206,11 +181,6 @@ class Preparation:
     def constant(self) -> int:
         """Value of the constant column in fixed-point units, 0 if there is none."""
         return math.floor(self.intercept_weight * ONE)
-
-    @property
-    def constant_column(self) -> int | None:
-        """Which column is the constant, if there is one."""
-        return self.n_parameters - 1 if self.has_intercept else None
 
     @property
     def feature_limit(self) -> int:
@@ -246,13 +216,9 @@ class Preparation:
         X : array-like of shape (n, n_columns)
         y : array-like of shape (n,)
         on_invalid : {"error", "clip"}, default="error"
-            See the class; "error" is outside the privacy guarantee.
+            See the class.
         chunk_size : int
             Rows worked on at a time; bounds memory and changes nothing else.
-
-        Returns
-        -------
-        Rows
 
         Examples
         --------
@@ -273,22 +239,10 @@ class Preparation:
         on_invalid: OnInvalid = "error",
         chunk_size: int = _CHUNK_ROWS,
     ) -> Rows:
-        """Bound, scale and clip features, and turn labels into −1 and +1.
+        """Bound, scale and clip features as above, and turn labels into −1 and +1.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, n_columns)
-        labels : array-like of shape (n,)
-        classes : pair
-            The negative label (−1) and the positive label (+1). Public: stated, not collected from the rows.
-        on_invalid : {"error", "clip"}, default="error"
-            See the class; "error" is outside the privacy guarantee.
-        chunk_size : int
-            Rows worked on at a time; bounds memory and changes nothing else.
-
-        Returns
-        -------
-        Rows
+        ``classes`` is a pair, the negative label (−1) and the positive label (+1). Public: stated, not collected from
+        the rows.
 
         Examples
         --------
@@ -308,11 +262,9 @@ class Preparation:
         chunk_size: int = _CHUNK_ROWS,
         *,
         by_column: bool = False,
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    ) -> tuple[Units, Units, npt.NDArray[np.int64]]:
         """Return some rows and counts of what cannot be used in them, which add up (:meth:`require_usable`)."""
         n, columns = raw.n, raw.width
-        if columns != self.n_columns:
-            raise ValueError(f"X has {columns} columns; this preparation is for {self.n_columns}")
         x = room_for(n, self.n_parameters, columns=by_column)
         y = np.empty(n, dtype=np.int32)
         x[:, self.n_columns :] = self.constant
@@ -331,14 +283,34 @@ class Preparation:
 
     def require_usable(self, counts: npt.NDArray[np.int64], n: int, names: Sequence[Any] | None) -> None:
         """Raise if there are rows that cannot be used; for the curator, not covered by the guarantee."""
-        if counts[0]:
-            bad_target = "in neither class" if self.target is None else "NaN or infinite"
-            bad, strange = counts[2:].reshape(2, -1)
-            raise _complaint(n, names, int(counts[0]), bad, strange, int(counts[1]), bad_target)
+        if not counts[0]:
+            return
+        bad, strange = counts[2:].reshape(2, -1)
+        called = range(len(bad)) if names is None else names
 
-    def _targets(
-        self, cells: Column, classes: tuple[Any, Any] | None, part: slice, y: npt.NDArray[np.int32]
-    ) -> npt.NDArray[np.bool_]:
+        def where(many: npt.NDArray[np.int64]) -> str:
+            return listed(f"{called[j]} ({many[j]})" for j in np.flatnonzero(many).tolist())
+
+        reasons = []
+        if (bad > strange).any():
+            reasons.append(f"NaN or infinite in column(s) {where(bad - strange)}")
+        if strange.any():
+            reasons.append(
+                f"cells that are not numbers in column(s) {where(strange)} (drop or encode such columns: what "
+                f"goes in as an argument must be a string or a number; {PLAIN_NUMBERS}; {TEXT_COLUMNS})"
+            )
+        clipped = ["move such values into their bounds"] if bad.any() else []
+        if counts[1]:
+            labels = self.target is None
+            reasons.append(f"target {'in neither class' if labels else 'NaN or infinite'} ({counts[1]})")
+            clipped.append("count rows in neither class as the first" if labels else "put such targets in the middle")
+        raise InvalidRows(
+            f"{counts[0]} of {n} rows cannot be used: {'; '.join(reasons)}. This message depends on single rows "
+            f"and is not covered by the privacy guarantee; "
+            f'remove these rows, or pass on_invalid="clip" to {" and ".join(clipped)} instead'
+        )
+
+    def _targets(self, cells: Column, classes: tuple[Any, Any] | None, part: slice, y: Units) -> Booleans:
         """Write the targets of a part, and say which of its cells are none."""
         if classes is not None:
             positive, unknown = cells.signs(part, classes)
@@ -364,18 +336,10 @@ class Preparation:
         return x / ONE
 
     def to_caller_units(self, theta: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], float]:
-        """Express parameters of prepared rows as coefficients of raw columns.
+        """Express parameters of prepared rows as coefficients of raw columns, and an intercept.
 
-        Parameters
-        ----------
-        theta : array-like of shape (n_parameters,)
-
-        Returns
-        -------
-        coef : ndarray of float64, shape (n_columns,)
-        intercept : float
-            ``X @ coef + intercept`` is the prediction in the caller's units (the decision value for
-            classification) for every row within its bounds.
+        ``X @ coef + intercept`` is the prediction in the caller's units (the decision value for classification) for
+        every row within its bounds.
 
         Examples
         --------
@@ -447,16 +411,18 @@ class Preparation:
         if chunk_size < 1:
             raise ValueError("chunk_size must be at least 1")
         raw = open_rows(X, on_invalid=on_invalid, width=self.n_columns)
-        if raw.width == self.n_columns and raw.n != len(cells):
+        if raw.width != self.n_columns:
+            raise ValueError(f"X has {raw.width} columns; this preparation is for {self.n_columns}")
+        if raw.n != len(cells):
             raise ValueError(f"X has {raw.n} rows, but there are {len(cells)} targets")
-        if raw.width == self.n_columns and raw.n == 0:
+        if raw.n == 0:
             raise ValueError("there are no rows; pass at least one")
         x, y, counts = self.prepared(raw, cells, classes, chunk_size)
         if on_invalid == "error":
             self.require_usable(counts, raw.n, raw.names)
         return Rows(x, y, **self.declares)
 
-    def _features(self, values: npt.NDArray[np.float64], out: npt.NDArray[np.int32]) -> None:
+    def _features(self, values: npt.NDArray[np.float64], out: Units) -> None:
         """Write rows without their constant column, within :attr:`feature_limit`."""
         if self.bounds is not None and self._boxed:
             # times ``factor`` and then a power of two, which is exact, is times their product
@@ -476,45 +442,7 @@ class Preparation:
 
 
 def _single(y: Any, on_invalid: OnInvalid, name: str) -> Column:
-    if isinstance(y, Column):
-        return y
     column, dimensions = open_column(y, on_invalid=on_invalid, name=name)
     if dimensions != 1:
         raise ValueError(f"{name} must be a dense array of shape (n_rows,)")
     return column
-
-
-def _complaint(
-    n: int,
-    names: Sequence[Any] | None,
-    bad_rows: int,
-    bad_in_column: npt.NDArray[np.int64],
-    strange: npt.NDArray[np.int64],
-    bad_targets: int,
-    bad_target: str,
-) -> InvalidRows:
-    reasons = []
-    if (bad_in_column > strange).any():
-        reasons.append(f"NaN or infinite in column(s) {_counted(bad_in_column - strange, names)}")
-    if strange.any():
-        reasons.append(
-            f"cells that are not numbers in column(s) {_counted(strange, names)} (drop or encode such columns: what "
-            f"goes in as an argument must be a string or a number; {PLAIN_NUMBERS}; {TEXT_COLUMNS})"
-        )
-    clipped = ["move such values into their bounds"] if bad_in_column.any() else []
-    if bad_targets:
-        reasons.append(f"target {bad_target} ({bad_targets})")
-        labels = bad_target == "in neither class"
-        clipped.append("count rows in neither class as the first" if labels else "put such targets in the middle")
-    return InvalidRows(
-        f"{bad_rows} of {n} rows cannot be used: {'; '.join(reasons)}. This message depends on single rows "
-        f"and is not covered by the privacy guarantee; "
-        f'remove these rows, or pass on_invalid="clip" to {" and ".join(clipped)} instead'
-    )
-
-
-def _counted(bad: npt.NDArray[np.int64], names: Sequence[Any] | None) -> str:
-    called = range(len(bad)) if names is None else names
-    where = [f"{called[j]} ({bad[j]})" for j in np.flatnonzero(bad).tolist()]
-    more = f" and {len(where) - 10} more" if len(where) > 10 else ""
-    return ", ".join(where[:10]) + more

@@ -40,19 +40,11 @@ MAX_COLUMNS = (1 << 63) // _MAX_UNITS - 1
 
 
 def to_fixed_point(x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Truncate rows toward zero to multiples of 2⁻²⁰.
+    """Truncate rows of finite values toward zero to multiples of 2⁻²⁰: units, none larger than 2⁴² in size.
 
-    Parameters
-    ----------
-    x : ndarray of float64, shape (n, p)
-        Finite values. A row with an entry beyond 2²² in size is first multiplied by the power of two that
-        brings its largest entry into [2²¹, 2²²). Its ℓ₁ norm is beyond 1 before and after, so the clip that
-        follows sends it in the same direction.
-
-    Returns
-    -------
-    ndarray of int64, shape (n, p)
-        Units of 2⁻²⁰, none larger than 2⁴² in size. A row's result depends on that row only.
+    A row with an entry beyond 2²² in size is first multiplied by the power of two that brings its largest entry into
+    [2²¹, 2²²). Its ℓ₁ norm is beyond 1 before and after, so the clip that follows sends it in the same direction. A
+    row's result depends on that row only.
 
     Examples
     --------
@@ -83,12 +75,12 @@ def clip_l1(x: npt.NDArray[np.int64], bound: int = ONE) -> npt.NDArray[np.int64]
     x : ndarray of int64, shape (n, p)
         Fixed-point units, at most 2⁴² in size.
     bound : int, default=ONE
-        Largest ℓ₁ norm allowed, in the same units, between 0 and ONE.
+        Largest norm allowed, in the same units, between 0 and ONE.
 
     Returns
     -------
     ndarray of int64, shape (n, p)
-        Rows within the bound as they were; other rows times bound / norm, truncated toward zero.
+        Rows within the bound as they were; other rows times bound / ⌈norm⌉, truncated toward zero.
 
     Examples
     --------
@@ -100,29 +92,12 @@ def clip_l1(x: npt.NDArray[np.int64], bound: int = ONE) -> npt.NDArray[np.int64]
     x = np.asarray(x)
     _check_units(x, bound)
     norm = np.abs(x).sum(axis=1)
-    over = norm > bound
-    clipped = x.copy()
-    if over.any():
-        wide = x[over]
-        # Floors of non-negative parts: Σⱼ ⌊|xⱼ|·bound/norm⌋ ≤ bound. Products stay below 2⁴² · 2²⁰ = 2⁶².
-        clipped[over] = np.sign(wide) * (np.abs(wide) * bound // norm[over, np.newaxis])
-    return clipped
+    # Floors of non-negative parts: Σⱼ ⌊|xⱼ|·bound/norm⌋ ≤ bound.
+    return _shrunk(x, norm > bound, bound, norm)
 
 
 def clip_l2(x: npt.NDArray[np.int64], bound: int = ONE) -> npt.NDArray[np.int64]:
-    """Shrink rows whose ℓ₂ norm exceeds a bound, in integers, so that the bound holds exactly.
-
-    Parameters
-    ----------
-    x : ndarray of int64, shape (n, p)
-        Fixed-point units, at most 2⁴² in size.
-    bound : int, default=ONE
-        Largest ℓ₂ norm allowed, in the same units, between 0 and ONE.
-
-    Returns
-    -------
-    ndarray of int64, shape (n, p)
-        Rows within the bound as they were; other rows times bound / ⌈norm⌉, truncated toward zero.
+    """Shrink rows whose ℓ₂ norm exceeds a bound; otherwise as :func:`clip_l1`.
 
     Examples
     --------
@@ -132,24 +107,26 @@ def clip_l2(x: npt.NDArray[np.int64], bound: int = ONE) -> npt.NDArray[np.int64]
            [ 6, -8]])
     """
     _check_units(x, bound)
-    clipped = x.copy()
     largest = np.abs(x).max(axis=1, initial=0)
     huge = largest > ONE
-    if huge.any():
-        # Longer than any bound by one entry alone. Brought down to it first, so that squares fit in 64 bits.
-        wide = x[huge]
-        clipped[huge] = np.sign(wide) * (np.abs(wide) * ONE // largest[huge, np.newaxis])
+    # Longer than any bound by one entry alone. Brought down to it first, so that squares fit in 64 bits.
+    clipped = _shrunk(x, huge, ONE, largest)
     square = (clipped * clipped).sum(axis=1)  # at most p · 2⁴⁰
-    over = (square > bound * bound) | huge
-    if over.any():
-        wide = clipped[over]
-        # Σⱼ ⌊|xⱼ|·bound/⌈norm⌉⌋² ≤ bound² · Σⱼ xⱼ² / ⌈norm⌉² ≤ bound².
-        clipped[over] = np.sign(wide) * (np.abs(wide) * bound // _ceil_root(square[over])[:, np.newaxis])
+    # Σⱼ ⌊|xⱼ|·bound/⌈norm⌉⌋² ≤ bound² · Σⱼ xⱼ² / ⌈norm⌉² ≤ bound².
+    return _shrunk(clipped, (square > bound * bound) | huge, bound, _ceil_root(square))
+
+
+def _shrunk(
+    x: npt.NDArray[np.int64], over: npt.NDArray[np.bool_], bound: int, norm: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return rows, some of them times bound / norm, truncated toward zero; products stay below 2⁴² · 2²⁰ = 2⁶²."""
+    clipped, wide = x.copy(), x[over]
+    clipped[over] = np.sign(wide) * (np.abs(wide) * bound // norm[over, np.newaxis])
     return clipped
 
 
 def _ceil_root(square: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return ⌈√s⌉ of positive integers, exactly: the float root is off by one at most, which integers settle."""
+    """Return ⌈√s⌉ of integers from 0 on, exactly: the float root is off by one at most, which integers settle."""
     root = np.sqrt(square.astype(np.float64)).astype(np.int64)
     root -= root * root > square
     root += (root + 1) * (root + 1) <= square
@@ -170,17 +147,7 @@ def _check_units(x: npt.NDArray[np.int64], bound: int) -> None:
 
 
 def clip_unit(y: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Clip numbers to [−1, 1] and truncate them toward zero to multiples of 2⁻²⁰.
-
-    Parameters
-    ----------
-    y : ndarray of float64
-        Infinite values are clipped like any other; NaN is an error.
-
-    Returns
-    -------
-    ndarray of int64
-        Units of 2⁻²⁰, at most ONE in size.
+    """Clip numbers to [−1, 1] and truncate them toward zero to multiples of 2⁻²⁰; NaN is an error.
 
     Examples
     --------
@@ -201,8 +168,15 @@ Shape = tuple[tuple[int, Literal["box", "l1"], int], ...]
 _CHECK_ROWS = 65_536  # the check works on slices, so that it needs no second copy of the data
 
 
+class PrivateRows:
+    """Whatever holds rows: it cannot leave the process by accident."""
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("rows are private: they cannot be pickled or copied out of the process")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Rows:
+class Rows(PrivateRows):
     """Private rows in fixed-point units of 2⁻²⁰.
 
     Parameters
@@ -289,12 +263,6 @@ class Rows:
     def __repr__(self) -> str:
         return f"Rows(n={self.n}, p={self.p})"
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("rows are private: they cannot be pickled or copied out of the process")
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        self.__reduce__()
-
 
 def declared(rows: Any) -> dict[str, Any]:
     """Return what rows, or a source of them, declare of every row: for those that are made of them."""
@@ -319,7 +287,7 @@ _DIGIT = 11  # counts are written in digits of so many bits, see ``digits``
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Batch:
+class Batch(PrivateRows):
     """Some private rows in fixed point, each perhaps standing for several that are equal.
 
     Attributes
@@ -381,9 +349,6 @@ class Batch:
     def __repr__(self) -> str:
         return f"Batch(n={len(self)})"
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("rows are private: they cannot be pickled or copied out of the process")
-
 
 class RowSource(ABC):
     """Private rows that are read batch by batch, as often as they are asked for.
@@ -392,14 +357,8 @@ class RowSource(ABC):
     ----------
     n, p
         Number of rows and of columns; public.
-    norm
-        Which norm of a row is at most 1.
-    shape
-        What is known about rows beyond that, by how they are made; None if nothing is.
-    longest
-        No row has a larger Euclidean norm, by how they are made.
-    constant
-        A column that is the same in every row by how they are made, and its value in units of 2⁻²⁰.
+    norm, shape, longest, constant
+        What :class:`Rows` would declare; here it holds by how they are made.
     """
 
     n: int
@@ -427,7 +386,7 @@ class RowSource(ABC):
         return f"{type(self).__name__}(n={self.n}, p={self.p})"
 
 
-class MemorySource(RowSource):
+class MemorySource(PrivateRows, RowSource):
     """Rows in memory; those that are equal are worked on once.
 
     Parameters
@@ -468,9 +427,6 @@ class MemorySource(RowSource):
         batch, some = self._batches[part[0]], slice(part[1], part[1] + self._slice)
         counts = None if batch.counts is None else batch.counts[some]
         yield Batch(batch.x[some], batch.y[some], counts, batch.shift)
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("rows are private: they cannot be pickled or copied out of the process")
 
 
 def digits(x: npt.NDArray[np.int32], y: npt.NDArray[np.int32], counts: npt.NDArray[np.float64]) -> Iterator[Batch]:

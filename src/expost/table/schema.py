@@ -20,13 +20,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-import pyarrow as pa
-import pyarrow.parquet
-
 from expost import validation
 from expost.table.cells import Lookup
-from expost.table.csv_lines import CsvFile
-from expost.table.files import found_files, is_parquet
+from expost.table.columns import suggestion
+from expost.table.entrance import BYTES, TEXT, type_is
+from expost.table.files import ParquetTable, found_files, open_disk
 from expost.table.kinds import (
     BOOLEAN_WORDS,
     NO_DATES,
@@ -36,7 +34,6 @@ from expost.table.kinds import (
     kind_from_dict,
     labels,
     pair_of_numbers,
-    suggestion,
 )
 
 _KEYS = ("target", "classes", "target_bounds", "missing", "person", "rows_per_person", "columns")
@@ -376,36 +373,18 @@ def draft(path: str | os.PathLike[str], *, separator: str | None = None, encodin
     age = {  }
     "home town" = {  }
     """
-    file = found_files(path)[0]
-    if is_parquet(file):
-        return _HEAD + _KNOWN + "".join(f"{_described(field)}\n" for field in _fields(file))
-    names = CsvFile(file, separator=separator, encoding=encoding).names
-    return _HEAD + _UNKNOWN + "".join(f"{toml_key(name)} = {{  }}\n" for name in names if name)
+    first = open_disk(found_files(path)[0], separator=separator, encoding=encoding).files[0]
+    if isinstance(first, ParquetTable):
+        fields = zip(first.names, first.types, strict=True)
+        return _HEAD + _KNOWN + "".join(f"{_described(toml_key(name.strip()), kind)}\n" for name, kind in fields)
+    return _HEAD + _UNKNOWN + "".join(f"{toml_key(name)} = {{  }}\n" for name in first.names if name)
 
 
-def _fields(file: Path) -> Any:
-    try:
-        return pa.parquet.read_schema(file)
-    except (pa.ArrowException, OSError):
-        pass
-    raise ValueError(f"{file} could not be read as Parquet")
-
-
-def _described(field: Any) -> str:
-    is_, kind = pa.types, field.type
-    name = toml_key(field.name.strip())
-    if is_.is_integer(kind) or is_.is_floating(kind) or is_.is_decimal(kind):
+def _described(name: str, kind: Any) -> str:
+    if type_is(kind, "integer", "floating", "decimal"):
         return f"{name} = {_NUMBER}"
-    if is_.is_boolean(kind):
+    if type_is(kind, "boolean"):
         return f"{name} = {{ boolean = true }}"
-    if is_.is_dictionary(kind) or _is_text(kind):
+    if type_is(kind, "dictionary", *TEXT, *BYTES):
         return f"{name} = {_CATEGORY}"
-    if is_.is_temporal(kind):
-        return f"# {name} cannot be used: {NO_DATES}"
-    return f"# {name} cannot be used: its type is {kind}"
-
-
-def _is_text(kind: Any) -> bool:
-    is_ = pa.types
-    text = is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind)
-    return bool(text or is_.is_binary(kind) or is_.is_large_binary(kind) or is_.is_binary_view(kind))
+    return f"# {name} cannot be used: {NO_DATES if type_is(kind, 'temporal') else f'its type is {kind}'}"

@@ -24,10 +24,9 @@ a box, 1 otherwise; then √Σσ_j² = N/√A with N = Σ_b r_b√(k_b·d_b). Th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Any, Literal
 
 from expost.table.rows import ONE
 
@@ -36,17 +35,7 @@ BlockNorm = Literal["box", "l1", "l2"]
 
 @dataclass(frozen=True)
 class Block:
-    """Columns that share a norm.
-
-    Attributes
-    ----------
-    size
-        Number of columns.
-    norm
-        ``"box"`` (the largest entry), ``"l1"`` or ``"l2"``.
-    radius
-        r, which no row exceeds in that norm.
-    """
+    """Columns that share a norm, ``"box"`` (the largest entry), ``"l1"`` or ``"l2"``, which in no row exceeds r."""
 
     size: int
     norm: BlockNorm
@@ -162,36 +151,59 @@ def _count(block: Block) -> int:
     return block.size if block.norm == "box" else 1
 
 
-class _Blocks(Protocol):
-    """Rows of ``square`` parts, each of norm at most 1, divided by ``ONE/unit`` to lie in the Euclidean ball."""
+class BlockRows:
+    """What says of rows, before there are any, that they have B parts of norm at most 1, and which.
+
+    Every number of a box is a part, and so is every ℓ₁ block. In fixed point 1 is written as c = ⌊2²⁰/√B⌋: a number v
+    becomes v·c truncated toward zero, an indicator or constant c itself.
+
+    *Claim.* ‖x‖₂ ≤ 1, exactly, in integers, for every row whatever is in it. *Proof.* Entries of a box are at most c
+    in size, and those of an ℓ₁ block add up to at most c, so their squares to at most c². B parts have ‖x‖₂² ≤ B·c² ≤
+    2⁴⁰ in units of 2⁻⁴⁰. ∎
+
+    Attributes
+    ----------
+    blocks : tuple of (int, "box" or "l1")
+        Number of columns and norm of each block, in order.
+    square : int
+        B: the largest squared length of a row before it is scaled.
+    constant_column : int or None
+        Which column is the constant, if there is one.
+    """
+
+    blocks: tuple[tuple[int, Literal["box", "l1"]], ...]
+    square: int
+    constant_column: int | None
 
     @property
-    def blocks(self) -> Sequence[tuple[int, Literal["box", "l1"]]]: ...
+    def unit(self) -> int:
+        """c: what 1 is in fixed point, and the largest norm of every block, in units of 2⁻²⁰."""
+        return math.isqrt(ONE * ONE // self.square)
+
     @property
-    def square(self) -> int: ...
+    def scale(self) -> float:
+        """s = 2²⁰/c, which rows are divided by: √B or a little more."""
+        return ONE / self.unit
+
     @property
-    def unit(self) -> int: ...
-    @property
-    def constant_column(self) -> int | None: ...
+    def declares(self) -> dict[str, Any]:
+        """What holds of every row that is made so (:class:`~expost.table.rows.Rows`)."""
+        shape = tuple((size, norm, self.unit) for size, norm in self.blocks)
+        constant = None if self.constant_column is None else (self.constant_column, self.unit)
+        return {"norm": "l2", "shape": shape, "constant": constant}
 
 
-def block_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
+def block_geometry(rows: BlockRows, steering: float | None = None) -> Geometry:
     """Return the shape of rows block by block, as they are made."""
-    scale = ONE / rows.unit
-    blocks = tuple(Block(size, norm, 1.0 / scale) for size, norm in rows.blocks)
-    divided = scale if steering is None else steering
+    blocks = tuple(Block(size, norm, 1.0 / rows.scale) for size, norm in rows.blocks)
+    divided = rows.scale if steering is None else steering
     return Geometry(blocks, 1.0, "blocks", scale=divided, constant=rows.constant_column)
 
 
-def cheapest_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
+def cheapest_geometry(rows: BlockRows, steering: float | None = None) -> Geometry:
     """Return the shape of rows whose noise is smallest: blocks, a Euclidean or an ℓ₁ ball.
 
-    Parameters
-    ----------
-    rows : Encoding or Preparation
-        What makes them.
-    steering : float, optional
-        What rows were divided by in units that people think in; only steers a search.
+    ``steering`` is what rows were divided by in units that people think in; it only steers a search.
 
     Examples
     --------
@@ -202,12 +214,11 @@ def cheapest_geometry(rows: _Blocks, steering: float | None = None) -> Geometry:
     >>> cheapest_geometry(encoding).name
     'blocks'
     """
-    p, scale = sum(size for size, _ in rows.blocks), ONE / rows.unit
-    s = scale if steering is None else steering
+    p, s = sum(size for size, _ in rows.blocks), rows.scale if steering is None else steering
     shapes = [
         block_geometry(rows, s),
         Geometry((Block(p, "l2", 1.0),), 1.0, "Euclidean ball", scale=s),
-        Geometry((Block(p, "l1", rows.square / scale),), 1.0, "ℓ₁ ball", scale=s),
+        Geometry((Block(p, "l1", rows.square / rows.scale),), 1.0, "ℓ₁ ball", scale=s),
     ]
     best = min(shapes, key=lambda shape: shape.noise)
     others = ", ".join(f"{shape.name} {shape.noise / best.noise:.2g} times" for shape in shapes if shape is not best)

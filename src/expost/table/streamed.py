@@ -11,21 +11,21 @@ by the process that runs the search; names do not travel.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from expost.table.columns import Column, Columns, NamedColumns, RawRows
-from expost.table.disk import Disk, ParquetTable, open_disk
+from expost.table.columns import Column, Columns, NamedColumns, RawRows, places_of
 from expost.table.encoding import Encoding
-from expost.table.files import chosen_columns, loose
+from expost.table.files import Disk, ParquetTable, chosen_columns, loose, open_disk
 from expost.table.kinds import Numeric
 from expost.table.persons import Persons, times
 from expost.table.preparation import Preparation
-from expost.table.rows import Batch, Norm, RowSource, digits
+from expost.table.rows import Batch, RowSource, digits
 
 _CELLS = 1 << 21  # of a batch, raw or made
 _MOST_ROWS = 1 << 16
@@ -49,10 +49,10 @@ class StreamedSource(RowSource):
     ----------
     disk : Disk, or another that has ``pieces`` and ``read``
         The table.
-    names : sequence of str
-        Which columns.
-    p, norm
-        Of the rows.
+    names, numeric : sequences of str
+        Which columns, and those among them that are likely to hold numbers.
+    p, declares
+        Number of columns of the rows, and what holds of every one.
     batch_rows : int, optional
         Rows read at a time; changes nothing but memory and speed.
 
@@ -62,12 +62,20 @@ class StreamedSource(RowSource):
         Complains about counts of cells, in the first pass; None once that is done, or if nobody is to complain.
     """
 
-    def __init__(self, disk: Disk, names: Sequence[str], p: int, norm: Norm, batch_rows: int | None) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        names: Sequence[str],
+        numeric: Iterable[str],
+        p: int,
+        declares: dict[str, Any],
+        batch_rows: int | None,
+    ) -> None:
         disk.require(names)
-        self.disk, self.names, self.p, self.norm = disk, list(names), p, norm
+        self.disk, self.names, self.numeric, self.p = disk, list(names), frozenset(numeric), p
+        vars(self).update(declares)
         self.n = disk.guess  # until it was looked at
         self.batch_rows = usual_rows(max(p, len(self.names))) if batch_rows is None else batch_rows
-        self.numeric: frozenset[str] = frozenset()
         self.judge: Callable[[npt.NDArray[np.int64], int], None] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -88,23 +96,14 @@ class StreamedSource(RowSource):
 
 
 class EncodedSource(StreamedSource):
-    """Rows of a table with a schema.
-
-    Parameters
-    ----------
-    disk, batch_rows
-        As above.
-    encoding : Encoding
-        How the table becomes rows.
-    """
+    """Rows of a table with a schema, made as an encoding says."""
 
     def __init__(self, disk: Disk, encoding: Encoding, batch_rows: int | None = None) -> None:
-        schema = encoding.schema
-        super().__init__(disk, [*schema.columns, schema.target], len(encoding.names), "l2", batch_rows)
-        self.encoding = encoding
-        vars(self).update(encoding.declares)
-        numbers = {name for name, kind in schema.columns.items() if isinstance(kind, Numeric)}
-        self.numeric = frozenset(numbers | ({schema.target} if schema.classes is None else set()))
+        schema, self.encoding = encoding.schema, encoding
+        numbers = [name for name, kind in schema.columns.items() if isinstance(kind, Numeric)]
+        numbers += [schema.target] if schema.classes is None else []
+        names = [*schema.columns, schema.target]
+        super().__init__(disk, names, numbers, len(encoding.names), encoding.declares, batch_rows)
 
     def made(self, columns: NamedColumns) -> Batch:
         """Return the rows that columns become, and counts of their cells."""
@@ -112,55 +111,45 @@ class EncodedSource(StreamedSource):
         return Batch(x, y, cells=cells, uneven=len(columns.uneven))
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Which columns are features, which is the target, and how labels are told apart."""
-
-    features: tuple[str, ...]
-    target: str
-    classes: tuple[Any, Any] | None
-
-
 class PreparedSource(StreamedSource):
-    """Rows of a table with bounds.
+    """Rows of a table with bounds, made as a preparation says.
 
     Parameters
     ----------
     disk, batch_rows
         As above.
     preparation : Preparation
-        How the table becomes rows.
-    wanted : Wanted
-        Its columns.
+    features, target, classes
+        Which columns, and how labels are told apart.
     """
 
-    def __init__(self, disk: Disk, preparation: Preparation, wanted: Wanted, batch_rows: int | None = None) -> None:
-        super().__init__(
-            disk, [*wanted.features, wanted.target], preparation.n_parameters, preparation.norm, batch_rows
-        )
-        vars(self).update(preparation.declares)
-        self.preparation, self.wanted = preparation, wanted
-        self._labels = wanted.classes is not None and any(isinstance(c, str | bytes) for c in wanted.classes)
-        self.numeric = frozenset(wanted.features if self._labels else self.names)
+    def __init__(
+        self,
+        disk: Disk,
+        preparation: Preparation,
+        features: Sequence[str],
+        target: str,
+        classes: tuple[Any, Any] | None,
+        batch_rows: int | None = None,
+    ) -> None:
+        self.preparation, self.features, self.target, self.classes = preparation, list(features), target, classes
+        self._labels = classes is not None and any(isinstance(c, str | bytes) for c in classes)
+        names = [*features, target]
+        numbers = self.features if self._labels else names
+        super().__init__(disk, names, numbers, preparation.n_parameters, preparation.declares, batch_rows)
 
     def made(self, columns: NamedColumns) -> Batch:
         """Return the rows that columns become, and counts of their cells."""
-        wanted = self.wanted
-        raw = Columns([loose(columns[name]) for name in wanted.features], len(columns), list(wanted.features))
-        target = columns[wanted.target]
+        raw = Columns([loose(columns[name]) for name in self.features], len(columns), self.features)
+        target = columns[self.target]
         if not self._labels:
             target = Column(loose(target).floats(slice(None)))
-        x, y, cells = self.preparation.prepared(raw, target, wanted.classes, by_column=True)
+        x, y, cells = self.preparation.prepared(raw, target, self.classes, by_column=True)
         return Batch(x, y, cells=cells)
 
 
 class PersonSource(EncodedSource):
     """Rows of a table with a schema that names persons, each as often as it fills a slot.
-
-    Parameters
-    ----------
-    disk, encoding, batch_rows
-        As in :class:`~expost.table.streamed.EncodedSource`.
 
     Attributes
     ----------
@@ -243,14 +232,12 @@ class TableOnDisk:
     ----------
     path : str or path
         A CSV or Parquet file, a folder of them, or a pattern.
-    target : str
-        Name of the target column.
-    columns : sequence of str, optional
-        Feature columns. By default all but the target.
+    target, columns
+        Names of the target column and of feature columns, by default all others.
     engine : None, "local", "dask" or an engine, default=None
         Who carries out passes over the rows.
     **options
-        How CSV files are written; see :func:`expost.table.disk.open_disk`.
+        How CSV files are written; see :func:`expost.table.files.open_disk`.
 
     Attributes
     ----------
@@ -297,12 +284,8 @@ class TableOnDisk:
 
 
 def _dtype(disk: Disk, target: str) -> np.dtype[Any]:
-    first = disk.files[0]
-    if not isinstance(first, ParquetTable):
-        return np.dtype(object)
-    try:
-        found: Any = first.types[first.places([target])[target]].to_pandas_dtype()
-    except NotImplementedError:
-        found = object
-    made: np.dtype[Any] = np.dtype(found)
-    return made
+    first, found = disk.files[0], object
+    if isinstance(first, ParquetTable):
+        with suppress(NotImplementedError):
+            found = first.types[places_of(first.names, [target])[target]].to_pandas_dtype()
+    return np.dtype(found)

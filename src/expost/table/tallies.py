@@ -9,20 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from expost.table.bounds import listed
 from expost.table.kinds import PLAIN_NUMBERS
-
-__all__ = [
-    "CLIPPED_LABELS",
-    "CLIPPED_TARGETS",
-    "STATE_ENCODING",
-    "UNDECODED",
-    "Tally",
-    "clipped_away",
-    "complaints",
-    "misfits",
-    "remedies",
-    "uneven_lines",
-]
 
 _RARE_VALUE = 0.01  # less than this part of a column that can be read, or lies within bounds, is "almost none"
 _RARE_CLASS = 0.001  # classes are rare more often than columns are broken
@@ -112,11 +100,11 @@ def complaints(tallies: Sequence[Tally], target: Tally | None) -> list[str]:
     said = []
     garbled = [f"{tally.name} ({tally.undecoded})" for tally in _all(tallies, target) if tally.undecoded]
     if garbled:
-        said.append(f"{UNDECODED} in column(s) {', '.join(garbled[:10])}{_more(garbled)}")
+        said.append(f"{UNDECODED} in column(s) {listed(garbled)}")
     for kind, what in _WHAT.items():
         found = [f"{tally.name} ({tally.wrong})" for tally in tallies if tally.kind == kind and tally.wrong]
         if found:
-            said.append(f"{what} in column(s) {', '.join(found[:10])}{_more(found)}")
+            said.append(f"{what} in column(s) {listed(found)}")
     if target is not None:
         if target.wrong:
             said.append(f"{_WHAT[target.kind]} in the target {target.name} ({target.wrong})")
@@ -213,7 +201,3 @@ _CHECK = {
 
 def _all(tallies: Sequence[Tally], target: Tally | None) -> list[Tally]:
     return [*tallies, *([target] if target is not None else [])]
-
-
-def _more(found: list[str]) -> str:
-    return f" and {len(found) - 10} more" if len(found) > 10 else ""

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from expost.datasets import load_kddcup99, load_twitter_buzz
+from experiments.datasets import load_kddcup99, load_twitter_buzz
 
 
 def kdd_lines(n=20, seed=0):
