@@ -131,8 +131,8 @@ class Loss(ABC):
     def derivative_in_units(self, u: AnyArray, y: AnyArray, bits: int) -> AnyArray:
         """Return φ' where u, y and the result are integers in units of 2^−bits, off by at most four units.
 
-        Optional. With it the minimiser is found for every λ there can be; without it, for the λ of
-        :func:`expost.solve.descent.require_reachable`, where gradient descent in floating point is certain to end.
+        Optional. With it the minimiser is found for every λ there can be; without it, for those where gradient
+        descent in floating point is certain to end (:class:`expost.solve.error_bounds.DescentBounds`).
         """
         raise NotImplementedError
 

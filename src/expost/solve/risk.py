@@ -17,7 +17,6 @@ import numpy as np
 from expost.numeric import INFLATION, FloatArray, Private, gamma, summation_length
 from expost.passes.sums import ROW_UNIT, Sums
 from expost.solve.ball import minimum_in_ball
-from expost.solve.descent import certificate
 from expost.solve.error_bounds import GeneralErrors, RidgeErrors
 from expost.solve.exact import exact_ridge
 from expost.solve.losses import Loss
@@ -108,7 +107,7 @@ class RidgeRisk(_Certified):
         found = minimum_in_ball(self._hessian, b, radius)
         if found is None or not self._certified(found, b):
             found = exact_ridge(sums, lam, radius)
-            assert self._certified(found, b, careful=True)  # expost.solve.descent.ridge_tolerance: for all rows
+            assert self._certified(found, b, careful=True)  # RidgeErrors: for all rows
         self.optimum = found
         self.optimum.setflags(write=False)
         self._gradient = self._hessian @ self.optimum - b
@@ -121,7 +120,7 @@ class RidgeRisk(_Certified):
         norm = float(np.linalg.norm(theta))
         rounding = gamma(2 * self.p + 16) * (1.0 + (1.0 + self.lam) * norm)
         gradient = Gradient(self._hessian @ theta - b, rounding)
-        _, bound = certificate(theta, gradient, self.radius, self.bounds.radius_tolerance, careful=careful)
+        bound = gradient.certificate(theta, self.radius, self.bounds.radius_tolerance, careful=careful)[1]
         return bound <= self.bounds.tolerance
 
     def excess(self, theta: FloatArray) -> float:
