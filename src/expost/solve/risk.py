@@ -10,7 +10,7 @@ public numbers, to be charged twice in the sensitivity (once for each of two nei
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -24,59 +24,55 @@ from expost.solve.minimisation import Minimum
 from expost.solve.objective import Gradient, Objective
 
 
-class Risk(Protocol):
-    """What a search asks of the true risk."""
+class Risk(Private, ABC):
+    """What a search asks of the true risk; its minimiser is certified, with the public bounds that follow.
 
-    @property
-    def optimum(self) -> FloatArray:
-        """The (approximate) minimiser θ*."""
-
-    @property
-    def distance_bound(self) -> float:
-        """Public bound on the distance of ``optimum`` from the exact minimiser."""
-
-    def excess(self, theta: FloatArray) -> float:
-        """Return L(θ) − min L, to within :meth:`excess_error_bound`."""
-
-    def lower(self, theta: FloatArray) -> float:
-        """Return a cheap lower bound on the excess risk."""
-
-    def upper(self, theta: FloatArray) -> float:
-        """Return a cheap upper bound on the excess risk."""
-
-    def excess_error_bound(self, radius: float) -> float:
-        """Return a public bound on the error of :meth:`excess` over ‖θ‖₂ ≤ radius."""
-
-    def gradient_norm(self, theta: FloatArray) -> float:
-        """Return ‖∇L(θ)‖₂ without regard to any ball, to within :meth:`gradient_error_bound`."""
-
-    def gradient_error_bound(self, radius: float) -> float:
-        """Return a public bound on the error of :meth:`gradient_norm` over ‖θ‖₂ ≤ radius."""
-
-    def gradient_lower(self, theta: FloatArray) -> float:
-        """Return a cheap lower bound on ‖∇L(θ)‖₂."""
-
-
-class _Certified(Private):
-    """A risk whose minimiser is certified, with the public bounds that follow."""
+    Attributes
+    ----------
+    bounds
+        Public. How far the numbers below may be off.
+    optimum
+        The (approximate) minimiser θ*.
+    """
 
     bounds: GeneralErrors | RidgeErrors
+    optimum: FloatArray
 
     @property
     def distance_bound(self) -> float:
         """Public bound on the distance of ``optimum`` from the exact minimiser."""
         return self.bounds.distance_bound
 
-    def gradient_error_bound(self, radius: float) -> float:
-        """Return a public bound on the error of ``gradient_norm`` over ‖θ‖₂ ≤ radius."""
-        return self.bounds.gradient_error_bound(radius)
-
     def excess_error_bound(self, radius: float) -> float:
-        """Return a public bound on the error of ``excess`` over ‖θ‖₂ ≤ radius."""
+        """Return a public bound on the error of :meth:`excess` over ‖θ‖₂ ≤ radius."""
         return self.bounds.excess_error_bound(radius)
 
+    def gradient_error_bound(self, radius: float) -> float:
+        """Return a public bound on the error of :meth:`gradient_norm` over ‖θ‖₂ ≤ radius."""
+        return self.bounds.gradient_error_bound(radius)
 
-class RidgeRisk(_Certified):
+    @abstractmethod
+    def excess(self, theta: FloatArray) -> float:
+        """Return L(θ) − min L, to within :meth:`excess_error_bound`."""
+
+    @abstractmethod
+    def gradient_norm(self, theta: FloatArray) -> float:
+        """Return ‖∇L(θ)‖₂ without regard to any ball, to within :meth:`gradient_error_bound`."""
+
+    @abstractmethod
+    def gradient_lower(self, theta: FloatArray) -> float:
+        """Return a cheap lower bound on ‖∇L(θ)‖₂."""
+
+    def lower(self, theta: FloatArray) -> float:
+        """Return a cheap lower bound on the excess risk; here itself."""
+        return self.excess(theta)
+
+    def upper(self, theta: FloatArray) -> float:
+        """Return a cheap upper bound on the excess risk; here itself."""
+        return self.excess(theta)
+
+
+class RidgeRisk(Risk):
     """Excess risk of ridge regression from exact sums: no pass over the rows for a hypothesis.
 
     Parameters
@@ -136,16 +132,8 @@ class RidgeRisk(_Certified):
         """Return :meth:`gradient_norm`, which is cheap here, less what it may be off by."""
         return self.gradient_norm(theta) - self.gradient_error_bound(float(np.linalg.norm(theta)) * (1 + 1e-12))
 
-    def lower(self, theta: FloatArray) -> float:
-        """Return :meth:`excess`, which is cheap here."""
-        return self.excess(theta)
 
-    def upper(self, theta: FloatArray) -> float:
-        """Return :meth:`excess`, which is cheap here."""
-        return self.excess(theta)
-
-
-class GeneralRisk(_Certified):
+class GeneralRisk(Risk):
     """Excess risk of any loss, by one pass over the rows for a hypothesis, and cheap bounds without one.
 
     Parameters
