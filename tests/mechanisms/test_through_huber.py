@@ -13,7 +13,7 @@ from expost import AccuracyFirstRidge, ExcessRisk
 from expost.account.account import Account
 from expost.goals.measure import mean_left_out, mean_left_out_error
 from expost.mechanisms import ThroughHuber, mechanism_for
-from expost.mechanisms.moments.ridge import RidgeCertificate
+from expost.mechanisms.moments.covariance import RidgeCertificate
 from expost.noise import SeededSource
 from expost.passes.sums import sums_of
 from expost.search import METHODS, run_search

@@ -21,7 +21,7 @@ A coordinate jumps about 2·ln(ε_T/ε₁) times however many levels there are, 
 levels ε₁ < … < ε_t, in several instalments; how far each goes may depend on everything revealed before. *Theorem*:
 after any number of instalments the loss is ε_s, s the largest level revealed, not the sum. *Proof.* The path is a
 Markov chain that runs from its last level to its first: each level is made of the next by adding noise that does not
-look at the private vector (`expost.noise.path`, `expost.noise.spherical_path`). So, given the value at s, all levels
+look at the private vector (`expost.noise.path`, `expost.noise.spherical`). So, given the value at s, all levels
 before it have a law that is the same for neighbours. The levels revealed in the instalments, the requests chosen in
 between (functions of what was revealed, of public numbers and of independent randomness) and the decision to stop at s
 are a function of the levels up to s and of randomness beside them. By the lemma on prefixes the probability of all of
@@ -42,13 +42,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from operator import index
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.noise.coins import WORD, below, keep_bits
-from expost.noise.laplace import Integers, digit_table, laplace_at, narrowed, rate_of
+from expost.noise.laplace import Integers, digit_table, laplace_draws, narrowed, rate_of
 from expost.noise.source import WordSource, resolve_source
 
 _COINS_AT_ONCE = 1 << 20
@@ -132,7 +131,7 @@ class NoisePath(Path):
 
         at, where = _draw_jumps(grid, size, source)
         rows = np.concatenate([np.full(size, len(self.levels) - 1, dtype=np.intp), at])
-        draws = laplace_at(grid.table, rows, source)
+        draws = laplace_draws(grid.table, rows, rows.size, source)
         last, jumps = draws[:size], draws[size:]
 
         if not _fits(values, last, where, jumps):
@@ -210,9 +209,7 @@ class _Grid:
 
 
 # The same levels come back run after run, and their fractions are slow to hash: floats are the key.
-@lru_cache(maxsize=64)
-def _grid(levels: tuple[float, ...], sensitivity: int) -> _Grid:
-    return _Grid(levels, sensitivity)
+_grid = lru_cache(maxsize=64)(_Grid)
 
 
 def _draw_jumps(grid: _Grid, size: int, source: WordSource) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -320,12 +317,9 @@ class KeptLevels:
         if not text or len(text) % each:
             raise ValueError("not the values of such a path")
         parts = [text[i : i + each] for i in range(0, len(text), each)]
-        read: Any = _floats if kind == "floats" else _integers
-        return cls(first, tuple(read(part) for part in parts))
-
-
-def _floats(part: bytes) -> NDArray[np.float64]:
-    return np.frombuffer(part, dtype="<f8").astype(np.float64)
+        if kind == "floats":
+            return cls(first, tuple(np.frombuffer(part, dtype="<f8").astype(np.float64) for part in parts))
+        return cls(first, tuple(_integers(part) for part in parts))
 
 
 def _integers(part: bytes) -> Integers:

@@ -45,9 +45,10 @@ from expost.mechanisms.moments.operator_norm import discreteness, noise_norm, sh
 from expost.mechanisms.moments.ray import Released, affordable, best_on_ray
 from expost.mechanisms.moments.statistics import PART_SENSITIVITY, Layout
 from expost.noise.laplace import Integers
-from expost.noise.path import LevelValue, NoisePath
+from expost.noise.path import KeptLevels, LevelValue, NoisePath
 from expost.noise.source import WordSource
 from expost.passes.sums import SUM_UNIT, Sums
+from expost.release.release import Release
 from expost.shown import up
 from expost.solve.problem import Problem
 
@@ -95,13 +96,9 @@ class CovariancePlan:
         problem: Problem,
         excess_risk: float,
         failure_probability: float,
-        budget: float = math.inf,
-        total: Callable[[float], float] = lambda charge: charge,
         keep_statistics: bool = False,
-    ) -> CovariancePlan | None:
-        """Settle levels from where nothing could be certified yet to where all is; None if the budget has no room.
-
-        ``total`` says what all will have cost once a level is charged, which may not exceed the budget.
+    ) -> CovariancePlan:
+        """Settle levels from where nothing could be certified yet to where all is.
 
         A certificate by the norm needs β·h(‖θ‖)/(nε) ≤ √(2μα). It cannot be had while that fails for ‖θ‖ = 0, and it is
         had at the latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most, and μ = λ. How
@@ -121,8 +118,15 @@ class CovariancePlan:
         plan = cls._unbounded(problem, excess_risk, failure_probability, _RAY if problem.p >= _RAY_FROM else 0.0)
         if plan.ray and not affordable(problem.p, plan.ray_probability):
             plan = cls._unbounded(problem, excess_risk, failure_probability, 0.0)
-        levels = tuple(level for level in plan.levels if total(plan.charge(level)) <= budget)
-        return dataclasses.replace(plan, levels=levels, keep_statistics=keep_statistics) if levels else None
+        return dataclasses.replace(plan, keep_statistics=keep_statistics)
+
+    def within(self, budget: float, total: Callable[[float], float]) -> CovariancePlan | None:
+        """Return it with the levels that the budget has room for, None if there are none.
+
+        ``total`` says what all will have cost once a level is charged.
+        """
+        levels = tuple(level for level in self.levels if total(self.charge(level)) <= budget)
+        return dataclasses.replace(self, levels=levels) if levels else None
 
     @classmethod
     def _unbounded(cls, problem: Problem, excess_risk: float, failure_probability: float, ray: float) -> CovariancePlan:
@@ -209,18 +213,14 @@ def certified_covariance(
     sums: Sums, plan: CovariancePlan, account: Account, source: WordSource
 ) -> NDArray[np.float64] | None:
     """Reveal levels until a certificate meets the target; return θ, or None. The account is charged either way."""
-    problem = plan.problem
-    beta = plan.norm()
+    problem, beta, before = plan.problem, plan.norm(), account.generation
     target = gradient_target(plan.excess_risk, problem.regularization)
-    before = account.generation
     for step in split_path(sums, plan, source):
         level = step.epsilon
         account.generation = add_losses(before, plan.charge(level))
         seen = Seen.of(step.values, plan, level, beta)
-        theta, certificate = seen.best(problem.regularization)
-        account.public = {"statistics": seen.said} if plan.keep_statistics else {}
-        if certificate <= plan.excess_risk:
-            account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {up(level)}")
+        theta = seen.certified(plan, level, account)
+        if theta is not None:
             return theta
         if plan.ray:
             scale = 2 / (problem.n * level)  # each part moves by at most 2
@@ -234,6 +234,28 @@ def certified_covariance(
                 return along
     account.reasons.append("covariance certificate: no level sufficed")
     return None
+
+
+def certify_from(
+    revealed: int | None, last: int, kept: KeptLevels, plan: CovariancePlan, account: Account, budget: float
+) -> Release:
+    """Reveal levels of a kept path until one is certified; the account has what was spent so far, and gets the level.
+
+    ``revealed`` is the last level revealed before, which is looked at again: what it shows is paid for.
+    """
+    beta, n_levels = plan.norm(), len(plan.levels)
+    for t in range(revealed or 0, last + 1):
+        charge = plan.charge(plan.levels[t])
+        if add_losses(account.probe, account.test, charge) > budget:
+            account.reasons.append("covariance certificate: the next level would exceed the budget")
+            break
+        account.generation, revealed = charge, t
+        theta = Seen.of(kept[t], plan, plan.levels[t], beta).certified(plan, plan.levels[t], account)
+        if theta is not None:
+            return account.released(theta, level=t, n_levels=n_levels)
+    else:
+        account.reasons.append("covariance certificate: no level sufficed")
+    return account.refused(level=revealed, n_levels=n_levels)
 
 
 def split_path(sums: Sums, plan: CovariancePlan, source: WordSource) -> Iterator[LevelValue]:
@@ -316,6 +338,15 @@ class Seen:
     def best(self, lam: float) -> tuple[NDArray[np.float64], float]:
         """Return the θ with the smallest certificate, and the certificate."""
         return best_certified(self.second, self.first, lam, self.noise, self.lever, self.matrix_noise)
+
+    def certified(self, plan: CovariancePlan, level: float, account: Account) -> NDArray[np.float64] | None:
+        """Return θ if its certificate meets the target, and say so to the account."""
+        theta, certificate = self.best(plan.problem.regularization)
+        account.public = {"statistics": self.said} if plan.keep_statistics else {}
+        if certificate > plan.excess_risk:
+            return None
+        account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {up(level)}")
+        return theta
 
 
 def best_certified(

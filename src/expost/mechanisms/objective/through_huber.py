@@ -1,9 +1,4 @@
-"""Objective perturbation for the squared loss, through Huber's (theory C2).
-
-What is released, and why it costs what it does, is in `expost.mechanisms.objective.mechanism`; why the model is good
-enough for the *squared* loss in `expost.mechanisms.objective.through_huber`.
-
-The squared loss through Huber's (theory C2): the certificate of objective perturbation for ridge regression.
+"""The squared loss through Huber's (theory C2): the certificate of objective perturbation for ridge regression.
 
 The squared loss has no bounded slope, Huber's has: H_C(r) = ½r² up to |r| = C and a straight line beyond. *Released*:
 θ̂ by objective perturbation for H_C, then a noisy mean of what H_C leaves out. *Neighbours*: one row replaced.
@@ -42,8 +37,7 @@ from expost.account.composition import add_losses
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target, mean_left_out, mean_left_out_error
 from expost.mechanisms.mechanism import Mechanism
-from expost.mechanisms.moments.covariance import Covariance, CovarianceGenerator
-from expost.mechanisms.moments.ridge import RidgeCertificate
+from expost.mechanisms.moments.covariance import Covariance, CovarianceGenerator, RidgeCertificate
 from expost.mechanisms.objective.mechanism import (
     COVERED,
     ObjectivePerturbation,
