@@ -73,6 +73,7 @@ _STEP = 0.25
 _CUT = 40.0  # |b| beyond this (probability e⁻⁴⁰ each) is accounted for separately
 
 
+@lru_cache(maxsize=256)
 def laplace_energy(p: int, trace: float, *, curvature: float, regularization: float, gamma: float) -> float:
     """Return q for independent Lap(1) coordinates.
 
@@ -85,11 +86,6 @@ def laplace_energy(p: int, trace: float, *, curvature: float, regularization: fl
     along = curvature * trace
     if p == 1:
         return 0.5 * (along + regularization) * math.log(1 / gamma) ** 2 * (1 + 1e-9)
-    return _cvar(p, along, regularization, gamma)
-
-
-@lru_cache(maxsize=256)
-def _cvar(p: int, along: float, regularization: float, gamma: float) -> float:
     head = along + regularization  # 2X₁ = head·b₁² + λ·rest
     law, missed, beyond, rounding = _square_sum(p - 1)
     rest = regularization * _STEP * np.arange(law.size)
@@ -191,6 +187,7 @@ _MOST_DEGREES = 100  # the worst n is about 0.67/(x − 1): 67 at 1 + _TAIL_STEP
 _LEVELS = np.linspace(0.0, 1.0, 25)
 
 
+@lru_cache(maxsize=256)
 def spherical_energy(p: int, trace: float, *, curvature: float, regularization: float, gamma: float) -> float:
     """Return q for noise of density ∝ e^{−‖b‖₂}: norm Gamma(p), direction uniform (theory B8).
 
@@ -202,11 +199,7 @@ def spherical_energy(p: int, trace: float, *, curvature: float, regularization: 
     along = curvature * trace
     # X grows with λ, so λ may be raised, which keeps the Poisson means moderate; it matters from p = 1000 on only
     least = along / min(100.0 * p, 8000.0) if p > 1 else 0.0
-    return _quantile(p, along, max(regularization, least), gamma)
-
-
-@lru_cache(maxsize=256)
-def _quantile(p: int, along: float, regularization: float, gamma: float) -> float:
+    regularization = max(regularization, least)
     shares, masses = _shares(p)
     half = 0.5 * (along * shares + regularization)  # X₁ = half·‖b‖² within a cell
     beyond_rank_one = _beyond_rank_one(p, along / (2 * regularization))

@@ -110,21 +110,14 @@ def minimise(
 
     Parameters
     ----------
-    loss : Loss
-    X : array of shape (n, p)
-        Rows with ‖x‖₁ ≤ 1.
-    y : array of shape (n,)
-        Targets in [−1, 1], or ±1 for a binary loss.
-    lam : float
-        λ > 0.
+    loss, X, y, lam, counts
+        As for :class:`~expost.solve.objective.Objective`.
     tolerance : float, optional
         Largest certified gradient norm accepted, a public constant; :func:`default_tolerance` if not given, and not
         less than that.
     radius : float, optional
         Minimise over ‖θ‖₂ ≤ radius. On the sphere the minimiser is that of L + (ν/2)‖θ‖² for some ν ≥ 0,
         and the certificate is about ∇L(θ) + νθ.
-    counts : array of shape (n,), optional
-        How many rows each given one stands for.
 
     Raises
     ------

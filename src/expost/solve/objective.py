@@ -169,7 +169,7 @@ class Objective(Private):
 
     def hessian(self, u: FloatArray) -> FloatArray:
         """Return XᵀDX/n + λI, D the second derivatives at predictions ``u``."""
-        return self._weighted_gram(np.sqrt(self.loss.second_derivative(u, self.y))) + self.lam * np.eye(self.p)
+        return self.curvature_at(u) + self.lam * np.eye(self.p)
 
     def covariance(self) -> FloatArray:
         """Return Σ = XᵀX/n."""

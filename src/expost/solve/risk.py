@@ -138,16 +138,10 @@ class GeneralRisk(Risk):
 
     Parameters
     ----------
-    loss : Loss
-    X, y : arrays of shape (n, p) and (n,)
-        The rows ``minimum`` was computed from.
-    lam : float
-        λ > 0.
+    loss, X, y, lam, counts
+        What :func:`expost.solve.minimisation.minimise` was given.
     minimum : Minimum
-        From :func:`expost.solve.minimisation.minimise` on the same rows; its ball, if any, is the set of
-        comparison.
-    counts : array of shape (n,), optional
-        How many rows each given one stands for.
+        What it returned; its ball, if any, is the set of comparison.
 
     Examples
     --------
@@ -179,7 +173,7 @@ class GeneralRisk(Risk):
         self._covariance = objective.covariance()
         self._curvature: FloatArray | None = None
         if loss.self_concordance is not None:
-            self._curvature = objective.hessian(objective.predictions(self.optimum)) - lam * np.eye(self.p)
+            self._curvature = objective.curvature_at(objective.predictions(self.optimum))
         # γ with p + 4 and not p: the subtraction in θ − θ̂ and the sums the product goes into are rounded as well.
         size = float(np.linalg.norm(minimum.gradient))
         self._gradient_error = minimum.gradient_rounding + gamma(self.p + 4) * size

@@ -18,6 +18,7 @@ Equal rows that are worked on once (:mod:`expost.passes.blocks`) count in blocks
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -61,8 +62,20 @@ def _slope_exponent(loss: Loss, norm: float) -> int:
     return math.ceil(math.log2(loss.lipschitz(norm) * (1.0 + 1e-9)))
 
 
+class _BlockSums(ABC):
+    """Sums over the blocks of a batch."""
+
+    def __call__(self, batch: Batch) -> Totals:
+        """Return the sums over a batch."""
+        with np.errstate(all="ignore"):  # a warning that some rows cause would tell of them
+            return folded((self._block(*block) for block in blocks(batch)), batch.shift)
+
+    @abstractmethod
+    def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals: ...
+
+
 @dataclass(frozen=True, eq=False)
-class SlopeSums:
+class SlopeSums(_BlockSums):
     """Σφ′x, and Σφ″xxᵀ if asked for, at the predictions of θ.
 
     Attributes
@@ -91,8 +104,7 @@ class SlopeSums:
         """Return the sums of h·x and l·x, and of zzᵀ over how many rows."""
         if self.sample is not None:
             batch = thinned(batch)  # for a gradient alone that takes longer than it saves
-        with np.errstate(all="ignore"):  # a warning that some rows cause would tell of them
-            return folded((self._block(*block) for block in blocks(batch)), batch.shift)
+        return super().__call__(batch)
 
     def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         u = predictions(x, self.parts)
@@ -118,14 +130,10 @@ class SlopeSums:
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorCount:
+class ErrorCount(_BlockSums):
     """How many rows θ, on its grid, misclassifies: predicted positive where xᵀθ > 0."""
 
     parts: FloatArray
-
-    def __call__(self, batch: Batch) -> Totals:
-        """Return the number of rows."""
-        return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
     def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         wrong = (predictions(x, self.parts) > 0.0) != (y > 0.0)
@@ -133,17 +141,12 @@ class ErrorCount:
 
 
 @dataclass(frozen=True, eq=False)
-class TermSum:
+class TermSum(_BlockSums):
     """Σ of a term of predictions and targets, at most 2ᵏ, in units of 2ᵏ⁻⁵¹."""
 
     term: Term
     parts: FloatArray
     exponent: int
-
-    def __call__(self, batch: Batch) -> Totals:
-        """Return the sum."""
-        with np.errstate(all="ignore"):
-            return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
     def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         values = self.term(predictions(x, self.parts), y)
