@@ -50,7 +50,7 @@ from expost.noise.path import KeptLevels, NoisePath
 from expost.noise.source import WordSource
 from expost.noise.spherical import SphericalPath
 from expost.noise.tails import laplace_energy, spherical_energy
-from expost.numeric import Grid, grid_sensitivity, public_grid
+from expost.numeric import FloatArray, Grid, grid_sensitivity, public_grid
 from expost.passes.blocks import distinct
 from expost.passes.first_pass import in_memory
 from expost.passes.sums import Sums
@@ -429,15 +429,15 @@ class OutputGenerator:
         """Number of coordinates."""
         return self.problem.p
 
-    def shot(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shot(self, noise: FloatArray) -> FloatArray:
         """Return the hypothesis for given noise, in units of the sensitivity; for simulations, which draw their own."""
         return into_ball(self.risk.optimum + noise * self._grid.effective_sensitivity, self.problem.radius)
 
-    def hypothesis(self, values: Integers | NDArray[np.float64]) -> NDArray[np.float64]:
+    def hypothesis(self, values: Integers | FloatArray) -> FloatArray:
         """Return the noisy minimiser, rescaled into the ball if it lies outside."""
         return into_ball(self.unrescaled(values), self.problem.radius)
 
-    def unrescaled(self, values: Integers | NDArray[np.float64]) -> NDArray[np.float64]:
+    def unrescaled(self, values: Integers | FloatArray) -> FloatArray:
         """Return the noisy minimiser as it is, which is what the utility theorem is about."""
         if values.dtype.kind == "f":  # spherical noise: no grid
             return values

@@ -49,6 +49,7 @@ from numpy.typing import NDArray
 from expost.noise.coins import WORD, below, keep_bits
 from expost.noise.laplace import Integers, digit_table, laplace_draws, narrowed, rate_of
 from expost.noise.source import WordSource, resolve_source
+from expost.numeric import FloatArray
 
 _COINS_AT_ONCE = 1 << 20
 
@@ -59,18 +60,14 @@ class LevelValue:
 
     index: int
     epsilon: float
-    values: Integers | NDArray[np.float64]
+    values: Integers | FloatArray
 
 
 class Path:
     """What paths have in common, whatever their noise: they hold private values and noise not yet paid for."""
 
     levels: tuple[float, ...]
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        raise NotImplementedError
+    size: int  # number of coordinates
 
     def __len__(self) -> int:
         return len(self.levels)
@@ -125,7 +122,7 @@ class NoisePath(Path):
         self.sensitivity = int(sensitivity)
         grid = _grid(self.levels, self.sensitivity)
         values = _check_values(values)
-        size = values.size
+        self.size = size = values.size
         source = resolve_source(random_state)
         self.secure = source.secure
 
@@ -140,22 +137,10 @@ class NoisePath(Path):
             values = values.astype(np.int64)
         first = values + last
         np.add.at(first, where, jumps)
+        # how many jumps there are is private as well: given their number, the noise is no longer Laplace
         self._first, self._where, self._jumps = first, where, jumps
         # jumps[start[t]:start[t+1]] are those between level t+1 and level t
         self._start = np.searchsorted(at, np.arange(len(self.levels) + 1))
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return int(self._first.size)
-
-    @property
-    def stored_jumps(self) -> int:
-        """How many jumps are kept; grows with size·ln(ε_T/ε₁), not with the number of levels.
-
-        For watching memory, not for release: given the number of jumps, the noise is no longer Laplace.
-        """
-        return int(self._jumps.size)
 
     def __iter__(self) -> Iterator[LevelValue]:
         """Yield the value at every level, the most private first."""
@@ -248,7 +233,7 @@ def _fits(values: Integers, last: Integers, where: NDArray[np.intp], jumps: Inte
 _BYTES = 16  # of an integer: sums are below 2⁸⁰ and noise has 47 bits more
 _MOST = (1 << (8 * _BYTES - 1)) - 1
 
-Values = Integers | NDArray[np.float64]
+Values = Integers | FloatArray
 
 
 @dataclass(frozen=True, repr=False)

@@ -60,15 +60,16 @@ from scipy import special
 
 from expost.noise.path import LevelValue, Path, check_levels
 from expost.noise.source import WordSource, resolve_source
+from expost.numeric import FloatArray
 
 
-def uniforms(count: int, source: WordSource) -> NDArray[np.float64]:
+def uniforms(count: int, source: WordSource) -> FloatArray:
     """Return numbers in (0, 1), of 52 bits each; never 0 or 1 (with 53 the largest would round to 1)."""
     words = source.words(4 * count).view(np.uint64)
     return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
-def spherical_noise(p: int, source: WordSource) -> NDArray[np.float64]:
+def spherical_noise(p: int, source: WordSource) -> FloatArray:
     """Draw one vector of density ∝ e^(−‖b‖₂) in p dimensions.
 
     Examples
@@ -86,7 +87,7 @@ def spherical_noise(p: int, source: WordSource) -> NDArray[np.float64]:
 LARGEST = 8.3
 
 
-def normals(count: int, source: WordSource) -> NDArray[np.float64]:
+def normals(count: int, source: WordSource) -> FloatArray:
     """Draw standard normal variables.
 
     Examples
@@ -99,7 +100,7 @@ def normals(count: int, source: WordSource) -> NDArray[np.float64]:
     return np.asarray(special.ndtri(uniforms(count, source)))
 
 
-def block_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float], source: WordSource) -> NDArray[np.float64]:
+def block_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float], source: WordSource) -> FloatArray:
     """Draw one vector.
 
     Parameters
@@ -121,12 +122,12 @@ def block_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float], sou
     return np.concatenate(parts)
 
 
-def _box(size: int, source: WordSource) -> NDArray[np.float64]:
+def _box(size: int, source: WordSource) -> FloatArray:
     reach = _exponentials(size + 1, source).sum()  # Gamma(d + 1)
     return np.asarray(reach * (2.0 * uniforms(size, source) - 1.0))
 
 
-def _laplace(size: int, source: WordSource) -> NDArray[np.float64]:
+def _laplace(size: int, source: WordSource) -> FloatArray:
     first, second = np.log(uniforms(size, source)), np.log(uniforms(size, source))
     return np.asarray(first - second)
 
@@ -185,18 +186,10 @@ class SphericalPath(Path):
 
     Parameters
     ----------
-    values
-        The private vector of floats.
-    sensitivity
-        Its ℓ₂-sensitivity Δ.
-    levels
-        Strictly increasing privacy levels.
-    random_state
-        ``None`` for the secure source; an integer or a source for simulation.
-
-    Notes
-    -----
-    The object holds all of the noise; only what iteration has yielded is paid for.
+    values, sensitivity
+        The private vector of floats, and its ℓ₂-sensitivity Δ.
+    levels, random_state
+        As for :class:`~expost.noise.NoisePath`.
 
     Examples
     --------
@@ -220,7 +213,7 @@ class SphericalPath(Path):
         self.sensitivity = _check_sensitivity(sensitivity, self.levels[0])
         exact = _check_values(values)
         source = resolve_source(random_state)
-        self.secure = source.secure
+        self.secure, self.size = source.secure, exact.size
 
         last = exact + spherical_noise(exact.size, source) * (self.sensitivity / self.levels[-1])
         steps, spread = _draw_steps(self.levels, exact.size, source)
@@ -230,18 +223,13 @@ class SphericalPath(Path):
         self._values = np.cumsum(np.vstack([last, added[::-1]]), axis=0)
         self._row = steps.size - np.searchsorted(steps, np.arange(len(self.levels)))
 
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return int(self._values.shape[1])
-
     def __iter__(self) -> Iterator[LevelValue]:
         """Yield the value at every level, the most private first."""
         for t, epsilon in enumerate(self.levels):
             yield LevelValue(t, epsilon, self._values[self._row[t]].copy())
 
 
-def _draw_steps(levels: tuple[float, ...], p: int, source: WordSource) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _draw_steps(levels: tuple[float, ...], p: int, source: WordSource) -> tuple[NDArray[np.intp], FloatArray]:
     """Return the steps t (between levels t and t + 1) that have jumps, increasing, and W of each."""
     intensity = _intensity(p)
     edges = intensity * (np.log(levels) - math.log(levels[0]))  # of the steps, on a scale on which jumps have rate 1
@@ -265,7 +253,7 @@ def _intensity(p: int) -> int:
     return p + 1
 
 
-def _exponentials(count: int, source: WordSource) -> NDArray[np.float64]:
+def _exponentials(count: int, source: WordSource) -> FloatArray:
     return -np.log(uniforms(count, source))
 
 
@@ -278,7 +266,7 @@ def _check_sensitivity(sensitivity: float, first: float) -> float:
     return checked
 
 
-def _check_values(values: ArrayLike) -> NDArray[np.float64]:
+def _check_values(values: ArrayLike) -> FloatArray:
     checked = np.asarray(values)
     if checked.ndim != 1 or checked.size == 0:
         raise ValueError(f"values must be one-dimensional and not empty, got shape {checked.shape}")

@@ -84,16 +84,13 @@ class PrefixPrivate(Protocol):
     @property
     def levels(self) -> Sequence[float]:
         """The privacy levels, increasing."""
-        ...
 
     @property
     def secure(self) -> bool:
         """Whether its noise may protect anyone."""
-        ...
 
     def __iter__(self) -> Iterator[LevelValue]:
         """Yield the values, the most private first."""
-        ...
 
 
 @unspent()

@@ -72,15 +72,8 @@ def with_model(release: Release, before: Release, request: Request) -> Release:
 
     A release of rows that were prepared by hand says nothing about units, and then neither does this one.
     """
-    known: dict[str, Any] = {
-        "claims": before.claims,
-        "not_covered": before.not_covered,
-        "neighbours": before.neighbours,
-        "target": before.target,
-        "columns": before.columns,
-        "schema_fingerprint": before.schema_fingerprint,
-        "data_fingerprint": before.data_fingerprint,
-    }
+    said = "claims", "not_covered", "neighbours", "target", "columns", "schema_fingerprint", "data_fingerprint"
+    known: dict[str, Any] = {name: getattr(before, name) for name in said}
     if "n_columns" not in before.preparation:
         return release.with_details(**known)
     recipe = Preparation.described(before.preparation)

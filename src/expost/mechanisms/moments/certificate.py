@@ -36,7 +36,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.account.account import Account
 from expost.account.composition import add_losses
@@ -47,6 +46,7 @@ from expost.mechanisms.moments.statistics import PART_SENSITIVITY, Layout
 from expost.noise.laplace import Integers
 from expost.noise.path import KeptLevels, LevelValue, NoisePath
 from expost.noise.source import WordSource
+from expost.numeric import FloatArray
 from expost.passes.sums import SUM_UNIT, Sums
 from expost.release.release import Release
 from expost.shown import up
@@ -209,9 +209,7 @@ def best_split(norm: float, shrunk: float) -> float:
     return 1 / (1 + math.cbrt(norm / shrunk) ** 2)
 
 
-def certified_covariance(
-    sums: Sums, plan: CovariancePlan, account: Account, source: WordSource
-) -> NDArray[np.float64] | None:
+def certified_covariance(sums: Sums, plan: CovariancePlan, account: Account, source: WordSource) -> FloatArray | None:
     """Reveal levels until a certificate meets the target; return θ, or None. The account is charged either way."""
     problem, beta, before = plan.problem, plan.norm(), account.generation
     target = gradient_target(plan.excess_risk, problem.regularization)
@@ -284,14 +282,14 @@ class Seen:
         w and m of the module's theorem.
     """
 
-    second: NDArray[np.float64]
-    first: NDArray[np.float64]
+    second: FloatArray
+    first: FloatArray
     noise: float
     split: float
     shrunk: float
 
     @classmethod
-    def of(cls, values: Integers | NDArray[np.float64], plan: CovariancePlan, level: float, beta: float) -> Seen:
+    def of(cls, values: Integers | FloatArray, plan: CovariancePlan, level: float, beta: float) -> Seen:
         """Read the values of a level."""
         n, p = plan.problem.n, plan.problem.p
         gram, moment = Layout(p).unpack(values)
@@ -335,11 +333,11 @@ class Seen:
         """Return h(‖θ‖)."""
         return math.hypot(norm / (1 - self.split), self.shrunk / self.split)
 
-    def best(self, lam: float) -> tuple[NDArray[np.float64], float]:
+    def best(self, lam: float) -> tuple[FloatArray, float]:
         """Return the θ with the smallest certificate, and the certificate."""
         return best_certified(self.second, self.first, lam, self.noise, self.lever, self.matrix_noise)
 
-    def certified(self, plan: CovariancePlan, level: float, account: Account) -> NDArray[np.float64] | None:
+    def certified(self, plan: CovariancePlan, level: float, account: Account) -> FloatArray | None:
         """Return θ if its certificate meets the target, and say so to the account."""
         theta, certificate = self.best(plan.problem.regularization)
         account.public = {"statistics": self.said} if plan.keep_statistics else {}
@@ -350,13 +348,13 @@ class Seen:
 
 
 def best_certified(
-    second: NDArray[np.float64],
-    first: NDArray[np.float64],
+    second: FloatArray,
+    first: FloatArray,
     lam: float,
     noise: float,
     lever: Callable[[float], float],
     matrix_noise: float,
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[FloatArray, float]:
     """Return the candidate with the smallest certificate, and the certificate: noise is at most ``noise·lever(‖θ‖)``.
 
     *Lemma.* With Ĥ = Z/n + λI and ĝ = Ĥθ − z/n, the smallest ‖ĝ‖ + noise·h(‖θ‖) is attained at θ = 0 or at
@@ -385,7 +383,7 @@ def best_certified(
     return np.asarray(theta), (norm * (1 + 1e-9) + rounding) ** 2 / (2 * convexity)
 
 
-def curvature(second: NDArray[np.float64], lowest: float, lam: float, matrix_noise: float) -> float:
+def curvature(second: FloatArray, lowest: float, lam: float, matrix_noise: float) -> float:
     """Return μ: L is μ-strongly convex where the noise on XᵀX/n has at most that norm; from its lowest eigenvalue.
 
     A computed eigenvalue is off by no more than rounding relative to the largest.

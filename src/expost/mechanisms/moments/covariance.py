@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.account.account import Account
 from expost.account.composition import add_losses
@@ -37,6 +36,7 @@ from expost.mechanisms.null_model import NullQuestion
 from expost.noise.laplace import Integers
 from expost.noise.path import KeptLevels, NoisePath
 from expost.noise.source import WordSource
+from expost.numeric import FloatArray
 from expost.passes.sums import Sums, sums_of
 from expost.release.release import Release
 from expost.shown import up
@@ -296,16 +296,16 @@ class CovarianceGenerator:
         """Number of statistics."""
         return self.layout.size
 
-    def shot(self, noise: NDArray[np.float64]) -> BallMinimum | NDArray[np.float64]:
+    def shot(self, noise: FloatArray) -> BallMinimum | FloatArray:
         """Return the hypothesis for given noise, in units of the sensitivity; for simulations, which draw their own."""
         return self.hypothesis(self.layout.pack(self.sums) + STATISTICS_SENSITIVITY * noise)
 
-    def hypothesis(self, values: Integers | NDArray[np.float64]) -> BallMinimum | NDArray[np.float64]:
+    def hypothesis(self, values: Integers | FloatArray) -> BallMinimum | FloatArray:
         """Minimise the noisy quadratic over the ball."""
         problem = self.problem
         return BallMinimum(values, self.layout, problem.n, problem.regularization, problem.radius)
 
-    def unrescaled(self, values: Integers | NDArray[np.float64]) -> BallMinimum | NDArray[np.float64]:
+    def unrescaled(self, values: Integers | FloatArray) -> BallMinimum | FloatArray:
         """Return the same: the utility theorem is about the minimum over the ball."""
         return self.hypothesis(values)
 
@@ -316,7 +316,7 @@ class CovarianceGenerator:
         inside = float(np.linalg.norm(risk.optimum)) + risk.distance_bound
         on_sphere = 0.5 * problem.regularization * max(0.0, problem.radius * (1 - 1e-9) - inside) ** 2 * (1 - 1e-9)
 
-        def lower(theta: BallMinimum | NDArray[np.float64]) -> float:
+        def lower(theta: BallMinimum | FloatArray) -> float:
             return on_sphere if isinstance(theta, BallMinimum) and theta.on_sphere else 0.0
 
         return ErrorMeasure(

@@ -32,7 +32,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.account.account import Account
 from expost.account.renyi import NOTHING, Curve, room
@@ -49,6 +48,7 @@ from expost.mechanisms.moments.gaussian import (
 )
 from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
+from expost.numeric import FloatArray
 from expost.passes.sums import SUM_UNIT
 from expost.release.release import Release
 from expost.search.engine import Schedule, StagedSearch
@@ -56,8 +56,6 @@ from expost.search.request import Request
 from expost.shown import down, up
 from expost.solve.problem import Problem, gradient_sensitivity
 from expost.table.shape import Geometry
-
-Floats = NDArray[np.float64]
 
 _TYPICAL, _AT_MOST = 0.4, 2.5  # a typical ‖θ‖: part of the radius, and a limit
 _GROWTH, _GROWTH_TESTED = 1.25, 1.6  # from one level's ρ to the next one's
@@ -234,7 +232,7 @@ class RiskLevels:
         """Return what is missing to that precision."""
         return Curve.gaussian(rho - self._rho)
 
-    def stage(self, rho: float, source: WordSource) -> Floats:
+    def stage(self, rho: float, source: WordSource) -> FloatArray:
         """Release the moments once more; models are made where they are looked at."""
         more, self._rho = rho - self._rho, rho
         self.averaged.add(self._generator.reveal(self._noise, more, source), more)
@@ -258,13 +256,13 @@ class RiskSearch(StagedSearch):
     def _next(self, rho: float) -> float:
         return self.plan.rhos[min(self.stages, len(self.plan.rhos) - 1)]
 
-    def _passes(self, model: Floats, rho: float) -> bool:
+    def _passes(self, model: FloatArray, rho: float) -> bool:
         theta = self._shown(rho)
         if theta is not None:
             model[:] = theta
         return theta is not None
 
-    def _shown(self, rho: float) -> Floats | None:
+    def _shown(self, rho: float) -> FloatArray | None:
         """Return a θ that the certificate or a look shows to be good enough, if there is one."""
         plan, n = self.plan, self.plan.problem.n
         lam = plan.problem.regularization
@@ -288,7 +286,7 @@ class RiskSearch(StagedSearch):
             return theta
         return None
 
-    def _stationary(self, theta: Floats, target: float, rho: float) -> bool:
+    def _stationary(self, theta: FloatArray, target: float, rho: float) -> bool:
         plan = self.plan
         measure = GradientLength(self.judge, plan.problem.loss, plan.problem.n)
         gamma = _TO_LOOKS * plan.failure_probability / len(plan.rhos)
@@ -299,7 +297,7 @@ class RiskSearch(StagedSearch):
         beside = f", {self.tests.count} look(s)" if self.plan.tested else ""
         return [f"second moments under Gaussian noise: {self._how or f'{self.stages} level(s)'}{beside}"]
 
-    def _details(self, theta: Floats | None) -> dict[str, Any]:
+    def _details(self, theta: FloatArray | None) -> dict[str, Any]:
         return {} if theta is None else {"level": self.stages - 1, "n_levels": len(self.plan.rhos)}
 
 

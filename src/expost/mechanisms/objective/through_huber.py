@@ -30,7 +30,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.account.account import Account
 from expost.account.composition import add_losses
@@ -47,6 +46,7 @@ from expost.mechanisms.objective.mechanism import (
     too_steep,
 )
 from expost.noise.source import WordSource
+from expost.numeric import FloatArray
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.search.noisy_test import NoisyValue
@@ -97,11 +97,6 @@ class HuberTry:
     test_probability: float
 
     @property
-    def limit(self) -> float:
-        """C."""
-        return self.loss.delta
-
-    @property
     def dearest_test(self) -> float:
         """What a test may cost at most; a dearer one is not asked."""
         return self.shot.epsilon
@@ -116,31 +111,31 @@ class HuberTry:
         room = self.excess_risk - self.certified
         return sensitivity * (math.log(1 / (2 * self.test_probability)) + _ROOM) / room
 
-    def largest_prediction(self, theta: NDArray[np.float64]) -> float:
+    def largest_prediction(self, theta: FloatArray) -> float:
         """Return m ≥ |xᵀθ| for every row there can be; a sum's rounding included."""
         (block,) = self.shot.geometry.blocks
         length = np.abs(theta).max(initial=0.0) if block.norm == "l1" else np.linalg.norm(theta)
         return float(length) * block.radius * (1.0 + 1e-9)
 
-    def passes(self, rows: Any, theta: NDArray[np.float64], account: Account, source: WordSource) -> bool:
+    def passes(self, rows: Any, theta: FloatArray, account: Account, source: WordSource) -> bool:
         """Say whether θ is good enough, booking the test if one is needed; ``rows`` are private."""
         largest = self.largest_prediction(theta)
         sensitivity = self.loss.left_out_sensitivity(largest, self.shot.n)
-        if 1.0 + largest <= self.limit:
-            account.reasons.append(f"no residual can exceed C = {self.limit:g}: nothing to test")
+        if 1.0 + largest <= self.loss.delta:
+            account.reasons.append(f"no residual can exceed C = {self.loss.delta:g}: nothing to test")
             return True
         length = float(np.linalg.norm(theta))
-        error = mean_left_out_error(self.shot.n, self.shot.geometry.columns, largest, length, self.limit)
+        error = mean_left_out_error(self.shot.n, self.shot.geometry.columns, largest, length, self.loss.delta)
         epsilon = self.test_cost(sensitivity)
         if epsilon > self.dearest_test:
-            account.reasons.append(f"a test at C = {self.limit:g} would cost epsilon = {up(epsilon)}: not asked")
+            account.reasons.append(f"a test at C = {self.loss.delta:g} would cost epsilon = {up(epsilon)}: not asked")
             return False
         test = NoisyValue.of(sensitivity, error)
         account.test = add_losses(account.test, epsilon)
         noisy = test.ask(rows.left_out(theta, self.loss, largest), epsilon, source)
         passed = self.certified + noisy + test.margin(epsilon, self.test_probability) <= self.excess_risk
         account.reasons.append(
-            f"residuals beyond C = {self.limit:g} tested for epsilon = {up(epsilon)}: "
+            f"residuals beyond C = {self.loss.delta:g} tested for epsilon = {up(epsilon)}: "
             + ("they leave the promise standing" if passed else "not shown to be few enough")
         )
         return passed
@@ -182,7 +177,9 @@ class HuberCertificate:
         for index, each in enumerate(self.tries):
             theta = each.shot.draw(generator.perturbed(each.loss), np.zeros(self.problem.p), source)
             account.generation = add_losses(account.generation, each.shot.epsilon)
-            account.reasons.append(f"objective perturbation with slope C = {each.limit:g}: {up(each.shot.epsilon)}")
+            account.reasons.append(
+                f"objective perturbation with slope C = {each.loss.delta:g}: {up(each.shot.epsilon)}"
+            )
             if each.passes(generator, theta, account, source):
                 return account.released(theta, level=index, n_levels=len(self.tries), noise="over the reals")
         if self.otherwise is None:
@@ -214,7 +211,7 @@ def through_huber(
     tries: list[HuberTry] = []
     left = budget
     for number, share in enumerate(_SHARES):
-        slopes = _SLOPES if number == 0 else (tries[0].limit * _WIDER,)
+        slopes = _SLOPES if number == 0 else (tries[0].loss.delta * _WIDER,)
         each = _best(problem, excess_risk, share * failure_probability, geometry, slopes, typical)
         if each is None or each.dearest > left:
             break
@@ -261,7 +258,7 @@ def _expected(each: HuberTry, typical: float) -> float:
     coordinate = gradient_target(each.certified, shot.lam) / typical / shot.lam
     largest = _OPTIMUM + coordinate * math.log(shot.geometry.columns / 0.69)
     sensitivity = each.loss.left_out_sensitivity(largest, shot.n)
-    cost = each.test_cost(sensitivity) if 1 + largest > each.limit else 0.0
+    cost = each.test_cost(sensitivity) if 1 + largest > each.loss.delta else 0.0
     return add_losses(shot.epsilon, cost) if cost <= each.dearest_test else 2.0 * each.dearest
 
 
@@ -277,7 +274,7 @@ class ThroughHuberGenerator:
         """Return what is minimised with another loss."""
         return PerturbedObjective(self._passes.with_loss(loss))
 
-    def left_out(self, theta: NDArray[np.float64], huber: HuberLoss, largest_prediction: float) -> float:
+    def left_out(self, theta: FloatArray, huber: HuberLoss, largest_prediction: float) -> float:
         """Return q(θ), no prediction being larger than that."""
         return mean_left_out(self._passes, theta, huber, largest_prediction)
 
