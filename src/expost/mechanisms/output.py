@@ -45,12 +45,12 @@ from expost.goals.measure import ErrorMeasure, MeanSquareByRows, gradient_target
 from expost.mechanisms.mechanism import Mechanism, Noise, NoiseKind
 from expost.mechanisms.moments.statistics import TRACE_SENSITIVITY
 from expost.mechanisms.null_model import NullQuestion
-from expost.noise.laplace import Integers, discrete_laplace
+from expost.noise.laplace import discrete_laplace
 from expost.noise.path import KeptLevels, NoisePath
 from expost.noise.source import WordSource
 from expost.noise.spherical import SphericalPath
 from expost.noise.tails import laplace_energy, spherical_energy
-from expost.numeric import FloatArray, Grid, grid_sensitivity, public_grid
+from expost.numeric import AnyArray, FloatArray, Grid, grid_sensitivity, public_grid
 from expost.passes.blocks import distinct
 from expost.passes.first_pass import in_memory
 from expost.passes.sums import Sums
@@ -433,11 +433,11 @@ class OutputGenerator:
         """Return the hypothesis for given noise, in units of the sensitivity; for simulations, which draw their own."""
         return into_ball(self.risk.optimum + noise * self._grid.effective_sensitivity, self.problem.radius)
 
-    def hypothesis(self, values: Integers | FloatArray) -> FloatArray:
+    def hypothesis(self, values: AnyArray) -> FloatArray:
         """Return the noisy minimiser, rescaled into the ball if it lies outside."""
         return into_ball(self.unrescaled(values), self.problem.radius)
 
-    def unrescaled(self, values: Integers | FloatArray) -> FloatArray:
+    def unrescaled(self, values: AnyArray) -> FloatArray:
         """Return the noisy minimiser as it is, which is what the utility theorem is about."""
         if values.dtype.kind == "f":  # spherical noise: no grid
             return values

@@ -53,13 +53,13 @@ _FEW = 1 << 14  # rows in a sample below which second derivatives are taken at a
 Term = Callable[[FloatArray, FloatArray], FloatArray]
 
 
-def slope_rounding(loss: Loss, norm: float = math.inf) -> float:
+def slope_rounding(loss: Loss) -> float:
     """Return how far a slope is rounded at most."""
-    return math.ldexp(1.0, _slope_exponent(loss, norm) - 2 * _LIMB - 1)
+    return math.ldexp(1.0, _slope_exponent(loss) - 2 * _LIMB - 1)
 
 
-def _slope_exponent(loss: Loss, norm: float) -> int:
-    return math.ceil(math.log2(loss.lipschitz(norm) * (1.0 + 1e-9)))
+def _slope_exponent(loss: Loss) -> int:
+    return math.ceil(math.log2(loss.lipschitz(math.inf) * (1.0 + 1e-9)))
 
 
 class _BlockSums(ABC):
@@ -234,7 +234,7 @@ class Passes(Private):
 
         Second derivatives, if asked for, are those of about one row in 2^sample.
         """
-        exponent = _slope_exponent(self.loss, math.inf)
+        exponent = _slope_exponent(self.loss)
         work = SlopeSums(self.loss, exact_parts(theta), exponent, sample if curvature else None)
         found = self.engine.total(self.source, work)
         whole = [(int(high) << _LIMB) + int(low) for high, low in zip(*found[0].tolist(), strict=True)]

@@ -43,10 +43,9 @@ from expost.goals.measure import gradient_target
 from expost.mechanisms.moments.operator_norm import discreteness, noise_norm, shrink, simulated
 from expost.mechanisms.moments.ray import Released, affordable, best_on_ray
 from expost.mechanisms.moments.statistics import PART_SENSITIVITY, Layout
-from expost.noise.laplace import Integers
 from expost.noise.path import KeptLevels, LevelValue, NoisePath
 from expost.noise.source import WordSource
-from expost.numeric import FloatArray
+from expost.numeric import AnyArray, FloatArray
 from expost.passes.sums import SUM_UNIT, Sums
 from expost.release.release import Release
 from expost.shown import up
@@ -289,7 +288,7 @@ class Seen:
     shrunk: float
 
     @classmethod
-    def of(cls, values: Integers | FloatArray, plan: CovariancePlan, level: float, beta: float) -> Seen:
+    def of(cls, values: AnyArray, plan: CovariancePlan, level: float, beta: float) -> Seen:
         """Read the values of a level."""
         n, p = plan.problem.n, plan.problem.p
         gram, moment = Layout(p).unpack(values)

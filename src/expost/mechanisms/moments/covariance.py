@@ -33,10 +33,9 @@ from expost.mechanisms.moments.certificate import CovariancePlan, certified_cova
 from expost.mechanisms.moments.few_statistics import FewPlan, few_statistics
 from expost.mechanisms.moments.statistics import STATISTICS_SENSITIVITY, BallMinimum, Layout
 from expost.mechanisms.null_model import NullQuestion
-from expost.noise.laplace import Integers
 from expost.noise.path import KeptLevels, NoisePath
 from expost.noise.source import WordSource
-from expost.numeric import FloatArray
+from expost.numeric import AnyArray, FloatArray
 from expost.passes.sums import Sums, sums_of
 from expost.release.release import Release
 from expost.shown import up
@@ -300,12 +299,12 @@ class CovarianceGenerator:
         """Return the hypothesis for given noise, in units of the sensitivity; for simulations, which draw their own."""
         return self.hypothesis(self.layout.pack(self.sums) + STATISTICS_SENSITIVITY * noise)
 
-    def hypothesis(self, values: Integers | FloatArray) -> BallMinimum | FloatArray:
+    def hypothesis(self, values: AnyArray) -> BallMinimum | FloatArray:
         """Minimise the noisy quadratic over the ball."""
         problem = self.problem
         return BallMinimum(values, self.layout, problem.n, problem.regularization, problem.radius)
 
-    def unrescaled(self, values: Integers | FloatArray) -> BallMinimum | FloatArray:
+    def unrescaled(self, values: AnyArray) -> BallMinimum | FloatArray:
         """Return the same: the utility theorem is about the minimum over the ball."""
         return self.hypothesis(values)
 

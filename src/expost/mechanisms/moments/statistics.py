@@ -19,7 +19,6 @@ from typing import Any, Final, cast
 import numpy as np
 from scipy.linalg import lapack
 
-from expost.noise.laplace import Integers
 from expost.numeric import AnyArray, FloatArray, IntegerArray
 from expost.passes.sums import SUM_UNIT, Sums
 from expost.solve.ball import minimise_in_ball
@@ -134,9 +133,7 @@ PART_SENSITIVITY: Final = 2**41
 class BallMinimum:
     """The minimiser of ½θᵀHθ − gᵀθ over ‖θ‖₂ ≤ radius, H and g from noisy statistics; an array once asked for."""
 
-    def __init__(
-        self, values: Integers | FloatArray, layout: Layout, n: int, regularization: float, radius: float
-    ) -> None:
+    def __init__(self, values: AnyArray, layout: Layout, n: int, regularization: float, radius: float) -> None:
         self._values, self._layout = values, layout
         self._n, self._regularization, self._radius = n, regularization, radius
 
