@@ -57,7 +57,7 @@ from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.shown import up
 from expost.solve.ball import into_ball
-from expost.solve.error_bounds import ErrorBounds, GeneralErrors
+from expost.solve.error_bounds import GeneralErrors
 from expost.solve.minimisation import minimise
 from expost.solve.problem import Problem
 from expost.solve.risk import GeneralRisk
@@ -101,31 +101,6 @@ class OutputCertificate:
     epsilon_probe: float
     budget: float
     bound: float = _BOUND
-
-    @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        excess_risk: float,
-        failure_probability: float,
-        errors: ErrorBounds,
-        *,
-        noise: str,
-        sensitivity: float,
-        error: float,
-        budget: float = math.inf,
-    ) -> OutputCertificate:
-        """Settle the probe's ε by weighing it against what a sharper trace saves."""
-        if problem.radius_stated:
-            raise ValueError("certified output perturbation compares with the unconstrained optimum; leave radius out")
-        gamma = failure_probability
-        null = NullQuestion.of(problem, excess_risk, _NULL * gamma, errors)
-        plan = cls(problem, excess_risk, gamma, noise, sensitivity, error, null, 0.0, budget)
-        energy = plan.energy(_NOMINAL_TRACE)
-        per_trace = (plan.energy(1.0) - plan.energy(0.0)) * math.log(1 / (2 * _PROBE * gamma)) / problem.n
-        probe = math.sqrt(plan.epsilon_at(_NOMINAL_TRACE) * per_trace / (2 * energy))
-        null.require_affordable(budget)
-        return replace(plan, epsilon_probe=probe)
 
     def energy(self, trace: float) -> float:
         """Return q: with probability 1 − γ′ the noise energy at unit scale is at most q.
@@ -370,17 +345,17 @@ class Output(Mechanism):
         return RefinableOutput(self.certificate(request, excess_risk, automatic=False), later)
 
     def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> OutputCertificate:
-        """Settle the certified release of the minimiser."""
-        return OutputCertificate.of(
-            request.problem,
-            excess_risk,
-            request.failure_probability,
-            request.errors,
-            noise=self.noise,
-            sensitivity=self.noise_sensitivity(request.problem),
-            error=self.release_error(request.problem),
-            budget=request.budget,
-        )
+        """Settle the certified release of the minimiser, the probe's ε weighed against what a sharper trace saves."""
+        problem, gamma, budget = request.problem, request.failure_probability, request.budget
+        if problem.radius_stated:
+            raise ValueError("certified output perturbation compares with the unconstrained optimum; leave radius out")
+        null = NullQuestion.of(problem, excess_risk, _NULL * gamma, request.errors)
+        sensitivity, error = self.noise_sensitivity(problem), self.release_error(problem)
+        plan = OutputCertificate(problem, excess_risk, gamma, self.noise, sensitivity, error, null, 0.0, budget)
+        per_trace = (plan.energy(1.0) - plan.energy(0.0)) * math.log(1 / (2 * _PROBE * gamma)) / problem.n
+        probe = math.sqrt(plan.epsilon_at(_NOMINAL_TRACE) * per_trace / (2 * plan.energy(_NOMINAL_TRACE)))
+        null.require_affordable(budget)
+        return replace(plan, epsilon_probe=probe)
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> OutputGenerator:
         """Return the generator for private rows."""

@@ -24,7 +24,6 @@ and the shares of γ follow from n, p, λ, α and γ; failure probabilities add 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -190,42 +189,6 @@ class HuberCertificate:
         return account.conclude(release.with_details(noise="over the reals"))
 
 
-def through_huber(
-    problem: Problem,
-    excess_risk: float,
-    failure_probability: float,
-    geometry: Geometry,
-    moments: Callable[[float, float], RidgeCertificate],
-    *,
-    budget: float = math.inf,
-) -> HuberCertificate | RidgeCertificate:
-    """Settle the tries, or second moments alone unless the first try is predicted to cost clearly less.
-
-    Clearly, because second moments may show curvature that no public number knows of, and then cost half of it.
-    ``moments(gamma, budget)`` returns the certificate from second moments.
-    """
-    typical = noise_quantile(geometry, 0.1)
-    alone = moments(failure_probability, budget)
-    if excess_risk >= problem.loss.null_value:
-        return alone
-    tries: list[HuberTry] = []
-    left = budget
-    for number, share in enumerate(_SHARES):
-        slopes = _SLOPES if number == 0 else (tries[0].loss.delta * _WIDER,)
-        each = _best(problem, excess_risk, share * failure_probability, geometry, slopes, typical)
-        if each is None or each.dearest > left:
-            break
-        tries.append(each)
-        left -= each.dearest * (1 + 1e-9)
-    if not tries or _expected(tries[0], typical) > _CLEARLY_LESS * alone.expected:
-        return alone
-    try:
-        rest = moments((1 - sum(_SHARES)) * failure_probability, left) if left > 0 else None
-    except TargetUnreachable:
-        rest = None  # a refusal then, within the budget
-    return HuberCertificate(problem, tuple(tries), rest)
-
-
 def _best(
     problem: Problem,
     alpha: float,
@@ -321,16 +284,35 @@ class ThroughHuber(ObjectivePerturbation):
         return Covariance().gradient_epsilon(problem, excess_risk)
 
     def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
-        """Settle the tries, or second moments alone where they are not predicted to cost clearly more."""
-        problem, errors = request.problem, request.errors
-        return through_huber(
-            problem,
-            excess_risk,
-            request.failure_probability,
-            self.geometry,
-            lambda gamma, left: RidgeCertificate.of(problem, excess_risk, gamma, errors, budget=left),
-            budget=request.budget,
-        )
+        """Settle the tries, or second moments alone unless the first try is predicted to cost clearly less.
+
+        Clearly, because second moments may show curvature that no public number knows of, and then cost half of it.
+        """
+        problem, gamma, geometry = request.problem, request.failure_probability, self.geometry
+
+        def moments(gamma: float, budget: float) -> RidgeCertificate:
+            return RidgeCertificate.of(problem, excess_risk, gamma, request.errors, budget=budget)
+
+        alone = moments(gamma, request.budget)
+        if excess_risk >= problem.loss.null_value:
+            return alone
+        typical = noise_quantile(geometry, 0.1)
+        tries: list[HuberTry] = []
+        left = request.budget
+        for number, share in enumerate(_SHARES):
+            slopes = _SLOPES if number == 0 else (tries[0].loss.delta * _WIDER,)
+            each = _best(problem, excess_risk, share * gamma, geometry, slopes, typical)
+            if each is None or each.dearest > left:
+                break
+            tries.append(each)
+            left -= each.dearest * (1 + 1e-9)
+        if not tries or _expected(tries[0], typical) > _CLEARLY_LESS * alone.expected:
+            return alone
+        try:
+            rest = moments((1 - sum(_SHARES)) * gamma, left) if left > 0 else None
+        except TargetUnreachable:
+            rest = None  # a refusal then, within the budget
+        return HuberCertificate(problem, tuple(tries), rest)
 
     def behind(self, release: Release) -> Mechanism:
         """Return second moments where nothing else was tried: nothing of the release is then over the reals."""
