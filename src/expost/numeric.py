@@ -71,11 +71,11 @@ AnyArray = npt.NDArray[Any]
 
 
 class Private:
-    """Base of objects that hold values no privacy guarantee covers (sums, minimisers, true risks)."""
+    """Base of objects that hold values no privacy guarantee covers: sums, minimisers, true risks, unrevealed noise."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be pickled or copied: private values leave only through a release."""
-        raise TypeError(f"{type(self).__name__} holds private values and is never pickled")
+        raise TypeError(f"{type(self).__name__} holds private values or unrevealed noise; it cannot be pickled")
 
 
 def check(*, n: int | None = None, radius: float | None = None, lam: float | None = None, p: int | None = None) -> None:

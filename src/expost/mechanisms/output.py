@@ -30,13 +30,12 @@ over the levels does not mind. It makes levels dearer, so they should be few.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.account.account import Account
 from expost.account.composition import add_losses
@@ -389,7 +388,10 @@ class OutputGenerator:
         self.risk = GeneralRisk(problem.loss, x, y, lam, found, counts)
         self._grid = mechanism.grid(problem)
         # exact: fixed-point squares, at most 2⁴⁰ a row
-        self.trace_units = sum(int(np.vdot(row, row)) for row in _wide(rows))
+        self.trace_units = sum(
+            int(np.square(rows.x[start : start + (1 << 16)], dtype=np.int64).sum())
+            for start in range(0, rows.n, 1 << 16)
+        )
 
     def path(self, levels: tuple[float, ...], source: WordSource) -> NoisePath | SphericalPath:
         """Draw the gradual release of the minimiser."""
@@ -425,7 +427,7 @@ class OutputGenerator:
             risk.excess,
             sensitivity=problem.risk_sensitivity,
             error_bound=risk.excess_error_bound(problem.radius),
-            lower=(risk.lower_by_distance, risk.lower),
+            lower=risk.lower,
             upper=risk.upper,
         )
 
@@ -481,8 +483,3 @@ def _grid(problem: Problem, distance: float) -> Grid:
     delta = problem.output_sensitivity + 2 * math.sqrt(problem.p) * distance
     unit = public_grid(delta / problem.p)
     return Grid(unit, grid_sensitivity(delta, unit, problem.p))
-
-
-def _wide(rows: Rows) -> Iterator[NDArray[np.int64]]:
-    for start in range(0, rows.n, 1 << 16):
-        yield rows.x[start : start + (1 << 16)].astype(np.int64).ravel()

@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from expost.noise.coins import WORD, below, keep_bits
 from expost.noise.laplace import Integers, digit_table, laplace_draws, narrowed, rate_of
 from expost.noise.source import WordSource, resolve_source
-from expost.numeric import FloatArray
+from expost.numeric import FloatArray, Private
 
 _COINS_AT_ONCE = 1 << 20
 
@@ -63,7 +63,7 @@ class LevelValue:
     values: Integers | FloatArray
 
 
-class Path:
+class Path(Private):
     """What paths have in common, whatever their noise: they hold private values and noise not yet paid for."""
 
     levels: tuple[float, ...]
@@ -71,9 +71,6 @@ class Path:
 
     def __len__(self) -> int:
         return len(self.levels)
-
-    def __reduce__(self) -> str:
-        raise TypeError("a noise path holds private values and noise not yet paid for; it cannot be pickled")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(size={self.size}, levels={len(self.levels)})"
@@ -237,7 +234,7 @@ Values = Integers | FloatArray
 
 
 @dataclass(frozen=True, repr=False)
-class KeptLevels:
+class KeptLevels(Private):
     """Values at the levels of a path from one on; private.
 
     Attributes
@@ -275,9 +272,6 @@ class KeptLevels:
 
     def __repr__(self) -> str:
         return f"KeptLevels(levels {self.first} to {self.first + len(self.values) - 1})"
-
-    def __reduce__(self) -> str:
-        raise TypeError("a kept path holds values not yet paid for; it cannot be pickled")
 
     @property
     def kind(self) -> str:

@@ -288,8 +288,6 @@ class _Kept:
             raise FileNotFoundError(f"there is no path {file}")
         try:
             content = unseal(file.read_bytes(), read_key(key), root)
-        except FileNotFoundError:
-            raise
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
         text, _, values = content.partition(b"\n")

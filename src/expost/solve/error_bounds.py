@@ -113,7 +113,7 @@ def distance_bound(loss: Loss, lam: float, tolerance: float, radius_error: float
 
 
 _MOST = 1e100  # beyond, numbers made of these leave what floating point holds
-_STEEPEST = 1e7  # (c + λ)/λ beyond which the theorem's number of steps is no comfort
+STEEPEST = 1e7  #: (c + λ)/λ beyond which a theorem's number of steps of descent is no comfort
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class DescentBounds:
         """Whether the theorem applies, and in a number of steps worth the name."""
         natural = self.loss.radius(self.lam)
         near = self.longest <= natural or self._error(self.longest) <= self.lam * natural / 200.0
-        return near and (self.loss.curvature + self.lam) / self.lam <= _STEEPEST
+        return near and (self.loss.curvature + self.lam) / self.lam <= STEEPEST
 
     @property
     def steps(self) -> int:
@@ -212,7 +212,7 @@ class ErrorBounds(ABC):
         if not loss.has_units and not DescentBounds(loss, n, self.p, lam, radius).certain:
             raise ValueError(
                 f"lam = {lam:.3g} is too small for the {loss.name} loss: no minimiser is certain to be found in "
-                f"floating point. Pass a larger lam ({loss.curvature / _STEEPEST:.3g} will do, or more if there are "
+                f"floating point. Pass a larger lam ({loss.curvature / STEEPEST:.3g} will do, or more if there are "
                 f"very many rows or columns), or give the loss a derivative_in_units."
             )
 

@@ -189,7 +189,7 @@ def _newton_step(
     objective: Objective, theta: FloatArray, u: FloatArray, gradient: FloatArray, radius: float
 ) -> FloatArray | None:
     """Return the next iterate, on the way to the minimiser of the quadratic model over the ball, or None."""
-    hessian = objective.hessian(u)
+    hessian = objective.curvature_at(u) + objective.lam * np.eye(objective.p)
     target = minimum_in_ball(hessian, hessian @ theta - gradient, radius)
     if target is None:
         return None

@@ -167,10 +167,6 @@ class Objective(Private):
         """Return XᵀDX/n, D the second derivatives at predictions ``u``."""
         return self._weighted_gram(np.sqrt(self.loss.second_derivative(u, self.y)))
 
-    def hessian(self, u: FloatArray) -> FloatArray:
-        """Return XᵀDX/n + λI, D the second derivatives at predictions ``u``."""
-        return self.curvature_at(u) + self.lam * np.eye(self.p)
-
     def covariance(self) -> FloatArray:
         """Return Σ = XᵀX/n."""
         return self._weighted_gram(None)

@@ -48,6 +48,7 @@ from scipy.linalg import cho_factor, cho_solve
 from expost.exceptions import ConvergenceError
 from expost.numeric import INFLATION, UNIT, FloatArray, Private, gamma
 from expost.passes.blocks import prediction_rounding
+from expost.solve.error_bounds import STEEPEST as STEEPEST
 from expost.solve.losses import Loss
 from expost.solve.row_sums import Passes, Slopes, slope_rounding
 
@@ -94,8 +95,6 @@ class LimitedMemory:
         return result
 
 
-#: (c + λ)/λ beyond which the theorem's number of steps is no comfort.
-STEEPEST = 1e7
 _NEWTON_STEPS = 60
 _QUASI_STEPS = 2000
 _HALVINGS = 40

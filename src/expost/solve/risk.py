@@ -177,7 +177,6 @@ class GeneralRisk(Risk):
         # γ with p + 4 and not p: the subtraction in θ − θ̂ and the sums the product goes into are rounded as well.
         size = float(np.linalg.norm(minimum.gradient))
         self._gradient_error = minimum.gradient_rounding + gamma(self.p + 4) * size
-        self._square_rounding = 2.0 * gamma(self.p + 8)
         # Bounds the rounding of dᵀCd and of the factor before it, as a part of (c + λ)‖d‖². Predictions are off by
         # γ_p‖θ̂‖, which changes φ″ by a part M of that.
         moved = (loss.self_concordance or 0.0) * gamma(self.p) * (self.bounds.norm + self.bounds.distance_bound)
@@ -224,23 +223,18 @@ class GeneralRisk(Risk):
             along += max(0.0, kept * float(step @ (self._curvature @ step)) - slack)
         return along / math.sqrt(square) * (1.0 - gamma(self.p + 16) * math.copysign(1.0, along))
 
-    def lower_by_distance(self, theta: FloatArray) -> float:
-        """Return a rigorous lower bound on the excess risk: about (λ/2)‖θ − θ*‖².
+    def lower(self, theta: FloatArray) -> float:
+        """Return a rigorous lower bound on the excess risk: about (λ/2)‖θ − θ*‖², or more.
 
         Strong convexity at θ̂, for every θ: L(θ) − L(θ̂) ≥ ∇L(θ̂)ᵀd + (λ/2)‖d‖², d = θ − θ̂. The first term
         is all but zero unless a ball holds θ̂ back. Subtracted: the gradient's error, the inexact minimum,
-        rounding.
+        rounding. Added, where the loss's curvature at θ̂ says something: :meth:`_local`.
         """
-        _, square, linear, error = self._expand(theta)
-        return linear + 0.5 * self.lam * square * (1.0 - self._square_rounding) - error
-
-    def lower(self, theta: FloatArray) -> float:
-        """Return a sharper bound than :meth:`lower_by_distance` where the loss's curvature at θ̂ says something."""
-        bound = self.lower_by_distance(theta)
+        step, square, linear, error = self._expand(theta)
+        bound = linear + 0.5 * self.lam * square * (1.0 - 2.0 * gamma(self.p + 8)) - error
         if self._curvature is None:
             return bound
-        step = theta - self.optimum
-        local, slack = self._local(step, float(step @ step), -1.0)
+        local, slack = self._local(step, square, -1.0)
         return bound + max(0.0, local - slack)
 
     def upper(self, theta: FloatArray) -> float:
