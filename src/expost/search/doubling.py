@@ -292,23 +292,18 @@ class Doubling(Method):
 
 @dataclass(frozen=True)
 class SingleShot:
-    """One hypothesis at one ε.
+    """One hypothesis at one ε, which is its worst case as well.
 
     ``rescaled`` moves it into the ball; a utility theorem is about it as it is.
     """
 
-    epsilon: float
+    worst_case: float
     rescaled: bool
-
-    @property
-    def worst_case(self) -> float:
-        """What it costs."""
-        return self.epsilon
 
     def search(self, generator: Generator, account: Account, source: WordSource) -> Release:
         """Draw it."""
-        (step,) = generator.path((self.epsilon,), source)
-        account.generation = add_losses(account.generation, self.epsilon)
+        (step,) = generator.path((self.worst_case,), source)
+        account.generation = add_losses(account.generation, self.worst_case)
         hypothesis = generator.hypothesis(step.values) if self.rescaled else generator.unrescaled(step.values)
         return account.released(hypothesis, level=0, n_levels=1, noise=generator.mechanism.noise_kind)
 

@@ -156,18 +156,14 @@ class TermSum(_BlockSums):
         return (sum(int(steps[start : start + GROUP].sum()) for start in range(0, len(steps), GROUP)),)  # below 2⁶²
 
 
-@dataclass(frozen=True)
-class TargetMoments:
-    """Σy and Σy², in units of 2⁻²⁰ and 2⁻⁴⁰."""
-
-    def __call__(self, batch: Batch) -> Totals:
-        """Return both."""
-        y = batch.y.astype(np.int64)
-        times = 1 if batch.counts is None else batch.counts.astype(np.int64)
-        weighted = y * times
-        # in slices: 2¹⁰ rows, each at most 2¹¹ times 2⁴⁰, stay below 2⁶²
-        squares = sum(int(weighted[i : i + 1024] @ y[i : i + 1024]) for i in range(0, len(y), 1024))
-        return int(weighted.sum()) << batch.shift, squares << batch.shift
+def target_moments(batch: Batch) -> Totals:
+    """Return Σy and Σy², in units of 2⁻²⁰ and 2⁻⁴⁰."""
+    y = batch.y.astype(np.int64)
+    times = 1 if batch.counts is None else batch.counts.astype(np.int64)
+    weighted = y * times
+    # in slices: 2¹⁰ rows, each at most 2¹¹ times 2⁴⁰, stay below 2⁶²
+    squares = sum(int(weighted[i : i + 1024] @ y[i : i + 1024]) for i in range(0, len(y), 1024))
+    return int(weighted.sum()) << batch.shift, squares << batch.shift
 
 
 def curvature_unit(loss: Loss) -> float:
@@ -266,5 +262,5 @@ class Passes(Private):
 
     def target_variance(self) -> float:
         """Return the mean of (y − ȳ)², rounded once."""
-        first, second = self.engine.total(self.source, TargetMoments())
+        first, second = self.engine.total(self.source, target_moments)
         return float((self.n * second - first * first) / (self.n * self.n << 2 * FRACTION_BITS))

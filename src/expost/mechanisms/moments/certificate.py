@@ -139,10 +139,12 @@ class CovariancePlan:
         # where the norm is only bounded by a proof, the ray comes much earlier
         earlier = _EARLIER_RAY if ray and not simulated(problem.p, plan.norm_probability) else _EARLIER
         reach = margin * earlier * plan.lever(longest) / plan.lever(0.0)
-        count = _COUNT_BY * math.ceil((math.log(reach) / math.log(_RATIO) + 1) / _COUNT_BY)
-        steps = tuple(_RATIO**t for t in range(count))
-        least = plan.expected(0.0) / earlier
-        return dataclasses.replace(plan, levels=tuple(least * step for step in steps), steps=steps)
+        return plan._from(plan.expected(0.0) / earlier, math.log(reach) / math.log(_RATIO) + 1)
+
+    def _from(self, least: float, count: float) -> CovariancePlan:
+        """Return it with at least so many levels, from the least on."""
+        steps = tuple(_RATIO**t for t in range(_COUNT_BY * math.ceil(count / _COUNT_BY)))
+        return dataclasses.replace(self, levels=tuple(least * step for step in steps), steps=steps)
 
     @classmethod
     def refinable(
@@ -157,9 +159,7 @@ class CovariancePlan:
         plan = cls._unbounded(problem, excess_risk, failure_probability, 0.0)
         last, end = len(plan.levels) - 1, cls._unbounded(problem, finest, failure_probability, 0.0).levels[-1]
         more = math.ceil(math.log(end / plan.levels[0]) / math.log(_RATIO)) + 1
-        count = _COUNT_BY * math.ceil(max(more, last + 1) / _COUNT_BY)
-        steps = tuple(_RATIO**t for t in range(count))
-        return dataclasses.replace(plan, levels=tuple(plan.levels[0] * step for step in steps), steps=steps), last
+        return plan._from(plan.levels[0], max(more, last + 1)), last
 
     @property
     def norm_probability(self) -> float:
