@@ -51,7 +51,6 @@ from expost.release.release import Release
 from expost.shown import up
 from expost.solve.problem import Problem
 
-_TYPICAL, _AT_MOST = 0.4, 2.5  # the norm for which ε is split between XᵀX and Xᵀy: part of the radius, and a limit
 _RATIO = 1.12  # from one level to the next
 _EARLIER = 2.0  # a certificate with μ = λ first comes this many times above the first level
 _RAY, _RAY_FROM = 0.25, 40  # the ray's part of the failure probability, and the columns it takes for it to pay
@@ -131,8 +130,7 @@ class CovariancePlan:
     def _unbounded(cls, problem: Problem, excess_risk: float, failure_probability: float, ray: float) -> CovariancePlan:
         """Settle split and levels for that part of the failure probability, without regard to a budget."""
         target = gradient_target(excess_risk, problem.regularization)
-        typical = min(_TYPICAL * problem.optimum_radius, _AT_MOST)
-        split = best_split(typical, shrink(problem.p, (1 - ray) * failure_probability))
+        split = best_split(typical_norm(problem), shrink(problem.p, (1 - ray) * failure_probability))
         plan = cls(problem, excess_risk, (), (), split, failure_probability, ray)
         longest = problem.optimum_radius + target / problem.regularization
         margin = max(1.3, 1.1 + 1 / math.sqrt(problem.p))  # β is only roughly known, and least so for few columns
@@ -193,6 +191,11 @@ class CovariancePlan:
             rough = noise_norm(p, (1.0,) * 12, gamma)  # proved, hence cheap
         target = gradient_target(self.excess_risk, self.problem.regularization)
         return rough * self.lever(norm) / (self.problem.n * target)
+
+
+def typical_norm(problem: Problem) -> float:
+    """Return a norm of θ* to balance noise for, part of the radius and no more than a constant; any is sound."""
+    return min(0.4 * problem.optimum_radius, 2.5)
 
 
 def best_split(norm: float, shrunk: float) -> float:

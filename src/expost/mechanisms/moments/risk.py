@@ -38,7 +38,7 @@ from expost.account.renyi import NOTHING, Curve, room
 from expost.account.unit import ROW
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import GradientLength, gradient_target
-from expost.mechanisms.moments.certificate import best_certified, curvature
+from expost.mechanisms.moments.certificate import best_certified, curvature, typical_norm
 from expost.mechanisms.moments.gaussian import (
     AveragedMoments,
     GaussianMoments,
@@ -57,7 +57,6 @@ from expost.shown import down, up
 from expost.solve.problem import Problem, gradient_sensitivity
 from expost.table.shape import Geometry
 
-_TYPICAL, _AT_MOST = 0.4, 2.5  # a typical ‖θ‖: part of the radius, and a limit
 _GROWTH, _GROWTH_TESTED = 1.25, 1.6  # from one level's ρ to the next one's
 _EARLIER = 4.0  # levels begin where a gradient this many times too long might do: μ is often larger than λ
 _TO_LOOKS = 0.5  # part of γ for looks
@@ -112,7 +111,7 @@ class MomentRiskPlan:
         if len(geometry.blocks) != 1 or geometry.blocks[0].norm != "l2":
             raise ValueError("a certificate needs noise that is alike in every column: the shape of a Euclidean ball")
         radius = geometry.blocks[0].radius
-        noise = MomentNoise(geometry, radius * min(_TYPICAL * problem.optimum_radius, _AT_MOST))
+        noise = MomentNoise(geometry, radius * typical_norm(problem))
         base = cls(problem, excess_risk, noise, failure_probability, budget, delta, False)
         if excess_risk >= problem.loss.null_value:  # θ = 0 meets the target whatever the rows: nothing is looked at
             return base
@@ -152,20 +151,15 @@ class MomentRiskPlan:
     def bound(self, rho: float) -> NoiseBound:
         """Return the bound on the noise at a precision of ρ, in means, for one level."""
         part = (1.0 - _TO_LOOKS if self.tested else 1.0) * self.failure_probability / max(1, len(self.rhos))
-        n, d, noise = self.problem.n, self._scale, self.noise
+        n, d, noise = self.problem.n, self.noise.common, self.noise
         sigma, tau = d * d * noise.sigma(rho), d * noise.tau(rho)
         sums = NoiseBound.of(self.problem.p, sigma, tau, 1.0 / SUM_UNIT, part)
         return NoiseBound(sums.matrix / n * (1 + 1e-12), sums.vector / n * (1 + 1e-12))
 
     @property
-    def _scale(self) -> float:
-        """d, by which the noise divides every column."""
-        return self.noise.common
-
-    @property
     def _norm(self) -> float:
         """A typical ‖θ‖."""
-        return self.noise.norm / self._scale
+        return self.noise.norm / self.noise.common
 
     @property
     def expected(self) -> float:
