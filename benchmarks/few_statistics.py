@@ -20,7 +20,7 @@ from experiments.datasets import load_kddcup99, load_twitter_buzz
 from expost import __version__
 from expost.account.account import Account
 from expost.mechanisms import Covariance, CovarianceGenerator
-from expost.mechanisms.moments.ridge import RidgeCertificate
+from expost.mechanisms.moments.covariance import RidgeCertificate
 from expost.noise import SeededSource
 from expost.passes.sums import sums_of
 from expost.solve.losses import SquaredLoss

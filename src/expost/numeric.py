@@ -6,8 +6,7 @@ and with or without fused multiply-add, has error at most ``gamma(k)`` times the
 order" is what makes the bounds independent of the BLAS and of its threads.
 
 *Grids.* Statistics are whole multiples of a public unit, and rounding to it adds to a sensitivity. Neighbours differ
-in one replaced row; the number of rows n is public. A result is rounded up by a few units in the last place: a
-sensitivity may err on the large side only.
+in one replaced row; the number of rows n is public. A sensitivity may err on the large side only.
 
 *Private*: what every object that holds private values has in common; it cannot be pickled or printed by accident.
 """
@@ -53,17 +52,15 @@ def summation_length(n: int) -> int:
     return min(n, BLOCK) + -(-n // BLOCK) + 1
 
 
-def round_up(value: float, ulps: int = 8) -> float:
-    """Return ``value`` moved up by ``ulps`` units in the last place.
-
-    A sensitivity may err on the large side only; eight units cover the handful of roundings in its formula.
+def round_up(value: float) -> float:
+    """Return ``value`` moved up by eight units in the last place, which cover the handful of roundings in a formula.
 
     Examples
     --------
     >>> 1.0 < round_up(1.0) < 1.0 + 1e-14
     True
     """
-    for _ in range(ulps):
+    for _ in range(8):
         value = math.nextafter(value, math.inf)
     return value
 
@@ -89,11 +86,11 @@ AnyArray = npt.NDArray[Any]
 
 
 class Private:
-    """Base of objects that hold values no privacy guarantee covers (sums, minimisers, true risks)."""
+    """Base of objects that hold values no privacy guarantee covers: sums, minimisers, true risks, unrevealed noise."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be pickled or copied: private values leave only through a release."""
-        raise TypeError(f"{type(self).__name__} holds private values and is never pickled")
+        raise TypeError(f"{type(self).__name__} holds private values or unrevealed noise; it cannot be pickled")
 
 
 def check(*, n: int | None = None, radius: float | None = None, lam: float | None = None, p: int | None = None) -> None:
@@ -111,11 +108,11 @@ def check(*, n: int | None = None, radius: float | None = None, lam: float | Non
 UNITS = 1 << 20  # units in one sensitivity, where every hypothesis is measured by its own
 
 
-def public_grid(delta: float, *, bits: int = 20) -> float:
-    """Return a power of two between Δ·2^−bits−1 and Δ·2^−bits: fine enough to cost a millionth."""
+def public_grid(delta: float) -> float:
+    """Return a power of two between Δ·2⁻²¹ and Δ·2⁻²⁰: fine enough to cost a millionth."""
     if not 0 < delta < math.inf:
         raise ValueError(f"sensitivity must be positive and finite, got {delta}")
-    return math.ldexp(1.0, math.frexp(delta)[1] - 1 - bits)
+    return math.ldexp(1.0, math.frexp(delta)[1] - 21)
 
 
 @dataclass(frozen=True)

@@ -169,9 +169,7 @@ def test_the_split_is_the_best_for_its_norm():
 
 
 def covariance_plan(p: int, lam: float = 0.005, gamma: float = GAMMA) -> CovariancePlan:
-    plan = CovariancePlan.of(Problem.of(SquaredLoss(), n=1000, p=p, regularization=lam), ALPHA, gamma)
-    assert plan is not None
-    return plan
+    return CovariancePlan.of(Problem.of(SquaredLoss(), n=1000, p=p, regularization=lam), ALPHA, gamma)
 
 
 def test_a_budget_is_kept_to_the_last_bit():
@@ -182,7 +180,7 @@ def test_a_budget_is_kept_to_the_last_bit():
     for _ in range(200):
         account = Account("certified", math.inf, True, *(top * 10 ** rng.uniform(-3, 0, 3)).tolist())
         for budget in (account.after(top), add_losses(account.total, top)):  # a level that only just fits
-            plan = CovariancePlan.of(problem, 0.01, 0.08, budget, account.after)
+            plan = free.within(budget, account.after)
             after = dataclasses.replace(
                 account, generation=add_losses(account.generation, plan.charge(plan.levels[-1]))
             )

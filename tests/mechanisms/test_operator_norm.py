@@ -92,7 +92,7 @@ def test_proved_norms_hold(p):
 
 def covariance_plan(p: int, lam: float = 0.005, budget: float = math.inf, gamma: float = GAMMA) -> CovariancePlan:
     problem = Problem.of(SquaredLoss(), n=1000, p=p, regularization=lam)
-    plan = CovariancePlan.of(problem, ALPHA, gamma, budget)
+    plan = CovariancePlan.of(problem, ALPHA, gamma).within(budget, lambda charge: charge)
     assert plan is not None
     return plan
 

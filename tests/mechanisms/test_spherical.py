@@ -188,7 +188,7 @@ class TestCosts:
     def test_charged_sensitivity(self):
         """Δ₂ and twice the solver's distance; also with the paper's constants, where it is not above its ℓ₁ bound."""
         made = generator()
-        charged = Output("spherical").charged_sensitivity(problem())
+        charged = Output("spherical").noise_sensitivity(problem())
         assert charged == problem().output_l2_sensitivity + 2 * made.risk.distance_bound
         (step,) = made.path((2.0,), SeededSource(5))
         expected = made.risk.optimum + spherical_noise(4, SeededSource(5)) * (charged / 2.0)

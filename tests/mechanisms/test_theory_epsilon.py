@@ -11,7 +11,7 @@ from experiments.curves import output_ridge_as_printed_epsilon, private_sgd_epsi
 from expost import ExcessRisk, validation
 from expost.exceptions import TargetUnreachable
 from expost.mechanisms import Covariance, Output, mechanism_of
-from expost.mechanisms.output.mechanism import laplace_epsilon, paper_logistic_epsilon
+from expost.mechanisms.output import laplace_epsilon, paper_logistic_epsilon
 from expost.search import compare_with_optimum, run_search
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.solve.problem import Problem

@@ -13,7 +13,7 @@ from expost import AccuracyFirstRidge, ExcessRisk
 from expost.account.account import Account
 from expost.goals.measure import mean_left_out, mean_left_out_error
 from expost.mechanisms import ThroughHuber, mechanism_for
-from expost.mechanisms.moments.ridge import RidgeCertificate
+from expost.mechanisms.moments.covariance import RidgeCertificate
 from expost.noise import SeededSource
 from expost.passes.sums import sums_of
 from expost.search import METHODS, run_search
@@ -128,7 +128,7 @@ def test_a_model_that_only_huber_likes_is_not_released():
     generator = ThroughHuber(l1_ball(rows.p)).on(rows, problem)
     risk = generator.by_moments.risk
     plan = settled(problem, alpha, gamma, l1_ball(rows.p))
-    assert plan.tries[0].limit == 1.0
+    assert plan.tries[0].loss.delta == 1.0
     over = untested = 0
     for seed in range(30):
         release = run_search(generator, problem, ExcessRisk(alpha), failure_probability=gamma, random_state=seed)
@@ -184,8 +184,8 @@ def test_nothing_is_tested_where_no_residual_can_exceed_the_slope():
     problem = Problem.of(SquaredLoss(), n=1000, p=2, regularization=0.1)
     (first, *_) = settled(problem, 0.05, 0.1, l1_ball(2)).tries
     account = Account("auto", math.inf, False)
-    assert first.limit > 1
-    theta = np.array([first.limit - 1.001, 0.0])
+    assert first.loss.delta > 1
+    theta = np.array([first.loss.delta - 1.001, 0.0])
     assert first.passes(None, theta, account, SeededSource(0))  # rows are not so much as touched
     assert account.test == 0
     far = Account("auto", math.inf, False)

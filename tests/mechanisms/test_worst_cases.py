@@ -12,11 +12,10 @@ from expost import ExcessRisk
 from expost.account.composition import add_losses
 from expost.exceptions import AccuracyNotReached
 from expost.goals.measure import GradientLength, charged_grid, gradient_target
-from expost.mechanisms import Output
+from expost.mechanisms import Output, output as module
 from expost.mechanisms.moments.few_statistics import _ATTEMPTS, _ROUNDINGS, FewPlan
 from expost.mechanisms.null_model import NullQuestion
-from expost.mechanisms.output import certificate as module
-from expost.mechanisms.output.certificate import OutputCertificate
+from expost.mechanisms.output import OutputCertificate
 from expost.numeric import Grid
 from expost.search import DoublingPlan, doubling_search, run_search
 from expost.solve.ball import into_ball

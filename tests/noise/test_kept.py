@@ -44,7 +44,7 @@ def test_the_length_is_public():
     """Neither how often a path jumps nor how large its noise is shows: all seeds and values give the same length."""
     lengths = {len(KeptLevels.of(path).to_bytes()) for seed in range(20) for path in paths(seed)[:2]}
     assert lengths == {4 * 4 * 16}
-    jumps = {paths(seed)[0].stored_jumps for seed in range(20)}
+    jumps = {paths(seed)[0]._jumps.size for seed in range(20)}
     assert len(jumps) > 1  # as a text that stores jumps would
 
 

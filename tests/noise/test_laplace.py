@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from expost.noise import SeededSource, discrete_laplace, geometric, laplace
-from expost.noise.laplace import digit_table, laplace_at, rate_of
+from expost.noise.laplace import digit_table, laplace_draws, rate_of
 from tests.noise.helpers import (
     RARE,
     ScriptedSource,
@@ -118,7 +118,7 @@ class TestDistribution:
         """With digits cut at e^(−1) instead of e^(−32) the coin above them is flipped all the time."""
         rate = Fraction(1, 4)
         monkeypatch.setattr(laplace, "_TOP", 1)
-        table = laplace._Table((rate,))
+        table = laplace.DigitTable((rate,))
         assert table.count == 2
         draws = laplace._geometric(table, None, N, SeededSource([15, 1]))
         assert draws.dtype == np.int64
@@ -130,7 +130,7 @@ class TestDistribution:
         """Rows of different rates in one array: each has its own distribution, whatever block it falls in."""
         rates = (Fraction(3), Fraction(1), Fraction(1, 10))
         rows = np.random.default_rng(0).integers(0, 3, N)
-        draws = laplace_at(digit_table(rates), rows, SeededSource([16, 1]))
+        draws = laplace_draws(digit_table(rates), rows, rows.size, SeededSource([16, 1]))
         for row, rate in enumerate(rates):
             assert chi_square(*laplace_table(draws[rows == row], float(rate))) > RARE
         assert chi_square(*laplace_table(draws[rows == 1], 3.0)) < RARE

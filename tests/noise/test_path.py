@@ -226,7 +226,7 @@ class TestMemory:
         """Within six standard deviations (false alarm 2·10⁻⁹) of the exact mean, itself within 10 % of 2·ln."""
         size, low, high = 3000, 1e-2, 4.0
         levels = np.geomspace(low, high, count)
-        stored = NoisePath(np.zeros(size, dtype=np.int64), 2**41, levels, random_state=3).stored_jumps
+        stored = NoisePath(np.zeros(size, dtype=np.int64), 2**41, levels, random_state=3)._jumps.size
         jump = np.array([1 - (a / b) ** 2 for a, b in pairwise(levels)])  # the discrete coin to 10⁻²⁴ here
         mean, deviation = size * jump.sum(), np.sqrt(size * (jump * (1 - jump)).sum())
         assert abs(stored - mean) < 6 * deviation

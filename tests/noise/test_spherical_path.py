@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost.noise import NoisePath, SeededSource, SphericalPath, spherical_path
+from expost.noise import NoisePath, SeededSource, SphericalPath, spherical
 from expost.noise.path import LevelValue
 from expost.noise.spherical import spherical_noise
 from tests.noise.helpers import RARE
@@ -75,7 +75,7 @@ class TestLaw:
     def test_marginals(self, p, broken, monkeypatch):
         """Norm Gamma(p) and one direction, as a single draw has them, at every level."""
         if broken:
-            monkeypatch.setattr(spherical_path, "_intensity", too_few_jumps)
+            monkeypatch.setattr(spherical, "_intensity", too_few_jumps)
         assert (marginal_test(p, [31, p, broken]) < RARE) == broken
 
     @staticmethod
@@ -97,7 +97,7 @@ class TestLaw:
     def test_steps_are_independent_of_the_less_noisy_value(self, monkeypatch):
         assert self.step_test(2, [32, 0]) > RARE
         assert self.step_test(2, [32, 1], kind=FreshPath) < RARE
-        monkeypatch.setattr(spherical_path, "_intensity", too_few_jumps)
+        monkeypatch.setattr(spherical, "_intensity", too_few_jumps)
         assert self.step_test(2, [32, 2]) < RARE
 
     def test_values_are_added(self):
@@ -114,8 +114,8 @@ class TestLaw:
 
     def test_jumps_beyond_the_first_block(self, monkeypatch):
         """With every exponential 0.1 the first block of gaps ends early; the sums can be worked out by hand."""
-        monkeypatch.setattr(spherical_path, "_exponentials", lambda count, source: np.full(count, 0.1))
-        steps, spread = spherical_path._draw_steps((0.01, 0.1, 1.0), 2, SeededSource(0))
+        monkeypatch.setattr(spherical, "_exponentials", lambda count, source: np.full(count, 0.1))
+        steps, spread = spherical._draw_steps((0.01, 0.1, 1.0), 2, SeededSource(0))
         at, edge = 0.1 * np.arange(1, 139), 3 * log(10)
         assert at[-1] < 2 * edge < at[-1] + 0.1
         assert steps.tolist() == [0, 1]

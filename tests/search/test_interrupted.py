@@ -11,7 +11,7 @@ from expost import ErrorRate, ExcessRisk, MeanSquaredError, RelativeExcessRisk
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals.measure import ErrorMeasure, GradientLength, gradient_target
 from expost.mechanisms import Covariance, CovarianceGenerator, Output
-from expost.mechanisms.output.mechanism import OutputGenerator
+from expost.mechanisms.output import OutputGenerator
 from expost.noise import NoisePath
 from expost.search import METHODS, DoublingPlan, doubling_search, run_search, search_path
 from expost.search.above_threshold import AboveThreshold

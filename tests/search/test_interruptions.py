@@ -155,7 +155,7 @@ def test_an_interruption_is_charged_with_the_worst_case(monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("expost.mechanisms.moments.ridge.certified_covariance", interrupt)
+    monkeypatch.setattr("expost.mechanisms.moments.covariance.certified_covariance", interrupt)
     with pytest.raises(SearchInterrupted, match="KeyboardInterrupt") as caught:
         fit(SeededSource(3))
     release = caught.value.release

@@ -18,10 +18,9 @@ from scipy import stats
 from expost import ExcessRisk
 from expost.exceptions import AccuracyNotReached
 from expost.goals.measure import GradientLength
-from expost.mechanisms import Covariance, mechanism_of
+from expost.mechanisms import Covariance, mechanism_of, output as output
 from expost.mechanisms.moments.certificate import CovariancePlan
 from expost.mechanisms.null_model import NullQuestion
-from expost.mechanisms.output import certificate as output
 from expost.noise import SeededSource
 from expost.search import noisy_test as one_test, run_search
 from expost.search.noisy_test import OneTest

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from expost.solve.descent import default_tolerance, distance_bound, radius_tolerance
+from expost.solve.error_bounds import default_tolerance, distance_bound, radius_tolerance
 from expost.solve.exact import step_length
 from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
 from expost.solve.minimisation import minimise

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         ThroughHuber as ThroughHuber,
         ThroughHuberGenerator as ThroughHuberGenerator,
     )
-    from expost.mechanisms.output.mechanism import Output as Output, OutputGenerator as OutputGenerator
+    from expost.mechanisms.output import Output as Output, OutputGenerator as OutputGenerator
     from expost.solve.problem import Problem
     from expost.table.shape import Geometry
 

@@ -17,7 +17,7 @@ from expost import validation
 from expost.goals.measure import MeanSquare, Measure
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
-from expost.noise.spherical_path import SphericalPath
+from expost.noise.spherical import SphericalPath
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.solve.error_bounds import ErrorBounds

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         WordSource as WordSource,
         resolve_source as resolve_source,
     )
-    from expost.noise.spherical_path import SphericalPath as SphericalPath
+    from expost.noise.spherical import SphericalPath as SphericalPath
     from expost.numeric import Grid as Grid, grid_sensitivity as grid_sensitivity
 
 __getattr__, __all__ = public_names(__name__)

@@ -16,14 +16,11 @@ to within 2⁻³⁷ if e^(−x)·M ≤ 2¹¹.
 *Privacy.* For integers μ, ν and r > 1 the Rényi divergence of order r between μ + X and ν + X is at most
 r(μ − ν)²/(2σ²), as for the continuous Gaussian. *Proof.* −r(x − μ)² + (r − 1)(x − ν)² = −(x − c)² + r(r − 1)(μ − ν)²
 with c = rμ − (r − 1)ν, and Σ_x e^(−(x−c)²/(2σ²)) ≤ Z for every c: Poisson's formula makes it Σ_j ĝ(j)e^(2πijc) with
-ĝ > 0, largest at c = 0. ∎ Coordinates are independent, so their divergences add. How far X gets is in
-`expost.noise.gaussian`.
+ĝ > 0, largest at c = 0. ∎ Coordinates are independent, so their divergences add.
 
-How far an exact discrete Gaussian gets: public numbers.
-
-Let X be discrete Gaussian of deviation σ, N normal of the same, g(x) = e^(−x²/(2σ²)), G(a) its integral from a on, Z
-the sum of g over the integers. Then 2G(0) ≤ Z ≤ 2G(0) + 1: the first by Poisson's formula, which makes Z that integral
-plus positive terms, the second as g falls on either side of zero.
+*How far X gets*: public numbers. Let X be discrete Gaussian of deviation σ, N normal of the same, g(x) = e^(−x²/(2σ²)),
+G(a) its integral from a on, Z the sum of g over the integers. Then 2G(0) ≤ Z ≤ 2G(0) + 1: the first by Poisson's
+formula, which makes Z that integral plus positive terms, the second as g falls on either side of zero.
 
 *Lemma.* For an integer m ≥ 1, P(X ≥ m) ≤ P(N ≥ m − 1). *Proof.* The numerator Σ_{k≥m} g(k) is at most G(m − 1). ∎
 
@@ -45,7 +42,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from expost.noise.coins import WORD, exactly, exponential_bits, flip
-from expost.noise.laplace import Integers, _laplace, _table
+from expost.noise.laplace import Integers, digit_table, laplace_draws
 from expost.noise.source import WordSource, resolve_source
 
 _WORDS = 3  # words of a coin that are compared in floating point
@@ -53,13 +50,6 @@ _DIGITS = _WORDS * WORD
 _DOUBT = 2.0**-36  # twice what the docstring proves, and 2⁻⁴⁸ for the digits of U not yet drawn
 _LARGEST = 2.0**400  # of σ: squares stay within the floats
 _BATCH = 1 << 14  # draws handled at once, so that they stay in cache
-
-
-def standard_deviation(sigma: float | Fraction) -> Fraction:
-    """Return σ exactly, checking it."""
-    if not 0 < sigma <= _LARGEST:
-        raise ValueError(f"sigma must be positive and at most 2^400 (in grid units), got {sigma}")
-    return exactly(sigma)
 
 
 def discrete_gaussian(sigma: float | Fraction, size: int, *, random_state: int | WordSource | None = None) -> Integers:
@@ -86,19 +76,20 @@ def discrete_gaussian(sigma: float | Fraction, size: int, *, random_state: int |
     >>> draws.dtype, bool(950 < draws.std() < 1050)
     (dtype('int64'), True)
     """
-    exact = standard_deviation(sigma)
-    source = resolve_source(random_state)
+    if not 0 < sigma <= _LARGEST:
+        raise ValueError(f"sigma must be positive and at most 2^400 (in grid units), got {sigma}")
+    exact, source = exactly(sigma), resolve_source(random_state)
     batches = [_batch(exact, min(_BATCH, size - start), source) for start in range(0, size, _BATCH)]
     return np.concatenate(batches) if batches else np.zeros(0, dtype=np.int64)
 
 
 def _batch(sigma: Fraction, size: int, source: WordSource) -> Integers:
-    table = _table((Fraction(1, int(sigma) + 1),))
+    table = digit_table((Fraction(1, int(sigma) + 1),))
     found: list[Integers] = []
     missing = size
     while missing:
         # about as many as will be enough: three of four are kept, fewer where σ is below 1
-        proposed = _laplace(table, None, missing + missing // 3 + 4, source)
+        proposed = laplace_draws(table, None, missing + missing // 3 + 4, source)
         kept = proposed[_accepted(proposed, sigma, source)][:missing]
         found.append(kept)
         missing -= kept.size

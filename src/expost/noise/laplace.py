@@ -45,20 +45,14 @@ def rate_of(epsilon: float, sensitivity: int) -> Fraction:
     return exactly(epsilon) / int(sensitivity)
 
 
-def _digit_count(rates: tuple[Fraction, ...]) -> int:
-    smallest = min(rates)
-    count = 0
-    while (smallest * (1 << count)) < _TOP:
-        count += 1
-    return count
-
-
-class _Table:
+class DigitTable:
     """First words of all digit probabilities of several rates, and the way to their later digits."""
 
     def __init__(self, rates: tuple[Fraction, ...]) -> None:
         self.rates = rates
-        self.count = _digit_count(rates)
+        self.count = 0
+        while min(rates) * (1 << self.count) < _TOP:
+            self.count += 1
         words = np.array([digit_words(rate, self.count) for rate in rates], dtype=np.uint64)
         self.first = (words >> np.uint64(64 - WORD)).astype(np.uint16)
         self._words = words
@@ -77,12 +71,10 @@ class _Table:
 
 
 # Levels grids come back run after run, and a table costs as much as tens of thousands of draws.
-@lru_cache(maxsize=64)
-def _table(rates: tuple[Fraction, ...]) -> _Table:
-    return _Table(rates)
+digit_table = lru_cache(maxsize=64)(DigitTable)
 
 
-def _geometric(table: _Table, rows: NDArray[np.intp] | None, size: int, source: WordSource) -> Integers:
+def _geometric(table: DigitTable, rows: NDArray[np.intp] | None, size: int, source: WordSource) -> Integers:
     """Draw ``size`` geometric variables, the i-th with rate ``table.rates[rows[i]]``."""
     blocks = [
         _geometric_block(table, None if rows is None else rows[start : start + _BLOCK], length, source)
@@ -94,7 +86,7 @@ def _geometric(table: _Table, rows: NDArray[np.intp] | None, size: int, source: 
     return np.concatenate(blocks)  # promotes to Python integers if any block needed them
 
 
-def _geometric_block(table: _Table, rows: NDArray[np.intp] | None, size: int, source: WordSource) -> Integers:
+def _geometric_block(table: DigitTable, rows: NDArray[np.intp] | None, size: int, source: WordSource) -> Integers:
     columns = table.count + 1
     words = source.words(size * columns).reshape(size, columns)
     thresholds = table.first[0] if rows is None else table.first[rows]
@@ -109,9 +101,11 @@ def _geometric_block(table: _Table, rows: NDArray[np.intp] | None, size: int, so
     low = _pack(digits[:, : min(table.count, _PLAIN)]).astype(object)
     for start in range(_PLAIN, table.count, _PLAIN):
         low += _pack(digits[:, start : min(table.count, start + _PLAIN)]).astype(object) << start
-    for i in over:
-        row = 0 if rows is None else int(rows[i])
-        low[i] += (1 + _count_heads(table.bits(row, table.count), source)) << table.count
+    for i in over:  # heads before the first tails of an exact coin: the geometric above the last digit
+        above, heads = table.bits(0 if rows is None else int(rows[i]), table.count), 1
+        while flip(above, source):
+            heads += 1
+        low[i] += heads << table.count
     return narrowed(low)
 
 
@@ -131,15 +125,7 @@ def _pack(digits: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.packbits(padded, axis=1, bitorder="little").view("<i8").ravel().astype(np.int64, copy=False)
 
 
-def _count_heads(bits: Callable[[int], int], source: WordSource) -> int:
-    """Count heads before the first tails of an exact coin: the geometric above the last digit."""
-    count = 0
-    while flip(bits, source):
-        count += 1
-    return count
-
-
-def _laplace(table: _Table, rows: NDArray[np.intp] | None, size: int, source: WordSource) -> Integers:
+def laplace_draws(table: DigitTable, rows: NDArray[np.intp] | None, size: int, source: WordSource) -> Integers:
     """Draw discrete Laplace variables: a sign and a geometric size, with (−, 0) drawn again.
 
     Without that, zero would be counted under both signs. Half the words that G − G' takes.
@@ -148,28 +134,14 @@ def _laplace(table: _Table, rows: NDArray[np.intp] | None, size: int, source: Wo
     todo = np.arange(size)
     while todo.size:
         magnitude = _geometric(table, None if rows is None else rows[todo], todo.size, source)
-        negative = _signs(todo.size, source)
+        signs = source.words((todo.size + WORD - 1) // WORD)
+        negative = np.unpackbits(signs.view(np.uint8), count=todo.size).astype(np.bool_)
         accepted = ~(negative & (magnitude == 0))
         if magnitude.dtype == object and result.dtype != object:
             result = result.astype(object)
         result[todo[accepted]] = np.where(negative, -magnitude, magnitude)[accepted]
         todo = todo[~accepted]
     return result
-
-
-def _signs(size: int, source: WordSource) -> NDArray[np.bool_]:
-    words = source.words((size + WORD - 1) // WORD)
-    return np.unpackbits(words.view(np.uint8), count=size).astype(np.bool_)
-
-
-def digit_table(rates: tuple[Fraction, ...]) -> _Table:
-    """Return the digit probabilities of several rates, for :func:`laplace_at`."""
-    return _Table(rates)
-
-
-def laplace_at(table: _Table, rows: NDArray[np.intp], source: WordSource) -> Integers:
-    """Draw one discrete Laplace variable for each entry of ``rows``, with the table's rate of that row."""
-    return _laplace(table, rows, rows.size, source)
 
 
 def discrete_laplace(
@@ -201,7 +173,7 @@ def discrete_laplace(
     True
     """
     source = resolve_source(random_state)
-    return _laplace(_table((rate_of(epsilon, sensitivity),)), None, size, source)
+    return laplace_draws(digit_table((rate_of(epsilon, sensitivity),)), None, size, source)
 
 
 def geometric(epsilon: float, sensitivity: int, size: int, *, random_state: int | WordSource | None = None) -> Integers:
@@ -215,4 +187,4 @@ def geometric(epsilon: float, sensitivity: int, size: int, *, random_state: int 
     True
     """
     source = resolve_source(random_state)
-    return _geometric(_table((rate_of(epsilon, sensitivity),)), None, size, source)
+    return _geometric(digit_table((rate_of(epsilon, sensitivity),)), None, size, source)

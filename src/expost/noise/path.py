@@ -21,7 +21,7 @@ A coordinate jumps about 2·ln(ε_T/ε₁) times however many levels there are, 
 levels ε₁ < … < ε_t, in several instalments; how far each goes may depend on everything revealed before. *Theorem*:
 after any number of instalments the loss is ε_s, s the largest level revealed, not the sum. *Proof.* The path is a
 Markov chain that runs from its last level to its first: each level is made of the next by adding noise that does not
-look at the private vector (`expost.noise.path`, `expost.noise.spherical_path`). So, given the value at s, all levels
+look at the private vector (`expost.noise.path`, `expost.noise.spherical`). So, given the value at s, all levels
 before it have a law that is the same for neighbours. The levels revealed in the instalments, the requests chosen in
 between (functions of what was revealed, of public numbers and of independent randomness) and the decision to stop at s
 are a function of the levels up to s and of randomness beside them. By the lemma on prefixes the probability of all of
@@ -42,14 +42,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from operator import index
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost.noise.coins import WORD, below, keep_bits
-from expost.noise.laplace import Integers, digit_table, laplace_at, narrowed, rate_of
+from expost.noise.laplace import Integers, digit_table, laplace_draws, narrowed, rate_of
 from expost.noise.source import WordSource, resolve_source
+from expost.numeric import FloatArray, Private
 
 _COINS_AT_ONCE = 1 << 20
 
@@ -60,24 +60,17 @@ class LevelValue:
 
     index: int
     epsilon: float
-    values: Integers | NDArray[np.float64]
+    values: Integers | FloatArray
 
 
-class Path:
+class Path(Private):
     """What paths have in common, whatever their noise: they hold private values and noise not yet paid for."""
 
     levels: tuple[float, ...]
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        raise NotImplementedError
+    size: int  # number of coordinates
 
     def __len__(self) -> int:
         return len(self.levels)
-
-    def __reduce__(self) -> str:
-        raise TypeError("a noise path holds private values and noise not yet paid for; it cannot be pickled")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(size={self.size}, levels={len(self.levels)})"
@@ -126,13 +119,13 @@ class NoisePath(Path):
         self.sensitivity = int(sensitivity)
         grid = _grid(self.levels, self.sensitivity)
         values = _check_values(values)
-        size = values.size
+        self.size = size = values.size
         source = resolve_source(random_state)
         self.secure = source.secure
 
         at, where = _draw_jumps(grid, size, source)
         rows = np.concatenate([np.full(size, len(self.levels) - 1, dtype=np.intp), at])
-        draws = laplace_at(grid.table, rows, source)
+        draws = laplace_draws(grid.table, rows, rows.size, source)
         last, jumps = draws[:size], draws[size:]
 
         if not _fits(values, last, where, jumps):
@@ -141,22 +134,10 @@ class NoisePath(Path):
             values = values.astype(np.int64)
         first = values + last
         np.add.at(first, where, jumps)
+        # how many jumps there are is private as well: given their number, the noise is no longer Laplace
         self._first, self._where, self._jumps = first, where, jumps
         # jumps[start[t]:start[t+1]] are those between level t+1 and level t
         self._start = np.searchsorted(at, np.arange(len(self.levels) + 1))
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return int(self._first.size)
-
-    @property
-    def stored_jumps(self) -> int:
-        """How many jumps are kept; grows with size·ln(ε_T/ε₁), not with the number of levels.
-
-        For watching memory, not for release: given the number of jumps, the noise is no longer Laplace.
-        """
-        return int(self._jumps.size)
 
     def __iter__(self) -> Iterator[LevelValue]:
         """Yield the value at every level, the most private first."""
@@ -210,9 +191,7 @@ class _Grid:
 
 
 # The same levels come back run after run, and their fractions are slow to hash: floats are the key.
-@lru_cache(maxsize=64)
-def _grid(levels: tuple[float, ...], sensitivity: int) -> _Grid:
-    return _Grid(levels, sensitivity)
+_grid = lru_cache(maxsize=64)(_Grid)
 
 
 def _draw_jumps(grid: _Grid, size: int, source: WordSource) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -251,11 +230,11 @@ def _fits(values: Integers, last: Integers, where: NDArray[np.intp], jumps: Inte
 _BYTES = 16  # of an integer: sums are below 2⁸⁰ and noise has 47 bits more
 _MOST = (1 << (8 * _BYTES - 1)) - 1
 
-Values = Integers | NDArray[np.float64]
+Values = Integers | FloatArray
 
 
 @dataclass(frozen=True, repr=False)
-class KeptLevels:
+class KeptLevels(Private):
     """Values at the levels of a path from one on; private.
 
     Attributes
@@ -294,9 +273,6 @@ class KeptLevels:
     def __repr__(self) -> str:
         return f"KeptLevels(levels {self.first} to {self.first + len(self.values) - 1})"
 
-    def __reduce__(self) -> str:
-        raise TypeError("a kept path holds values not yet paid for; it cannot be pickled")
-
     @property
     def kind(self) -> str:
         """``"integers"`` or ``"floats"``."""
@@ -320,12 +296,9 @@ class KeptLevels:
         if not text or len(text) % each:
             raise ValueError("not the values of such a path")
         parts = [text[i : i + each] for i in range(0, len(text), each)]
-        read: Any = _floats if kind == "floats" else _integers
-        return cls(first, tuple(read(part) for part in parts))
-
-
-def _floats(part: bytes) -> NDArray[np.float64]:
-    return np.frombuffer(part, dtype="<f8").astype(np.float64)
+        if kind == "floats":
+            return cls(first, tuple(np.frombuffer(part, dtype="<f8").astype(np.float64) for part in parts))
+        return cls(first, tuple(_integers(part) for part in parts))
 
 
 def _integers(part: bytes) -> Integers:

@@ -29,11 +29,9 @@ class WordSource(Protocol):
     @property
     def secure(self) -> bool:
         """Whether the words may protect anyone."""
-        ...
 
     def words(self, count: int) -> NDArray[np.uint16]:
         """Return the next ``count`` words."""
-        ...
 
 
 class SecureSource:

@@ -65,14 +65,15 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
-from numpy.typing import NDArray
 from scipy import special
+
+from expost.numeric import AnyArray, FloatArray
 
 _STEP = 0.25
 _CUT = 40.0  # |b| beyond this (probability e⁻⁴⁰ each) is accounted for separately
 
 
+@lru_cache(maxsize=256)
 def laplace_energy(p: int, trace: float, *, curvature: float, regularization: float, gamma: float) -> float:
     """Return q for independent Lap(1) coordinates.
 
@@ -85,16 +86,11 @@ def laplace_energy(p: int, trace: float, *, curvature: float, regularization: fl
     along = curvature * trace
     if p == 1:
         return 0.5 * (along + regularization) * math.log(1 / gamma) ** 2 * (1 + 1e-9)
-    return _cvar(p, along, regularization, gamma)
-
-
-@lru_cache(maxsize=256)
-def _cvar(p: int, along: float, regularization: float, gamma: float) -> float:
     head = along + regularization  # 2X₁ = head·b₁² + λ·rest
     law, missed, beyond, rounding = _square_sum(p - 1)
     rest = regularization * _STEP * np.arange(law.size)
 
-    def size(t: float) -> NDArray[np.float64]:
+    def size(t: float) -> FloatArray:
         """Return, for every value of the rest, the |b₁| beyond which 2X₁ exceeds t."""
         return np.asarray(np.sqrt(np.maximum(t - rest, 0.0) / head))
 
@@ -111,7 +107,7 @@ def _cvar(p: int, along: float, regularization: float, gamma: float) -> float:
 
 
 @lru_cache(maxsize=8)
-def _square_sum(count: int) -> tuple[NDArray[np.float64], float, float, float]:
+def _square_sum(count: int) -> tuple[FloatArray, float, float, float]:
     """Return a law on the grid above that of Σ b_i² in convex order, the overshoot cut off, and two masses.
 
     The masses: what lies beyond the grid, and what rounding in the transforms may have put in a wrong place.
@@ -130,7 +126,7 @@ def _square_sum(count: int) -> tuple[NDArray[np.float64], float, float, float]:
     return law, missed, max(0.0, 1.0 - float(law.sum())), 1e-13 * (count + 1)
 
 
-def convolved_power(law: NDArray[np.float64], count: int, size: int) -> NDArray[np.float64]:
+def convolved_power(law: FloatArray, count: int, size: int) -> FloatArray:
     """Return the law of a sum of independent copies, cut to ``size`` values (by repeated squaring)."""
     result, base = np.array([1.0]), law
     while count:
@@ -142,7 +138,7 @@ def convolved_power(law: NDArray[np.float64], count: int, size: int) -> NDArray[
     return result
 
 
-def _convolve(a: NDArray[np.float64], b: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+def _convolve(a: FloatArray, b: FloatArray, size: int) -> FloatArray:
     length = 1 << math.ceil(math.log2(a.size + b.size))
     product = np.fft.irfft(np.fft.rfft(a, length) * np.fft.rfft(b, length), length)
     return np.maximum(product[: min(size, a.size + b.size - 1)], 0.0)
@@ -173,7 +169,7 @@ def laplace_norm(p: int, gamma: float) -> float:
 
 
 @lru_cache(maxsize=4)  # some megabytes each where p is in the thousands
-def _below(p: int) -> npt.NDArray[np.float64]:
+def _below(p: int) -> FloatArray:
     """Return a lower bound on P(‖b‖₂² ≤ k·step) for every k: what takes time, and is the same for every γ."""
     # cells (k − 1)·step < b² ≤ k·step, each at its right end; P(|b| > y) = e^{−y}
     tail = np.exp(-np.sqrt(np.arange(0.0, _NORM_CUT**2 + _NORM_STEP, _NORM_STEP)))
@@ -181,7 +177,7 @@ def _below(p: int) -> npt.NDArray[np.float64]:
     reach = 2.0 * p + 40.0 * math.sqrt(20.0 * p) + 2.0 * _NORM_CUT**2
     total = convolved_power(law, p, math.ceil(reach / _NORM_STEP))
     misplaced = 1e-12 * (p + 1)
-    below: npt.NDArray[np.float64] = np.cumsum(total) - misplaced
+    below: FloatArray = np.cumsum(total) - misplaced
     return below
 
 
@@ -191,6 +187,7 @@ _MOST_DEGREES = 100  # the worst n is about 0.67/(x − 1): 67 at 1 + _TAIL_STEP
 _LEVELS = np.linspace(0.0, 1.0, 25)
 
 
+@lru_cache(maxsize=256)
 def spherical_energy(p: int, trace: float, *, curvature: float, regularization: float, gamma: float) -> float:
     """Return q for noise of density ∝ e^{−‖b‖₂}: norm Gamma(p), direction uniform (theory B8).
 
@@ -202,11 +199,7 @@ def spherical_energy(p: int, trace: float, *, curvature: float, regularization: 
     along = curvature * trace
     # X grows with λ, so λ may be raised, which keeps the Poisson means moderate; it matters from p = 1000 on only
     least = along / min(100.0 * p, 8000.0) if p > 1 else 0.0
-    return _quantile(p, along, max(regularization, least), gamma)
-
-
-@lru_cache(maxsize=256)
-def _quantile(p: int, along: float, regularization: float, gamma: float) -> float:
+    regularization = max(regularization, least)
     shares, masses = _shares(p)
     half = 0.5 * (along * shares + regularization)  # X₁ = half·‖b‖² within a cell
     beyond_rank_one = _beyond_rank_one(p, along / (2 * regularization))
@@ -224,7 +217,7 @@ def _quantile(p: int, along: float, regularization: float, gamma: float) -> floa
 
 
 @lru_cache(maxsize=8)
-def _shares(p: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _shares(p: int) -> tuple[FloatArray, FloatArray]:
     """Return upper ends of cells of u², finer towards the tail, and their masses."""
     if p == 1:
         return np.ones(1), np.ones(1)
@@ -260,20 +253,20 @@ def _beyond_rank_one(p: int, kappa: float) -> Callable[[float], float]:
     return bound
 
 
-def _chi_square(x: NDArray[np.floating], n: int = 1) -> NDArray[np.float64]:
+def _chi_square(x: AnyArray, n: int = 1) -> FloatArray:
     """Return P(χ²_n/n > x)."""
     return np.asarray(special.gammaincc(n / 2, n * x / 2))
 
 
 @lru_cache(maxsize=1)
-def _worst_tails() -> NDArray[np.float64]:
+def _worst_tails() -> FloatArray:
     """Return S̄ on the grid, up to where one degree of freedom is the worst."""
     x = _TAIL_STEP * np.arange(math.ceil(_KNOWN / _TAIL_STEP))
     worst = np.max([_chi_square(x, n) for n in range(1, _MOST_DEGREES)], axis=0)
     return np.where(x < 1 + 0.5 * _TAIL_STEP, 1.0, worst)
 
 
-def _increments(p: int, y: float, count: int) -> NDArray[np.float64]:
+def _increments(p: int, y: float, count: int) -> FloatArray:
     """Return t_0, t_1, … by the recurrence of the ratios K_{m+½}/K_{m−½}."""
     z, ratio = 2 * math.sqrt(y), 1.0
     ratios = [ratio]

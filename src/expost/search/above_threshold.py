@@ -46,7 +46,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -55,7 +55,7 @@ from expost.account.composition import add_losses
 from expost.goals.measure import Measure, check_sensitivity
 from expost.noise.laplace import discrete_laplace, geometric
 from expost.noise.source import WordSource, resolve_source
-from expost.numeric import UNITS
+from expost.numeric import UNITS, Private
 
 CalibrationName = Literal["theorem", "published", "tight"]
 
@@ -219,7 +219,7 @@ _RULES = {"theorem": _theorem, "published": _published, "tight": _tight}
 _SLACK = 3
 
 
-class AboveThreshold:
+class AboveThreshold(Private):
     """A stopping rule: accept the first hypothesis whose measure passes a noisy test.
 
     Parameters
@@ -336,9 +336,6 @@ class AboveThreshold:
             raise RuntimeError("the next hypothesis has to be tested")
         self._next += 1
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a test holds private data and unrevealed noise; it cannot be pickled")
-
 
 @dataclass(frozen=True)
 class ThresholdTest:
@@ -403,28 +400,22 @@ class StoppingRule(Protocol):
     @property
     def name(self) -> str:
         """What the release calls this method."""
-        ...
 
     @property
     def secure(self) -> bool:
         """Whether its noise may protect anyone."""
-        ...
 
     def accepts(self, hypothesis: Any) -> bool:
         """Whether to stop at this hypothesis."""
-        ...
 
     @property
     def epsilon_stop(self) -> float:
         """Test loss so far if the rule has just accepted."""
-        ...
 
     @property
     def epsilon_never(self) -> float:
         """Test loss if nothing was accepted."""
-        ...
 
     @property
     def epsilon_worst_case(self) -> float:
         """Largest test loss of any outcome."""
-        ...

@@ -21,6 +21,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from expost import validation
@@ -267,21 +268,17 @@ class Doubling(Method):
         charged = charged_grid(problem.risk_sensitivity, request.errors.excess_error_bound(problem.radius))
         first = 1 / problem.n
         last = 4 * request.mechanism.theory_epsilon(problem, excess_risk)
-
-        def settle(last: float, max_epsilon: float | None) -> DoublingPlan:
-            return DoublingPlan.of(
-                target=excess_risk,
-                failure_probability=request.failure_probability,
-                sensitivity=charged.effective_sensitivity,
-                first=first,
-                last=last,
-                factor=request.factor,
-                calibration=request.calibration,
-                max_epsilon=max_epsilon,
-            )
-
+        settle = partial(
+            DoublingPlan.of,
+            target=excess_risk,
+            failure_probability=request.failure_probability,
+            sensitivity=charged.effective_sensitivity,
+            first=first,
+            factor=request.factor,
+            calibration=request.calibration,
+        )
         if budget is not None:
-            least = settle(first, None).epsilon_after(1)
+            least = settle(last=first).epsilon_after(1)
             if least > budget:  # the first level and the test both shrink as 1/n
                 raise TargetUnreachable(
                     f"one round of doubling would cost epsilon = {up(least)} at n = {problem.n}, more than "
@@ -289,28 +286,23 @@ class Doubling(Method):
                     f"smaller radius, or about {math.ceil(problem.n * least / budget * 1.1):,} rows. Nothing was "
                     f"spent."
                 )
-        return MechanismDoubling(request, settle(last, budget))
+        return MechanismDoubling(request, settle(last=last, max_epsilon=budget))
 
 
 @dataclass(frozen=True)
 class SingleShot:
-    """One hypothesis at one ε.
+    """One hypothesis at one ε, which is its worst case as well.
 
     ``rescaled`` moves it into the ball; a utility theorem is about it as it is.
     """
 
-    epsilon: float
+    worst_case: float
     rescaled: bool
-
-    @property
-    def worst_case(self) -> float:
-        """What it costs."""
-        return self.epsilon
 
     def search(self, generator: Generator, account: Account, source: WordSource) -> Release:
         """Draw it."""
-        (step,) = generator.path((self.epsilon,), source)
-        account.generation = add_losses(account.generation, self.epsilon)
+        (step,) = generator.path((self.worst_case,), source)
+        account.generation = add_losses(account.generation, self.worst_case)
         hypothesis = generator.hypothesis(step.values) if self.rescaled else generator.unrescaled(step.values)
         return account.released(hypothesis, level=0, n_levels=1, noise=generator.mechanism.noise_kind)
 

@@ -14,6 +14,7 @@ for its certificate (`expost.mechanisms`), and nothing is paid for testing the r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -83,16 +84,13 @@ class PrefixPrivate(Protocol):
     @property
     def levels(self) -> Sequence[float]:
         """The privacy levels, increasing."""
-        ...
 
     @property
     def secure(self) -> bool:
         """Whether its noise may protect anyone."""
-        ...
 
     def __iter__(self) -> Iterator[LevelValue]:
         """Yield the values, the most private first."""
-        ...
 
 
 @unspent()
@@ -157,19 +155,16 @@ def search_path(
     )
 
     def work(spending: Spending) -> Release:
-        account = Account(rule.name, worst_case(path, rule), path.secure and rule.secure)
+        # Running out of tests half-way would tell that nothing passed, and leave without a release that says its cost.
+        n_tests = getattr(rule, "n_tests", math.inf)
+        if n_tests < len(path.levels):
+            raise ValueError(f"the rule is made for {n_tests} hypotheses, the path has {len(path.levels)} levels")
+        worst_case = add_losses(path.levels[-1], rule.epsilon_worst_case)
+        account = Account(rule.name, worst_case, path.secure and rule.secure)
         spending.begin(account.interrupted().with_details(claims=claims))
         return released(spending.end(first_accepted(path, rule, postprocess, account, claims=claims)))
 
     return Spending(ledger).guard(work)
-
-
-def worst_case(path: PrefixPrivate, rule: StoppingRule) -> float:
-    """Return what no outcome exceeds: the last level and the dearest test. Raise if the rule has too few tests."""
-    # Running out of tests half-way would tell that nothing passed, and leave without a release that says what it cost.
-    if getattr(rule, "n_tests", len(path.levels)) < len(path.levels):
-        raise ValueError(f"the rule is made for {rule.n_tests} hypotheses, the path has {len(path.levels)} levels")  # type: ignore[attr-defined]
-    return add_losses(path.levels[-1], rule.epsilon_worst_case)
 
 
 def first_accepted(

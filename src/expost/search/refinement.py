@@ -1,17 +1,23 @@
-"""Going on with a kept path: more accuracy later, for the difference in privacy (theory B11).
+"""Going on with a kept path: more accuracy later, for the difference in privacy (theory B11); and refits for nothing.
 
 A first certified search draws a path whose levels go on beyond what it needs, and keeps the values at the levels that
 it did not reveal, sealed under the curator's key together with the first release's id. A later request reveals further
-levels of the same path. What holds, and why, stands in `expost.noise.path` (privacy: the largest level revealed, not a
-sum) and in `expost.mechanisms.refinable` (accuracy: one event covers every promise made on the path).
+levels of the same path.
+
+*Released*, now and later: levels of one path, and what the first search asked beside it (the null model; a noisy trace
+for output perturbation). *Theorem (privacy)*: all instalments together cost what was asked beside the path and the
+largest level revealed, not a sum (`expost.noise.path`, and adaptive composition with the rest, which is independent of
+the path). *Theorem (accuracy)*: with probability 1 − γ over the noise *all* promises hold that are ever made on the
+path, however later requests are chosen. One event sees to that, because the grid of levels is fixed before the path is
+drawn: for second moments the norm of the noise is bounded at all levels at once
+(`expost.mechanisms.moments.certificate`), an event that mentions neither α nor λ, so λ may change from one request to
+the next; for minimisers there is a level for each excess risk that may be asked for (`expost.mechanisms.output`).
 
 The later release states in ``epsilon`` what all releases on the path have cost together, names the one it continues,
 and has in ``epsilon_increment`` what it adds, rounded up: the first's ``epsilon`` and the increments never add up to
 less than the whole. Going on twice from the same release is sound as well, and booked at more than it costs.
 
-A further model beside a release: the same columns, labels and units, another θ; all of it public.
-
-Another λ, or fewer columns, from second moments that were released: at no further cost.
+**Another λ, or fewer columns, from second moments that were released**, at no further cost.
 
 *Released*: θ, a function of the noisy XᵀX and Xᵀy that a release holds (``keep_statistics``). *Theorem (privacy)*:
 post-processing. Whoever has the release could do this; that the moments may be in it at all is because the loss it
@@ -46,8 +52,7 @@ from expost.exceptions import TargetUnreachable, unspent, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import excess_risk_of
 from expost.mechanisms import Covariance, mechanism_of
-from expost.mechanisms.moments.certificate import CovariancePlan, Seen
-from expost.mechanisms.refinable import certify_from
+from expost.mechanisms.moments.certificate import CovariancePlan, Seen, certify_from
 from expost.noise.path import KeptLevels
 from expost.release.release import Promise, Release, plain
 from expost.release.sealed import read_key, seal, unseal
@@ -65,16 +70,8 @@ def with_model(release: Release, before: Release, request: Request) -> Release:
 
     A release of rows that were prepared by hand says nothing about units, and then neither does this one.
     """
-    known: dict[str, Any] = {
-        "claims": before.claims,
-        "not_covered": before.not_covered,
-        "neighbours": before.neighbours,
-        "unit": before.unit,
-        "target": before.target,
-        "columns": before.columns,
-        "schema_fingerprint": before.schema_fingerprint,
-        "data_fingerprint": before.data_fingerprint,
-    }
+    said = "claims not_covered neighbours unit target columns schema_fingerprint data_fingerprint".split()
+    known: dict[str, Any] = {name: getattr(before, name) for name in said}
     if "n_columns" not in before.preparation:
         return release.with_details(**known)
     recipe = Preparation.described(before.preparation)
@@ -290,8 +287,6 @@ class _Kept:
             raise FileNotFoundError(f"there is no path {file}")
         try:
             content = unseal(file.read_bytes(), read_key(key), root)
-        except FileNotFoundError:
-            raise
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
         text, _, values = content.partition(b"\n")

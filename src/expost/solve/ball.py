@@ -97,9 +97,9 @@ def minimum_in_ball(H: FloatArray, g: FloatArray, radius: float) -> FloatArray |
     H = 0.5 * (H + H.T)
     if radius == 0.0:
         return np.zeros(len(g))
-    inside = _solve_positive_definite(H, g)
-    if inside is not None and float(np.linalg.norm(inside)) <= radius:
-        return inside
+    _, inside, failed = lapack.dposv(H, g)  # fails where H is not positive definite
+    if not failed and np.isfinite(inside).all() and float(np.linalg.norm(inside)) <= radius:
+        return np.asarray(inside)
     if math.isinf(radius):
         return None
     values, vectors = symmetric_eigen(H)
@@ -117,12 +117,6 @@ def into_ball(theta: FloatArray, radius: float) -> FloatArray:
     """
     norm = math.sqrt(float(theta @ theta))  # a function call less than NumPy's norm: it is asked at every level
     return theta if norm <= radius else theta * (radius / norm)
-
-
-def _solve_positive_definite(H: FloatArray, g: FloatArray) -> FloatArray | None:
-    """Return H⁻¹g, or None if the Cholesky factorisation finds H not positive definite."""
-    _, solution, info = lapack.dposv(H, g)
-    return np.asarray(solution) if info == 0 and np.isfinite(solution).all() else None
 
 
 def _minimise_diagonal(values: FloatArray, c: FloatArray, radius: float) -> FloatArray:

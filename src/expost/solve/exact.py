@@ -1,50 +1,33 @@
 """The minimiser to more digits than floating point holds, by Newton's or by the ellipsoid method.
 
-The minimiser over a ball as an unconstrained one: that of L + (ν/2)‖θ‖² for the right ν ≥ 0.
+*The gradient* of L is computed in integers, to any precision: the same sums as in ``expost.solve.objective``, without
+the rounding. Rows are taken as multiples of 2⁻⁶⁰. Those of the library are multiples of 2⁻²⁰ and stay as they are;
+others move by half a unit an entry, which moves the gradient by less than p·2⁻⁶¹(c‖θ‖ + |φ'|), a 250th of the rounding
+bound that a certificate adds to it anyway. Everything else is exact up to a few units of 2^−bits.
 
-‖θ_ν‖ decreases in ν, and its slope is at most ‖θ_ν‖/(λ + ν) in size. So between 0 and a ν that is
-large enough there is a stretch of ln(λ + ν) of length 2⁻⁶¹ on which ‖θ_ν‖ is right to 2⁻⁶⁰, and
-bisection of that logarithm ends. Newton's method for 1/‖θ_ν‖, which is nearly a straight line (Moré
-and Sorensen 1983), gets there in a few steps; whenever one of them does not halve the distance to
-the sphere, the next is a bisection.
+*Newton's method* works out only the direction in floating point; a wrong digit there makes the next step necessary and
+nothing else. Slopes and gradients are integers, so near the minimum they still say which way is down.
 
-The gradient of L in integers, to any precision.
+*Over a ball* the minimiser is that of L + (ν/2)‖θ‖² for the right ν ≥ 0. ‖θ_ν‖ decreases in ν, and its slope is at most
+‖θ_ν‖/(λ + ν) in size. So between 0 and a ν that is large enough there is a stretch of ln(λ + ν) of length 2⁻⁶¹ on which
+‖θ_ν‖ is right to 2⁻⁶⁰, and bisection of that logarithm ends. Newton's method for 1/‖θ_ν‖, which is nearly a straight
+line (Moré and Sorensen 1983), gets there in a few steps; whenever one of them does not halve the distance to the
+sphere, the next is a bisection.
 
-The same sums as in ``expost.solve.objective``, without the rounding. Rows are taken as multiples of
-2⁻⁶⁰. Those of the library are multiples of 2⁻²⁰ and stay as they are; others move by half a unit an
-entry, which moves the gradient by less than p·2⁻⁶¹(c‖θ‖ + |φ'|), a 250th of the rounding bound that
-a certificate adds to it anyway. Everything else is exact up to a few units of 2^−bits.
+*The ellipsoid method* is slow, but certain to end after a number of steps known beforehand.
 
-The ellipsoid method: slow, but certain to end after a number of steps known beforehand.
+*Theorem.* Let F be convex with a C-Lipschitz gradient and its minimiser θ* in the ball of radius r about 0. Each step
+asks for ∇F at the centre of an ellipsoid, cuts the ellipsoid in half there and covers the half that contains θ* by a
+smaller ellipsoid. After 2p(p + 1)·ln(8Cr/τ) + 1 steps a centre with ‖∇F‖ ≤ τ has been found.
 
-*Theorem.* Let F be convex with a C-Lipschitz gradient and its minimiser θ* in the ball of radius r
-about 0. Each step asks for ∇F at the centre of an ellipsoid, cuts the ellipsoid in half there and
-covers the half that contains θ* by a smaller ellipsoid. After 2p(p + 1)·ln(8Cr/τ) + 1 steps a
-centre with ‖∇F‖ ≤ τ has been found.
+*Proof.* While none is found, the ball T of radius ρ = τ/(4C) about θ* stays inside: ⟨∇F(c), c − θ*⟩ ≥ ‖∇F(c)‖²/C
+(convex and smooth), so ⟨∇F(c), c − w⟩ ≥ ‖∇F(c)‖(τ/C − ρ) > 0 for w in T, and no cut takes w off. The volume falls by
+e^{−1/(2(p+1))} at least each time, from (2r)^p times that of the unit ball, and cannot fall below ρ^p times it. ∎
 
-*Proof.* While none is found, the ball T of radius ρ = τ/(4C) about θ* stays inside: ⟨∇F(c), c − θ*⟩
-≥ ‖∇F(c)‖²/C (convex and smooth), so ⟨∇F(c), c − w⟩ ≥ ‖∇F(c)‖(τ/C − ρ) > 0 for w in T, and no cut
-takes w off. The volume falls by e^{−1/(2(p+1))} at least each time, from (2r)^p times that of the
-unit ball, and cannot fall below ρ^p times it. ∎
-
-*Rounding.* The margin above is at least τ²/(2C). A centre is at most 2r(2r/ρ)² from T, because the
-longest axis grows by p/√(p² − 1) a step at most; so an error of the gradient below τ²/(8Cr)·(ρ/2r)²
-changes nothing, and ``precision`` in ``expost.solve.exact`` asks for that. Ellipsoids are
-kept in four times as many bits and made longer by 2⁻⁶⁵ each time, far more than rounding takes off
-(their shortest axis is ρ) and far less than a step gains.
-
-The ridge minimiser from exact sums, by elimination in integers.
-
-How far to go along a descent direction of a convex function, decided from its slope alone.
-
-Near the minimum, differences of function values drown in rounding while slopes keep their relative
-accuracy, so no value is ever compared.
-
-Newton's method on a gradient that has no rounding to speak of.
-
-Only the direction is worked out in floating point; a wrong digit there makes the next step
-necessary and nothing else. Slopes and gradients are integers, so near the minimum they still say
-which way is down.
+*Rounding.* The margin above is at least τ²/(2C). A centre is at most 2r(2r/ρ)² from T, because the longest axis grows
+by p/√(p² − 1) a step at most; so an error of the gradient below τ²/(8Cr)·(ρ/2r)² changes nothing, and :func:`precision`
+asks for that. Ellipsoids are kept in four times as many bits and made longer by 2⁻⁶⁵ each time, far more than rounding
+takes off (their shortest axis is ρ) and far less than a step gains.
 """
 
 from __future__ import annotations
@@ -134,7 +117,7 @@ class ExactObjective(Private):
         """
         bits, n = self.bits, self._objective.n
         predictions = self.along(theta)
-        slopes = self._counted(self._slopes(predictions))
+        slopes = self._slopes(predictions)
         total: AnyArray = np.zeros(self.p, dtype=object)
         for rows, block in zip(self._blocks(), self._objective.blocks(), strict=True):
             total = total + slopes[block] @ rows
@@ -147,7 +130,7 @@ class ExactObjective(Private):
     def slope_along(self, theta: AnyArray, step: AnyArray, u: AnyArray, v: AnyArray, nu: int, t: float) -> int:
         """Return the derivative of L(θ + t·step) + (ν/2)‖θ + t·step‖² in t, times a constant."""
         bits, part = self.bits, to_units(t, self.bits)
-        slopes = self._counted(self._slopes(u + (part * v >> bits)))
+        slopes = self._slopes(u + (part * v >> bits))
         penalty = (self.lam + nu) * int((theta + (part * step >> bits)) @ step) >> bits
         return int(slopes @ v) // self._objective.n + penalty
 
@@ -176,10 +159,8 @@ class ExactObjective(Private):
         return float(half @ half) / float(scaled @ scaled)
 
     def _slopes(self, u: AnyArray) -> AnyArray:
-        return self._objective.loss.derivative_in_units(u, self._targets, self.bits)
-
-    def _counted(self, values: AnyArray) -> AnyArray:
-        return values if self._counts is None else values * self._counts
+        slopes = self._objective.loss.derivative_in_units(u, self._targets, self.bits)
+        return slopes if self._counts is None else slopes * self._counts
 
     def _blocks(self) -> Iterator[AnyArray]:
         """Yield the rows block by block: as Python integers they take many times their space."""
@@ -294,6 +275,9 @@ def step_length(slope: Callable[[float], float]) -> float:
     ½(s₀/10) = −0.075·s₀. Otherwise a t with −s₀/2 ≤ slope(t) ≤ 0 is bracketed: the function falls all the
     way to it, and smoothness makes t, hence the fall, proportional to s₀.
 
+    Near the minimum, differences of function values drown in rounding while slopes keep their relative accuracy, so no
+    value is ever compared.
+
     Examples
     --------
     >>> step_length(lambda t: t - 1.0)
@@ -361,24 +345,18 @@ def _length(objective: ExactObjective, theta: AnyArray, step: AnyArray, u: AnyAr
     """Return how far to go along a step, 0 if it does not lead down."""
     v = objective.along(step)
     start = objective.slope_along(theta, step, u, v, nu, 0.0)
-    if start >= 0:
-        return 0.0
-    return step_length(lambda t: _ratio(objective.slope_along(theta, step, u, v, nu, t), -start))
 
+    def slope(t: float) -> float:
+        along = objective.slope_along(theta, step, u, v, nu, t)
+        return math.copysign(math.inf, along) if abs(along) >= -start << 1000 else along / -start
 
-def _ratio(numerator: int, denominator: int) -> float:
-    try:
-        return numerator / denominator
-    except OverflowError:
-        return math.copysign(math.inf, numerator)
+    return 0.0 if start >= 0 else step_length(slope)
 
 
 _CLOSE = 64  # θ is found to within 2⁻⁶⁴ times the largest norm it can have
 
 
-def exact_minimiser(
-    objective: Objective, radius: float | None, start: FloatArray, *, at_any_price: bool = True
-) -> FloatArray | None:
+def exact_minimiser(objective: Objective, radius: float | None, start: FloatArray, bits: int) -> FloatArray:
     """Return the float64 vector nearest to the minimiser.
 
     Parameters
@@ -389,15 +367,13 @@ def exact_minimiser(
         Of the ball.
     start : array of shape (p,)
         Where to begin; zero is taken if it is useless.
-    at_any_price : bool
-        Whether to go on with the ellipsoid method where Newton's fails; if not, None is returned.
+    bits : int
+        From :func:`precision`.
     """
     loss, lam, p = objective.loss, objective.lam, objective.p
     natural = loss.radius(lam)
-    smallest = natural if radius is None else min(radius, natural)
-    bits = precision(loss, p, lam, radius)
     exact = ExactObjective(objective, bits)
-    scale, longest = to_units(smallest, bits), to_units(natural, bits)
+    scale, longest = to_units(natural if radius is None else min(radius, natural), bits), to_units(natural, bits)
     usable = bool(np.isfinite(start).all()) and float(np.abs(start).max()) <= 2.0 * natural
     at = [array_to_units(start if usable else np.zeros(p), bits)]  # each search begins where the last one ended
 
@@ -405,31 +381,16 @@ def exact_minimiser(
         target = (exact.lam + nu) * scale >> bits + _CLOSE
         found = newton(exact, at[0], nu, target)
         if found is None:
-            if not at_any_price:
-                raise _GaveUp
             steep = (loss.curvature + lam + nu / (1 << bits)) * (1.0 + 1e-6)  # rows may be longer than one by 10⁻⁹
             found = ellipsoid(exact, nu, longest, target, steep)
         at[0] = found
         return found
 
-    try:
-        if radius is None:
-            return to_floats(solve(0), bits)
-        # on the sphere ν·radius ≤ ‖mean φ'·x‖
-        most = to_units(loss.lipschitz(radius) / radius * (1.0 + 1e-6), bits) + 1
-        return to_floats(on_ball(solve, exact.rate, to_units(radius, bits), most, exact.lam, bits), bits)
-    except _GaveUp:
-        return None
-
-
-class _GaveUp(Exception):
-    """Newton's method ran out of steps."""
-
-
-def _log2_ratio(loss: Loss, lam: float, radius: float | None) -> float:
-    """Return log₂(8Cr/τ) for τ = 2⁻⁶⁴λ·min(r, radius), r the natural radius."""
-    short = 1.0 if radius is None else min(1.0, radius / loss.radius(lam))
-    return 3 + math.log2((loss.curvature + lam) / lam) + _CLOSE - math.log2(short) + 0.01
+    if radius is None:
+        return to_floats(solve(0), bits)
+    # on the sphere ν·radius ≤ ‖mean φ'·x‖
+    most = to_units(loss.lipschitz(radius) / radius * (1.0 + 1e-6), bits) + 1
+    return to_floats(on_ball(solve, exact.rate, to_units(radius, bits), most, exact.lam, bits), bits)
 
 
 def precision(loss: Loss, p: int, lam: float, radius: float | None) -> int:
@@ -444,13 +405,9 @@ def precision(loss: Loss, p: int, lam: float, radius: float | None) -> int:
     >>> precision(LogisticLoss(), 38, 0.01, None)
     320
     """
-    ratio = _log2_ratio(loss, lam, radius)
-    short = loss.radius(lam) if radius is None else min(radius, loss.radius(lam))
+    natural = loss.radius(lam)
+    short = natural if radius is None else min(radius, natural)
+    ratio = 3 + math.log2((loss.curvature + lam) / lam) + _CLOSE - math.log2(short / natural) + 0.01
     target = math.log2(lam) + math.log2(short) - _CLOSE
     off = math.log2(loss.curvature + 4 + 2 * math.sqrt(p))
     return max(256, math.ceil(3 * ratio - target + off) + 32)
-
-
-def exact_steps(loss: Loss, p: int, lam: float, radius: float | None) -> int:
-    """Bound the gradients that one search by the ellipsoid method asks for; public."""
-    return ellipsoid_steps(p, math.log(2) * _log2_ratio(loss, lam, radius))

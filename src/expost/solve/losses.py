@@ -132,8 +132,8 @@ class Loss(ABC):
     def derivative_in_units(self, u: AnyArray, y: AnyArray, bits: int) -> AnyArray:
         """Return φ' where u, y and the result are integers in units of 2^−bits, off by at most four units.
 
-        Optional. With it the minimiser is found for every λ there can be; without it, for the λ of
-        :func:`expost.solve.descent.require_reachable`, where gradient descent in floating point is certain to end.
+        Optional. With it the minimiser is found for every λ there can be; without it, for those where gradient
+        descent in floating point is certain to end (:class:`expost.solve.error_bounds.DescentBounds`).
         """
         raise NotImplementedError
 
@@ -192,7 +192,7 @@ class Loss(ABC):
         return round_up(math.sqrt(self.pull / lam))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in vars(self).items())})"
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Let a constructor state an attribute once; nothing changes afterwards, and no constant of the library's."""
@@ -334,9 +334,6 @@ class HuberLoss(Loss):
             raise ValueError("delta must be positive and finite")
         self.delta = delta
 
-    def __repr__(self) -> str:
-        return f"HuberLoss(delta={self.delta})"
-
     def _at(self, residual: float) -> float:
         return self.delta * residual - 0.5 * self.delta**2 if residual > self.delta else 0.5 * residual**2
 
@@ -394,7 +391,28 @@ class HuberLoss(Loss):
         return round_up(0.5 * max(0.0, 1.0 + largest_prediction - self.delta) ** 2 / n)
 
 
-class SmoothedHingeLoss(Loss):
+class _MarginLoss(Loss):
+    """A loss of labels ±1 that decreases in the margin m = yu; ``_at`` is φ of a margin."""
+
+    labels: ClassVar[Labels] = "binary"
+    symmetric = True
+    one_sided = True
+
+    @abstractmethod
+    def _at(self, margin: float) -> float: ...
+
+    @property
+    def null_value(self) -> float:
+        """φ at margin 0."""
+        return self._at(0.0)
+
+    def spread(self, radius: float) -> float:
+        """Return φ at margin −radius less φ at margin radius (rounded up)."""
+        top = self._at(-radius)
+        return min(top, top - self._at(radius) + 8.0 * UNIT * top)
+
+
+class SmoothedHingeLoss(_MarginLoss):
     """The hinge loss with its corner rounded over a width h.
 
     With m = yu, y = ±1: φ = 0 for m ≥ 1, (1 − m)²/(2h) for 1 − h ≤ m ≤ 1, and 1 − m − h/2 below.
@@ -411,18 +429,12 @@ class SmoothedHingeLoss(Loss):
     (2.0, 0.75, 0.5)
     """
 
-    labels: ClassVar[Labels] = "binary"
     name = "smoothed hinge"
-    symmetric = True
-    one_sided = True
 
     def __init__(self, width: float) -> None:
         if not 0.0 < width < math.inf:
             raise ValueError("width must be positive and finite")
         self.width = width
-
-    def __repr__(self) -> str:
-        return f"SmoothedHingeLoss(width={self.width})"
 
     def _at(self, margin: float) -> float:
         gap = max(0.0, 1.0 - margin)
@@ -432,11 +444,6 @@ class SmoothedHingeLoss(Loss):
     def curvature(self) -> float:
         """1/h."""
         return 1.0 / self.width
-
-    @property
-    def null_value(self) -> float:
-        """φ at margin 0."""
-        return self._at(0.0)
 
     @property
     def pull(self) -> float:
@@ -469,13 +476,8 @@ class SmoothedHingeLoss(Loss):
         """Return min(1, (1 + radius)/h)."""
         return min(1.0, (1.0 + radius) / self.width)
 
-    def spread(self, radius: float) -> float:
-        """Return φ at margin −radius less φ at margin radius (rounded up): φ decreases in the margin."""
-        top = self._at(-radius)
-        return min(top, top - self._at(radius) + 8.0 * UNIT * top)
 
-
-class CappedLogisticLoss(Loss):
+class CappedLogisticLoss(_MarginLoss):
     """φ with φ′ = −y·min(σ(−m), s), m = yu, y = ±1: the logistic loss, straight where a row is far on the wrong side.
 
     For an error rate it is as good as the logistic loss and costs a fraction of the privacy: a row moves the gradient
@@ -494,18 +496,12 @@ class CappedLogisticLoss(Loss):
     (0.5, 0.25, 0.693147)
     """
 
-    labels: ClassVar[Labels] = "binary"
     name = "capped logistic"
-    symmetric = True
-    one_sided = True
 
     def __init__(self, slope: float) -> None:
         if not 0.0 < slope < 1.0:
             raise ValueError("slope must lie strictly between 0 and 1")
         self.slope = slope
-
-    def __repr__(self) -> str:
-        return f"CappedLogisticLoss(slope={self.slope})"
 
     @property
     def _corner(self) -> float:
@@ -516,11 +512,6 @@ class CappedLogisticLoss(Loss):
     def curvature(self) -> float:
         """σ(m)σ(−m) where the slope is below s: ¼, or s(1 − s) if that leaves out margin 0."""
         return 0.25 if self.slope >= 0.5 else round_up(self.slope * (1.0 - self.slope))
-
-    @property
-    def null_value(self) -> float:
-        """φ at margin 0."""
-        return self._at(0.0)
 
     @property
     def pull(self) -> float:
@@ -550,8 +541,3 @@ class CappedLogisticLoss(Loss):
     def lipschitz(self, radius: float) -> float:
         """Return s, or the logistic loss's slope where that is less."""
         return min(self.slope, LogisticLoss().lipschitz(radius))
-
-    def spread(self, radius: float) -> float:
-        """Return φ at margin −radius less φ at margin radius (rounded up)."""
-        top = self._at(-radius)
-        return min(top, top - self._at(radius) + 8.0 * UNIT * top)

@@ -11,16 +11,13 @@ apart, at no charge. In floating point Newton's method can stall: where λ is ne
 errors and rows are nearly dependent, its steps are long and the slope along them drowns. Then, and
 where it runs out of steps,
 
-1. the minimiser is found in integer arithmetic to more digits than float64 has
-   (``expost.solve.exact``): by Newton's method again, and by the ellipsoid method should that fail,
-   which ends after a number of steps known beforehand (195,000 gradients at p = 38 and λ = 10⁻⁹; on
-   no rows has it been needed). Over a ball it is the unconstrained minimiser of L + (ν/2)‖θ‖² for a
-   ν found by bisection (``expost.solve.exact``). The float64 vector nearest to it meets
-   the tolerance (``expost.solve.descent``);
-2. a loss that is known in floating point only is minimised by gradient descent, which meets the
-   tolerance in the presence of rounding (``expost.solve.descent``), if λ is not too small for that:
-   ``require_reachable``. Descent is also what the first way ends with where it is certain to be the
-   shorter one.
+1. the minimiser is found in integer arithmetic to more digits than float64 has (``expost.solve.exact``): by Newton's
+   method again, and by the ellipsoid method should that fail, which ends after a number of steps known beforehand
+   (195,000 gradients at p = 38 and λ = 10⁻⁹; on no rows has it been needed). Over a ball it is the unconstrained
+   minimiser of L + (ν/2)‖θ‖² for a ν found by bisection. The float64 vector nearest to it meets the tolerance
+   (``expost.solve.error_bounds``);
+2. a loss that is known in floating point only is minimised by gradient descent, which meets the tolerance in the
+   presence of rounding (``expost.solve.error_bounds.DescentBounds``), if λ is not too small for that.
 
 Numbers for which this is not proved are refused before a row is looked at. How long it takes does
 depend on the rows.
@@ -34,20 +31,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from expost.exceptions import ConvergenceError
-from expost.numeric import UNIT, FloatArray, Private
+from expost.numeric import UNIT, AnyArray, FloatArray, Private
 from expost.solve.ball import minimum_in_ball
-from expost.solve.descent import (
-    certificate,
+from expost.solve.error_bounds import (
+    DescentBounds,
+    GeneralErrors,
     default_tolerance,
-    descend,
-    descent_is_certain,
-    descent_steps,
     distance_bound,
     radius_tolerance,
 )
-from expost.solve.error_bounds import GeneralErrors
-from expost.solve.exact import exact_minimiser, exact_steps, step_length
-from expost.solve.losses import Loss
+from expost.solve.exact import exact_minimiser, precision, step_length
+from expost.solve.losses import Loss, array_to_units, norm, to_floats, to_units
 from expost.solve.objective import Gradient, Objective, check_shapes
 
 __all__ = ["Minimum", "default_tolerance", "distance_bound", "minimise", "radius_tolerance"]
@@ -116,21 +110,14 @@ def minimise(
 
     Parameters
     ----------
-    loss : Loss
-    X : array of shape (n, p)
-        Rows with ‖x‖₁ ≤ 1.
-    y : array of shape (n,)
-        Targets in [−1, 1], or ±1 for a binary loss.
-    lam : float
-        λ > 0.
+    loss, X, y, lam, counts
+        As for :class:`~expost.solve.objective.Objective`.
     tolerance : float, optional
         Largest certified gradient norm accepted, a public constant; :func:`default_tolerance` if not given, and not
         less than that.
     radius : float, optional
         Minimise over ‖θ‖₂ ≤ radius. On the sphere the minimiser is that of L + (ν/2)‖θ‖² for some ν ≥ 0,
         and the certificate is about ∇L(θ) + νθ.
-    counts : array of shape (n,), optional
-        How many rows each given one stands for.
 
     Raises
     ------
@@ -150,75 +137,59 @@ def minimise(
     check_shapes(X, y)
     n, p = len(y) if counts is None else int(counts.sum()), X.shape[1]
     public = GeneralErrors(loss, n, p, lam, radius, math.nan if tolerance is None else tolerance)
-    descent = _Descent(public)
+    # settled now, so that numbers too extreme for it are refused whether or not the rows would ask for it
+    bits = precision(loss, p, lam, radius) if loss.has_units else 0
     objective = Objective(loss, X, y, lam, counts)
-    theta = np.zeros(p)
-    for _ in range(_MAX_ITERATIONS):
+    ball, theta, iterations = math.inf if radius is None else radius, np.zeros(p), 0
+    for iterations in range(_MAX_ITERATIONS):
         u = objective.predictions(theta)
         gradient = objective.gradient(theta, u)
-        found = descent.accepted(theta, gradient)
+        found = _accepted(public, theta, gradient, iterations)
         if found is not None:
             return found
-        following = _newton_step(objective, theta, u, gradient.vector, descent.ball)
+        following = _newton_step(objective, theta, u, gradient.vector, ball)
         if following is None or not np.isfinite(following).all():
             break
         theta = following
-        descent.iterations += 1
-    return descent.by_other_means(objective, theta)
+    # Newton's method in floating point did not find it
+    if loss.has_units:
+        theta = exact_minimiser(objective, radius, theta, bits)
+        gradient = objective.gradient(theta, objective.predictions(theta))
+    else:
+        theta, gradient = descend(objective, radius, public.tolerance, theta)
+    found = _accepted(public, theta, gradient, iterations, careful=True)
+    if found is None:
+        raise ConvergenceError("the loss is not what it says it is: its slopes in units are others")
+    return found
 
 
-class _Descent:
-    """Where a search for the minimiser stands: what was asked for and how many steps it took."""
-
-    def __init__(self, public: GeneralErrors) -> None:
-        self._public = public
-        self.ball = math.inf if public.radius is None else public.radius
-        # settled now, so that numbers too extreme for it are refused whether or not the rows would ask for it
-        shape = (public.loss, public.n, public.p, public.lam, public.radius)
-        longest = exact_steps(public.loss, *shape[2:]) if public.loss.has_units else 0
-        self._at_any_price = not descent_is_certain(*shape) or longest <= descent_steps(*shape)
-        self.iterations = 0
-
-    def accepted(self, theta: FloatArray, gradient: Gradient, *, careful: bool = False) -> Minimum | None:
-        """Return the minimum if the gradient certifies it."""
-        public = self._public
-        multiplier, bound = certificate(theta, gradient, self.ball, public.radius_tolerance, careful=careful)
-        if not bound <= public.tolerance:
-            return None
-        return Minimum(
-            theta=theta,
-            gradient=gradient.vector,
-            gradient_rounding=gradient.rounding,
-            gradient_bound=bound,
-            multiplier=multiplier,
-            iterations=self.iterations,
-            tolerance=public.tolerance,
-            radius=public.radius,
-            radius_tolerance=public.radius_tolerance,
-            distance_bound=public.distance_bound,
-        )
-
-    def by_other_means(self, objective: Objective, start: FloatArray) -> Minimum:
-        """Return the minimum where Newton's method in floating point did not find it."""
-        public = self._public
-        if public.loss.has_units:
-            theta = exact_minimiser(objective, public.radius, start, at_any_price=self._at_any_price)
-            if theta is not None:
-                gradient = objective.gradient(theta, objective.predictions(theta))
-                found = self.accepted(theta, gradient, careful=True)
-                if found is not None:
-                    return found
-                raise ConvergenceError("the loss is not what it says it is: its slopes in units are others")
-        found = self.accepted(*descend(objective, public.radius, public.tolerance, start), careful=True)
-        assert found is not None  # descent ends with that certificate
-        return found
+def _accepted(
+    public: GeneralErrors, theta: FloatArray, gradient: Gradient, iterations: int, *, careful: bool = False
+) -> Minimum | None:
+    """Return the minimum if the gradient certifies it."""
+    ball = math.inf if public.radius is None else public.radius
+    multiplier, bound = gradient.certificate(theta, ball, public.radius_tolerance, careful=careful)
+    if not bound <= public.tolerance:
+        return None
+    return Minimum(
+        theta=theta,
+        gradient=gradient.vector,
+        gradient_rounding=gradient.rounding,
+        gradient_bound=bound,
+        multiplier=multiplier,
+        iterations=iterations,
+        tolerance=public.tolerance,
+        radius=public.radius,
+        radius_tolerance=public.radius_tolerance,
+        distance_bound=public.distance_bound,
+    )
 
 
 def _newton_step(
     objective: Objective, theta: FloatArray, u: FloatArray, gradient: FloatArray, radius: float
 ) -> FloatArray | None:
     """Return the next iterate, on the way to the minimiser of the quadratic model over the ball, or None."""
-    hessian = objective.hessian(u)
+    hessian = objective.curvature_at(u) + objective.lam * np.eye(objective.p)
     target = minimum_in_ball(hessian, hessian @ theta - gradient, radius)
     if target is None:
         return None
@@ -233,3 +204,41 @@ def _newton_step(
     if t == 0.0:
         return None
     return target if t == 1.0 else theta + t * step
+
+
+def descend(
+    objective: Objective, radius: float | None, tolerance: float, start: FloatArray
+) -> tuple[FloatArray, Gradient]:
+    """Return θ whose certificate is at most the tolerance, and the gradient computed there."""
+    public = DescentBounds(objective.loss, objective.n, objective.p, objective.lam, radius)
+    shift, longest = public.shift, public.longest
+    bits = 256 + max(0, shift) + math.ceil(abs(math.log2(longest)))
+    ball = math.inf if radius is None else radius
+    rho = 0.0 if radius is None else radius_tolerance(objective.p, radius)
+    zero = np.zeros_like(start)
+    # the theorem allows a start that is no worse than zero
+    usable = bool(np.isfinite(start).all()) and float(np.linalg.norm(start)) <= longest
+    usable = usable and _value(objective, start) <= _value(objective, zero)
+    at = array_to_units(start if usable else zero, bits)
+    for _ in range(public.steps + 1):
+        theta = to_floats(at, bits)
+        gradient = objective.gradient(theta, objective.predictions(theta))
+        if gradient.certificate(theta, ball, rho, careful=True)[1] <= tolerance:
+            return theta, gradient
+        step = array_to_units(gradient.vector, bits)
+        at = at - (step >> shift if shift >= 0 else step << -shift)
+        if radius is not None:
+            at = _into_ball(at, to_units(radius, bits))
+    raise ConvergenceError(
+        "the loss is not what it says it is: descent does not end as it does for a smooth convex one"
+    )
+
+
+def _value(objective: Objective, theta: FloatArray) -> float:
+    values = objective.loss.value(objective.predictions(theta), objective.y)
+    return objective.mean(values) + 0.5 * objective.lam * float(theta @ theta)
+
+
+def _into_ball(at: AnyArray, radius: int) -> AnyArray:
+    length = norm(at)
+    return at if length <= radius else np.asarray(at * radius // length)

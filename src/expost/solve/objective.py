@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.numeric import BLOCK, INFLATION, ROW_SLACK, FloatArray, Private, gamma, summation_length
+from expost.numeric import BLOCK, INFLATION, ROW_SLACK, FloatArray, Private, gamma
+from expost.solve.error_bounds import gradient_rounding
 from expost.solve.losses import Loss
 from expost.table.rows import Norm
 
@@ -24,25 +25,30 @@ class Gradient(NamedTuple):
     vector: FloatArray
     rounding: float
 
+    def certificate(
+        self, theta: FloatArray, radius: float, rho: float, *, careful: bool = False
+    ) -> tuple[float, float]:
+        """Return the multiplier ν and a certified bound on ‖∇L(θ) + νθ‖₂, this being the gradient at θ.
 
-def gradient_rounding(loss: Loss, n: int, p: int, lam: float, norm: float, mean_slope: float) -> float:
-    """Bound ‖computed ∇L(θ) − ∇L(θ)‖₂, given ‖θ‖₂ ≤ ``norm`` and mean |φ'| ≤ ``mean_slope``.
+        Any ν ≥ 0 is admissible on the sphere; the one that makes the residual shortest is taken. Inside, ν = 0.
 
-    Proof. Predictions: |û_i − u_i| ≤ γ_p·Σ_j|x_ij||θ_j| ≤ γ_p‖θ‖ since ‖x_i‖₂ ≤ 1 (Cauchy–Schwarz), which moves φ' by
-    at most curvature·γ_p‖θ‖; evaluating φ' adds a relative EVALUATION_ULPS·u. Sums: entry j of Σ x_i w_i has error
-    at most γ_K·Σ_i|x_ij||w_i|, K = min(n, 8192) + ⌈n/8192⌉ + 1, and the ℓ₂ norm over j of a sum of vectors is at most
-    the sum of theirs, γ_K·Σ_i‖x_i‖₂|w_i| ≤ γ_K·n·mean|w|. Division by n, the product λθ and the last addition add one
-    unit each. Second-order terms are far below the final inflation by 10⁻⁶. ∎
-
-    Examples
-    --------
-    >>> from expost.solve.losses import LogisticLoss
-    >>> gradient_rounding(LogisticLoss(), 100_000, 38, 0.005, 7.5, 1.0) < 1e-12
-    True
-    """
-    length = summation_length(n) + loss.EVALUATION_ULPS + 4
-    bound = gamma(length) * mean_slope + loss.curvature * gamma(p) * norm + gamma(3) * lam * norm
-    return INFLATION * bound
+        Parameters
+        ----------
+        theta
+            The point.
+        radius, rho
+            Of the ball (``inf`` for none), and how far off ‖θ‖ may be for θ to count as on the sphere.
+        careful
+            Sum the products in ν exactly, so that ν has all its digits whatever p is.
+        """
+        square = float(theta @ theta)
+        norm = math.sqrt(square)
+        # The computed norm is within γ(p+2) of the true one, so half of ρ here certifies all of it.
+        on_sphere = square > 0.0 and abs(norm - radius) <= 0.5 * rho
+        along = math.fsum((self.vector * theta).tolist()) if careful else float(self.vector @ theta)
+        nu = max(0.0, -along / square) if on_sphere else 0.0
+        bound = float(np.linalg.norm(self.vector + nu * theta)) * (1.0 + gamma(theta.size + 4))
+        return nu, INFLATION * (bound + self.rounding + gamma(3) * nu * norm)
 
 
 def check_shapes(X: FloatArray, y: FloatArray) -> None:
@@ -160,10 +166,6 @@ class Objective(Private):
     def curvature_at(self, u: FloatArray) -> FloatArray:
         """Return XᵀDX/n, D the second derivatives at predictions ``u``."""
         return self._weighted_gram(np.sqrt(self.loss.second_derivative(u, self.y)))
-
-    def hessian(self, u: FloatArray) -> FloatArray:
-        """Return XᵀDX/n + λI, D the second derivatives at predictions ``u``."""
-        return self._weighted_gram(np.sqrt(self.loss.second_derivative(u, self.y))) + self.lam * np.eye(self.p)
 
     def covariance(self) -> FloatArray:
         """Return Σ = XᵀX/n."""

@@ -48,6 +48,7 @@ from scipy.linalg import cho_factor, cho_solve
 from expost.exceptions import ConvergenceError
 from expost.numeric import INFLATION, UNIT, FloatArray, Private, gamma
 from expost.passes.blocks import prediction_rounding
+from expost.solve.error_bounds import STEEPEST as STEEPEST
 from expost.solve.losses import Loss
 from expost.solve.row_sums import Passes, Slopes, slope_rounding
 
@@ -94,8 +95,6 @@ class LimitedMemory:
         return result
 
 
-#: (c + λ)/λ beyond which the theorem's number of steps is no comfort.
-STEEPEST = 1e7
 _NEWTON_STEPS = 60
 _QUASI_STEPS = 2000
 _HALVINGS = 40
@@ -258,7 +257,7 @@ class Walk(Private):
                 factor, memory = _factored(at.curvature, self._errors.lam), LimitedMemory(1.0)
                 if factor is None:
                     break
-                first = partial(_solved, factor)
+                first = partial(cho_solve, factor, check_finite=False)
             step = -memory.direction(at.gradient, first)
             exact = asked is None or (not sample and at.curvature is not None)
             following = self._moved(at, step, None if near else sample, _HALVINGS if exact else _SAMPLED_HALVINGS)
@@ -309,10 +308,6 @@ class Walk(Private):
                 return theta
             theta = theta - size * gradient
         raise ConvergenceError("the loss is not what it says it is: not convex, or steeper than its constants")
-
-
-def _solved(factor: tuple[FloatArray, bool], vector: FloatArray) -> FloatArray:
-    return np.asarray(cho_solve(factor, vector, check_finite=False))
 
 
 def _factored(curvature: FloatArray, lam: float) -> tuple[FloatArray, bool] | None:

@@ -59,19 +59,15 @@ def gradient_sensitivity(loss: Loss, largest_coordinate: float) -> float:
     if not 0.0 <= m < math.inf:
         raise ValueError(f"the largest coordinate must be non-negative and finite, got {largest_coordinate}")
     if isinstance(loss, SquaredLoss):
-        return round_up(_squared(m))
+        if m >= 1.0:
+            return round_up(math.sqrt(2.0) * (1.0 + m))
+        if m <= math.sqrt(5.0) - 2.0:  # where the best o would exceed 1
+            return round_up(2.0)
+        return round_up(math.sqrt(2.0 * (1.0 + m) ** 2 + (1.0 - m * m) ** 2 / (4.0 * m)))
     everywhere = 2.0 * loss.lipschitz(m)
     if not loss.symmetric:
         return everywhere
     return min(everywhere, _by_cells(loss, math.ceil(m * _STEPS_PER_UNIT) / _STEPS_PER_UNIT))
-
-
-def _squared(m: float) -> float:
-    if m >= 1.0:
-        return math.sqrt(2.0) * (1.0 + m)
-    if m <= math.sqrt(5.0) - 2.0:  # where the best o would exceed 1
-        return 2.0
-    return math.sqrt(2.0 * (1.0 + m) ** 2 + (1.0 - m * m) ** 2 / (4.0 * m))
 
 
 @lru_cache(maxsize=4096)
@@ -245,7 +241,7 @@ class Problem:
     def _require_finite(self) -> None:
         """Refuse what floating point cannot carry, here and not half-way through a search."""
         constants = (
-            self.risk_grid.effective_sensitivity,
+            Grid.of(self.risk_sensitivity).effective_sensitivity,
             self.output_sensitivity,
             self.null_gradient_sensitivity,
             GeneralErrors(self.loss, self.n, self.p, self.regularization).distance_bound,
@@ -255,11 +251,6 @@ class Problem:
                 f"at n = {self.n} and regularization = {self.regularization:g} sensitivities leave what floating "
                 f"point can hold; pass another regularization"
             )
-
-    @property
-    def risk_grid(self) -> Grid:
-        """The grid that excess risks are counted on, floating point not yet charged."""
-        return Grid.of(self.risk_sensitivity)
 
     @property
     def null_gradient_sensitivity(self) -> float:

@@ -10,14 +10,13 @@ public numbers, to be charged twice in the sensitivity (once for each of two nei
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import numpy as np
 
 from expost.numeric import INFLATION, FloatArray, Private, gamma, summation_length
 from expost.passes.sums import ROW_UNIT, Sums
 from expost.solve.ball import minimum_in_ball
-from expost.solve.descent import certificate
 from expost.solve.error_bounds import GeneralErrors, RidgeErrors
 from expost.solve.exact import exact_ridge
 from expost.solve.losses import Loss
@@ -25,59 +24,55 @@ from expost.solve.minimisation import Minimum
 from expost.solve.objective import Gradient, Objective
 
 
-class Risk(Protocol):
-    """What a search asks of the true risk."""
+class Risk(Private, ABC):
+    """What a search asks of the true risk; its minimiser is certified, with the public bounds that follow.
 
-    @property
-    def optimum(self) -> FloatArray:
-        """The (approximate) minimiser θ*."""
-
-    @property
-    def distance_bound(self) -> float:
-        """Public bound on the distance of ``optimum`` from the exact minimiser."""
-
-    def excess(self, theta: FloatArray) -> float:
-        """Return L(θ) − min L, to within :meth:`excess_error_bound`."""
-
-    def lower(self, theta: FloatArray) -> float:
-        """Return a cheap lower bound on the excess risk."""
-
-    def upper(self, theta: FloatArray) -> float:
-        """Return a cheap upper bound on the excess risk."""
-
-    def excess_error_bound(self, radius: float) -> float:
-        """Return a public bound on the error of :meth:`excess` over ‖θ‖₂ ≤ radius."""
-
-    def gradient_norm(self, theta: FloatArray) -> float:
-        """Return ‖∇L(θ)‖₂ without regard to any ball, to within :meth:`gradient_error_bound`."""
-
-    def gradient_error_bound(self, radius: float) -> float:
-        """Return a public bound on the error of :meth:`gradient_norm` over ‖θ‖₂ ≤ radius."""
-
-    def gradient_lower(self, theta: FloatArray) -> float:
-        """Return a cheap lower bound on ‖∇L(θ)‖₂."""
-
-
-class _Certified(Private):
-    """A risk whose minimiser is certified, with the public bounds that follow."""
+    Attributes
+    ----------
+    bounds
+        Public. How far the numbers below may be off.
+    optimum
+        The (approximate) minimiser θ*.
+    """
 
     bounds: GeneralErrors | RidgeErrors
+    optimum: FloatArray
 
     @property
     def distance_bound(self) -> float:
         """Public bound on the distance of ``optimum`` from the exact minimiser."""
         return self.bounds.distance_bound
 
-    def gradient_error_bound(self, radius: float) -> float:
-        """Return a public bound on the error of ``gradient_norm`` over ‖θ‖₂ ≤ radius."""
-        return self.bounds.gradient_error_bound(radius)
-
     def excess_error_bound(self, radius: float) -> float:
-        """Return a public bound on the error of ``excess`` over ‖θ‖₂ ≤ radius."""
+        """Return a public bound on the error of :meth:`excess` over ‖θ‖₂ ≤ radius."""
         return self.bounds.excess_error_bound(radius)
 
+    def gradient_error_bound(self, radius: float) -> float:
+        """Return a public bound on the error of :meth:`gradient_norm` over ‖θ‖₂ ≤ radius."""
+        return self.bounds.gradient_error_bound(radius)
 
-class RidgeRisk(_Certified):
+    @abstractmethod
+    def excess(self, theta: FloatArray) -> float:
+        """Return L(θ) − min L, to within :meth:`excess_error_bound`."""
+
+    @abstractmethod
+    def gradient_norm(self, theta: FloatArray) -> float:
+        """Return ‖∇L(θ)‖₂ without regard to any ball, to within :meth:`gradient_error_bound`."""
+
+    @abstractmethod
+    def gradient_lower(self, theta: FloatArray) -> float:
+        """Return a cheap lower bound on ‖∇L(θ)‖₂."""
+
+    def lower(self, theta: FloatArray) -> float:
+        """Return a cheap lower bound on the excess risk; here itself."""
+        return self.excess(theta)
+
+    def upper(self, theta: FloatArray) -> float:
+        """Return a cheap upper bound on the excess risk; here itself."""
+        return self.excess(theta)
+
+
+class RidgeRisk(Risk):
     """Excess risk of ridge regression from exact sums: no pass over the rows for a hypothesis.
 
     Parameters
@@ -108,7 +103,7 @@ class RidgeRisk(_Certified):
         found = minimum_in_ball(self._hessian, b, radius)
         if found is None or not self._certified(found, b):
             found = exact_ridge(sums, lam, radius)
-            assert self._certified(found, b, careful=True)  # expost.solve.descent.ridge_tolerance: for all rows
+            assert self._certified(found, b, careful=True)  # RidgeErrors: for all rows
         self.optimum = found
         self.optimum.setflags(write=False)
         self._gradient = self._hessian @ self.optimum - b
@@ -121,7 +116,7 @@ class RidgeRisk(_Certified):
         norm = float(np.linalg.norm(theta))
         rounding = gamma(2 * self.p + 16) * (1.0 + (1.0 + self.lam) * norm)
         gradient = Gradient(self._hessian @ theta - b, rounding)
-        _, bound = certificate(theta, gradient, self.radius, self.bounds.radius_tolerance, careful=careful)
+        bound = gradient.certificate(theta, self.radius, self.bounds.radius_tolerance, careful=careful)[1]
         return bound <= self.bounds.tolerance
 
     def excess(self, theta: FloatArray) -> float:
@@ -137,30 +132,16 @@ class RidgeRisk(_Certified):
         """Return :meth:`gradient_norm`, which is cheap here, less what it may be off by."""
         return self.gradient_norm(theta) - self.gradient_error_bound(float(np.linalg.norm(theta)) * (1 + 1e-12))
 
-    def lower(self, theta: FloatArray) -> float:
-        """Return :meth:`excess`, which is cheap here."""
-        return self.excess(theta)
 
-    def upper(self, theta: FloatArray) -> float:
-        """Return :meth:`excess`, which is cheap here."""
-        return self.excess(theta)
-
-
-class GeneralRisk(_Certified):
+class GeneralRisk(Risk):
     """Excess risk of any loss, by one pass over the rows for a hypothesis, and cheap bounds without one.
 
     Parameters
     ----------
-    loss : Loss
-    X, y : arrays of shape (n, p) and (n,)
-        The rows ``minimum`` was computed from.
-    lam : float
-        λ > 0.
+    loss, X, y, lam, counts
+        What :func:`expost.solve.minimisation.minimise` was given.
     minimum : Minimum
-        From :func:`expost.solve.minimisation.minimise` on the same rows; its ball, if any, is the set of
-        comparison.
-    counts : array of shape (n,), optional
-        How many rows each given one stands for.
+        What it returned; its ball, if any, is the set of comparison.
 
     Examples
     --------
@@ -192,11 +173,10 @@ class GeneralRisk(_Certified):
         self._covariance = objective.covariance()
         self._curvature: FloatArray | None = None
         if loss.self_concordance is not None:
-            self._curvature = objective.hessian(objective.predictions(self.optimum)) - lam * np.eye(self.p)
+            self._curvature = objective.curvature_at(objective.predictions(self.optimum))
         # γ with p + 4 and not p: the subtraction in θ − θ̂ and the sums the product goes into are rounded as well.
         size = float(np.linalg.norm(minimum.gradient))
         self._gradient_error = minimum.gradient_rounding + gamma(self.p + 4) * size
-        self._square_rounding = 2.0 * gamma(self.p + 8)
         # Bounds the rounding of dᵀCd and of the factor before it, as a part of (c + λ)‖d‖². Predictions are off by
         # γ_p‖θ̂‖, which changes φ″ by a part M of that.
         moved = (loss.self_concordance or 0.0) * gamma(self.p) * (self.bounds.norm + self.bounds.distance_bound)
@@ -243,23 +223,18 @@ class GeneralRisk(_Certified):
             along += max(0.0, kept * float(step @ (self._curvature @ step)) - slack)
         return along / math.sqrt(square) * (1.0 - gamma(self.p + 16) * math.copysign(1.0, along))
 
-    def lower_by_distance(self, theta: FloatArray) -> float:
-        """Return a rigorous lower bound on the excess risk: about (λ/2)‖θ − θ*‖².
+    def lower(self, theta: FloatArray) -> float:
+        """Return a rigorous lower bound on the excess risk: about (λ/2)‖θ − θ*‖², or more.
 
         Strong convexity at θ̂, for every θ: L(θ) − L(θ̂) ≥ ∇L(θ̂)ᵀd + (λ/2)‖d‖², d = θ − θ̂. The first term
         is all but zero unless a ball holds θ̂ back. Subtracted: the gradient's error, the inexact minimum,
-        rounding.
+        rounding. Added, where the loss's curvature at θ̂ says something: :meth:`_local`.
         """
-        _, square, linear, error = self._expand(theta)
-        return linear + 0.5 * self.lam * square * (1.0 - self._square_rounding) - error
-
-    def lower(self, theta: FloatArray) -> float:
-        """Return a sharper bound than :meth:`lower_by_distance` where the loss's curvature at θ̂ says something."""
-        bound = self.lower_by_distance(theta)
+        step, square, linear, error = self._expand(theta)
+        bound = linear + 0.5 * self.lam * square * (1.0 - 2.0 * gamma(self.p + 8)) - error
         if self._curvature is None:
             return bound
-        step = theta - self.optimum
-        local, slack = self._local(step, float(step @ step), -1.0)
+        local, slack = self._local(step, square, -1.0)
         return bound + max(0.0, local - slack)
 
     def upper(self, theta: FloatArray) -> float:

@@ -18,6 +18,7 @@ Equal rows that are worked on once (:mod:`expost.passes.blocks`) count in blocks
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -52,17 +53,29 @@ _FEW = 1 << 14  # rows in a sample below which second derivatives are taken at a
 Term = Callable[[FloatArray, FloatArray], FloatArray]
 
 
-def slope_rounding(loss: Loss, norm: float = math.inf) -> float:
+def slope_rounding(loss: Loss) -> float:
     """Return how far a slope is rounded at most."""
-    return math.ldexp(1.0, _slope_exponent(loss, norm) - 2 * _LIMB - 1)
+    return math.ldexp(1.0, _slope_exponent(loss) - 2 * _LIMB - 1)
 
 
-def _slope_exponent(loss: Loss, norm: float) -> int:
-    return math.ceil(math.log2(loss.lipschitz(norm) * (1.0 + 1e-9)))
+def _slope_exponent(loss: Loss) -> int:
+    return math.ceil(math.log2(loss.lipschitz(math.inf) * (1.0 + 1e-9)))
+
+
+class _BlockSums(ABC):
+    """Sums over the blocks of a batch."""
+
+    def __call__(self, batch: Batch) -> Totals:
+        """Return the sums over a batch."""
+        with np.errstate(all="ignore"):  # a warning that some rows cause would tell of them
+            return folded((self._block(*block) for block in blocks(batch)), batch.shift)
+
+    @abstractmethod
+    def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals: ...
 
 
 @dataclass(frozen=True, eq=False)
-class SlopeSums:
+class SlopeSums(_BlockSums):
     """Σφ′x, and Σφ″xxᵀ if asked for, at the predictions of θ.
 
     Attributes
@@ -91,8 +104,7 @@ class SlopeSums:
         """Return the sums of h·x and l·x, and of zzᵀ over how many rows."""
         if self.sample is not None:
             batch = thinned(batch)  # for a gradient alone that takes longer than it saves
-        with np.errstate(all="ignore"):  # a warning that some rows cause would tell of them
-            return folded((self._block(*block) for block in blocks(batch)), batch.shift)
+        return super().__call__(batch)
 
     def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         u = predictions(x, self.parts)
@@ -118,14 +130,10 @@ class SlopeSums:
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorCount:
+class ErrorCount(_BlockSums):
     """How many rows θ, on its grid, misclassifies: predicted positive where xᵀθ > 0."""
 
     parts: FloatArray
-
-    def __call__(self, batch: Batch) -> Totals:
-        """Return the number of rows."""
-        return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
     def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         wrong = (predictions(x, self.parts) > 0.0) != (y > 0.0)
@@ -133,17 +141,12 @@ class ErrorCount:
 
 
 @dataclass(frozen=True, eq=False)
-class TermSum:
+class TermSum(_BlockSums):
     """Σ of a term of predictions and targets, at most 2ᵏ, in units of 2ᵏ⁻⁵¹."""
 
     term: Term
     parts: FloatArray
     exponent: int
-
-    def __call__(self, batch: Batch) -> Totals:
-        """Return the sum."""
-        with np.errstate(all="ignore"):
-            return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
     def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         values = self.term(predictions(x, self.parts), y)
@@ -153,18 +156,14 @@ class TermSum:
         return (sum(int(steps[start : start + GROUP].sum()) for start in range(0, len(steps), GROUP)),)  # below 2⁶²
 
 
-@dataclass(frozen=True)
-class TargetMoments:
-    """Σy and Σy², in units of 2⁻²⁰ and 2⁻⁴⁰."""
-
-    def __call__(self, batch: Batch) -> Totals:
-        """Return both."""
-        y = batch.y.astype(np.int64)
-        times = 1 if batch.counts is None else batch.counts.astype(np.int64)
-        weighted = y * times
-        # in slices: 2¹⁰ rows, each at most 2¹¹ times 2⁴⁰, stay below 2⁶²
-        squares = sum(int(weighted[i : i + 1024] @ y[i : i + 1024]) for i in range(0, len(y), 1024))
-        return int(weighted.sum()) << batch.shift, squares << batch.shift
+def target_moments(batch: Batch) -> Totals:
+    """Return Σy and Σy², in units of 2⁻²⁰ and 2⁻⁴⁰."""
+    y = batch.y.astype(np.int64)
+    times = 1 if batch.counts is None else batch.counts.astype(np.int64)
+    weighted = y * times
+    # in slices: 2¹⁰ rows, each at most 2¹¹ times 2⁴⁰, stay below 2⁶²
+    squares = sum(int(weighted[i : i + 1024] @ y[i : i + 1024]) for i in range(0, len(y), 1024))
+    return int(weighted.sum()) << batch.shift, squares << batch.shift
 
 
 def curvature_unit(loss: Loss) -> float:
@@ -231,7 +230,7 @@ class Passes(Private):
 
         Second derivatives, if asked for, are those of about one row in 2^sample.
         """
-        exponent = _slope_exponent(self.loss, math.inf)
+        exponent = _slope_exponent(self.loss)
         work = SlopeSums(self.loss, exact_parts(theta), exponent, sample if curvature else None)
         found = self.engine.total(self.source, work)
         whole = [(int(high) << _LIMB) + int(low) for high, low in zip(*found[0].tolist(), strict=True)]
@@ -263,5 +262,5 @@ class Passes(Private):
 
     def target_variance(self) -> float:
         """Return the mean of (y − ȳ)², rounded once."""
-        first, second = self.engine.total(self.source, TargetMoments())
+        first, second = self.engine.total(self.source, target_moments)
         return float((self.n * second - first * first) / (self.n * self.n << 2 * FRACTION_BITS))

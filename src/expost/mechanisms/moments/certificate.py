@@ -36,7 +36,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.account.account import Account
 from expost.account.composition import add_losses
@@ -44,14 +43,14 @@ from expost.goals.measure import gradient_target
 from expost.mechanisms.moments.operator_norm import discreteness, noise_norm, shrink, simulated
 from expost.mechanisms.moments.ray import Released, affordable, best_on_ray
 from expost.mechanisms.moments.statistics import PART_SENSITIVITY, Layout
-from expost.noise.laplace import Integers
-from expost.noise.path import LevelValue, NoisePath
+from expost.noise.path import KeptLevels, LevelValue, NoisePath
 from expost.noise.source import WordSource
+from expost.numeric import AnyArray, FloatArray
 from expost.passes.sums import SUM_UNIT, Sums
+from expost.release.release import Release
 from expost.shown import up
 from expost.solve.problem import Problem
 
-_TYPICAL, _AT_MOST = 0.4, 2.5  # the norm for which ε is split between XᵀX and Xᵀy: part of the radius, and a limit
 _RATIO = 1.12  # from one level to the next
 _EARLIER = 2.0  # a certificate with μ = λ first comes this many times above the first level
 _RAY, _RAY_FROM = 0.25, 40  # the ray's part of the failure probability, and the columns it takes for it to pay
@@ -95,13 +94,9 @@ class CovariancePlan:
         problem: Problem,
         excess_risk: float,
         failure_probability: float,
-        budget: float = math.inf,
-        total: Callable[[float], float] = lambda charge: charge,
         keep_statistics: bool = False,
-    ) -> CovariancePlan | None:
-        """Settle levels from where nothing could be certified yet to where all is; None if the budget has no room.
-
-        ``total`` says what all will have cost once a level is charged, which may not exceed the budget.
+    ) -> CovariancePlan:
+        """Settle levels from where nothing could be certified yet to where all is.
 
         A certificate by the norm needs β·h(‖θ‖)/(nε) ≤ √(2μα). It cannot be had while that fails for ‖θ‖ = 0, and it is
         had at the latest when it holds for ‖θ‖ = R + √(2α/λ), the norm of the noisy optimum at most, and μ = λ. How
@@ -121,25 +116,33 @@ class CovariancePlan:
         plan = cls._unbounded(problem, excess_risk, failure_probability, _RAY if problem.p >= _RAY_FROM else 0.0)
         if plan.ray and not affordable(problem.p, plan.ray_probability):
             plan = cls._unbounded(problem, excess_risk, failure_probability, 0.0)
-        levels = tuple(level for level in plan.levels if total(plan.charge(level)) <= budget)
-        return dataclasses.replace(plan, levels=levels, keep_statistics=keep_statistics) if levels else None
+        return dataclasses.replace(plan, keep_statistics=keep_statistics)
+
+    def within(self, budget: float, total: Callable[[float], float]) -> CovariancePlan | None:
+        """Return it with the levels that the budget has room for, None if there are none.
+
+        ``total`` says what all will have cost once a level is charged.
+        """
+        levels = tuple(level for level in self.levels if total(self.charge(level)) <= budget)
+        return dataclasses.replace(self, levels=levels) if levels else None
 
     @classmethod
     def _unbounded(cls, problem: Problem, excess_risk: float, failure_probability: float, ray: float) -> CovariancePlan:
         """Settle split and levels for that part of the failure probability, without regard to a budget."""
         target = gradient_target(excess_risk, problem.regularization)
-        typical = min(_TYPICAL * problem.optimum_radius, _AT_MOST)
-        split = best_split(typical, shrink(problem.p, (1 - ray) * failure_probability))
+        split = best_split(typical_norm(problem), shrink(problem.p, (1 - ray) * failure_probability))
         plan = cls(problem, excess_risk, (), (), split, failure_probability, ray)
         longest = problem.optimum_radius + target / problem.regularization
         margin = max(1.3, 1.1 + 1 / math.sqrt(problem.p))  # β is only roughly known, and least so for few columns
         # where the norm is only bounded by a proof, the ray comes much earlier
         earlier = _EARLIER_RAY if ray and not simulated(problem.p, plan.norm_probability) else _EARLIER
         reach = margin * earlier * plan.lever(longest) / plan.lever(0.0)
-        count = _COUNT_BY * math.ceil((math.log(reach) / math.log(_RATIO) + 1) / _COUNT_BY)
-        steps = tuple(_RATIO**t for t in range(count))
-        least = plan.expected(0.0) / earlier
-        return dataclasses.replace(plan, levels=tuple(least * step for step in steps), steps=steps)
+        return plan._from(plan.expected(0.0) / earlier, math.log(reach) / math.log(_RATIO) + 1)
+
+    def _from(self, least: float, count: float) -> CovariancePlan:
+        """Return it with at least so many levels, from the least on."""
+        steps = tuple(_RATIO**t for t in range(_COUNT_BY * math.ceil(count / _COUNT_BY)))
+        return dataclasses.replace(self, levels=tuple(least * step for step in steps), steps=steps)
 
     @classmethod
     def refinable(
@@ -154,9 +157,7 @@ class CovariancePlan:
         plan = cls._unbounded(problem, excess_risk, failure_probability, 0.0)
         last, end = len(plan.levels) - 1, cls._unbounded(problem, finest, failure_probability, 0.0).levels[-1]
         more = math.ceil(math.log(end / plan.levels[0]) / math.log(_RATIO)) + 1
-        count = _COUNT_BY * math.ceil(max(more, last + 1) / _COUNT_BY)
-        steps = tuple(_RATIO**t for t in range(count))
-        return dataclasses.replace(plan, levels=tuple(plan.levels[0] * step for step in steps), steps=steps), last
+        return plan._from(plan.levels[0], max(more, last + 1)), last
 
     @property
     def norm_probability(self) -> float:
@@ -192,6 +193,11 @@ class CovariancePlan:
         return rough * self.lever(norm) / (self.problem.n * target)
 
 
+def typical_norm(problem: Problem) -> float:
+    """Return a norm of θ* to balance noise for, part of the radius and no more than a constant; any is sound."""
+    return min(0.4 * problem.optimum_radius, 2.5)
+
+
 def best_split(norm: float, shrunk: float) -> float:
     """Return the part of ε that Xᵀy should get for an optimum of that norm.
 
@@ -205,22 +211,16 @@ def best_split(norm: float, shrunk: float) -> float:
     return 1 / (1 + math.cbrt(norm / shrunk) ** 2)
 
 
-def certified_covariance(
-    sums: Sums, plan: CovariancePlan, account: Account, source: WordSource
-) -> NDArray[np.float64] | None:
+def certified_covariance(sums: Sums, plan: CovariancePlan, account: Account, source: WordSource) -> FloatArray | None:
     """Reveal levels until a certificate meets the target; return θ, or None. The account is charged either way."""
-    problem = plan.problem
-    beta = plan.norm()
+    problem, beta, before = plan.problem, plan.norm(), account.generation
     target = gradient_target(plan.excess_risk, problem.regularization)
-    before = account.generation
     for step in split_path(sums, plan, source):
         level = step.epsilon
         account.generation = add_losses(before, plan.charge(level))
         seen = Seen.of(step.values, plan, level, beta)
-        theta, certificate = seen.best(problem.regularization)
-        account.public = {"statistics": seen.said} if plan.keep_statistics else {}
-        if certificate <= plan.excess_risk:
-            account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {up(level)}")
+        theta = seen.certified(plan, level, account)
+        if theta is not None:
             return theta
         if plan.ray:
             scale = 2 / (problem.n * level)  # each part moves by at most 2
@@ -234,6 +234,28 @@ def certified_covariance(
                 return along
     account.reasons.append("covariance certificate: no level sufficed")
     return None
+
+
+def certify_from(
+    revealed: int | None, last: int, kept: KeptLevels, plan: CovariancePlan, account: Account, budget: float
+) -> Release:
+    """Reveal levels of a kept path until one is certified; the account has what was spent so far, and gets the level.
+
+    ``revealed`` is the last level revealed before, which is looked at again: what it shows is paid for.
+    """
+    beta, n_levels = plan.norm(), len(plan.levels)
+    for t in range(revealed or 0, last + 1):
+        charge = plan.charge(plan.levels[t])
+        if add_losses(account.probe, account.test, charge) > budget:
+            account.reasons.append("covariance certificate: the next level would exceed the budget")
+            break
+        account.generation, revealed = charge, t
+        theta = Seen.of(kept[t], plan, plan.levels[t], beta).certified(plan, plan.levels[t], account)
+        if theta is not None:
+            return account.released(theta, level=t, n_levels=n_levels)
+    else:
+        account.reasons.append("covariance certificate: no level sufficed")
+    return account.refused(level=revealed, n_levels=n_levels)
 
 
 def split_path(sums: Sums, plan: CovariancePlan, source: WordSource) -> Iterator[LevelValue]:
@@ -262,14 +284,14 @@ class Seen:
         w and m of the module's theorem.
     """
 
-    second: NDArray[np.float64]
-    first: NDArray[np.float64]
+    second: FloatArray
+    first: FloatArray
     noise: float
     split: float
     shrunk: float
 
     @classmethod
-    def of(cls, values: Integers | NDArray[np.float64], plan: CovariancePlan, level: float, beta: float) -> Seen:
+    def of(cls, values: AnyArray, plan: CovariancePlan, level: float, beta: float) -> Seen:
         """Read the values of a level."""
         n, p = plan.problem.n, plan.problem.p
         gram, moment = Layout(p).unpack(values)
@@ -313,19 +335,28 @@ class Seen:
         """Return h(‖θ‖)."""
         return math.hypot(norm / (1 - self.split), self.shrunk / self.split)
 
-    def best(self, lam: float) -> tuple[NDArray[np.float64], float]:
+    def best(self, lam: float) -> tuple[FloatArray, float]:
         """Return the θ with the smallest certificate, and the certificate."""
         return best_certified(self.second, self.first, lam, self.noise, self.lever, self.matrix_noise)
 
+    def certified(self, plan: CovariancePlan, level: float, account: Account) -> FloatArray | None:
+        """Return θ if its certificate meets the target, and say so to the account."""
+        theta, certificate = self.best(plan.problem.regularization)
+        account.public = {"statistics": self.said} if plan.keep_statistics else {}
+        if certificate > plan.excess_risk:
+            return None
+        account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {up(level)}")
+        return theta
+
 
 def best_certified(
-    second: NDArray[np.float64],
-    first: NDArray[np.float64],
+    second: FloatArray,
+    first: FloatArray,
     lam: float,
     noise: float,
     lever: Callable[[float], float],
     matrix_noise: float,
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[FloatArray, float]:
     """Return the candidate with the smallest certificate, and the certificate: noise is at most ``noise·lever(‖θ‖)``.
 
     *Lemma.* With Ĥ = Z/n + λI and ĝ = Ĥθ − z/n, the smallest ‖ĝ‖ + noise·h(‖θ‖) is attained at θ = 0 or at
@@ -354,7 +385,7 @@ def best_certified(
     return np.asarray(theta), (norm * (1 + 1e-9) + rounding) ** 2 / (2 * convexity)
 
 
-def curvature(second: NDArray[np.float64], lowest: float, lam: float, matrix_noise: float) -> float:
+def curvature(second: FloatArray, lowest: float, lam: float, matrix_noise: float) -> float:
     """Return μ: L is μ-strongly convex where the noise on XᵀX/n has at most that norm; from its lowest eigenvalue.
 
     A computed eigenvalue is off by no more than rounding relative to the largest.

@@ -29,7 +29,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.account.account import Account
 from expost.account.composition import add_losses
@@ -38,6 +37,7 @@ from expost.mechanisms.moments.statistics import PART_SENSITIVITY, TRACE_SENSITI
 from expost.noise.laplace import discrete_laplace
 from expost.noise.path import NoisePath
 from expost.noise.source import WordSource
+from expost.numeric import FloatArray
 from expost.passes.sums import SUM_UNIT, Sums
 from expost.search.noisy_test import OneTest, best_share, noisy_values
 from expost.shown import up
@@ -127,7 +127,7 @@ class FewPlan:
 
 def few_statistics(
     sums: Sums, risk: RidgeRisk, plan: FewPlan, account: Account, budget: float, source: WordSource
-) -> NDArray[np.float64] | None:
+) -> FloatArray | None:
     """Try the attempts in turn; return the first θ that passes, or None. The account is charged either way."""
     problem = plan.problem
     gram = sums.as_floats()[0]
@@ -136,7 +136,7 @@ def few_statistics(
     path = NoisePath(sums.moment, PART_SENSITIVITY, plan.levels, random_state=source)
     measure = GradientLength(risk, problem.loss, problem.n)
     before = account.generation
-    further: list[NDArray[np.float64]] = []
+    further: list[FloatArray] = []
     for step in path:
         if add_losses(account.total, plan.next_attempt(step.index)) * _ROUNDINGS > budget:
             account.reasons.append("few statistics: the next attempt could exceed the budget")
@@ -178,50 +178,37 @@ def _worth_trying(sums: Sums, plan: FewPlan, account: Account, budget: float, so
     return worth
 
 
-def _direction(
-    gram: NDArray[np.float64], d: NDArray[np.float64], plan: FewPlan, account: Account, source: WordSource
-) -> NDArray[np.float64]:
-    """Reveal XᵀXd/n."""
-    largest = float(np.abs(d).max())
-    epsilon = plan.direction_epsilon(largest)
+def _revealed(
+    values: FloatArray, sensitivity: float, error_bound: float, epsilon: float, account: Account, source: WordSource
+) -> FloatArray:
+    """Reveal values at ε, and book it."""
     account.probe = add_losses(account.probe, epsilon)
-    n, p = plan.problem.n, plan.problem.p
-    values = noisy_values(
-        (gram @ d).tolist(),
-        sensitivity=2 * largest / n,
-        error_bound=_product_error(p),
-        epsilon=epsilon,
-        source=source,
+    return np.array(
+        noisy_values(values.tolist(), sensitivity=sensitivity, error_bound=error_bound, epsilon=epsilon, source=source)
     )
-    return np.array(values)
 
 
-def _projected(
-    gram: NDArray[np.float64], basis: NDArray[np.float64], plan: FewPlan, account: Account, source: WordSource
-) -> NDArray[np.float64]:
+def _direction(gram: FloatArray, d: FloatArray, plan: FewPlan, account: Account, source: WordSource) -> FloatArray:
+    """Reveal XᵀXd/n."""
+    largest, n, p = float(np.abs(d).max()), plan.problem.n, plan.problem.p
+    return _revealed(gram @ d, 2 * largest / n, _product_error(p), plan.direction_epsilon(largest), account, source)
+
+
+def _projected(gram: FloatArray, basis: FloatArray, plan: FewPlan, account: Account, source: WordSource) -> FloatArray:
     """Reveal DᵀXᵀXD/n, off-diagonal entries doubled for the release."""
-    k = basis.shape[1]
+    k, n, p = basis.shape[1], plan.problem.n, plan.problem.p
     overlap = float(np.abs(basis).sum(axis=1).max()) * (1 + 1e-12)
-    epsilon = plan.probe_epsilon(overlap, k)
-    account.probe = add_losses(account.probe, epsilon)
     exact = basis.T @ (gram @ basis)
     rows, columns = np.triu_indices(k)
     doubled = np.where(rows == columns, 1.0, 2.0)
-    values = noisy_values(
-        (exact[rows, columns] * doubled).tolist(),
-        sensitivity=(1 if k == 1 else 2) * overlap**2 / plan.problem.n,
-        error_bound=2 * _product_error(plan.problem.p),
-        epsilon=epsilon,
-        source=source,
-    )
+    sensitivity, epsilon = (1 if k == 1 else 2) * overlap**2 / n, plan.probe_epsilon(overlap, k)
+    values = _revealed(exact[rows, columns] * doubled, sensitivity, 2 * _product_error(p), epsilon, account, source)
     noisy = np.zeros((k, k))
-    noisy[rows, columns] = np.array(values) / doubled
+    noisy[rows, columns] = values / doubled
     return np.asarray(np.triu(noisy) + np.triu(noisy, 1).T)
 
 
-def _solve(
-    z: NDArray[np.float64], basis: NDArray[np.float64], moments: NDArray[np.float64], plan: FewPlan, epsilon: float
-) -> NDArray[np.float64]:
+def _solve(z: FloatArray, basis: FloatArray, moments: FloatArray, plan: FewPlan, epsilon: float) -> FloatArray:
     problem = plan.problem
     values, vectors = np.linalg.eigh(moments)
     values = np.maximum(values, 0.0)
@@ -231,7 +218,7 @@ def _solve(
     return np.asarray(basis @ inner * (shrinkage / problem.n))
 
 
-def _basis(z: NDArray[np.float64], further: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _basis(z: FloatArray, further: list[FloatArray]) -> FloatArray:
     """Return an orthonormal basis of z and the vectors revealed since."""
     q, r = np.linalg.qr(np.column_stack([z, *further]))
     independent = np.abs(np.diag(r)) > 1e-12 * max(1e-300, float(np.abs(np.diag(r)).max()))

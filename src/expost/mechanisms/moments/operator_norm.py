@@ -42,9 +42,9 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from expost.numeric import FloatArray
 from expost.passes.sums import SUM_UNIT
 
 SIMULATED_UP_TO = 200
@@ -86,7 +86,10 @@ def noise_norm(p: int, levels: tuple[float, ...], gamma: float) -> float:
         return _proved(p, len(levels), kept) * (1 + 1e-9)
     # many paths where they are cheap: the bound then lies closer to the quantile it stands for
     paths = max(_fewest(gamma), min(1000, 30_000 // p, 720_000 // (p * len(levels))))
-    return _simulated(p, levels, paths, _rank(paths, kept, _DOUBT * gamma)) * (1 + 1e-9)
+    from scipy import stats  # here, because it takes longer to import than most searches take
+
+    rank = max(1, int(stats.binom.ppf(_DOUBT * gamma, paths, kept)))
+    return _simulated(p, levels, paths, rank) * (1 + 1e-9)
 
 
 def _fewest(gamma: float) -> int:
@@ -97,13 +100,6 @@ def _fewest(gamma: float) -> int:
 def discreteness(p: int, count: int, level: float) -> float:
     """Return what discrete noise can add to ε‖(B, b/m)‖ over the continuous noise simulated, for m ≥ 1."""
     return 2 * p * count * level / SUM_UNIT
-
-
-def _rank(draws: int, gamma: float, doubt: float) -> int:
-    """Return the largest k with P(Bin(draws, γ) ≤ k − 1) at most the doubt; at least 1 by the choice of draws."""
-    from scipy import stats  # here, because it takes longer to import than most searches take
-
-    return max(1, int(stats.binom.ppf(doubt, draws, gamma)))
 
 
 def _simulated(p: int, levels: tuple[float, ...], paths: int, rank: int) -> float:
@@ -125,7 +121,7 @@ def _simulated(p: int, levels: tuple[float, ...], paths: int, rank: int) -> floa
     return largest[0]
 
 
-def _below(upper: NDArray[np.float64], column: NDArray[np.float64], limit: float) -> bool:
+def _below(upper: FloatArray, column: FloatArray, limit: float) -> bool:
     """Whether the symmetric matrix with this upper triangle, and one more column, has operator norm below the limit."""
     solved = []
     for sign in (1.0, -1.0):
@@ -138,12 +134,12 @@ def _below(upper: NDArray[np.float64], column: NDArray[np.float64], limit: float
     return float(solved[0] @ solved[1]) < 1.0
 
 
-def _norm(upper: NDArray[np.float64], column: NDArray[np.float64]) -> float:
+def _norm(upper: FloatArray, column: FloatArray) -> float:
     matrix = upper + np.triu(upper, 1).T
     return math.sqrt(float(np.linalg.eigvalsh(matrix @ matrix + np.outer(column, column))[-1]))
 
 
-def _path(size: int, levels: tuple[float, ...], rng: np.random.Generator) -> list[NDArray[np.float64]]:
+def _path(size: int, levels: tuple[float, ...], rng: np.random.Generator) -> list[FloatArray]:
     """Return ε_t·(noise at level t) along a gradual release of sensitivity 2 (theory A2), the last level first."""
     current = rng.laplace(scale=2 / levels[-1], size=size)
     values = [current * levels[-1]]
@@ -155,13 +151,9 @@ def _path(size: int, levels: tuple[float, ...], rng: np.random.Generator) -> lis
 
 
 def _proved(p: int, count: int, gamma: float) -> float:
+    """Solve (2p + 1)·exp(−t²/(2(σ² + rt))) = γ/count for t."""
     diagonal, off, column = 2.0, 1.0, 2 / _SHRINK_PROVED  # scales at ε = 1
     square = 2 * diagonal**2 + 2 * (p - 1) * off**2
     variance = max(square + 2 * column**2, 2 * p * column**2)
-    return _bernstein(variance, diagonal, 2 * p + 1, gamma / count)
-
-
-def _bernstein(variance: float, scale: float, dimension: int, gamma: float) -> float:
-    """Solve dimension·exp(−t²/(2(σ² + rt))) = γ for t."""
-    log = math.log(dimension / gamma)
-    return scale * log + math.sqrt((scale * log) ** 2 + 2 * variance * log)
+    log = math.log((2 * p + 1) / (gamma / count))
+    return diagonal * log + math.sqrt((diagonal * log) ** 2 + 2 * variance * log)

@@ -51,10 +51,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from expost.noise.source import WordSource
+from expost.numeric import FloatArray
 
 _ENERGY, _DRAWN, _CROSS = 0.6, 0.25, 0.15  # how its failure probability is shared out
 _SMALLEST = 0.25  # of a = cλ: beyond that the curvature along z is more than three times λ
@@ -98,8 +98,8 @@ class Released:
         How far a noisy entry may be from the continuous noise it is coupled with.
     """
 
-    second: NDArray[np.float64]
-    first: NDArray[np.float64]
+    second: FloatArray
+    first: FloatArray
     matrix_scale: float
     vector_scale: float
     matrix_norm: float
@@ -108,7 +108,7 @@ class Released:
 
 def best_on_ray(
     released: Released, regularization: float, target: float, gamma: float, source: WordSource
-) -> NDArray[np.float64] | None:
+) -> FloatArray | None:
     """Return a θ = cz with ‖∇L(θ)‖ ≤ target, proved but for probability γ, or None.
 
     Parameters
@@ -167,8 +167,8 @@ def _grid(reach: float) -> list[float]:
 class _Cells:
     """The cells of (iv): their upper ends, and log φ_j."""
 
-    upper: NDArray[np.float64]
-    logs: NDArray[np.float64]
+    upper: FloatArray
+    logs: FloatArray
 
     @classmethod
     def of(cls, gamma: float) -> _Cells:
@@ -213,7 +213,7 @@ class _Drawn:
 
 def _least_energies(
     released: Released, drawn: _Drawn, cells: _Cells, a: float, lam: float, target: float, top: float, cross: float
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Return g of (ii) for every cell, zero where every G could be too long; ``top`` is λ_max(Z), ``cross`` is x."""
     c = a / lam
     operator = max(1 - a, c * (top + released.matrix_norm) + a - 1)
@@ -240,10 +240,10 @@ class _Energy:
     longest: float
     top: float
     top_weighted: float
-    logs: NDArray[np.float64]
+    logs: FloatArray
 
     @classmethod
-    def of(cls, direction: NDArray[np.float64]) -> _Energy:
+    def of(cls, direction: FloatArray) -> _Energy:
         d = np.abs(direction)  # a change of signs changes none of the norms and determinants below
         longest, fourth = float(d.max()) ** 2, float((d**4).sum())
         # V = ¼(I + ddᵀ) + ½diag(d²); V′ = (d³dᵀ + dd³ᵀ)/16 + diag((d² + Σd⁴)/16 + ¾d⁴)
@@ -251,7 +251,7 @@ class _Energy:
         logs = _log_laplace(d, _EXPONENTS, _CUTS).min(axis=1, keepdims=True)
         return cls(longest, (0.5 + 0.5 * longest) * (1 + 1e-9), weighted * (1 + 1e-9), logs * (1 - 1e-9))
 
-    def largest_accepted(self, lengths: NDArray[np.float64], logs: NDArray[np.float64]) -> float:
+    def largest_accepted(self, lengths: FloatArray, logs: FloatArray) -> float:
         """Return the smallest q(g_j, φ_j) over the cells."""
         r = _EXPONENTS
         weight = 4 * (r * lengths) ** 2
@@ -263,7 +263,7 @@ class _Energy:
         return float(accepted.max(axis=0).min())
 
 
-def _log_laplace(d: NDArray[np.float64], r: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_laplace(d: FloatArray, r: FloatArray, cuts: FloatArray) -> FloatArray:
     """Bound log ψ(r) from above for every r, a column, and |ζ_i| up to every cut; zero where that says nothing."""
     squares, cubes, fourths = d**2, d**3, d**4
     lost = r * cuts**2

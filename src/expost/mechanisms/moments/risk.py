@@ -32,13 +32,12 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.account.account import Account
 from expost.account.composition import NOTHING, ROW, Curve, room
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import GradientLength, gradient_target
-from expost.mechanisms.moments.certificate import best_certified, curvature
+from expost.mechanisms.moments.certificate import best_certified, curvature, typical_norm
 from expost.mechanisms.moments.gaussian import (
     AveragedMoments,
     GaussianMoments,
@@ -48,6 +47,7 @@ from expost.mechanisms.moments.gaussian import (
 )
 from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
+from expost.numeric import FloatArray
 from expost.passes.sums import SUM_UNIT
 from expost.release.release import Release
 from expost.search.engine import Schedule, StagedSearch
@@ -56,9 +56,6 @@ from expost.shown import down, up
 from expost.solve.problem import Problem, gradient_sensitivity
 from expost.table.shape import Geometry
 
-Floats = NDArray[np.float64]
-
-_TYPICAL, _AT_MOST = 0.4, 2.5  # a typical ‖θ‖: part of the radius, and a limit
 _GROWTH, _GROWTH_TESTED = 1.25, 1.6  # from one level's ρ to the next one's
 _EARLIER = 4.0  # levels begin where a gradient this many times too long might do: μ is often larger than λ
 _TO_LOOKS = 0.5  # part of γ for looks
@@ -113,7 +110,7 @@ class MomentRiskPlan:
         if len(geometry.blocks) != 1 or geometry.blocks[0].norm != "l2":
             raise ValueError("a certificate needs noise that is alike in every column: the shape of a Euclidean ball")
         radius = geometry.blocks[0].radius
-        noise = MomentNoise(geometry, radius * min(_TYPICAL * problem.optimum_radius, _AT_MOST))
+        noise = MomentNoise(geometry, radius * typical_norm(problem))
         base = cls(problem, excess_risk, noise, failure_probability, budget, delta, False)
         if excess_risk >= problem.loss.null_value:  # θ = 0 meets the target whatever the rows: nothing is looked at
             return base
@@ -153,20 +150,15 @@ class MomentRiskPlan:
     def bound(self, rho: float) -> NoiseBound:
         """Return the bound on the noise at a precision of ρ, in means, for one level."""
         part = (1.0 - _TO_LOOKS if self.tested else 1.0) * self.failure_probability / max(1, len(self.rhos))
-        n, d, noise = self.problem.n, self._scale, self.noise
+        n, d, noise = self.problem.n, self.noise.common, self.noise
         sigma, tau = d * d * noise.sigma(rho), d * noise.tau(rho)
         sums = NoiseBound.of(self.problem.p, sigma, tau, 1.0 / SUM_UNIT, part)
         return NoiseBound(sums.matrix / n * (1 + 1e-12), sums.vector / n * (1 + 1e-12))
 
     @property
-    def _scale(self) -> float:
-        """d, by which the noise divides every column."""
-        return self.noise.common
-
-    @property
     def _norm(self) -> float:
         """A typical ‖θ‖."""
-        return self.noise.norm / self._scale
+        return self.noise.norm / self.noise.common
 
     @property
     def expected(self) -> float:
@@ -233,7 +225,7 @@ class RiskLevels:
         """Return what is missing to that precision."""
         return Curve.gaussian(rho - self._rho)
 
-    def stage(self, rho: float, source: WordSource) -> Floats:
+    def stage(self, rho: float, source: WordSource) -> FloatArray:
         """Release the moments once more; models are made where they are looked at."""
         more, self._rho = rho - self._rho, rho
         self.averaged.add(self._generator.reveal(self._noise, more, source), more)
@@ -257,13 +249,13 @@ class RiskSearch(StagedSearch):
     def _next(self, rho: float) -> float:
         return self.plan.rhos[min(self.stages, len(self.plan.rhos) - 1)]
 
-    def _passes(self, model: Floats, rho: float) -> bool:
+    def _passes(self, model: FloatArray, rho: float) -> bool:
         theta = self._shown(rho)
         if theta is not None:
             model[:] = theta
         return theta is not None
 
-    def _shown(self, rho: float) -> Floats | None:
+    def _shown(self, rho: float) -> FloatArray | None:
         """Return a θ that the certificate or a look shows to be good enough, if there is one."""
         plan, n = self.plan, self.plan.problem.n
         lam = plan.problem.regularization
@@ -287,7 +279,7 @@ class RiskSearch(StagedSearch):
             return theta
         return None
 
-    def _stationary(self, theta: Floats, target: float, rho: float) -> bool:
+    def _stationary(self, theta: FloatArray, target: float, rho: float) -> bool:
         plan = self.plan
         measure = GradientLength(self.judge, plan.problem.loss, plan.problem.n)
         gamma = _TO_LOOKS * plan.failure_probability / len(plan.rhos)
@@ -298,7 +290,7 @@ class RiskSearch(StagedSearch):
         beside = f", {self.tests.count} look(s)" if self.plan.tested else ""
         return [f"second moments under Gaussian noise: {self._how or f'{self.stages} level(s)'}{beside}"]
 
-    def _details(self, theta: Floats | None) -> dict[str, Any]:
+    def _details(self, theta: FloatArray | None) -> dict[str, Any]:
         return {} if theta is None else {"level": self.stages - 1, "n_levels": len(self.plan.rhos)}
 
 

@@ -17,10 +17,8 @@ from functools import cached_property
 from typing import Any, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from expost.noise.laplace import Integers
 from expost.numeric import AnyArray, FloatArray, IntegerArray
 from expost.passes.sums import SUM_UNIT, Sums
 from expost.solve.ball import minimise_in_ball
@@ -135,21 +133,19 @@ PART_SENSITIVITY: Final = 2**41
 class BallMinimum:
     """The minimiser of ½θᵀHθ − gᵀθ over ‖θ‖₂ ≤ radius, H and g from noisy statistics; an array once asked for."""
 
-    def __init__(
-        self, values: Integers | NDArray[np.float64], layout: Layout, n: int, regularization: float, radius: float
-    ) -> None:
+    def __init__(self, values: AnyArray, layout: Layout, n: int, regularization: float, radius: float) -> None:
         self._values, self._layout = values, layout
         self._n, self._regularization, self._radius = n, regularization, radius
 
     @cached_property
-    def _quadratic(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _quadratic(self) -> tuple[FloatArray, FloatArray]:
         gram, moment = self._layout.unpack(self._values)
         hessian = gram / self._n
         hessian[np.diag_indices_from(hessian)] += self._regularization
         return hessian, moment / self._n
 
     @cached_property
-    def _interior(self) -> NDArray[np.float64] | None:
+    def _interior(self) -> FloatArray | None:
         """The unconstrained minimiser if it exists and lies inside."""
         if not self._layout.diagonal_allows(self._values, -self._regularization * self._n):
             return None  # a diagonal entry of H is not positive, so H is not positive definite
@@ -163,7 +159,7 @@ class BallMinimum:
         return self._interior is None
 
     @cached_property
-    def _minimum(self) -> NDArray[np.float64]:
+    def _minimum(self) -> FloatArray:
         if self._interior is not None:
             return self._interior
         theta = minimise_in_ball(*self._quadratic, self._radius)
@@ -174,5 +170,5 @@ class BallMinimum:
             theta = theta * (self._radius / norm) if norm > 0 else self._radius * np.eye(1, len(theta)).ravel()
         return theta
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.float64]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         return np.array(self._minimum, dtype=dtype, copy=copy)

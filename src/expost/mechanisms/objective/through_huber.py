@@ -1,9 +1,4 @@
-"""Objective perturbation for the squared loss, through Huber's (theory C2).
-
-What is released, and why it costs what it does, is in `expost.mechanisms.objective.mechanism`; why the model is good
-enough for the *squared* loss in `expost.mechanisms.objective.through_huber`.
-
-The squared loss through Huber's (theory C2): the certificate of objective perturbation for ridge regression.
+"""The squared loss through Huber's (theory C2): the certificate of objective perturbation for ridge regression.
 
 The squared loss has no bounded slope, Huber's has: H_C(r) = ½r² up to |r| = C and a straight line beyond. *Released*:
 θ̂ by objective perturbation for H_C, then a noisy mean of what H_C leaves out. *Neighbours*: one row replaced.
@@ -29,21 +24,18 @@ and the shares of γ follow from n, p, λ, α and γ; failure probabilities add 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.account.account import Account
 from expost.account.composition import add_losses
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target, mean_left_out, mean_left_out_error
 from expost.mechanisms.mechanism import Mechanism
-from expost.mechanisms.moments.covariance import Covariance, CovarianceGenerator
-from expost.mechanisms.moments.ridge import RidgeCertificate
+from expost.mechanisms.moments.covariance import Covariance, CovarianceGenerator, RidgeCertificate
 from expost.mechanisms.objective.mechanism import (
     COVERED,
     ObjectivePerturbation,
@@ -53,6 +45,7 @@ from expost.mechanisms.objective.mechanism import (
     too_steep,
 )
 from expost.noise.source import WordSource
+from expost.numeric import FloatArray
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.search.noisy_test import NoisyValue
@@ -103,11 +96,6 @@ class HuberTry:
     test_probability: float
 
     @property
-    def limit(self) -> float:
-        """C."""
-        return self.loss.delta
-
-    @property
     def dearest_test(self) -> float:
         """What a test may cost at most; a dearer one is not asked."""
         return self.shot.epsilon
@@ -122,31 +110,31 @@ class HuberTry:
         room = self.excess_risk - self.certified
         return sensitivity * (math.log(1 / (2 * self.test_probability)) + _ROOM) / room
 
-    def largest_prediction(self, theta: NDArray[np.float64]) -> float:
+    def largest_prediction(self, theta: FloatArray) -> float:
         """Return m ≥ |xᵀθ| for every row there can be; a sum's rounding included."""
         (block,) = self.shot.geometry.blocks
         length = np.abs(theta).max(initial=0.0) if block.norm == "l1" else np.linalg.norm(theta)
         return float(length) * block.radius * (1.0 + 1e-9)
 
-    def passes(self, rows: Any, theta: NDArray[np.float64], account: Account, source: WordSource) -> bool:
+    def passes(self, rows: Any, theta: FloatArray, account: Account, source: WordSource) -> bool:
         """Say whether θ is good enough, booking the test if one is needed; ``rows`` are private."""
         largest = self.largest_prediction(theta)
         sensitivity = self.loss.left_out_sensitivity(largest, self.shot.n)
-        if 1.0 + largest <= self.limit:
-            account.reasons.append(f"no residual can exceed C = {self.limit:g}: nothing to test")
+        if 1.0 + largest <= self.loss.delta:
+            account.reasons.append(f"no residual can exceed C = {self.loss.delta:g}: nothing to test")
             return True
         length = float(np.linalg.norm(theta))
-        error = mean_left_out_error(self.shot.n, self.shot.geometry.columns, largest, length, self.limit)
+        error = mean_left_out_error(self.shot.n, self.shot.geometry.columns, largest, length, self.loss.delta)
         epsilon = self.test_cost(sensitivity)
         if epsilon > self.dearest_test:
-            account.reasons.append(f"a test at C = {self.limit:g} would cost epsilon = {up(epsilon)}: not asked")
+            account.reasons.append(f"a test at C = {self.loss.delta:g} would cost epsilon = {up(epsilon)}: not asked")
             return False
         test = NoisyValue.of(sensitivity, error)
         account.test = add_losses(account.test, epsilon)
         noisy = test.ask(rows.left_out(theta, self.loss, largest), epsilon, source)
         passed = self.certified + noisy + test.margin(epsilon, self.test_probability) <= self.excess_risk
         account.reasons.append(
-            f"residuals beyond C = {self.limit:g} tested for epsilon = {up(epsilon)}: "
+            f"residuals beyond C = {self.loss.delta:g} tested for epsilon = {up(epsilon)}: "
             + ("they leave the promise standing" if passed else "not shown to be few enough")
         )
         return passed
@@ -188,7 +176,9 @@ class HuberCertificate:
         for index, each in enumerate(self.tries):
             theta = each.shot.draw(generator.perturbed(each.loss), np.zeros(self.problem.p), source)
             account.generation = add_losses(account.generation, each.shot.epsilon)
-            account.reasons.append(f"objective perturbation with slope C = {each.limit:g}: {up(each.shot.epsilon)}")
+            account.reasons.append(
+                f"objective perturbation with slope C = {each.loss.delta:g}: {up(each.shot.epsilon)}"
+            )
             if each.passes(generator, theta, account, source):
                 return account.released(theta, level=index, n_levels=len(self.tries), noise="over the reals")
         if self.otherwise is None:
@@ -197,42 +187,6 @@ class HuberCertificate:
         inner = Account(account.method, self.otherwise.worst_case, account.secure)
         release = self.otherwise.search(generator.by_moments, inner, source)
         return account.conclude(release.with_details(noise="over the reals"))
-
-
-def through_huber(
-    problem: Problem,
-    excess_risk: float,
-    failure_probability: float,
-    geometry: Geometry,
-    moments: Callable[[float, float], RidgeCertificate],
-    *,
-    budget: float = math.inf,
-) -> HuberCertificate | RidgeCertificate:
-    """Settle the tries, or second moments alone unless the first try is predicted to cost clearly less.
-
-    Clearly, because second moments may show curvature that no public number knows of, and then cost half of it.
-    ``moments(gamma, budget)`` returns the certificate from second moments.
-    """
-    typical = noise_quantile(geometry, 0.1)
-    alone = moments(failure_probability, budget)
-    if excess_risk >= problem.loss.null_value:
-        return alone
-    tries: list[HuberTry] = []
-    left = budget
-    for number, share in enumerate(_SHARES):
-        slopes = _SLOPES if number == 0 else (tries[0].limit * _WIDER,)
-        each = _best(problem, excess_risk, share * failure_probability, geometry, slopes, typical)
-        if each is None or each.dearest > left:
-            break
-        tries.append(each)
-        left -= each.dearest * (1 + 1e-9)
-    if not tries or _expected(tries[0], typical) > _CLEARLY_LESS * alone.expected:
-        return alone
-    try:
-        rest = moments((1 - sum(_SHARES)) * failure_probability, left) if left > 0 else None
-    except TargetUnreachable:
-        rest = None  # a refusal then, within the budget
-    return HuberCertificate(problem, tuple(tries), rest)
 
 
 def _best(
@@ -267,7 +221,7 @@ def _expected(each: HuberTry, typical: float) -> float:
     coordinate = gradient_target(each.certified, shot.lam) / typical / shot.lam
     largest = _OPTIMUM + coordinate * math.log(shot.geometry.columns / 0.69)
     sensitivity = each.loss.left_out_sensitivity(largest, shot.n)
-    cost = each.test_cost(sensitivity) if 1 + largest > each.limit else 0.0
+    cost = each.test_cost(sensitivity) if 1 + largest > each.loss.delta else 0.0
     return add_losses(shot.epsilon, cost) if cost <= each.dearest_test else 2.0 * each.dearest
 
 
@@ -283,7 +237,7 @@ class ThroughHuberGenerator:
         """Return what is minimised with another loss."""
         return PerturbedObjective(self._passes.with_loss(loss))
 
-    def left_out(self, theta: NDArray[np.float64], huber: HuberLoss, largest_prediction: float) -> float:
+    def left_out(self, theta: FloatArray, huber: HuberLoss, largest_prediction: float) -> float:
         """Return q(θ), no prediction being larger than that."""
         return mean_left_out(self._passes, theta, huber, largest_prediction)
 
@@ -330,16 +284,35 @@ class ThroughHuber(ObjectivePerturbation):
         return Covariance().gradient_epsilon(problem, excess_risk)
 
     def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
-        """Settle the tries, or second moments alone where they are not predicted to cost clearly more."""
-        problem, errors = request.problem, request.errors
-        return through_huber(
-            problem,
-            excess_risk,
-            request.failure_probability,
-            self.geometry,
-            lambda gamma, left: RidgeCertificate.of(problem, excess_risk, gamma, errors, budget=left),
-            budget=request.budget,
-        )
+        """Settle the tries, or second moments alone unless the first try is predicted to cost clearly less.
+
+        Clearly, because second moments may show curvature that no public number knows of, and then cost half of it.
+        """
+        problem, gamma, geometry = request.problem, request.failure_probability, self.geometry
+
+        def moments(gamma: float, budget: float) -> RidgeCertificate:
+            return RidgeCertificate.of(problem, excess_risk, gamma, request.errors, budget=budget)
+
+        alone = moments(gamma, request.budget)
+        if excess_risk >= problem.loss.null_value:
+            return alone
+        typical = noise_quantile(geometry, 0.1)
+        tries: list[HuberTry] = []
+        left = request.budget
+        for number, share in enumerate(_SHARES):
+            slopes = _SLOPES if number == 0 else (tries[0].loss.delta * _WIDER,)
+            each = _best(problem, excess_risk, share * gamma, geometry, slopes, typical)
+            if each is None or each.dearest > left:
+                break
+            tries.append(each)
+            left -= each.dearest * (1 + 1e-9)
+        if not tries or _expected(tries[0], typical) > _CLEARLY_LESS * alone.expected:
+            return alone
+        try:
+            rest = moments((1 - sum(_SHARES)) * gamma, left) if left > 0 else None
+        except TargetUnreachable:
+            rest = None  # a refusal then, within the budget
+        return HuberCertificate(problem, tuple(tries), rest)
 
     def behind(self, release: Release) -> Mechanism:
         """Return second moments where nothing else was tried: nothing of the release is then over the reals."""
