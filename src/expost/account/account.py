@@ -160,6 +160,11 @@ class Account:
         if self.shared is not None:
             self.shared.count(self)
 
+    def pure_step(self, loss: float, paid: float = 0.0) -> Curve:
+        """Return a pure loss for one row as it is booked, less what of it was paid before; rounded up."""
+        more = loss if not paid else math.nextafter(loss - paid, math.inf)
+        return Curve.ex_post(self.unit.charge(more) if self.delta else more)
+
     def look_first(self, loss: float) -> None:
         """Book a pure loss for one row that was settled beforehand, for measuring the data: less, as a curve."""
         self.book("probe", Curve.pure(self.unit.charge(loss) if self.delta else loss))
@@ -210,6 +215,8 @@ class Account:
 
     def fits(self, step: Curve) -> bool:
         """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
+        if not self.delta:
+            return self.after(test=step.most) <= self.worst_case
         after = self.curve + step
         together = self.shared is None or self.shared.fits(after, self)
         if self.one_curve and any(a > b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True)):

@@ -65,7 +65,7 @@ class ErrorRate(TestedGoal):
 
     def chain(self) -> ChainSettings:
         """Minimise the logistic loss with its slope capped: as good for an error rate, at half the sensitivity."""
-        return ChainSettings(CappedLogisticLoss(0.5), reach=5.0, start=32.0, test_part=0.15, steer=self.at_most)
+        return ChainSettings(CappedLogisticLoss(0.5), reach=5.0, start=5.0, steer=self.at_most)
 
     def shortfall_sensitivity(self, n: int) -> float:
         """Return 1/n."""

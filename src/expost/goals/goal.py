@@ -29,26 +29,9 @@ from expost.solve.losses import Labels, Loss
 from expost.solve.problem import Problem
 
 if TYPE_CHECKING:
+    from expost.account.account import Account
+    from expost.noise.source import WordSource
     from expost.search.request import Plan, Request
-
-
-#: For mean squares, of which some tables need far less than others.
-LOWEST = 1.0 / 3.0
-_DEAR = 0.25  # an ε that is a pity to spend where less might do
-
-
-def lowered(epsilon: float, lowest: float) -> float:
-    """Return the part of a first level to start with that would cost ε: as much of it as is not dear; public.
-
-    Where a whole level is cheap, starting lower would be a level more to pay for; where it is not, it is the least that
-    every table pays, however easy its goal.
-
-    Examples
-    --------
-    >>> lowered(0.1, 0.5), lowered(0.4, 0.5), lowered(3.0, 0.5)
-    (1.0, 0.625, 0.5)
-    """
-    return min(1.0, max(lowest, _DEAR / epsilon)) if epsilon > 0.0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -63,20 +46,17 @@ class ChainSettings:
         R, a guess of how far apart models are, in units of the table; λ = 1/(xR) at level x.
     start
         x of the first level: the inverse of the typical noise on a mean gradient.
-    test_part
-        ε of a test, as a part of the ε of the model tested.
     steer
         How large a shortfall is large; settles how far the next level goes.
-    lowest
-        A first level that would be dear starts with more noise: down to this part of ``start``.
+    spread
+        The root of the target's variance, as it was released or guessed; 1 for labels.
     """
 
     loss: Loss
     reach: float
     start: float
-    test_part: float
     steer: float
-    lowest: float = 1.0
+    spread: float = 1.0
 
 
 RISK_CHARGED = ("excess risk: rounded to a public grid, floating-point error bounded and charged to its sensitivity",)
@@ -330,6 +310,20 @@ class TestedGoal(Goal):
     @abstractmethod
     def shortfall_error(self, n: int, p: int, theta: Any) -> float:
         """Return a bound on the error of :meth:`shortfall`; public."""
+
+    def measured(
+        self, judge: Judge, account: Account, source: WordSource, failure_probability: float
+    ) -> tuple[Self, float]:
+        """Release what the goal is better tested with, and return it so; and what is left of γ for tests.
+
+        Booked on the account, and only as far as that lets it; nothing by default.
+        """
+        return self, failure_probability
+
+    @property
+    def within(self) -> tuple[float, float] | None:
+        """What predictions are moved into before they are judged, if that is less than the target's bounds."""
+        return None
 
     def shown(self, bound: float) -> dict[str, float]:
         """Return what a bound on the shortfall of some model shows about the goal's own number, as a release says it.

@@ -70,7 +70,7 @@ class LogLoss(TestedGoal):
 
     def chain(self) -> ChainSettings:
         """Minimise the logistic loss itself: capping its slope would not estimate probabilities."""
-        return ChainSettings(LogisticLoss(), reach=5.0, start=32.0, test_part=0.3, steer=0.5 * self.at_most)
+        return ChainSettings(LogisticLoss(), reach=5.0, start=5.0, steer=0.5 * self.at_most)
 
     def shortfall_sensitivity(self, n: int) -> float:
         """Return M/n."""

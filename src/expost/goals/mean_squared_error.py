@@ -5,6 +5,8 @@ Neighbours differ in one replaced row; the number of rows n is public. Rows sati
 
 *Mean squared error.* For a released θ it moves by at most (1 + ‖θ‖_∞)²/n (:func:`mean_square_sensitivity`).
 
+Where a search has released the target's mean and spread, sensitivities are smaller: `expost.goals.yardstick`.
+
 *R².* The shortfall is MSE − (1 − r)·Var(y), predictions and targets in [−1, 1]. With m the mean of the other
 targets, Var(y) = const + ((n − 1)/n²)(y − m)², so a row contributes (1/n)(y − ŷ)² − (1 − r)((n − 1)/n²)(y − m)², whose
 range over y and ŷ is 4/n + (1 − r)((n − 1)/n²)·4|m| and is largest at |m| = 1: D = (4/n)(1 + (1 − r)(n − 1)/n). ∎
@@ -12,14 +14,15 @@ range over y and ŷ is 4/n + (1 − r)((n − 1)/n²)·4|m| and is largest at |m
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from expost import validation
-from expost.goals.goal import LOWEST, ChainSettings, TestedGoal
+from expost.goals.goal import ChainSettings, TestedGoal
 from expost.goals.measure import (
     Judge,
     MeanSquare,
@@ -27,12 +30,15 @@ from expost.goals.measure import (
     clipped_mean_square,
     clipped_mean_square_error,
 )
+from expost.goals.yardstick import Yardstick, reach, release_yardstick
 from expost.numeric import check, round_up
 from expost.shown import down, up
 from expost.solve.losses import HuberLoss
 from expost.solve.problem import Problem
 
 if TYPE_CHECKING:
+    from expost.account.account import Account
+    from expost.noise.source import WordSource
     from expost.search.request import Plan, Request
 
 
@@ -50,11 +56,83 @@ def mean_square_sensitivity(largest_coordinate: float, n: int) -> float:
     return round_up((1.0 + largest_coordinate) ** 2 / n)
 
 
+_SHARE = 0.05  # of γ, for the yardstick
+#: Slope of Huber's loss, how far models are apart, and a first level, for a target of spread 1: `benchmarks/choose.py`.
+_SLOPE, _REACH, _START = 0.58, 1.75, 1.75
+_GUESS = 0.32  # the spread before it is known; it only steers
+
+
+class SquaredErrorGoal(TestedGoal):
+    """Goals whose shortfall is MSE − s·Var(y) − a, predictions moved into an interval: s and a are the goal's own."""
+
+    labels = "real"
+    yardstick: Yardstick | None
+
+    @property
+    def weight(self) -> float:
+        """Which part s of the target's variance is allowed."""
+        return 0.0
+
+    @property
+    def allowed(self) -> float:
+        """Which mean square a is allowed, whatever the variance."""
+        return 0.0
+
+    def measured(
+        self, judge: Judge, account: Account, source: WordSource, failure_probability: float
+    ) -> tuple[Self, float]:
+        """Release the target's mean and spread, which tests are far less sensitive with."""
+        found = release_yardstick(judge, account, source, _SHARE * failure_probability)
+        left = (1.0 - _SHARE) * failure_probability
+        return dataclasses.replace(self, yardstick=found), left  # type: ignore[type-var]
+
+    @property
+    def spread(self) -> float:
+        """The target's, as it was released, or a guess."""
+        return _GUESS if self.yardstick is None else self.yardstick.spread
+
+    @property
+    def within(self) -> tuple[float, float] | None:
+        """The interval around the released mean that predictions of a model as good as asked for need."""
+        if self.yardstick is None:
+            return None
+        left = self.weight + self.allowed / self.spread**2
+        return self.yardstick.within(min(1.0, max(0.1, 1.0 - left)))
+
+    def chain(self) -> ChainSettings:
+        """Minimise Huber's loss, its slope a part of the target's spread: what a row adds to a gradient is bounded."""
+        slope = 2.0 ** (round(4.0 * math.log2(min(0.5, _SLOPE * self.spread))) / 4.0)
+        steer = self.weight * self.spread**2 + self.allowed
+        reach, start = _REACH * self.spread, _START / self.spread
+        return ChainSettings(HuberLoss(slope), reach=reach, start=start, steer=steer, spread=self.spread)
+
+    def shortfall_sensitivity(self, n: int) -> float:
+        """Return 4(1 + s(n − 1)/n)/n, rounded up, or less with a yardstick (:func:`~expost.goals.yardstick.reach`)."""
+        if self.yardstick is None or self.within is None:
+            return math.nextafter((4.0 / n) * (1.0 + self.weight * (n - 1) / n) * (1 + 1e-15), math.inf)
+        return math.nextafter(reach(self.yardstick, self.within, self.weight) / n, math.inf)
+
+    def shortfall(self, objective: Judge, theta: Any) -> float:
+        """Return MSE − s·Var(y) − a, or what a yardstick's test has instead where its mean is far off."""
+        square = clipped_mean_square(objective, theta, self.within or (-1.0, 1.0))
+        if not self.weight:
+            return square - self.allowed
+        found = square - self.weight * objective.target_variance() - self.allowed
+        if self.yardstick is None:
+            return found
+        beyond = (objective.target_mean() - self.yardstick.mean) ** 2 - self.yardstick.off**2
+        return found - self.weight * max(0.0, beyond)
+
+    def shortfall_error(self, n: int, p: int, theta: Any) -> float:
+        """Return the rounding of the means."""
+        return 2.0 * clipped_mean_square_error(n, p, theta) + 2.0**-48
+
+
 _TYPICAL_COORDINATE = 2.0  # only settles how the margin is stated; any value is sound
 
 
 @dataclass(frozen=True)
-class MeanSquaredError(TestedGoal):
+class MeanSquaredError(SquaredErrorGoal):
     """The mean of (y − prediction)² is at most this, predictions moved into the target's bounds.
 
     Parameters
@@ -73,9 +151,9 @@ class MeanSquaredError(TestedGoal):
 
     at_most: float
     margin: float = validation.MARGIN
+    yardstick: Yardstick | None = field(default=None, repr=False)
 
     name = "mean squared error"
-    labels = "real"
     end: ClassVar[float] = math.inf
     largest: ClassVar[float] = 4.0
     power = 2
@@ -105,22 +183,10 @@ class MeanSquaredError(TestedGoal):
         """Return the mean squared error, by sums or by rows."""
         return SquaredErrorMean(generator.mean_square(), generator.problem.n)
 
-    def chain(self) -> ChainSettings:
-        """Minimise Huber's loss: a row moves the gradient by a quarter of its length at most."""
-        huber = HuberLoss(0.25)
-        return ChainSettings(huber, reach=0.75, start=48.0, test_part=1.0, steer=self.at_most, lowest=LOWEST)
-
-    def shortfall_sensitivity(self, n: int) -> float:
-        """Return 4/n: predictions are clipped to [−1, 1], as targets are."""
-        return 4.0 / n
-
-    def shortfall(self, objective: Judge, theta: Any) -> float:
-        """Return the mean squared error of clipped predictions less what is allowed."""
-        return clipped_mean_square(objective, theta) - self.at_most
-
-    def shortfall_error(self, n: int, p: int, theta: Any) -> float:
-        """Return the rounding."""
-        return clipped_mean_square_error(n, p, theta) + 2.0**-50
+    @property
+    def allowed(self) -> float:
+        """The number itself."""
+        return self.at_most
 
     def idle_variance(self) -> float:
         """Return what is allowed: the mean has the target's variance."""
@@ -163,11 +229,8 @@ def _largest(theta: Any) -> float:
     return float(np.abs(np.asarray(theta, dtype=np.float64)).max(initial=0.0))
 
 
-_VARIANCE = 0.1  # a guess of Var(y) in units where targets lie in [−1, 1]; it only steers
-
-
 @dataclass(frozen=True)
-class R2(TestedGoal):
+class R2(SquaredErrorGoal):
     """At least this share of the target's variance is explained, by predictions moved into the target's bounds.
 
     Parameters
@@ -182,9 +245,9 @@ class R2(TestedGoal):
     """
 
     at_least: float
+    yardstick: Yardstick | None = field(default=None, repr=False)
 
     name = "R²"
-    labels = "real"
     sign = "≥"
     chained_only = True
     offered: ClassVar[tuple[float, ...]] = (0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -197,22 +260,10 @@ class R2(TestedGoal):
             f"target's bounds"
         )
 
-    def chain(self) -> ChainSettings:
-        """Minimise Huber's loss: a row moves the gradient by a quarter of its length at most."""
-        steer = (1.0 - self.at_least) * _VARIANCE
-        return ChainSettings(HuberLoss(0.25), reach=0.75, start=48.0, test_part=1.0, steer=steer, lowest=LOWEST)
-
-    def shortfall_sensitivity(self, n: int) -> float:
-        """Return D, rounded up."""
-        return math.nextafter((4.0 / n) * (1.0 + (1.0 - self.at_least) * (n - 1) / n) * (1 + 1e-15), math.inf)
-
-    def shortfall(self, objective: Judge, theta: Any) -> float:
-        """Return MSE − (1 − r)·Var(y)."""
-        return clipped_mean_square(objective, theta) - (1.0 - self.at_least) * objective.target_variance()
-
-    def shortfall_error(self, n: int, p: int, theta: Any) -> float:
-        """Return the rounding of both means."""
-        return 2.0 * clipped_mean_square_error(n, p, theta) + 2.0**-50
+    @property
+    def weight(self) -> float:
+        """The part that may be left unexplained."""
+        return 1.0 - self.at_least
 
     def shown(self, bound: float) -> dict[str, float]:
         """Return nothing: MSE − (1 − r)·Var(y) ≤ b says R² ≥ r − b/Var(y), and b > 0 says nothing without Var(y).

@@ -189,6 +189,9 @@ class Judge(Protocol):
     def mean_of(self, term: Term, theta: FloatArray, most: float = 8.0) -> float:
         """Return the mean of a term of predictions and targets, which lies in [0, most]."""
 
+    def target_mean(self) -> float:
+        """Return ȳ; one row moves it by at most 2/n."""
+
     def target_variance(self) -> float:
         """Return the mean of (y − ȳ)²; one row moves it by at most 4(n − 1)/n²."""
 
@@ -210,27 +213,34 @@ class Predicted:
         """Return the mean of a term."""
         return float(self.weights @ term(self.u, self.y))
 
+    def target_mean(self) -> float:
+        """Return ȳ."""
+        return float(self.weights @ self.y)
+
     def target_variance(self) -> float:
         """Return the mean of (y − ȳ)²."""
-        return float(self.weights @ (self.y - self.weights @ self.y) ** 2)
+        return float(self.weights @ (self.y - self.target_mean()) ** 2)
 
 
 @dataclass(frozen=True)
 class ClippedSquare:
-    """(y − clip(u))², predictions clipped to [−1, 1]."""
+    """(y − u)², predictions moved into an interval."""
+
+    lower: float = -1.0
+    upper: float = 1.0
 
     def __call__(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return it for each row."""
-        residual = np.clip(u, -1.0, 1.0) - y
+        residual = np.clip(u, self.lower, self.upper) - y
         return np.asarray(residual * residual)
 
 
-def clipped_mean_square(judge: Judge, theta: FloatArray) -> float:
-    """Return the mean of (y − clip(xᵀθ))², predictions clipped to [−1, 1]; private.
+def clipped_mean_square(judge: Judge, theta: FloatArray, within: tuple[float, float] = (-1.0, 1.0)) -> float:
+    """Return the mean of (y − u)², predictions u = xᵀθ moved into an interval of [−1, 1]; private.
 
     One row moves it by at most 4/n: both are within [−1, 1].
     """
-    return judge.mean_of(ClippedSquare(), theta, 4.0)
+    return judge.mean_of(ClippedSquare(*within), theta, 4.0)
 
 
 def clipped_mean_square_error(n: int, p: int, theta: FloatArray) -> float:

@@ -35,7 +35,7 @@ from expost.planning.result import GoalPrice
 from expost.planning.savings import minimiser
 from expost.planning.synthetic import Floats, SyntheticTables
 from expost.release.release import Release
-from expost.search.noisy_test import NoisyValue
+from expost.search.noisy_test import laplace_deviations
 from expost.search.request import Request
 from expost.search.run import settle
 from expost.table.encoding import Encoding
@@ -123,19 +123,18 @@ class _Watched(ChainSearch):
     """The search, with each test written down: the hypothesis, the noisy shortfall, its margin and the outcome."""
 
     def __init__(self, plan: ChainPlan, generator: Any, account: Account, source: SeededSource) -> None:
-        super().__init__(plan, *plan.walk(generator), account, source)
+        goal, gamma = plan.goal.measured(generator.judge, account, source, plan.failure_probability)
+        measured = plan.measured(goal, gamma)
+        super().__init__(measured, *measured.walk(generator), account, source)
         self.generator = generator
         self.watched: list[tuple[Floats, float, float, dict[str, Any]]] = []
 
-    def _ask(self, theta: Floats, epsilon: float) -> tuple[bool, float]:
-        gamma = self._gamma()
-        passed, noisy = super()._ask(theta, epsilon)
-        goal, n = self.plan.goal, self.plan.n
-        error = goal.shortfall_error(n, theta.size, theta)
-        margin = NoisyValue.of(goal.shortfall_sensitivity(n), error).margin(epsilon, gamma)
+    def _passes(self, model: Floats, x: float) -> bool:
+        passed, tests = super()._passes(model, x), self.tests
+        margin = laplace_deviations(self.plan.gamma(self.stages)) * tests.scale
         told = {"spent": self.account.unit.charge(self.account.total), "passed": passed}
-        self.watched.append((theta.copy(), noisy, margin, told))
-        return passed, noisy
+        self.watched.append((model.copy(), tests.noisy, margin, told))
+        return passed
 
 
 def trace(tables: SyntheticTables, encoding: Encoding, request: Request) -> dict[str, Any] | None:

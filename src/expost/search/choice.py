@@ -1,18 +1,18 @@
-"""Which mechanism a search at a δ takes: the one that is predicted to be cheapest, by public numbers alone.
+"""Which mechanism a search at a δ takes.
 
-Every candidate says, before a row is looked at, what it would roughly cost, at δ, to get as far as searches usually
-have to; the release states the comparison, and nothing has to be right about it. A pure ε holds at every δ, so whoever
-accepts a δ may be given it. For goals that are tested (:func:`staged_request`) that number follows from the rows' shape
-and number, the goal and δ (`StagedPlan.predicted`). Only ways compete that minimise what the goal is about
-(`StagedPlan.serves`), and one that is out of reach, whatever the rows are, is not taken where another is predicted to
-get there within the budget. For an excess risk (:func:`cheaper_at_delta`) second moments under Gaussian noise compete
-with what is pure. A new way is an entry in :data:`STAGED`.
+For goals that are tested (:func:`staged_request`) gradient descent goes first: it gathers what it has paid for, and is
+cheapest where goals are easy. Near a model's limit perturbed objectives get further for the same loss, so a search that
+has cost several times its first level turns to pure noise on the objective, from its last model on
+(`expost.search.engine`): a pure ε holds at every δ. What decides that are released numbers alone. A way that is out of
+reach, whatever the rows are, is not begun with. For an excess risk (:func:`cheaper_at_delta`) second moments under
+Gaussian noise compete with what is pure, by what each is predicted to cost. A new way is an entry in :data:`STAGED`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 from expost import validation
@@ -41,12 +41,6 @@ STAGED: dict[str, type[StagedPlan]] = {
     "covariance": MomentsPlan,
     PURE: ChainPlan,
 }
-_SAID = {
-    "descent": "gradient descent",
-    "objective": "objective perturbation with Gaussian noise",
-    "covariance": "second moments under Gaussian noise",
-    PURE: "objective perturbation with pure noise",
-}
 
 
 def staged_request(
@@ -60,7 +54,7 @@ def staged_request(
     unit: Unit = ROW,
     pure: Geometry | None = None,
 ) -> Request:
-    """Return the request at δ for a goal in people's units: by the way that is stated, or that is predicted cheapest.
+    """Return the request at δ for a goal in people's units: by the way stated, or by descent and then pure noise.
 
     Parameters
     ----------
@@ -79,25 +73,27 @@ def staged_request(
     >>> request.mechanism.name
     'gradient descent'
     """
-    reason = ""
     validation.failure_probability(failure_probability)  # which is computed with before the request is made
-    if perturbation is None:
-        plans = competing_plans(goal, geometry, n, failure_probability, budget, delta, unit, pure)
-        perturbation, reason = _cheapest(plans, unit.worst_case(budget))
-    else:
-        validation.one_of("perturbation", perturbation, ["descent", "objective", "covariance"])
+    loss, reason = goal.chain().loss, ""
+    if current(delta, unit) is not None:
+        pure = None  # budgets that several fits share are where Gaussian costs add in squares
     mechanism: Mechanism
-    if perturbation == PURE:
-        assert pure is not None
-        said = f"{pure.reason}; {reason}" if pure.reason else reason
-        mechanism = ObjectivePerturbation(replace(pure, reason=said))
-    elif perturbation == "objective":
-        mechanism = ObjectivePerturbation(geometry, gaussian=True)
-    elif perturbation == "covariance":
-        mechanism = GaussianMoments(geometry)
+    if perturbation is None:
+        asked = (n, failure_probability, budget, delta, unit)
+        mechanism = GradientDescent(geometry, pure)
+        drowned = pure is not None and DescentPlan.settled(goal, loss, geometry, *asked).missing()
+        if pure is not None and drowned and not ChainPlan.settled(goal, loss, pure, *asked).missing():
+            reason = "gradient descent would drown in the noise that hides one row"
+            mechanism = ObjectivePerturbation(replace(pure, reason="; ".join(filter(None, (pure.reason, reason)))))
     else:
-        mechanism = GradientDescent(geometry)
-    problem = Problem.of(goal.chain().loss, n=n, p=geometry.columns, regularization=1.0)
+        ways: dict[str, Callable[[Geometry], Mechanism]] = {
+            "descent": GradientDescent,
+            "objective": lambda shape: ObjectivePerturbation(shape, gaussian=True),
+            "covariance": GaussianMoments,
+        }
+        validation.one_of("perturbation", perturbation, list(ways))
+        mechanism = ways[perturbation](geometry)
+    problem = Problem.of(loss, n=n, p=geometry.columns, regularization=1.0)
     return Request(
         problem,
         goal,
@@ -108,54 +104,6 @@ def staged_request(
         unit=unit,
         delta=delta,
         reason=reason,
-    )
-
-
-def competing_plans(
-    goal: TestedGoal,
-    geometry: Geometry,
-    n: int,
-    failure_probability: float,
-    budget: float,
-    delta: float,
-    unit: Unit = ROW,
-    pure: Geometry | None = None,
-) -> dict[str, StagedPlan]:
-    """Return the ways that compete, whether or not they are within reach."""
-    loss, plans = goal.chain().loss, dict[str, StagedPlan]()
-    for name, mechanism in (("descent", "gradient descent"), ("objective", "objective"), ("covariance", "covariance")):
-        kind = STAGED[mechanism]
-        if kind.serves(loss):
-            plans[name] = kind.settled(goal, loss, geometry, n, failure_probability, budget, delta, unit)
-    # several rows of a person, and budgets that several fits share, are where Gaussian costs add in squares
-    if pure is not None and unit == ROW and current(delta, unit) is None:
-        plans[PURE] = ChainPlan.settled(goal, loss, pure, n, failure_probability, budget)
-    return plans
-
-
-def _within_reach(plan: StagedPlan) -> bool:
-    try:
-        plan.require_possible()
-    except TargetUnreachable:
-        return False
-    return True
-
-
-def _cheapest(plans: dict[str, StagedPlan], most: float) -> tuple[str, str]:
-    """Return the way that is predicted to cost least, the next within ε if it cannot get there, and why, for people."""
-    costs = {name: plan.predicted for name, plan in plans.items()}
-    best = min(costs, key=lambda name: costs[name])
-    reached = costs if _within_reach(plans[best]) else {name for name in costs if _within_reach(plans[name])}
-    if best not in reached:
-        best = min((name for name in reached if costs[name] <= most), key=lambda name: costs[name], default=best)
-    others = ", ".join(
-        f"{_SAID[name]} {up(cost, 2) if name in reached else 'out of reach'}"
-        for name, cost in costs.items()
-        if name != best
-    )
-    return best, (
-        f"{_SAID[best]} was predicted to be cheapest by a formula of public numbers alone: epsilon about "
-        f"{up(costs[best], 2)} where searches usually end ({others}); where this one ends, its rows decide"
     )
 
 
@@ -171,7 +119,7 @@ def cheaper_at_delta(gaussian: Request | None, pure: Request | None) -> Request:
     said = "out of reach" if math.isinf(at_delta) else up(at_delta, 2)
     reason = (
         f"pure noise was predicted to be cheapest from public numbers alone: epsilon about {up(alone, 2)} "
-        f"({_SAID['covariance']} {said})"
+        f"(second moments under Gaussian noise {said})"
     )
     return dataclasses.replace(pure, reason=reason)
 

@@ -20,7 +20,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, ClassVar, NoReturn, Protocol, Self
 
 import numpy as np
@@ -29,22 +29,16 @@ from numpy.typing import NDArray
 from expost.account.account import Account
 from expost.account.composition import LEAST, NOTHING, ROW, Clock, Curve, Unit, room, tried
 from expost.exceptions import TargetUnreachable
-from expost.goals.goal import TestedGoal, lowered
+from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
 from expost.mechanisms.mechanism import Mechanism, NoiseKind
-from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
-from expost.search import noisy_test
-from expost.search.noisy_test import GaussianTest, GradualTest
+from expost.search.noisy_test import RATIO, GaussianTest, GradualTest, laplace_deviations
 from expost.shown import down
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
 from expost.table.shape import Geometry, gaussian_size
-
-#: Looks below this part of a model's ρ cost less with Gaussian noise: 5.7(√(1 + part) − 1) against 1.6√part, the factor
-#: for δ of the one and the quotient of both margins.
-_SMALL = 0.35
 
 
 @dataclass(frozen=True)
@@ -53,31 +47,26 @@ class Schedule:
 
     Attributes
     ----------
-    start, lowest
-        The first stage's noise on a mean gradient, averaged over the stage, is at most 1/start in units of the table;
-        where that would be dear, more, down to this part of ``start``.
-    lower
-        The part of its usual ``start`` that the first stage has.
-    clear
-        A first look can show a shortfall of this part of what the goal calls large.
+    start
+        The first level's noise on a mean gradient is at most 1/start in units of the table.
     growth, fastest
-        From one stage's ρ to the next one's; where stages gather, of all of them together. Pure chains let the noisy
-        shortfall say how far: by no less than ``growth`` and no more than ``fastest``.
+        From one level to the next: at least, and at most. In between the noisy shortfall says how far. Where levels
+        gather, of all of them together.
+    jump
+        The same from the first level to the second, at least: the first is for easy goals.
     gain
-        What is left of the budget is spent on a last stage if it costs that many times what the last one did.
+        What is left of the budget is spent on a last level if it is that many times the last one.
     gathers
-        Whether a model is made of all that was paid for so far, or of its own stage alone.
-    pure_tests
-        Whether looks have Laplace noise. Gaussian looks add up in squares with what models cost, which is less where
-        looks are small beside models; Laplace noise needs no factor for δ, and can be taken away step by step.
+        Whether a model is made of all that was paid for so far, or of its own level alone.
     test_part
-        Of a first look, as a part of what the model cost: of its ρ, or under Laplace noise of its ε at δ.
-    levels
-        How many levels a look under Laplace noise may have.
-    again
-        A second look's, as a multiple of the first one's; under Gaussian noise.
-    kept, first
-        Part of γ left after each stage, and part of a stage's for its first look under Gaussian noise.
+        What a test may cost, as a part of the ε of its model.
+    kept
+        Part of γ left after each level.
+    in_squares
+        Whether tests have Gaussian noise, once or twice: they add up in squares with what models cost, for budgets
+        that several fits share. Otherwise noise is Laplace's, and taken away step by step.
+    again, first
+        For tests in squares: a second test's ρ as a multiple of the first one's, and the first one's part of γ.
     reach
         For perturbed objectives: R, a guess of how far models are apart in units of the table; where noise on a mean
         gradient is 1/x, λ = 1/(xR).
@@ -88,47 +77,34 @@ class Schedule:
     """
 
     start: float = 16.0
-    lowest: float = 1.0
-    lower: float = 1.0
-    clear: float = 0.8
-    growth: float = 1.6
-    fastest: float = 4.0
+    growth: float = 2.5
+    fastest: float = 2.5
+    jump: float = 1.0
     gain: float = 1.2
     gathers: bool = True
-    pure_tests: bool = False
-    test_part: float = 0.3
-    levels: int = 3
-    again: float = 3.0
+    test_part: float = 1.5
     kept: float = 0.6
+    in_squares: bool = False
+    again: float = 3.0
     first: float = 0.5
     reach: float = 5.0
     step: float = 2.8
     length: float = 0.6
     settled: float = math.inf
 
-    def from_start(self, epsilon: float) -> Schedule:
-        """Return the schedule where a first stage would cost ε: with more noise if that is dear, in as many steps."""
-        part = lowered(epsilon, self.lowest)
-        return replace(self, start=part * self.start, step=part * self.step, lowest=1.0, lower=part)
-
-    @classmethod
-    def of(cls, goal: TestedGoal | None, **fields: Any) -> Schedule:
-        """Return a schedule with looks that suit a goal: closer ones, and fewer, where looks are dear beside models."""
-        part = 0.3 if goal is None else 2.0 * goal.chain().test_part
-        if part <= _SMALL:
-            return cls(**{"test_part": part, **fields})
-        looks = {"pure_tests": True, "test_part": 0.225 * part, "levels": 4, "kept": 0.2, "clear": 0.7, "growth": 2.2}
-        return cls(**{**looks, **fields})
-
 
 Floats = NDArray[np.float64]
 
 _MOST_STAGES = 40  # ρ has grown by 10⁸ by then
-USUALLY = 2.0  # searches usually end with noise about that many times below where they start
 _AFTER = 1.0 + 1e-7  # sums are rounded up
-_CLEARER = 1.3  # a later look under Laplace noise can show a shortfall this many times smaller than the last could
-_BESIDE_LABELS, _BESIDE_SQUARES = 0.3, 3.0  # ρ of a look under Gaussian noise, as a part of a model's
+_BESIDE_LABELS, _BESIDE_SQUARES = 0.3, 3.0  # ρ of a test under Gaussian noise, as a part of a model's
 HOPELESS = 0.25  # a first level this many times below where it should be is noise
+_LEAST_TEST = 1.0 / RATIO**4  # a level is taken if this part of its test can be afforded as well
+_ROOM = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
+_DOUBLINGS = 2.0  # a search gives up if as many doublings as the last ones would not get there
+_WIDE = 2.0  # in scales of noise: how far a released shortfall may be off
+_PATIENCE = 5.0  # a search turns to another way where it has cost so many times its first level
+_TRIED = 0.05  # of the budget is spent before a search gives up
 
 
 class Staged(Protocol):
@@ -183,6 +159,8 @@ class StagedPlan(ABC):
         one does, so all that follows from ρ is for the unit.
     reason
         Why this way was chosen, where there was a choice.
+    then
+        The way to turn to, from the last model on, where this one has cost far more than its first level.
     """
 
     goal: TestedGoal
@@ -195,11 +173,13 @@ class StagedPlan(ABC):
     schedule: Schedule
     unit: Unit = ROW
     reason: str = ""
+    then: StagedPlan | None = None
 
     #: What was done in how many stages, for people; and whether the noise on models is exact.
     each: ClassVar[str]
     noise: ClassVar[NoiseKind] = "exact"
     gaussian: ClassVar[bool] = True  # what it books, and only as far as its account lets it
+    running: ClassVar[type[StagedSearch]]
     timed: ClassVar[bool] = False  # whether a clock states what it costs: models are Gaussian releases, looks are pure
 
     @classmethod
@@ -227,18 +207,11 @@ class StagedPlan(ABC):
         return plan
 
     @classmethod
-    def serves(cls, loss: Loss) -> bool:
-        """Whether models are made for goals that a loss is minimised for; ways that are not are taken by name alone."""
-        return True
-
-    @classmethod
     def schedule_for(
         cls, loss: Loss, goal: TestedGoal | None, geometry: Geometry, n: int, delta: float, unit: Unit = ROW
     ) -> Schedule:
         """Return the schedule for a table of that size as well."""
-        schedule = cls.usual_schedule(loss, goal)
-        first = rho_at(schedule.start * geometry.scale, cls.noise_of(loss, geometry), n, unit)
-        return schedule.from_start(Curve.gaussian(first).epsilon(delta))
+        return cls.usual_schedule(loss, goal)
 
     @classmethod
     def noise_of(cls, loss: Loss, geometry: Geometry) -> float:
@@ -258,22 +231,32 @@ class StagedPlan(ABC):
         """Return what a first stage costs."""
         return Curve.gaussian(rho)
 
+    def less_noise(self, times: float) -> float:
+        """Return how many times a level is for so many times less noise."""
+        return times * times
+
+    def noise_quotient(self, before: float, after: float) -> float:
+        """Return how many times less noise a level has than one before it."""
+        return math.sqrt(after / before)
+
     @property
     def worst_case(self) -> float:
         """No outcome costs more than the budget, at δ."""
         return self.budget
 
-    def look(self, rho: float, stage: int = 1) -> Curve:
-        """Return what a first look costs at a model of a stage that cost ρ in all."""
-        if self.schedule.pure_tests:
-            return Curve.ex_post(self.look_epsilon(rho, stage))
-        return Curve.gaussian(self.schedule.test_part * rho)
+    def look(self, level: float) -> Curve:
+        """Return what the test of a model that cost so much costs at least, if it is to say anything."""
+        most = self.most_of_test(level)
+        return Curve.gaussian(most) if self.schedule.in_squares else Curve.ex_post(_LEAST_TEST * most)
 
-    def look_epsilon(self, rho: float, stage: int = 1) -> float:
-        """Return ε of such a look under Laplace noise: a part of about what the model cost at δ, if that is clear."""
-        part = self.schedule.test_part * (rho + 2.0 * math.sqrt(-rho * math.log(self.delta)))
-        clear = noisy_test.laplace_deviations(self.gamma(stage), self.schedule.levels) * self._precise
-        return max(part, clear * _CLEARER ** (stage - 1))
+    def most_of_test(self, level: float) -> float:
+        """Return what the test of a model may cost: a part of about what the model cost at δ; ρ of it in squares."""
+        part = self.schedule.test_part
+        return (
+            part * level
+            if self.schedule.in_squares
+            else part * (level + 2.0 * math.sqrt(-level * math.log(self.delta)))
+        )
 
     def gamma(self, stage: int) -> float:
         """Return the part of γ for looks at a stage's model."""
@@ -281,28 +264,14 @@ class StagedPlan(ABC):
 
     @property
     def start(self) -> float:
-        """ρ of the first stage: a stage of noise alone, or a look that could show nothing, is not worth paying for."""
-        return max(self.least_stage, self._clear_stage)
-
-    @property
-    def usually(self) -> float:
-        """How many times less noise searches usually end with than a first stage has."""
-        return USUALLY
-
-    @property
-    def predicted(self) -> float:
-        """What it would cost, at δ, to get as far as searches usually have to: what ways are compared by."""
-        rho = max((self.usually / self.schedule.lower) ** 2 * self.least_stage, self.start)
-        curve = self.cost(rho) + self.look(rho)
-        while not self.schedule.gathers and rho / self.schedule.growth >= self.start:
-            rho /= self.schedule.growth
-            curve = curve + self.cost(rho) + self.look(rho)
-        return curve.epsilon(self.delta)
+        """ρ of the first stage."""
+        return self.least_stage
 
     @property
     def sensitivity(self) -> float:
-        """How far the unit can move a shortfall."""
-        return self.unit.rows * self.goal.shortfall_sensitivity(self.n) * (1.0 + 1e-15)
+        """How far the unit can move a shortfall; without a δ losses are booked for one row."""
+        rows = self.unit.rows if self.delta else 1
+        return rows * self.goal.shortfall_sensitivity(self.n) * (1.0 + 1e-15)
 
     @property
     def least_stage(self) -> float:
@@ -310,23 +279,13 @@ class StagedPlan(ABC):
         noise = self.noise_of(self.loss, self.geometry)
         return rho_at(self.schedule.start * self.geometry.scale, noise, self.n, self.unit)
 
-    @property
-    def _precise(self) -> float:
-        """What a look would cost if its noise were as large as its margin may be."""
-        return self.sensitivity / (self.schedule.clear * self.goal.chain().steer)
-
-    @cached_property
-    def _clear_stage(self) -> float:
-        """ρ of a stage whose first look under Gaussian noise has such a margin."""
-        schedule = self.schedule
-        if schedule.pure_tests:
-            return 0.0
-        return 0.5 * (deviations(schedule.first * self.gamma(1)) * self._precise) ** 2 / schedule.test_part
-
     def missing(self) -> float:
         """Return how many times the rows it would take so that a perfect model could be shown to do; zero if it can."""
-        needed = max(HOPELESS**2 * self.least_stage, self._clear_stage * self.schedule.clear**2)
         whole = Account("", self.budget, False, unit=self.unit, delta=self.delta)
+        margin = laplace_deviations(self.gamma(1)) * self.sensitivity / self.unit.worst_case(self.budget)
+        if margin > self.goal.chain().steer:
+            return margin / self.goal.chain().steer
+        needed = HOPELESS**2 * self.least_stage
         if whole.fits(self.cost(needed) + self.look(needed)):
             return 0.0
         return math.sqrt(needed / max(largest_stage(whole, self.cost, self.look), 1e-300))
@@ -358,21 +317,27 @@ class StagedPlan(ABC):
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
         """Go from stage to stage until a test passes or the budget is used up."""
-        if account.one_curve or account.shared is not None:  # what others count on adds up in squares
-            return self._in_squares().run_of(generator, account, source).run()
-        account.clock = self.clock() if self.timed and self.delta >= LEAST else None
-        return self.run_of(generator, account, source).run()
+        squares = self.timed and (bool(account.one_curve) or account.shared is not None)
+        if self.timed and not squares and self.delta >= LEAST:
+            account.clock = self.clock()
+        return self.run_of(generator, account, source, squares).run()
 
-    def run_of(self, generator: Any, account: Account, source: WordSource) -> StagedSearch:
-        """Return the run, before its first stage."""
-        return StagedSearch(self, *self.walk(generator), account, source)
+    def run_of(self, generator: Any, account: Account, source: WordSource, in_squares: bool = False) -> StagedSearch:
+        """Return the run, before its first stage; what the goal is better tested with is released here."""
+        goal, gamma = self.goal.measured(generator.judge, account, source, self.failure_probability)
+        plan = self.measured(goal, gamma)
+        if in_squares:  # what others count on adds up in squares
+            plan = plan._in_squares()
+        return self.running(plan, *plan.walk(generator), account, source)
+
+    def measured(self, goal: TestedGoal, gamma: float) -> Self:
+        """Return the plan for a goal as it was measured, with what is left of γ."""
+        return replace(self, goal=goal, failure_probability=gamma)
 
     def _in_squares(self) -> Self:
-        """Return the plan with looks under Gaussian noise: dearer by themselves, and within one curve with models."""
-        if not (self.timed and self.schedule.pure_tests):
-            return self
+        """Return the plan with tests under Gaussian noise: dearer by themselves, and within one curve with models."""
         part = _BESIDE_LABELS if self.loss.labels == "binary" else _BESIDE_SQUARES
-        return replace(self, schedule=replace(self.schedule, pure_tests=False, test_part=part, kept=0.6, growth=1.6))
+        return replace(self, schedule=replace(self.schedule, in_squares=True, test_part=part, growth=1.6, fastest=1.6))
 
 
 def rho_at(level: float, noise: float, n: int, unit: Unit = ROW) -> float:
@@ -386,13 +351,17 @@ def level_at(rho: float, noise: float, n: int, unit: Unit = ROW) -> float:
 
 
 def largest_stage(
-    account: Account, cost: Callable[[float], Curve], look: Callable[[float], Curve], before: float = 0.0
+    account: Account,
+    cost: Callable[[float], Curve],
+    look: Callable[[float], Curve],
+    before: float = 0.0,
+    most: float = math.inf,
 ) -> float:
-    """Return the largest ρ of a stage that may still be taken with its look; zero if none may.
+    """Return the largest level up to ``most`` that may still be taken with its test; zero if none may.
 
-    ``before`` is what the model was paid before the stage.
+    ``before`` is what the model was paid before it.
     """
-    low, high = 0.0, account.room
+    low, high = 0.0, most if math.isfinite(most) else account.room
     for _ in range(30):
         middle = 0.5 * (low + high)
         fits = middle > 0.0 and account.fits(cost(middle) + look(before + middle))
@@ -401,7 +370,7 @@ def largest_stage(
 
 
 class StagedSearch:
-    """One run: stages, and tests of their models."""
+    """One run: levels, and tests of their models."""
 
     plan: Any
 
@@ -409,15 +378,19 @@ class StagedSearch:
         self.plan, self.walk, self.judge, self.account, self.source = plan, walk, judge, account, source
         self.tests: Any = self._tests(plan.schedule)
         self.stages = 0
-        self.paid = 0.0  # for the last model: by all stages where they gather
+        self.reasons: list[str] = []  # of ways that were turned from
+        self._turned = 0  # how many levels the ways before it had
+        self._first = 0.0  # what the first level had cost, its test included
+        self.paid = 0.0  # for the last model: by all levels where they gather
+        self.shortfalls: list[tuple[float, float, float]] = []  # of each level: what it had paid, noisy, scale of noise
 
     def _tests(self, schedule: Schedule) -> Any:
-        if schedule.pure_tests:
-            return GradualTest(self.account, self.source, schedule.levels)
-        return GaussianTest(self.account, self.source, schedule.again, schedule.first)
+        if schedule.in_squares:
+            return GaussianTest(self.account, self.source, schedule.again, schedule.first)
+        return GradualTest(self.account, self.source)
 
     def run(self) -> Release:
-        """Go from stage to stage until a test passes, or there is a reason not to go on."""
+        """Go from level to level until a test passes, or there is a reason not to go on."""
         level = self.plan.start
         while True:
             level, why_not = self._affordable(level)
@@ -428,49 +401,93 @@ class StagedSearch:
             self.stages, self.paid = self.stages + 1, self._before + level
             if self._passes(model, self.paid):
                 return self._released(model)
-            level = self._next(level)
+            self._first = self._first or self.account.total
+            if self.plan.then is not None and self.account.total > _PATIENCE * self._first:
+                level = self._turn(model)
+            else:
+                level = self._next()
 
-    def _affordable(self, rho: float) -> tuple[float, str]:
-        """Return the stage, or the largest that may still be taken with its test, and why it is not if it is not."""
+    def _turn(self, model: Floats) -> float:
+        """Go on by the other way from the last model, with a level that costs about what was spent; return that."""
+        plan = self.plan.then.measured(self.plan.goal, self.plan.failure_probability)
+        self.walk, self.judge = plan.from_model(self.judge, model)
+        self.reasons, self.plan = [*self._said(), "turned to another way, which may be cheaper from here"], plan
+        self.paid, self.shortfalls, self._turned = 0.0, [], self.stages
+        spent, low, high = self.account.total, 0.0, float(plan.start)
+        while plan.cost(high).most < spent:
+            low, high = high, 2.0 * high
+        for _ in range(30):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if plan.cost(middle).most < spent else (low, middle)
+        return high
+
+    def _affordable(self, level: float) -> tuple[float, str]:
+        """Return the level, or the largest that may still be taken with its test, and why it is not if it is not."""
         before = self._before
-        look = partial(self.plan.look, stage=self.stages + 1)
-        if not self.account.fits(self.walk.cost(rho) + look(before + rho)):
-            rho = largest_stage(self.account, self.walk.cost, look, before)
-            if before + rho < self.plan.schedule.gain * self.paid or rho <= 0.0:
-                return rho, "the next stage would exceed the budget"
-        return rho, f"no model of {self.stages} stages was good enough" if self.stages == _MOST_STAGES else ""
+        if self._futile():
+            return level, "the last levels improved too little for the goal to be reached"
+        if not self.account.fits(self.walk.cost(level) + self.plan.look(before + level)):
+            level = largest_stage(self.account, self.walk.cost, self.plan.look, before, level)
+            if before + level < self.plan.schedule.gain * self.paid or level <= 0.0:
+                return level, "the next level would exceed the budget"
+        return level, f"no model of {self.stages} levels was good enough" if self.stages == _MOST_STAGES else ""
 
     @property
     def _before(self) -> float:
         return self.paid if self.plan.schedule.gathers else 0.0
 
-    def _passes(self, model: Floats, rho: float) -> bool:
-        """Test a model that cost ρ, and once more if that looks promising."""
-        plan, goal = self.plan, self.plan.goal
+    def _passes(self, model: Floats, level: float) -> bool:
+        """Test a model that cost so much."""
+        plan, goal, tests = self.plan, self.plan.goal, self.tests
         truth, error = goal.shortfall(self.judge, model), goal.shortfall_error(plan.n, model.size, model)
-        cost = plan.look_epsilon(rho, self.stages) if plan.schedule.pure_tests else plan.schedule.test_part * rho
-        return bool(self.tests.pass_at(truth, plan.sensitivity, error, cost, plan.gamma(self.stages)))
+        passed = tests.pass_at(truth, plan.sensitivity, error, plan.most_of_test(level), plan.gamma(self.stages))
+        if not plan.schedule.in_squares:
+            self.shortfalls.append((level, tests.noisy, tests.scale))
+        return bool(passed)
 
-    def _next(self, rho: float) -> float:
-        """Return the next stage."""
-        growth: float = self.plan.schedule.growth
-        return self.paid * (growth - 1.0) if self.plan.schedule.gathers else self.paid * growth
+    def _next(self) -> float:
+        """Return the next level: further where the noisy shortfall is large."""
+        schedule = self.plan.schedule
+        growth: float = schedule.growth
+        if self.shortfalls:
+            room, (_, noisy, scale) = _ROOM * self.plan.goal.chain().steer, self.shortfalls[-1]
+            times = self.plan.less_noise(((max(noisy - scale, 0.0) + room) / room) ** 2)
+            growth = max(min(max(times, growth), schedule.fastest), schedule.jump if self.stages == 1 else 0.0)
+        return self.paid * (growth - 1.0) if schedule.gathers else self.paid * growth
+
+    def _futile(self) -> bool:
+        """Whether twice as much improvement as the last levels had for a doubling would not do; reads what is released.
+
+        Where noise falls the best model is come nearer to, by less each time: so the goal is then beyond it.
+        """
+        if len(self.shortfalls) < 3 or self.account.total < _TRIED * self.account.limit:
+            return False
+        gains = [
+            (before - after + _WIDE * (wide + narrow)) / max(1.0, math.log2(self.plan.noise_quotient(paid, more)))
+            for (paid, before, wide), (more, after, narrow) in pairwise(self.shortfalls[-3:])
+        ]
+        _, shortfall, scale = self.shortfalls[-1]
+        return shortfall - _WIDE * scale > _DOUBLINGS * max(gains)
 
     def _said(self) -> list[str]:
-        each = self.plan.each.format(stages=self.stages)
-        looks = f"{each}, each with less noise than the last, and {self.tests.count} look(s)"
-        return [*([self.plan.reason] if self.plan.reason else []), looks]
+        each = self.plan.each.format(stages=self.stages - self._turned)
+        return [*([self.plan.reason] if self.plan.reason else []), f"{each}; {self.tests.count} look(s) so far"]
 
     def _released(self, theta: Floats) -> Release:
-        self.account.reasons += self._said()
+        self.account.reasons += [*self.reasons, *self._said()]
         return self.account.released(theta, **self._details(theta))
 
     def _refused(self, reason: str) -> Release:
-        self.account.reasons += [*self._said(), reason]
+        self.account.reasons += [*self.reasons, *self._said(), reason]
         return self.account.refused(**self._details(None))
 
     def _details(self, theta: Floats | None) -> dict[str, Any]:
         """Return what a release of that model says beside, or a refusal."""
         if theta is None:
             return {"noise": self.plan.noise, "parameters": self.plan.goal.shown(self.tests.shown)}
-        return {"level": self.stages - 1, "noise": self.plan.noise}
+        within = self.plan.goal.within
+        said = {} if within is None else {"parameters": {"predicted_within": within}}
+        return {"level": self.stages - 1, "noise": self.plan.noise, **said}
+
+
+StagedPlan.running = StagedSearch

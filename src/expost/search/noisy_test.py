@@ -214,19 +214,19 @@ class GaussianTest(NoisyTest):
         return self.shows(averaged(noisy, rho, self.ask(value, truth, more), more) + margin)
 
 
-#: From one level to the next.
-RATIO = 1.3
-_HOPE = 0.3  # of the last level's margin: a value that looks as if it will not be that clear is given up
+#: Levels of a test under Laplace noise, and from one to the next: a last level costs forty times the first.
+LEVELS, RATIO = 9, 1.6
+_SURELY = 3.0  # scales of noise: a value that is that far above what could still be shown is given up
 
 
 @lru_cache(maxsize=256)
-def laplace_deviations(gamma: float, levels: int) -> float:
+def laplace_deviations(gamma: float, levels: int = LEVELS) -> float:
     """Return c, in scales of noise: "yes" though the value is above zero has probability at most γ.
 
     Examples
     --------
     >>> round(laplace_deviations(0.05, 3), 2), round(math.log(3 / 2 / 0.05), 2)  # adding probabilities gives more
-    (3.06, 3.4)
+    (3.22, 3.4)
     """
     low, high = 0.0, 2.0 + math.log(levels) + math.log(1.0 / gamma)
     for _ in range(60):
@@ -244,36 +244,37 @@ def _misled(c: float, levels: int) -> float:
 
 @dataclass
 class GradualTest(NoisyTest):
-    """A test with Laplace noise that is taken away level by level.
+    """A test with Laplace noise that is taken away level by level, as long as the value might still be shown to do.
 
     Attributes
     ----------
-    levels
-        How many a test may have.
+    noisy, scale
+        The last noisy value, and the scale of its noise: what a search steers by.
     """
 
-    levels: int = 3
+    noisy: float = field(default=math.inf, init=False)
+    scale: float = field(default=math.inf, init=False)
 
     def pass_at(self, truth: float, sensitivity: float, error: float, epsilon: float, gamma: float) -> bool:
-        """Whether the value is shown to be at most zero, as :meth:`GaussianTest.pass_at`; ε is of the first level."""
-        levels = [epsilon * RATIO**k for k in range(self.levels)]
+        """Whether the value is shown to be at most zero, as :meth:`GaussianTest.pass_at`; ε is of the last level."""
+        levels = [epsilon / RATIO ** (LEVELS - 1 - k) for k in range(LEVELS)]
         grid = Grid.of(sensitivity, error_bound=error)
         unit, units = grid.unit, grid.units
-        wide = laplace_deviations(gamma, self.levels) * grid.effective_sensitivity * (1.0 + 1e-9)
-        margins = [wide / level + (self.levels + 3) * unit + error for level in levels]
+        wide = laplace_deviations(gamma) * grid.effective_sensitivity * (1.0 + 1e-9)
+        margins = [wide / level + (LEVELS + 3) * unit + error for level in levels]
         path = NoisePath(np.array([math.floor(truth / unit)]), units, levels, random_state=self.source)
         paid = 0.0
         for value, margin in zip(path, margins, strict=True):
-            # the first was seen to fit; the path has drawn its noise, but nothing of it has been looked at
+            # the path has drawn its noise, but nothing of it has been looked at
             step = Curve.ex_post(math.nextafter(value.epsilon - paid, math.inf))
-            if paid and not self.account.fits(step):
+            if not self.account.fits(step):
                 return False
             self.account.book("test", step)
             self.count, paid = self.count + 1, value.epsilon
-            noisy = int(value.values[0]) * unit
-            if self.shows(noisy + margin):
+            self.noisy, self.scale = int(value.values[0]) * unit, grid.effective_sensitivity / paid
+            if self.shows(self.noisy + margin):
                 return True
-            if noisy + _HOPE * margins[-1] > 0.0:
+            if self.noisy - _SURELY * self.scale > -margins[-1]:
                 return False
         return False
 

@@ -70,8 +70,8 @@ def with_model(release: Release, before: Release, request: Request) -> Release:
 
     A release of rows that were prepared by hand says nothing about units, and then neither does this one.
     """
-    said = "claims not_covered neighbours unit target columns schema_fingerprint data_fingerprint".split()
-    known: dict[str, Any] = {name: getattr(before, name) for name in said}
+    said = ("claims", "not_covered", "neighbours", "unit", "target", "columns")
+    known = {name: getattr(before, name) for name in (*said, "schema_fingerprint", "data_fingerprint")}
     if "n_columns" not in before.preparation:
         return release.with_details(**known)
     recipe = Preparation.described(before.preparation)

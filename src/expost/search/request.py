@@ -23,7 +23,7 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol
 
 from expost import validation
@@ -228,9 +228,12 @@ class Request:
         geometry = self.mechanism.geometry
         if geometry is None:
             return settle_goal(self, goal)
-        kind, delta = (self.mechanism.name, self.delta) if self.mechanism.gaussian else (PURE, 0.0)
+        kind = self.mechanism.name if self.mechanism.gaussian else PURE
         loss, n, gamma = self.problem.loss, self.problem.n, self.failure_probability
-        return STAGED[kind].of(goal, loss, geometry, n, gamma, self.budget, delta, self.unit, self.reason)
+        asked: Any = (n, gamma, self.budget, self.delta, self.unit)
+        plan = STAGED[kind].of(goal, loss, geometry, *asked, self.reason)
+        other = getattr(self.mechanism, "then", None)
+        return plan if other is None else replace(plan, then=STAGED[PURE].settled(goal, loss, other, *asked))
 
     def relative(self, goal: RelativeExcessRisk) -> Plan:
         """Settle the search for a fraction of what a baseline leaves on the table."""

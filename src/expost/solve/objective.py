@@ -137,10 +137,13 @@ class Objective(Private):
         """Return the mean of a term of predictions and targets."""
         return self.mean(term(self.predictions(theta), self.y))
 
+    def target_mean(self) -> float:
+        """Return ȳ."""
+        return self.mean(self.y)
+
     def target_variance(self) -> float:
         """Return the mean of (y − ȳ)²."""
-        mean = self.mean(self.y)
-        return self.mean((self.y - mean) ** 2)
+        return self.mean((self.y - self.target_mean()) ** 2)
 
     def gradient(self, theta: FloatArray, u: FloatArray) -> Gradient:
         """Return ∇L(θ) and its rounding bound; ``u`` must be freshly computed predictions of θ."""

@@ -260,6 +260,10 @@ class Passes(Private):
         found = int(self.engine.total(self.source, TermSum(term, exact_parts(theta), exponent))[0])
         return math.ldexp(found / (self.n << _TERM_BITS), exponent)
 
+    def target_mean(self) -> float:
+        """Return ȳ, rounded once."""
+        return float(self.engine.total(self.source, target_moments)[0] / (self.n << FRACTION_BITS))
+
     def target_variance(self) -> float:
         """Return the mean of (y − ȳ)², rounded once."""
         first, second = self.engine.total(self.source, target_moments)

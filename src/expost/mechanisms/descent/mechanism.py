@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,12 +48,14 @@ from expost.mechanisms.descent.clipping import (
     SlopeTable,
     typical_length,
 )
-from expost.mechanisms.objective.mechanism import require_shape
+from expost.mechanisms.mechanism import Mechanism
+from expost.mechanisms.objective.mechanism import ObjectivePerturbation, require_shape
 from expost.noise.gaussian import discrete_gaussian
 from expost.noise.laplace import Integers
 from expost.noise.source import WordSource
 from expost.passes.blocks import to_grid
 from expost.passes.sums import Sums
+from expost.release.release import Release
 from expost.search.engine import Floats, Schedule, StagedMechanism, StagedPlan, rho_at
 from expost.solve.error_bounds import GeneralErrors
 from expost.solve.losses import Loss
@@ -104,8 +106,7 @@ class DescentGenerator:
     """The private side: rows whose gradients are summed, and what goals are measured on."""
 
     def __init__(self, mechanism: GradientDescent, rows: Rows | RowSource, problem: Problem) -> None:
-        self.mechanism, self.problem = mechanism, problem
-        self.gradients = ClippedGradients(rows, SlopeTable.of(problem.loss))
+        self.mechanism, self.problem, self.rows = mechanism, problem, rows
         self.judge = Passes.over(problem.loss, rows)
 
 
@@ -117,9 +118,12 @@ class GradientDescent(StagedMechanism):
     ----------
     geometry
         The rows' shape, which says how they are looked at.
+    then
+        The shape that pure noise on the objective would follow, where a search may turn to that.
     """
 
     geometry: Geometry
+    then: Geometry | None = None
 
     gaussian = True
     name = "gradient descent"
@@ -136,6 +140,8 @@ class GradientDescent(StagedMechanism):
         """Raise unless rows declare the shape, and the constant that frames are moved by."""
         constant = self.geometry.constant
         fitting = require_shape(rows, self.geometry, self.name)
+        if self.then is not None:
+            require_shape(rows, self.then)
         if constant is not None and fitting.constant != (constant, Frame.of(self.geometry).value):
             raise ValueError(
                 f"rows do not declare the constant that {self.name} is made for; pass constant to Rows. "
@@ -149,6 +155,10 @@ class GradientDescent(StagedMechanism):
     def can_certify(self, problem: Problem) -> bool:
         """Whether a certificate applies: none does."""
         return False
+
+    def behind(self, release: Release) -> Mechanism:
+        """Return the mechanism that the model came from: a search that turned ends with noise on the objective."""
+        return self if self.then is None or release.noise == "exact" else ObjectivePerturbation(self.then)
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
@@ -166,7 +176,8 @@ _COLUMNS = {"binary": 113, "real": 30}
 _TOGETHER = 0.4  # steps where all columns are numbers: they move together more than indicators do
 _LONGEST = 2.0  # rows that are this many times as long as was guessed count as that
 _START_LABELS, _START = 26.0, 120.0  # of a first stage, for an error rate and for an R² of 0.8
-_USUAL_STEER = 0.02  # what that goal calls a large shortfall
+_STEP = 9.0  # of a mean square
+_SPREAD, _UNEXPLAINED = 0.43, 0.11  # where these were looked at
 _SEEN = 2.0  # a mean that is that many deviations of its noise large is one
 
 
@@ -195,11 +206,18 @@ class DescentPlan(StagedPlan):
     def usual_schedule(cls, loss: Loss, goal: TestedGoal | None = None) -> Schedule:
         """Return the schedule for a loss and a goal: mean squares take closer looks."""
         if loss.labels == "binary":
-            looks = Schedule(pure_tests=True, test_part=0.12, levels=8, kept=0.4, growth=3.0)
-            return replace(looks, start=_START_LABELS, step=5.0, length=1.3, settled=48)
+            return Schedule(start=_START_LABELS, growth=3.0, fastest=3.0, step=5.0, length=1.3, settled=48)
+        if goal is None:
+            return Schedule(start=_START, growth=2.2, fastest=2.2, step=_STEP, length=1.4)
         # what a goal leaves unexplained is what noise has to be small beside
-        part = 1.0 if goal is None else min(3.0, max(0.5, _USUAL_STEER / goal.chain().steer))
-        return Schedule.of(goal, start=_START * part, lowest=0.375, step=9.0, length=1.4)
+        asked = goal.chain()
+        part, unit = min(3.0, max(0.5, _UNEXPLAINED * asked.spread**2 / asked.steer)), _SPREAD / asked.spread
+        return Schedule(start=_START * part * unit, growth=2.2, fastest=2.2, step=_STEP * unit, length=1.4)
+
+    def measured(self, goal: TestedGoal, gamma: float) -> Self:
+        """Return the plan for a goal as it was measured: slopes and steps follow it."""
+        plan = super().measured(goal, gamma)
+        return replace(plan, loss=goal.chain().loss, schedule=self.usual_schedule(self.loss, goal))
 
     @classmethod
     def noise_of(cls, loss: Loss, geometry: Geometry) -> float:
@@ -207,14 +225,10 @@ class DescentPlan(StagedPlan):
         length = typical_length(geometry, stretch_of(loss), centred=True)
         return clip_slope(loss) * length * math.sqrt(geometry.columns)
 
-    @property
-    def usually(self) -> float:
-        """How many times less noise searches usually end with than a first stage has: most end there or soon after."""
-        return 1.6 if self.loss.labels == "binary" else 1.2
-
     def walk(self, generator: DescentGenerator) -> tuple[Walk, Judge]:
         """Return the descent, at its beginning."""
-        return Walk(self.loss, self.geometry, generator.gradients, self.schedule, self.unit), generator.judge
+        gradients = ClippedGradients(generator.rows, SlopeTable.of(self.loss))
+        return Walk(self.loss, self.geometry, gradients, self.schedule, self.unit), generator.judge
 
 
 class Walk:

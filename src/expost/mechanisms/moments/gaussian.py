@@ -95,7 +95,7 @@ from expost.noise.source import WordSource
 from expost.numeric import Private, round_up
 from expost.passes.blocks import to_grid
 from expost.passes.sums import SUM_UNIT, Sums, sums_over
-from expost.search.engine import USUALLY, Schedule, StagedMechanism, StagedPlan
+from expost.search.engine import Schedule, StagedMechanism, StagedPlan
 from expost.solve.error_bounds import RidgeErrors
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
@@ -447,24 +447,14 @@ class MomentsPlan(StagedPlan):
     each = "second moments under Gaussian noise: {stages} stage(s), averaged"
 
     @classmethod
-    def serves(cls, loss: Loss) -> bool:
-        """Whether least squares will do: they tell classes apart, but estimate no probabilities."""
-        return loss.name != "logistic"
-
-    @classmethod
     def usual_schedule(cls, loss: Loss, goal: TestedGoal | None = None) -> Schedule:
         """Return the schedule for any goal: looks cost little beside moments."""
-        return Schedule(test_part=0.1)
+        return Schedule()
 
     @property
     def least_stage(self) -> float:
         """ρ of a stage whose noise leaves something to be seen."""
         return moments_rho(self.geometry, self.n, self.unit)
-
-    @property
-    def usually(self) -> float:
-        """How many times less noise searches usually end with; regression needs far better moments than labels do."""
-        return USUALLY if self.loss.labels == "binary" else 4.0 * USUALLY
 
     def walk(self, generator: MomentGenerator) -> tuple[MomentWalk, Judge]:
         """Return what averages releases, before the first."""

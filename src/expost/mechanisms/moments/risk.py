@@ -90,7 +90,7 @@ class MomentRiskPlan:
     rhos: tuple[float, ...] = ()
 
     gaussian: ClassVar[bool] = True  # what it books
-    schedule: ClassVar[Schedule] = Schedule(gathers=False)  # of tests: levels are settled beforehand
+    schedule: ClassVar[Schedule] = Schedule(gathers=False, in_squares=True)  # of tests: levels are settled beforehand
 
     @classmethod
     def of(
@@ -246,7 +246,7 @@ class RiskSearch(StagedSearch):
         fits = self.account.fits(self.walk.cost(rho) + Curve.gaussian(self.plan.look_part * rho))
         return rho, "" if fits else "the next level would exceed the budget"
 
-    def _next(self, rho: float) -> float:
+    def _next(self) -> float:
         return self.plan.rhos[min(self.stages, len(self.plan.rhos) - 1)]
 
     def _passes(self, model: FloatArray, rho: float) -> bool:

@@ -367,6 +367,11 @@ class ObjectiveGenerator:
         self.mechanism, self.problem = mechanism, problem
         self.rows = ObjectiveRows(rows, problem.loss, counts)
 
+    @property
+    def judge(self) -> Passes:
+        """What goals are measured on."""
+        return self.rows.passes
+
 
 @dataclass(frozen=True)
 class ObjectivePerturbation(Mechanism):

@@ -1,0 +1,122 @@
+"""The yardstick of a target of numbers: its mean and spread, released before a search begins.
+
+*Released*: the mean of y and the mean of y² with Laplace noise at levels ε₁ < … < ε_k, one after the other on one path
+of gradual release (`expost.noise.path`), until the mean is known to a part of the spread. *Neighbours*: one row
+replaced, |y| ≤ 1. *Sensitivity*: 9/4 of 1/n in ℓ₁, both together. *Proof.* With a = |y − y′| and b = |y + y′| the two
+move by (a + ab)/n, and a + b ≤ 2, so by at most a(3 − a)/n, which is largest at a = 3/2. ∎ *Theorem (privacy)*: what
+decides how far the path is walked reads what was released, so it costs the last level alone. It is booked in
+differences, each only if it fits. *Theorem (accuracy)*: at one level the noise on the mean exceeds z scales with
+probability e^(−z); so the mean is within ``off`` at every level at once but for the probability stated.
+
+What it buys: predictions are moved into an interval around the mean instead of the whole of the target's bounds, and a
+squared error is compared with (y − mean)² row by row. One row then moves the shortfall of a goal far less
+(:func:`reach`), so that a test costs a half to a fifth; steps, slopes and shrinkage of a search follow the spread.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from expost.noise.path import NoisePath
+from expost.noise.source import WordSource
+from expost.numeric import Grid
+
+if TYPE_CHECKING:
+    from expost.account.account import Account
+    from expost.goals.measure import Judge
+
+_FIRST = 20.0  # the first level is this many over n, for one row
+_RATIO, _LEVELS = 1.5, 16
+_ENOUGH = 0.3  # the mean is known well enough within this part of the spread
+_WIDE = (
+    2.5  # predictions of a model as good as the goal asks for have this many deviations room; `benchmarks/choose.py`
+)
+_SENSITIVITY = 2.25
+_ROUNDING = 2.0**-48  # of means of n numbers in [−1, 1] that are exact sums, and of their squares
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """A target's mean and spread as they were released, in units where targets lie in [−1, 1]; public.
+
+    Attributes
+    ----------
+    mean, spread
+        About the mean of the targets, and the root of their variance; not below what noise leaves uncertain.
+    off
+        The mean is off by no more, but for the failure probability it was released with.
+    """
+
+    mean: float
+    spread: float
+    off: float
+
+    def within(self, share: float) -> tuple[float, float]:
+        """Return the interval that predictions are moved into, for a model that explains that share of the variance."""
+        room = _WIDE * math.sqrt(share) * self.spread
+        return max(-1.0, self.mean - room), min(1.0, self.mean + room)
+
+
+def release_yardstick(
+    judge: Judge, account: Account, source: WordSource, failure_probability: float
+) -> Yardstick | None:
+    """Release the yardstick of a target, booked as a probe; None if not even its first level may be taken."""
+    grid = Grid.of(_SENSITIVITY / judge.n, error_bound=2.0 * _ROUNDING)
+    levels = [_FIRST / judge.n * _RATIO**k for k in range(_LEVELS)]
+    tail = math.log(_LEVELS / failure_probability)
+    mean, variance = judge.target_mean(), judge.target_variance()
+    values = np.array([math.floor(part / grid.unit) for part in (mean, variance + mean * mean)])
+    found, paid = None, 0.0
+    # one unit more than for one number: two are rounded
+    for level in NoisePath(values, grid.units + 1, levels, random_state=source):
+        step = account.pure_step(level.epsilon, paid)
+        if not account.fits(step):
+            break
+        account.book("probe", step)
+        paid = level.epsilon
+        scale = (grid.units + 1) * grid.unit / level.epsilon
+        noisy, square = (min(1.0, max(-1.0, int(value) * grid.unit)) for value in level.values)
+        spread = math.sqrt(min(1.0, max(square - noisy * noisy, scale)))
+        found = Yardstick(noisy, spread, min(2.0, (tail * scale + 2.0 * grid.unit) * (1.0 + 1e-9)))
+        if found.off <= _ENOUGH * spread:
+            break
+    return found
+
+
+def reach(yardstick: Yardstick, within: tuple[float, float], weight: float) -> float:
+    """Return n times what one row can move MSE − s·Var(y) by, s = ``weight`` in [0, 1), predictions moved ``within``.
+
+    What is tested is V = mean f(y, u) + s·h(ȳ − m), m the released mean, f(y, u) = (y − u)² − s(y − m)² and h(d) =
+    min(d², t²), t = ``off``. *Claim.* V moves by at most (max f − min f + 4st)/n, and is MSE − s·Var(y) where the mean
+    is within t. *Proof.* Var(y) = mean (y − m)² − (ȳ − m)², which gives the second part. For the first, one term of the
+    mean of f changes, ȳ moves by at most 2/n, and h has slope at most 2t. ∎ The range of f over |y| ≤ 1 and a ≤ u ≤ b:
+    f is convex in u and in y, so largest at a corner. It is least at u = y if a ≤ y ≤ b, where it is −s(y − m)², least
+    at an end; beyond an end e at u = e, where it is convex in y with its least value at y = e + s(e − m)/(1 − s), or at
+    the nearest y that there is.
+
+    Examples
+    --------
+    >>> narrow = Yardstick(mean=0.0, spread=0.1, off=0.03)
+    >>> round(reach(narrow, narrow.within(0.5), 0.5), 2), round(reach(narrow, (-1.0, 1.0), 0.5), 2)
+    (0.98, 4.06)
+    """
+    m, s = yardstick.mean, weight
+
+    def f(y: float, u: float) -> float:
+        return (y - u) ** 2 - s * (y - m) ** 2
+
+    largest = max(f(y, u) for y in (-1.0, 1.0) for u in within)
+    least = min(
+        min(f(end, end), f(_nearest(end + s * (end - m) / (1.0 - s), side, end), end))
+        for side, end in zip((-1.0, 1.0), within, strict=True)
+    )
+    return (largest - least + 4.0 * s * yardstick.off) * (1.0 + 1e-12)
+
+
+def _nearest(y: float, side: float, end: float) -> float:
+    """Return y moved between an end of the predictions and that of the targets."""
+    return min(max(y, min(side, end)), max(side, end))
