@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 RATIO = 1.2
 GRID = [RATIO**k for k in range(-38, 23)]  # from .001 to 55
+MOST = 45_000  # rows
 Setting = tuple[float, ...]
 # where the oracle starts to look for settings, and by which factors it moves each of them
 STARTS: dict[str, tuple[Setting, Setting]] = {
@@ -72,10 +73,13 @@ class Peers:
         self.task, self.delta, self.measured = task, delta, quality
         self.x, self.y = (values.astype(np.float32) for values in task.arrays)
         (self.n, self.p), self.labels = self.x.shape, task.kind != "R2"
+        # gradients of the largest tables are those of their first rows, which saves hours; noise is that of all rows
+        self.some, self.labelled = self.x[:MOST], self.y[:MOST, None]
         self.gram, self.cross = (self.x.T @ side for side in (self.x, self.y))
         self.values, self.vectors = np.linalg.eigh(self.gram.astype(float) / self.n)
         self.names = ["objective", "moments", "shaped"] + ["descent", "shaped descent"] * bool(delta)
         self.known: dict[Any, float] = {}
+        self.failed: dict[Any, int] = {}
 
     # ------------------------------------------------------------------------------------------- mechanisms
 
@@ -116,8 +120,8 @@ class Peers:
         inverse = (self.vectors / (curvature * np.maximum(self.values, 0.0) + lam)) @ self.vectors.T
         theta = ahead = np.zeros_like(linear)
         for step in range(80):
-            slopes = self.slopes(self.x @ ahead.astype(np.float32), slope)
-            move = inverse @ ((self.x.T @ slopes) / self.n + lam * ahead + linear)
+            slopes = self.slopes(self.some @ ahead.astype(np.float32), slope)
+            move = inverse @ ((self.some.T @ slopes) / len(self.some) + lam * ahead + linear)
             last, theta = theta, ahead - move
             momentum = 0.0 if np.vdot(move, theta - last) > 0 else min(0.9, step / (step + 3.0))  # none uphill
             ahead = theta + momentum * (theta - last)
@@ -127,7 +131,7 @@ class Peers:
 
     def slopes(self, u: Any, clip: float) -> Any:
         """Return the slopes of the logistic or the squared loss, clipped."""
-        y = self.y[:, None]
+        y = self.labelled
         return -y * np.minimum(expit(-y * u), np.float32(clip)) if self.labels else np.clip(u - y, -clip, clip)
 
     def moments(self, epsilon: float, setting: Setting) -> Any:
@@ -171,15 +175,15 @@ class Peers:
     def descent(self, epsilon: float, setting: Setting, shaped: bool = False) -> Any:
         """Noisy gradient descent on all rows with momentum, slopes clipped, and the mean of the later iterates."""
         steps, size, clip = int(setting[0]), setting[1], setting[2]
-        if clip > 1.0 or steps > 600 or steps < 4:
+        if clip > 1.0 or steps > 1100 or steps < 4:
             return None
         spread = self.spread(clip, deviations(epsilon, self.delta) / math.sqrt(steps), shaped)
         rng = np.random.default_rng(31)
-        theta, velocity, later = (np.zeros((self.p, 5), np.float32) for _ in range(3))
+        theta, velocity, later = (np.zeros((self.p, 3), np.float32) for _ in range(3))
         for step in range(steps):
-            gradient = self.x.T @ self.slopes(self.x @ theta, clip)
-            gradient += (spread * rng.normal(size=(self.p, 5))).astype(np.float32)
-            velocity = 0.9 * velocity - np.float32(size / self.n) * gradient
+            gradient = self.some.T @ self.slopes(self.some @ theta, clip) / np.float32(len(self.some))
+            gradient += (spread / self.n * rng.normal(size=(self.p, 3))).astype(np.float32)
+            velocity = 0.9 * velocity - np.float32(size) * gradient
             theta = theta + velocity
             later += theta if 2 * step >= steps else 0.0
         return later / (steps - (steps + 1) // 2)
@@ -198,19 +202,37 @@ class Peers:
         return self.known[key]
 
     def neighbours(self, name: str, setting: Setting) -> Iterator[Setting]:
-        """Yield settings with one number made larger or smaller."""
-        for place, factor in enumerate(STARTS[name][1]):
+        """Yield settings with one number made larger or smaller, and long descents, which lie apart."""
+        for place, factor in enumerate(STARTS[name.removeprefix("shaped ")][1]):
             if name == "objective" and place == 1 and self.labels:
                 continue
             for power in (-1, 1):
                 yield tuple(float(f"{v * factor**power:.6g}") if i == place else v for i, v in enumerate(setting))
+        if name == "descent":
+            yield from ((256.0, 1.0, 0.25), (256.0, 2.0, 1.0))
 
     def oracle(self, name: str, goal: float, lowest: int, setting: Setting) -> tuple[int, Setting] | None:
         """Return the first step of the grid at which the goal is met, and the settings, found by going uphill."""
 
         def met(step: int, setting: Setting) -> bool:
-            return bool(self.task.meets(self.quality(name, step, setting), goal))
+            if step <= self.failed.get((name, setting), -1):  # at more noise than was too much for an easier goal
+                return False
+            good = bool(self.task.meets(self.quality(name, step, setting), goal))
+            if not good:
+                self.failed[name, setting] = step
+            return good
 
+        def missed(setting: Setting) -> float:
+            reached = self.quality(name, len(GRID) - 1, setting)
+            return math.inf if math.isnan(reached) else abs(goal - reached)
+
+        while not met(len(GRID) - 1, setting):  # not even at the largest ε: which settings come nearer?
+            other = min(
+                self.neighbours(name, setting), key=lambda other: 0.0 if met(len(GRID) - 1, other) else missed(other)
+            )
+            if not met(len(GRID) - 1, other) and missed(other) >= missed(setting):
+                return None
+            setting = other
         best = self.first(lambda step: met(step, setting), lowest, len(GRID))
         improved = name != "shaped descent"  # which takes the other descent's settings
         while improved and best > lowest:
@@ -219,7 +241,7 @@ class Peers:
                 if best > lowest and met(best - 1, other):
                     best = self.first(lambda step, other=other: met(step, other), lowest, best - 1)  # type: ignore[misc]
                     setting, improved = other, True
-        return None if best == len(GRID) else (best, setting)
+        return best, setting
 
     @staticmethod
     def first(met: Callable[[int], bool], low: int, high: int) -> int:
