@@ -54,18 +54,17 @@ GOALS = {"error": ErrorRate, "log loss": LogLoss, "R2": R2}
 Loaded = tuple[Schema, pd.DataFrame, pd.DataFrame]
 
 
-def kept(key: str | None = None, value: Any = None) -> dict[str, Any]:
-    """Return what has been found so far, with one part more if a key is given."""
-    if key is None:
+def kept(changes: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return what has been found so far, with changes made to it; None forgets a part."""
+    if changes is None:
         return json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     with Path(__file__).open() as lock:  # two runs at once lose nothing
         fcntl.flock(lock, fcntl.LOCK_EX)
-        found = kept()
-        found[key] = value
-        lines = [f"{json.dumps(name)}: {json.dumps(found[name], ensure_ascii=False)}" for name in sorted(found)]
-        half = KEPT.with_suffix(".part")
-        half.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-        half.replace(KEPT)
+        found = {key: value for key, value in {**kept(), **changes}.items() if value is not None}
+        lines = [f"{json.dumps(key)}: {json.dumps(found[key], ensure_ascii=False)}" for key in sorted(found)]
+        part = KEPT.with_suffix(".part")
+        part.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        part.replace(KEPT)
     return found
 
 
@@ -142,7 +141,7 @@ class Task:
                 fit = LogisticRegression(C=1e3, fit_intercept=False, max_iter=2000, tol=1e-6).fit(x * scale, y > 0)
                 best = fit.coef_.ravel() * scale
             reached = [[round(value, 5) for value in self.reached(theta)] for theta in (constant, best)]
-            found = kept(key, {"n": len(y), "p": x.shape[1], "constant": reached[0], "best": reached[1]})
+            found = kept({key: {"n": len(y), "p": x.shape[1], "constant": reached[0], "best": reached[1]}})
         return found[key]
 
     def goal(self, way: str) -> float:
@@ -377,15 +376,18 @@ def measure(options: argparse.Namespace) -> None:
     from panel_peers import found_for
 
     parts, start = selected(options), time.monotonic()
+    if options.fresh:
+        chosen = {f"{task.name}|{way}|{privacy}" for task, way, privacy in parts}
+        kept({key: None for key in kept() if "|expost|" in key and key.rsplit("|", 2)[0] in chosen})
     for place, (task, way, privacy) in enumerate(parts, 1):
         key, said = f"{task.name}|{way}|{privacy}", ""
         if "peers" in options.measure and way != "beyond" and f"{key}|peers" not in kept():
             with threadpool_limits(1):
                 for other, found in found_for(task, ("50", "80", "95"), DELTAS[privacy], GAMMA):
-                    kept(f"{task.name}|{other}|{privacy}|peers", found)
+                    kept({f"{task.name}|{other}|{privacy}|peers": found})
         for seed in range(options.seeds if "expost" in options.measure else 0):
-            if options.fresh or f"{key}|expost|{seed}" not in kept():
-                kept(f"{key}|expost|{seed}", run_expost(task, task.goal(way), DELTAS[privacy], seed))
+            if f"{key}|expost|{seed}" not in kept():
+                kept({f"{key}|expost|{seed}": run_expost(task, task.goal(way), DELTAS[privacy], seed)})
         row = Row.of(task, way, privacy, kept())
         if row is not None:
             said = f"ε {row.epsilon:.3g}, peer {row.peer or math.nan:.3g}, floor {row.floor or math.nan:.3g}"
@@ -584,7 +586,7 @@ def main() -> None:
     parser.add_argument("--privacy", choices=tuple(DELTAS))
     parser.add_argument("--measure", nargs="+", choices=("expost", "peers"), default=["expost", "peers"])
     parser.add_argument("--beyond", action="store_true", help="what refusing costs 10 %% beyond the best model")
-    parser.add_argument("--fresh", action="store_true", help="make expost's own rows of what is selected anew")
+    parser.add_argument("--fresh", action="store_true", help="first forget expost's own rows of what is selected")
     parser.add_argument("--show", action="store_true", help="only write the page of what is kept")
     options = parser.parse_args()
     if not options.show:
