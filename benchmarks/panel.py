@@ -390,7 +390,7 @@ def measure(options: argparse.Namespace) -> None:
                 kept({f"{key}|expost|{seed}": run_expost(task, task.goal(way), DELTAS[privacy], seed)})
         row = Row.of(task, way, privacy, kept())
         if row is not None:
-            said = f"ε {row.epsilon:.3g}, peer {row.peer or math.nan:.3g}, floor {row.floor or math.nan:.3g}"
+            said = f"ε {row.epsilon:.3g}, peer {row.peer:.3g}, floor {row.floor:.3g}"
         print(f"{place} of {len(parts)}, {time.monotonic() - start:.0f} s: {key} {said}", flush=True)
         if place == len(parts) or parts[place][0] is not task:  # its rows are not needed any more
             settled.cache_clear()
@@ -406,14 +406,23 @@ class Row:
     way: str
     privacy: str
     runs: list[dict[str, Any]]
-    peers: dict[str, Any]
+    peer: float  # the best one's ε, and its name
+    name: str
+    floor: float  # oracle's training and one honest test
 
     @classmethod
     def of(cls, task: Task, way: str, privacy: str, found: dict[str, Any]) -> Row | None:
         """Gather it, or return None if nothing was run."""
         key = f"{task.name}|{way}|{privacy}"
         runs = [value for name, value in found.items() if name.startswith(f"{key}|expost|")]
-        return cls(task, way, privacy, runs, found.get(f"{key}|peers", {})) if runs else None
+        peer: tuple[float, str] = (math.inf, "none")
+        floor = math.inf
+        for kind in DELTAS if f"{key}|peers" in found and privacy == "delta" else (privacy,):  # pure is private at a δ
+            made = found.get(f"{task.name}|{way}|{kind}|peers", {})
+            if made.get("best"):
+                name = made["best"] if kind == privacy else f"pure {made['best']}"
+                peer, floor = min(peer, (made["peers"][made["best"]][0], name)), min(floor, made["floor"] or math.inf)
+        return cls(task, way, privacy, runs, *peer, floor) if runs else None
 
     @property
     def epsilon(self) -> float:
@@ -430,21 +439,11 @@ class Row:
         """Whether most runs released nothing: then ε is no price of the goal."""
         return 2 * self.refused > len(self.runs)
 
-    @property
-    def peer(self) -> float | None:
-        """The best peer's ε."""
-        return self.peers["peers"][self.peers["best"]][0] if self.peers.get("best") else None
-
-    @property
-    def floor(self) -> float | None:
-        """Oracle's training and one honest test."""
-        return self.peers.get("floor")
-
     def cells(self) -> list[str]:
         """Return a line of the table."""
         about, goal = self.task.about, self.task.goal(self.way)
         test = [run["test"] for run in self.runs if run.get("test") is not None]
-        ratios = [f"{self.epsilon / other:.2f}" if other else "–" for other in (self.peer, self.floor)]
+        ratios = [f"{self.epsilon / other:.2f}" if other < math.inf else "–" for other in (self.peer, self.floor)]
         return [
             self.task.name + (" *" if self.task.half == "report" else ""),
             f"{about['n']:,} × {about['p']}",
@@ -452,8 +451,8 @@ class Row:
             + f" {goal:.4g} ({self.way} %)",
             *(f"{about[name][0]:.4g}" for name in ("constant", "best")),
             f"**{self.epsilon:.3g}**",
-            f"{self.peer:.3g}, {self.peers['best']}" if self.peer else "none" if self.peers else "–",
-            f"{self.floor:.3g}" if self.floor else "–",
+            f"{self.peer:.3g}, {self.name}" if self.peer < math.inf else "–",
+            f"{self.floor:.3g}" if self.floor < math.inf else "–",
             *(f"({ratio})" if self.failed else ratio for ratio in ratios),
             f"{self.refused} of {len(self.runs)}",
             f"{sum(run['broken'] for run in self.runs)} of {len(self.runs)}",
@@ -473,7 +472,7 @@ def summed_up(rows: list[Row]) -> str:
             chosen = [row for row in rows if row.privacy == privacy and half in (row.task.half, "both")]
             cells = [privacy, half, str(len(chosen))]
             for other in ("peer", "floor"):
-                ratios = {row: row.epsilon / getattr(row, other) for row in chosen if getattr(row, other)}
+                ratios = {row: row.epsilon / getattr(row, other) for row in chosen if getattr(row, other) < math.inf}
                 paid = [(ratio, f"{row.task.name} {row.way} %") for row, ratio in ratios.items() if not row.failed]
                 if not paid:
                     cells += ["–", "–"]
@@ -483,7 +482,7 @@ def summed_up(rows: list[Row]) -> str:
                     ", ".join(f"{ratio:.1f} ({name})" for ratio, name in sorted(paid, reverse=True)[:3]),
                 ]
             gone = [row for row in chosen if row.failed]
-            near = [f"{row.task.name} {row.way} %" for row in gone if row.floor and row.floor < CAP / 2]
+            near = [f"{row.task.name} {row.way} %" for row in gone if row.floor < CAP / 2]
             broken = sum(run["broken"] for row in chosen for run in row.runs)
             cells += [f"{len(gone)}" + (f" (within reach: {', '.join(near)})" if near else "")]
             lines.append([*cells, f"{broken} of {sum(len(row.runs) for row in chosen)}"])
@@ -505,16 +504,16 @@ def draw(rows: list[Row], path: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    rows = [row for row in rows if row.floor]
+    rows = [row for row in rows if row.floor < math.inf]
     names = [name for name in tasks() if any(row.task.name == name for row in rows)][::-1]
     if not names:
         return
     figure, axis = plt.subplots(figsize=(9, 1.4 + 0.42 * len(names)))
     colours, shapes = {"pure": "#0072B2", "delta": "#D55E00"}, {"50": "o", "80": "s", "95": "^"}
-    edge = 1.25 * max([row.epsilon / row.floor for row in rows if not row.failed] or [2.0])  # type: ignore[operator]
+    edge = 1.25 * max([row.epsilon / row.floor for row in rows if not row.failed] or [2.0])
     for row in rows:
         height = names.index(row.task.name) + (0.16 if row.privacy == "pure" else -0.16)
-        x = edge if row.failed else row.epsilon / row.floor  # type: ignore[operator]
+        x = edge if row.failed else row.epsilon / row.floor
         face = "none" if row.failed else colours[row.privacy]
         x *= 1.0 + 0.06 * list(shapes).index(row.way) if row.failed else 1.0
         axis.plot(x, height, shapes[row.way], ms=7, mec=colours[row.privacy], mfc=face, mew=1.3, alpha=0.85)

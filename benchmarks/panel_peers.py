@@ -32,6 +32,7 @@ STARTS: dict[str, tuple[Setting, Setting]] = {
     "moments": ((0.1,), (3.0,)),  # λ in units of the noise's largest eigenvalue
     "descent": ((64.0, 2.0, 0.25), (2.0, 2.0, 2.0)),  # steps, step size, clip
 }
+APART = ((16.0, 4.0, 0.25), (64.0, 4.0, 0.125), (256.0, 1.0, 0.25), (256.0, 2.0, 1.0))  # other descents to start from
 
 
 @cache
@@ -79,6 +80,7 @@ class Peers:
         self.values, self.vectors = np.linalg.eigh(self.gram.astype(float) / self.n)
         self.names = ["objective", "moments", "shaped"] + ["descent", "shaped descent"] * bool(delta)
         self.known: dict[Any, float] = {}
+        self.draws = 9 if self.x.size < 1_000_000 else 5  # descents take the time
         self.failed: dict[Any, int] = {}
 
     # ------------------------------------------------------------------------------------------- mechanisms
@@ -182,12 +184,12 @@ class Peers:
             return None
         spread = self.spread(clip, deviations(epsilon, self.delta) / math.sqrt(steps), shaped)
         rng = np.random.default_rng(31)
-        theta, velocity, later = (np.zeros((self.p, 3), np.float32) for _ in range(3))
+        theta, velocity, later = (np.zeros((self.p, self.draws), np.float32) for _ in range(3))
         for step in range(steps):
             u = np.stack([self.some @ column for column in theta.T.copy()], axis=1)  # faster than one product
             slopes = self.slopes(u, clip).T.copy() / np.float32(len(self.some))
             gradient = np.stack([part @ self.some for part in slopes], axis=1)
-            gradient += (spread / self.n * rng.normal(size=(self.p, 3))).astype(np.float32)
+            gradient += (spread / self.n * rng.normal(size=(self.p, self.draws))).astype(np.float32)
             velocity = 0.9 * velocity - np.float32(size) * gradient
             theta = theta + velocity
             later += theta if 2 * step >= steps else 0.0
@@ -207,14 +209,14 @@ class Peers:
         return self.known[key]
 
     def neighbours(self, name: str, setting: Setting) -> Iterator[Setting]:
-        """Yield settings with one number made larger or smaller, and long descents, which lie apart."""
+        """Yield settings with one number made larger or smaller, and a few that lie apart."""
         for place, factor in enumerate(STARTS[name.removeprefix("shaped ")][1]):
             if name == "objective" and place == 1 and self.labels:
                 continue
             for power in (-1, 1):
                 yield tuple(float(f"{v * factor**power:.6g}") if i == place else v for i, v in enumerate(setting))
         if name == "descent":
-            yield from ((256.0, 1.0, 0.25), (256.0, 2.0, 1.0))
+            yield from APART
 
     def oracle(self, name: str, goal: float, lowest: int, setting: Setting) -> tuple[int, Setting] | None:
         """Return the first step of the grid at which the goal is met, and the settings, found by going uphill."""
