@@ -7,7 +7,8 @@ Goals are 50, 80 and 95 % of the way from the constant to the best linear model 
 that is found is kept in results/panel.json, a key for each part, so a run that was interrupted goes on where it was,
 and peers and floors, which do not depend on expost, are made once; --fresh forgets expost's own rows of what is
 selected. --show measures nothing. Constants are chosen on the half called "tune", with seeds from 1000; the page is
-made of seeds from 0. All of it with 20 seeds takes hours; what is slow is descents at a δ, peers' and ours. Simulation: the noise is seeded, the rows are looked at, and nobody is protected.
+made of seeds from 0. All of it with 20 seeds takes hours: descents at a δ are slow, the peers' and ours. Simulation:
+the noise is seeded, the rows are looked at, and nobody is protected.
 """
 
 from __future__ import annotations
@@ -556,8 +557,9 @@ of ratio 1.2 at which the median draw meets the goal, with the settings that an 
 Peers are objective perturbation and noisy second moments, and at a δ noisy gradient descent as well
 (`benchmarks/panel_peers.py`). *Floor*: an oracle's training, at whatever noise is best, and one honest test of its
 model at γ that passes every other time; for it peers may also use expost's noise, which is shaped like the rows, and
-its capped slopes. *Broken*: released models that miss the goal on the rows fitted to; at most γ of the runs may.
-*Test*: quality on rows not fitted to. Ratios in brackets: most runs were refused.
+its capped slopes. (No bound: expost's levels go on from the last model, which may be worth more than one release.)
+*Broken*: released models that miss the goal on the rows fitted to; at most γ of the runs may. *Test*: quality on rows
+not fitted to. Ratios in brackets: most runs were refused.
 
 {summed_up(goals)}
 
