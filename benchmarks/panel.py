@@ -449,7 +449,8 @@ class Row:
             self.task.name + (" *" if self.task.half == "report" else ""),
             f"{about['n']:,} × {about['p']}",
             {"error": "error ≤", "log loss": "log loss ≤", "R2": "R² ≥"}[self.task.kind]
-            + f" {goal:.4g} ({self.way} %)",
+            + f" {goal:.4g}"
+            + (f" ({self.way} %)" if self.way != "beyond" else ""),
             *(f"{about[name][0]:.4g}" for name in ("constant", "best")),
             f"**{self.epsilon:.3g}**",
             f"{self.peer:.3g}, {self.name}" if self.peer < math.inf else "–",
