@@ -381,7 +381,8 @@ class AccuracyFirstEstimator(BaseEstimator):
     def _score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> float:
         rows = self.prepared(X, y)
         margins = rows.x / ONE @ np.asarray(self.release_.hypothesis)
-        return score_of(margins, rows.y / ONE, labels=self.preparation_.target is None, sample_weight=sample_weight)
+        labels, within = self.preparation_.target is None, scorer_of(self.release_).within
+        return score_of(margins, rows.y / ONE, labels=labels, within=within, sample_weight=sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

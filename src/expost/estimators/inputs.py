@@ -132,6 +132,7 @@ def score_of(
     targets: NDArray[np.float64],
     *,
     labels: bool,
+    within: tuple[float, float] = (-1.0, 1.0),
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return the share of rows predicted right, or R², of rows as a promise judges them: bounded, in scaled units.
@@ -145,7 +146,7 @@ def score_of(
     """
     if labels:
         return float(accuracy_score(targets > 0, margins > 0, sample_weight=sample_weight))
-    return float(r2_score(targets, np.clip(margins, -1.0, 1.0), sample_weight=sample_weight))
+    return float(r2_score(targets, np.clip(margins, *within), sample_weight=sample_weight))
 
 
 Floats = npt.NDArray[np.float64]

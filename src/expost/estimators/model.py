@@ -337,7 +337,8 @@ class AccuracyFirstModel(BaseEstimator):
         else:
             rows = Encoding(schema).encode(with_target(table, schema, y), self.on_invalid)
             margins, target = rows.x / ONE @ theta, rows.y / ONE
-        return score_of(margins, target, labels=schema.classes is not None)
+        within = scorer_of(self.release_).within
+        return score_of(margins, target, labels=schema.classes is not None, within=within)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -163,7 +163,7 @@ class MeanSquaredError(SquaredErrorGoal):
         """Say what is promised about the mean square."""
         return (
             f"the mean squared error of the clipped, rounded rows is at most {up(self.at_most, 6)}, targets in [-1, 1] "
-            f"and predictions moved into the target's bounds"
+            f"and predictions moved into the target's bounds, or what of them the release states"
         )
 
     def plan(self, request: Request) -> Plan:
@@ -257,7 +257,7 @@ class R2(SquaredErrorGoal):
         """Say what is promised about the share."""
         return (
             f"R² of the bounded, rounded rows is at least {down(self.at_least, 6)}, predictions moved into the "
-            f"target's bounds"
+            f"target's bounds, or what of them the release states"
         )
 
     @property

@@ -258,6 +258,7 @@ def _pipeline(steps: list[tuple[str, Any]], scorer: Scorer, theta: Floats, const
         low, high = scorer.target or (-1.0, 1.0)
         bounds = Bounds((low,), (high,))
         center, half = float(bounds.center[0]), float(bounds.half_range[0])
+        low, high = (float(min(max(center + half * end, low), high)) for end in scorer.within)
         within = FunctionTransformer(
             inverse_func=np.clip, inv_kw_args={"a_min": low, "a_max": high}, check_inverse=False
         )

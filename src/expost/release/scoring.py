@@ -110,6 +110,8 @@ class Scorer(ABC):
         Bounds of the target, for regression.
     largest_odds : float or None
         What log odds are moved to if they are larger; None where the model estimates no probabilities.
+    within : (float, float)
+        What predictions of numbers are moved into, targets scaled to [−1, 1]: what the promise is about.
     """
 
     def __init__(self, release: Release) -> None:
@@ -119,6 +121,8 @@ class Scorer(ABC):
         self.classes: tuple[Any, Any] | None = None if classes is None else (classes[0], classes[1])
         bounds = release.preparation.get("target")
         self.target = None if bounds is None else (float(bounds[0]), float(bounds[1]))
+        low, high = release.parameters.get("predicted_within", (-1.0, 1.0))
+        self.within = (float(low), float(high))
         self.largest_odds: float | None = release.parameters.get("largest_odds")
         if self.classes is not None and release.parameters.get("loss") == "logistic" and self.largest_odds is None:
             self.largest_odds = float("inf")
@@ -157,8 +161,8 @@ class Scorer(ABC):
             chosen: npt.NDArray[Any] = labels_array(list(self.classes))[(margins > 0).astype(np.intp)]
             return chosen
         low, high = self.target or (-1.0, 1.0)
-        bounds = Bounds((low,), (high,))
-        return np.clip(bounds.unscale(margins[:, None])[:, 0], low, high)
+        moved = np.clip(margins, *self.within)
+        return np.clip(Bounds((low,), (high,)).unscale(moved[:, None])[:, 0], low, high)
 
     def require_odds(self) -> None:
         """Complain if the model estimates no probabilities."""

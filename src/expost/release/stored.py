@@ -305,6 +305,7 @@ _PARAMETERS = _object_of(
         "intercept": _number(infinite=True),
         "classes": _list_of(_LABEL, 2),
         "largest_odds": _LOSS,
+        "predicted_within": _list_of(_number(-1.0, 1.0), 2),
         "person": _TEXT,
         "persons": _whole(1),
         "rows_per_person": _whole(1),
