@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NoReturn, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.account.account import Account
+from expost.account.account import Account, current
 from expost.account.composition import LEAST, NOTHING, ROW, Clock, Curve, Unit, room, tried
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
@@ -281,7 +281,7 @@ class StagedPlan(ABC):
 
     def missing(self) -> float:
         """Return how many times the rows it would take so that a perfect model could be shown to do; zero if it can."""
-        whole = Account("", self.budget, False, unit=self.unit, delta=self.delta)
+        whole = self._whole()
         margin = laplace_deviations(self.gamma(1)) * self.sensitivity / self.unit.worst_case(self.budget)
         if margin > self.goal.chain().steer:
             return margin / self.goal.chain().steer
@@ -289,6 +289,11 @@ class StagedPlan(ABC):
         if whole.fits(self.cost(needed) + self.look(needed)):
             return 0.0
         return math.sqrt(needed / max(largest_stage(whole, self.cost, self.look), 1e-300))
+
+    def _whole(self) -> Account:
+        """Return the account before the first step: within the budget, and one that other runs count on as well."""
+        shared = current(self.delta, self.unit) if self.delta else None
+        return Account("", self.budget, False, unit=self.unit, delta=self.delta, shared=shared)
 
     def require_possible(self) -> None:
         """Refuse a goal that not even a perfect model could be shown to meet."""
