@@ -102,7 +102,7 @@ HOPELESS = 0.25  # a first level this many times below where it should be is noi
 _LEAST_TEST = 1.0 / RATIO**4  # a level is taken if this part of its test can be afforded as well
 _ROOM = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
 _DOUBLINGS = 2.0  # a search gives up if as many doublings as the last ones would not get there
-_WIDE = 2.0  # in scales of noise: how far a released shortfall may be off
+_WIDE = 1.0  # in scales of noise: how far a released shortfall may be off
 _PATIENCE = 5.0  # a search turns to another way where it has cost so many times its first level
 _TRIED = 0.05  # of the budget is spent before a search gives up
 
@@ -457,11 +457,12 @@ class StagedSearch:
     def _next(self) -> float:
         """Return the next level: further where the noisy shortfall is large."""
         schedule = self.plan.schedule
-        growth: float = schedule.growth
+        growth: float = schedule.fastest  # where no look could have shown anything
         if self.shortfalls:
             room, (_, noisy, scale) = _ROOM * self.plan.goal.chain().steer, self.shortfalls[-1]
             times = self.plan.less_noise(((max(noisy - scale, 0.0) + room) / room) ** 2)
-            growth = max(min(max(times, growth), schedule.fastest), schedule.jump if self.stages == 1 else 0.0)
+            growth = min(max(times, schedule.growth), schedule.fastest)
+        growth = max(growth, schedule.jump) if self.stages == 1 else growth
         return self.paid * (growth - 1.0) if schedule.gathers else self.paid * growth
 
     def _futile(self) -> bool:
