@@ -8,7 +8,7 @@ search that has cost several times its first level may turn to another way, from
 
 *Released*: what levels release, and noisy shortfalls. *Neighbours*: one row replaced, or k of one person. *Theorem
 (privacy)*: every step books its curve (`expost.search.noisy_test`, and where levels are made) and is taken only if the
-sum with it is within the budget (`expost.account.composition`: the account is a filter, and the release states it ex post).
+sum with it is within the budget (the account is a filter, and the release states it ex post: `expost.account`).
 *Theorem (accuracy)*: test j at the model of level i passes wrongly with probability at most γ_{ij}, settled before the
 run, ΣΣ γ_{ij} ≤ γ; so a model that misses the goal is released with probability at most γ, however many levels there
 are. Everything else (step sizes, how costs grow, when to test again, when to give up) reads public and released numbers
