@@ -13,6 +13,7 @@ from expost import AccuracyFirstLogisticRegression, ErrorRate, ExcessRisk
 from expost.exceptions import AccuracyNotReached
 from expost.goals.measure import ErrorMeasure
 from expost.mechanisms import Covariance, Output
+from expost.mechanisms.moments.gaussian import GaussianMoments
 from expost.noise import NoisePath, SeededSource
 from expost.passes.sums import Sums, sums_of
 from expost.release.page import report
@@ -21,6 +22,7 @@ from expost.search.above_threshold import AboveThreshold, calibrate
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SquaredLoss
 from expost.solve.problem import Problem
 from expost.table.rows import MemorySource, Rows
+from expost.table.shape import l2_ball
 from tests.helpers import logistic_rows, regression_rows
 
 N = 20_000
@@ -121,6 +123,20 @@ def test_what_is_handed_over_is_claimed():
     assert "mechanism covariance" in search(generator).claims[0]
     (claim,) = search(OwnSource(rows)).claims
     assert "source declares" in claim
+
+
+def test_sums_are_judged_by_what_their_rows_declare():
+    """As the rows themselves: noise for a smaller shape, or for another ball, would hide too little of a row."""
+    rows, asked = regression_rows(N), problem(SquaredLoss())
+    small, unit, longer = l2_ball(4, 0.01), l2_ball(4), MemorySource(dataclasses.replace(rows, norm="l2"))
+    for given in (rows, sums_of(rows), sums_of(rows) + Sums(0, 4, *(np.zeros((4,) * k, np.int64) for k in (2, 1)), 0)):
+        with pytest.raises(ValueError, match="do not declare the shape"):
+            GaussianMoments(small).on(given, asked)
+        options = {"delta": 1e-6, "max_epsilon": 1.0}
+        assert search(GaussianMoments(unit).on(given, asked), **options).status == "released"
+    for given in (longer, sums_of(longer), sums_of(longer) + sums_of(rows)):
+        with pytest.raises(ValueError, match=r"ℓ₁ ball"):
+            run_search(given, dataclasses.replace(asked, n=given.n), ExcessRisk(0.05), perturbation="covariance")
 
 
 @pytest.mark.parametrize("options", [{"method": "above_threshold", "perturbation": "output"}, {}])

@@ -115,7 +115,7 @@ class Mechanism(ABC):
 
     def require_declared(self, rows: Rows | RowSource | Sums) -> None:
         """Raise unless the noise is made for rows that declare what these do."""
-        if not isinstance(rows, Sums) and rows.norm != "l1":
+        if rows.norm != "l1":
             raise ValueError(f"perturbation={self.name!r} needs rows in the ℓ₁ ball; these are in the Euclidean one")
 
     def minimised(self, problem: Problem) -> str:
