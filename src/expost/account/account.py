@@ -33,7 +33,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -44,6 +45,7 @@ from expost import validation
 from expost.account.composition import NOTHING, ORDERS, ROW, Clock, Curve, Unit, add_losses, room
 from expost.account.ledger import Ledger, Reservation
 from expost.exceptions import (
+    UNSPENT,
     AccuracyNotReached,
     LargeEpsilonWarning,
     LedgerUnavailable,
@@ -582,6 +584,25 @@ class Spending:
         name = type(error).__name__
         # what is said about a file names it and quotes nothing of it
         return SearchInterrupted(self.release, f"{name}: {error}" if isinstance(error, UnreadableFile) else name)
+
+
+@contextmanager
+def unspent() -> Iterator[None]:
+    """Let whatever is raised at a door say that nothing was spent, by a note, unless it says or carries what was.
+
+    Every search is guarded: what comes out of it after a draw carries a release. Any other error came before; or after
+    a search that had come to its end, and then it does not say so.
+    """
+    before = Spending.latest
+    try:
+        yield
+    except (AccuracyNotReached, SearchInterrupted):
+        raise
+    except Exception as error:
+        began = Spending.latest is not before and Spending.latest is not None and Spending.latest.release is not None
+        if not began and UNSPENT.lower() not in " ".join([f"{error}", *getattr(error, "__notes__", ())]).lower():
+            error.add_note(UNSPENT)
+        raise
 
 
 def released(release: Release) -> Release:

@@ -16,7 +16,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
-from expost.account.account import Spending, released, warn_if_large
+from expost.account.account import Spending, released, unspent, warn_if_large
 from expost.account.ledger import Ledger
 from expost.estimators.inputs import (
     AUTO,
@@ -31,7 +31,7 @@ from expost.estimators.inputs import (
     warn_if_shrunk,
 )
 from expost.estimators.pipeline_check import PipelineCheck, check_pipeline
-from expost.exceptions import unspent, warn
+from expost.exceptions import warn
 from expost.goals import ExcessRisk, Goal
 from expost.goals.goal import as_goal, as_tested, excess_risk_of, is_tested, square_unit
 from expost.mechanisms import mechanism_for

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from expost import validation
-from expost.account.account import Account, Spending, current
+from expost.account.account import Account, Spending, current, unspent
 from expost.account.composition import Curve
 from expost.estimators.inputs import as_schema
 from expost.estimators.model import BAD_ROWS, in_table_units, names_of, unit_of
-from expost.exceptions import unspent
 from expost.mechanisms.descent.clipping import ClippedGradients, SlopeTable
 from expost.mechanisms.descent.mechanism import DescentPlan, Walk
 from expost.noise.source import resolve_source

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
-from expost.account.account import Spending, released, warn_if_large
+from expost.account.account import Spending, released, unspent, warn_if_large
 from expost.account.composition import ROW, Unit
 from expost.account.ledger import Ledger
 from expost.estimators.inputs import (
@@ -29,7 +29,6 @@ from expost.estimators.inputs import (
     with_target,
 )
 from expost.estimators.pipeline_check import PipelineCheck, check_pipeline
-from expost.exceptions import unspent
 from expost.goals.goal import TASKS, Goal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
 from expost.mechanisms.objective.chain import chain_request

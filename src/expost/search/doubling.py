@@ -25,11 +25,11 @@ from functools import partial
 from typing import Any, Literal
 
 from expost import validation
-from expost.account.account import Account, Spending, current, released
+from expost.account.account import Account, Spending, current, released, unspent
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger
 from expost.account.levels import doubling_rounds
-from expost.exceptions import TargetUnreachable, unspent
+from expost.exceptions import TargetUnreachable
 from expost.goals.goal import ABOUT_RISK
 from expost.goals.measure import Measure, charged_grid, check_sensitivity
 from expost.mechanisms.mechanism import Generator

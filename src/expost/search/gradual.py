@@ -20,11 +20,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from expost import validation
-from expost.account.account import Account, Spending, current, released
+from expost.account.account import Account, Spending, current, released, unspent
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger
 from expost.account.levels import geometric_levels, left_after, level_count, levels_within
-from expost.exceptions import unspent
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import GradientLength, Measure, charged_grid, gradient_target
 from expost.mechanisms.mechanism import Generator

@@ -45,10 +45,10 @@ from typing import Any
 import numpy as np
 
 from expost import validation
-from expost.account.account import Account, Spending, current, released, warn_if_large
+from expost.account.account import Account, Spending, current, released, unspent, warn_if_large
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger
-from expost.exceptions import TargetUnreachable, unspent, warn
+from expost.exceptions import TargetUnreachable, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import excess_risk_of
 from expost.mechanisms import Covariance, mechanism_of
@@ -267,9 +267,13 @@ def refine(
     kept.require(goal.at_most, request)
     kept.rehearse(request)
     budget = _budget(release, max_epsilon)
-    outcome = Spending(ledger).guard(lambda spending: released(kept.go_on(request, budget, spending)))
-    warn_if_large(outcome)
-    return outcome
+
+    def go_on(spending: Spending) -> Release:
+        outcome = released(kept.go_on(request, budget, spending))
+        warn_if_large(outcome)
+        return outcome
+
+    return Spending(ledger).guard(go_on)
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import validation
-from expost.account.account import Spending, released
+from expost.account.account import Spending, released, unspent
 from expost.account.ledger import Ledger
-from expost.exceptions import NotPrivateWarning, unspent, warn
+from expost.exceptions import NotPrivateWarning, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal, excess_risk_of
 from expost.mechanisms import Generator, Mechanism, mechanism_for, mechanism_of
