@@ -14,12 +14,13 @@ from expost.estimators.inputs import as_schema
 from expost.estimators.model import BAD_ROWS, in_table_units, names_of, unit_of
 from expost.mechanisms.descent.clipping import ClippedGradients, SlopeTable
 from expost.mechanisms.descent.mechanism import DescentPlan, Walk
-from expost.noise.source import resolve_source
+from expost.noise.source import resolve_source, source_claims
 from expost.release.release import Release
 from expost.search.engine import rho_at
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, Loss
 from expost.table.encoding import Encoding
 from expost.table.shape import block_geometry
+from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
 from expost.threads import one_thread
 
 
@@ -92,6 +93,11 @@ def _path(
         rows = encoding.encode(table, on_invalid=on_invalid)
         source = resolve_source(random_state)
     account.secure = source.secure
+    clipped = CLIPPED_LABELS if encoding.schema.classes is not None else CLIPPED_TARGETS
+    said = {
+        "claims": (*((clipped,) if on_invalid == "clip" else ()), *source_claims(source)),
+        "not_covered": () if on_invalid == "clip" else (BAD_ROWS,),
+    }
     geometry = block_geometry(encoding)
     unit = unit_of(encoding.schema, rows.n)
     schedule = DescentPlan.schedule_for(loss, None, geometry, rows.n, account.delta, unit)
@@ -109,7 +115,7 @@ def _path(
         account.book("generation", Curve.gaussian(rho))
 
         def stage(spending: Spending, cost: float = rho) -> Any:
-            spending.release = account.interrupted()
+            spending.release = account.interrupted().with_details(**said)
             with one_thread():
                 return walk.stage(cost, source)
 
@@ -128,7 +134,7 @@ def _path(
             },
         )
         yield release.with_details(
-            not_covered=() if on_invalid == "clip" else (BAD_ROWS,),
+            **said,
             preparation={"schema": schema.to_dict(), "scale": encoding.scale},
             **names_of(schema),
         )

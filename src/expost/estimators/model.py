@@ -33,6 +33,7 @@ from expost.goals.goal import TASKS, Goal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
 from expost.mechanisms.objective.chain import chain_request
 from expost.passes.dask import as_engine, stream_of
+from expost.passes.engine import engine_claims
 from expost.passes.first_pass import counted, look_at
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
@@ -206,7 +207,7 @@ class AccuracyFirstModel(BaseEstimator):
         if clip:
             columns = tuple(tally.readable for tally in tallies)
             plan = CheckedPlan(plan, columns, target.readable, rows.n, request.budget, request.unit)
-        not_covered, claims = (BAD_ROWS, *found.not_covered), found.claims
+        not_covered, claims = (BAD_ROWS, *found.not_covered), (*found.claims, *engine_claims(self.engine))
         if clip:
             not_covered = found.not_covered
             claims = (CLIPPED_TARGETS if schema.classes is None else CLIPPED_LABELS, *claims)
@@ -393,6 +394,6 @@ def _explained(
             "scope": scope,
         },
         **names_of(schema),
-        claims=(*release.claims, *claims),
+        claims=tuple(dict.fromkeys((*release.claims, *claims))),
         not_covered=(*release.not_covered, *not_covered),
     )

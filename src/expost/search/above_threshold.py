@@ -54,7 +54,7 @@ from expost import validation
 from expost.account.composition import add_losses
 from expost.goals.measure import Measure, check_sensitivity
 from expost.noise.laplace import discrete_laplace, geometric
-from expost.noise.source import WordSource, resolve_source
+from expost.noise.source import WordSource, resolve_source, source_claims
 from expost.numeric import UNITS, Private
 
 CalibrationName = Literal["theorem", "published", "tight"]
@@ -256,6 +256,7 @@ class AboveThreshold(Private):
     ) -> None:
         source = resolve_source(random_state)
         self.secure, self.name, self.n_tests = source.secure, name, n_tests
+        self.claims = source_claims(source)
         self.calibration = calibration
         self._measure = measure
         grid = measure.uniform

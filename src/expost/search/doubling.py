@@ -34,15 +34,16 @@ from expost.goals.goal import ABOUT_RISK
 from expost.goals.measure import Measure, charged_grid, check_sensitivity
 from expost.mechanisms.mechanism import Generator
 from expost.noise.laplace import discrete_laplace
-from expost.noise.source import WordSource, resolve_source
+from expost.noise.source import WordSource, resolve_source, source_claims
 from expost.release.release import Promise, Release
-from expost.search.gradual import TESTED_CLAIM
+from expost.search.gradual import MADE_CLAIM, TESTED_CLAIM
 from expost.search.noisy_test import OneTest
 from expost.search.request import Method, Request
 from expost.shown import down, up
 from expost.solve.ball import into_ball
 
 CALLER_CLAIM = "the black box is ε-private at every ε it was called with, in the neighbouring relation stated here"
+EXACT_CLAIM = "the noise of the black box has exactly its stated law"
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,9 @@ def doubling_search(
 
     def work(spending: Spending) -> Release:
         account = Account("doubling", plan.worst_case, source.secure)
-        said: dict[str, Any] = {"claims": (CALLER_CLAIM, TESTED_CLAIM), "noise": noise}
+        made, law = () if project is None else (MADE_CLAIM,), (EXACT_CLAIM,) if noise == "exact" else ()
+        claims = (CALLER_CLAIM, TESTED_CLAIM, *made, *law, *source_claims(source))
+        said: dict[str, Any] = {"claims": claims, "noise": noise}
         spending.begin(account.interrupted().with_details(**said))
         return released(spending.end(doubled(mechanism, measure, plan, project, account, source, **said)))
 

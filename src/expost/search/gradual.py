@@ -37,6 +37,7 @@ from expost.shown import up
 from expost.solve.problem import gradient_sensitivity
 
 TESTED_CLAIM = "one row replaced moves what is tested by no more than its stated sensitivity"
+MADE_CLAIM = "what is made of revealed values reads nothing else of the rows"
 
 
 @dataclass(frozen=True)
@@ -149,8 +150,9 @@ def search_path(
         "the first values of the path are together as private as its levels state: one row replaced moves what is on "
         "it by no more than its sensitivity",
         TESTED_CLAIM,
-        *(() if postprocess is None else ("what is made of revealed values reads nothing else of the rows",)),
+        *(() if postprocess is None else (MADE_CLAIM,)),
         *(("the answers of the stopping rule cost no more than it states",) if validation.foreign(rule) else ()),
+        *dict.fromkeys((*getattr(path, "claims", ()), *getattr(rule, "claims", ()))),
     )
 
     def work(spending: Spending) -> Release:

@@ -216,6 +216,15 @@ class Problem:
     radius_stated: bool
     paper_constants: bool
 
+    def __post_init__(self) -> None:
+        """Refuse a ball that the optimum need not lie in, unless the optimum is that of the ball: noise is for it."""
+        lam, paper = self.regularization, self.loss.paper_radius if self.paper_constants else self.loss.radius
+        if not self.radius_stated and self.radius < min(self.loss.radius(lam), paper(lam)):
+            raise ValueError(
+                f"the unconstrained optimum need not lie within radius = {self.radius:g}; pass radius to Problem.of, "
+                f"which compares with the best model of that ball"
+            )
+
     @classmethod
     def of(
         cls,
