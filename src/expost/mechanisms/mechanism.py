@@ -100,6 +100,11 @@ class Mechanism(ABC):
         """Whether its noise is exact, or analysed over the reals."""
         return "exact"
 
+    @property
+    def risks(self) -> bool:
+        """Whether its generators know true risks, as those of a gradual release do."""
+        return self.geometry is None
+
     def require(self, problem: Problem) -> None:
         """Raise a helpful error unless the problem is one it can solve."""
         return

@@ -296,6 +296,11 @@ class AboveThreshold(Private):
         return cls(measure, given, n_tests, random_state=random_state)
 
     @property
+    def used(self) -> bool:
+        """Whether a hypothesis was tested: the threshold's noise is for one search."""
+        return self._next > 0
+
+    @property
     def epsilon_stop(self) -> float:
         """Test loss if the rule has accepted."""
         return self.calibration.epsilon

@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from expost import validation
 from expost.account.account import Account, Spending, current, released, unspent
@@ -240,6 +240,8 @@ class MechanismDoubling:
     request: Request
     rounds: DoublingPlan
 
+    gradual: ClassVar[bool] = True
+
     @property
     def worst_case(self) -> float:
         """No outcome costs more."""
@@ -301,6 +303,8 @@ class SingleShot:
 
     worst_case: float
     rescaled: bool
+
+    gradual: ClassVar[bool] = True
 
     def search(self, generator: Generator, account: Account, source: WordSource) -> Release:
         """Draw it."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from expost import validation
 from expost.account.account import Account, Spending, current, released, unspent
@@ -60,6 +60,8 @@ class GradualPlan:
     hypothesis: Callable[[Generator], Callable[[Any], Any]] = lambda generator: generator.hypothesis
     details: Mapping[str, Any] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
+
+    gradual: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if len(self.levels) > self.test.n_tests:
@@ -160,6 +162,8 @@ def search_path(
         n_tests = getattr(rule, "n_tests", math.inf)
         if n_tests < len(path.levels):
             raise ValueError(f"the rule is made for {n_tests} hypotheses, the path has {len(path.levels)} levels")
+        if getattr(rule, "used", False):
+            raise ValueError("the rule has served a search, and its noise must not be used twice; make another one")
         worst_case = add_losses(path.levels[-1], rule.epsilon_worst_case)
         account = Account(rule.name, worst_case, path.secure and rule.secure)
         spending.begin(account.interrupted().with_details(claims=claims))

@@ -328,6 +328,11 @@ class GaussianMoments(StagedMechanism):
     exact = ("rows in fixed point", "XᵀX and Xᵀy", "generation noise", "test noise and comparisons")
     charged = ()
 
+    @property
+    def risks(self) -> bool:
+        """Whether generators know true risks: by the sums."""
+        return True
+
     def require_declared(self, rows: Rows | RowSource | Sums) -> None:
         """Take rows of the shape for goals that are tested; gradients are bounded for rows of the ℓ₁ ball alone."""
         if self._for_risk:
