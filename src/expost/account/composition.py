@@ -83,7 +83,9 @@ class Composition:
 
     @property
     def risk_factor(self) -> float:
-        """The factor e^ε by which any observer's odds can have moved."""
+        """The factor e^ε by which any observer's odds can have moved; at a δ, but for it, those of one row's value
+        against one other have grown.
+        """
         return exp(self.epsilon)
 
 

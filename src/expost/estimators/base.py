@@ -28,6 +28,7 @@ from expost.estimators.inputs import (
     score_of,
     settled_budget,
     settled_regularization,
+    warn_if_likely,
     warn_if_shrunk,
 )
 from expost.estimators.pipeline_check import PipelineCheck, check_pipeline
@@ -311,6 +312,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         self.preparation_ = preparation = self._preparation(raw.width)
         request = self._request(raw.n, preparation, spending)
         plan = settle(request) if self.keep_path is None else self.keep_path.settle(request)
+        warn_if_likely(request.delta, raw.n, request.unit)
         rows, not_covered = self._rows(raw, wanted)
         not_covered = (*not_covered, *found.not_covered)
         claims = (*((COUNTED_WIDTH,) if raw.counted else ()), *found.claims)

@@ -10,7 +10,7 @@ import numpy as np
 from expost import validation
 from expost.account.account import Account, Spending, current, unspent
 from expost.account.composition import Curve
-from expost.estimators.inputs import as_schema
+from expost.estimators.inputs import as_schema, warn_if_likely
 from expost.estimators.model import BAD_ROWS, in_table_units, names_of, unit_of
 from expost.mechanisms.descent.clipping import ClippedGradients, SlopeTable
 from expost.mechanisms.descent.mechanism import DescentPlan, Walk
@@ -92,6 +92,8 @@ def _path(
     with unspent():
         rows = encoding.encode(table, on_invalid=on_invalid)
         source = resolve_source(random_state)
+        unit = unit_of(encoding.schema, rows.n)
+        warn_if_likely(account.delta, rows.n, unit)
     account.secure = source.secure
     clipped = CLIPPED_LABELS if encoding.schema.classes is not None else CLIPPED_TARGETS
     said = {
@@ -99,7 +101,6 @@ def _path(
         "not_covered": () if on_invalid == "clip" else (BAD_ROWS,),
     }
     geometry = block_geometry(encoding)
-    unit = unit_of(encoding.schema, rows.n)
     schedule = DescentPlan.schedule_for(loss, None, geometry, rows.n, account.delta, unit)
     account.unit, account.worst_case = unit, unit.share(account.worst_case)
     walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), schedule, unit)

@@ -319,7 +319,10 @@ class Release:
 
     @property
     def risk_factor(self) -> float:
-        """The factor e^ε by which any observer's odds about one row (or person) can have moved; at a δ, but for it."""
+        """The factor e^ε by which any observer's odds about one row (or person) can have moved.
+
+        At a δ, but for it, those of one value of the row against one other have grown by no more.
+        """
         return exp(self.epsilon)
 
     @property

@@ -363,4 +363,6 @@ class Theory(Method):
         assert request.goal is not None
         alpha = request.goal.number
         against = request.problem.compared_with
-        return Promise(f"the expected excess {ABOUT_RISK} is at most {alpha:g}, against {against}", excess_risk=alpha)
+        return Promise(
+            f"the expected excess {ABOUT_RISK} is at most {up(alpha, 6)}, against {against}", excess_risk=alpha
+        )

@@ -322,8 +322,8 @@ class _Kept:
             raise ValueError("another regularization needs a path of second moments; this one is of minimisers")
         if excess_risk < said["finest"]:
             raise ValueError(
-                f"the path was kept for excess risks of at least {said['finest']:g}, not {excess_risk:g}; a new fit is "
-                f"needed. Nothing was spent."
+                f"the path was kept for excess risks of at least {up(said['finest'], 6)}, not {excess_risk:g}; a new "
+                f"fit is needed. Nothing was spent."
             )
         promised = self.release.promise.excess_risk
         if self.release.status == "released" and not changed and promised is not None and excess_risk >= promised:

@@ -351,14 +351,16 @@ class RelativePlan:
                 + f". Or {self.goal.none_better}; no fraction is promised"
             )
             return account.refused()
-        reason = f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: at least {found.lower:.3g}"
+        reason = f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: at least {down(found.lower, 3)}"
         request = self.reduced(found.lower, found.epsilon)
         assert request.goal is not None
         alpha = request.goal.number
         try:
             plan = request.plan()
         except TargetUnreachable:  # whose message says that nothing was spent
-            account.reasons.append(f"{reason}; excess risk {alpha:.3g} is out of reach with what is left of the budget")
+            account.reasons.append(
+                f"{reason}; excess risk {up(alpha, 3)} is out of reach with what is left of the budget"
+            )
             return account.refused()
         account.reasons.append(reason)
         inner = plan.search(generator, Account(account.method, plan.worst_case, account.secure), source)

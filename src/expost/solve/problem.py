@@ -37,6 +37,7 @@ import numpy as np
 
 from expost import validation
 from expost.numeric import Grid, check, round_up
+from expost.shown import down
 from expost.solve.error_bounds import GeneralErrors
 from expost.solve.losses import Loss, SquaredLoss
 
@@ -298,5 +299,5 @@ class Problem:
     def compared_with(self) -> str:
         """Name the set the promise is made against."""
         if self.radius_stated:
-            return f"the best θ with ‖θ‖₂ ≤ {self.radius:.6g} (the radius you stated)"
+            return f"the best θ with ‖θ‖₂ ≤ {down(self.radius, 6)} (the radius you stated)"
         return "the unconstrained optimum"
