@@ -26,12 +26,20 @@ from expost import (
     Ledger,
     LogLoss,
     MeanSquaredError,
+    Promise,
     Release,
     budget,
+    gradient_path,
 )
-from expost.account.account import Account
+from expost.account.account import Account, warn_if_large
 from expost.account.composition import Curve
-from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning, SearchInterrupted
+from expost.exceptions import (
+    AccuracyNotReached,
+    LargeDeltaWarning,
+    LargeEpsilonWarning,
+    LedgerRefused,
+    SearchInterrupted,
+)
 from expost.release.page import BudgetLine, report
 from expost.search import run_search
 from expost.shown import down, up
@@ -45,12 +53,13 @@ SOURCE = Path(expost.__file__).parent
 PAID = 3.49219  # "3.492" to the nearest, which is less
 LOSS = re.compile(r"epsilon|budget|\bcaps?\b|spent|\bcosts?\b|charge|risk_factor|suspicion|wished|worst_case|\brho\b")
 BEFORE = re.compile(r"(epsilon|ε|rho|ρ|budget|cap|odds)\s*([=≤×]|about|of|up to|at least)?\s*$")
+BOUND = re.compile(r"(at most|at least|[≤≥±])\s*$")  # what is promised or proved; limits of arguments are exact
 # means over simulated runs, which are measured and bound nobody's loss
 MEASURED = ("experiments/",)
 
 
 def rounded(text: str) -> list[str]:
-    """Return the expressions that a source writes in a few digits to the nearest, and that are losses or caps."""
+    """Return the expressions that a source writes in a few digits to the nearest, and that are losses, caps, bounds."""
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.JoinedStr):
@@ -63,7 +72,8 @@ def rounded(text: str) -> list[str]:
                 what = ast.unparse(part.value)
                 if what.endswith("delta"):  # as the caller stated it
                     continue
-                if re.search(r"[gfe%]['\"]?$", spec) and (LOSS.search(what) or BEFORE.search(before)):
+                bound = BOUND.search(before) and "must be" not in before and not what.isupper()
+                if re.search(r"[gfe%]['\"]?$", spec) and (LOSS.search(what) or BEFORE.search(before) or bound):
                     found.append(what)
                 before += "#"
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("round", "format"):
@@ -87,6 +97,8 @@ def test_one_function_writes_losses(path):
         'f"{a} costs epsilon = {each:.3g}"',
         'f"more than {max_epsilon:g}"',
         'f"odds ×{factor:.2f}"',
+        'f"the gap is at least {found.lower:.3g}"',
+        'f"{goal} ≤ {most:.4g}"',
         'f"{unit.charge(x):.4g}"',
         "round(release.epsilon, 3)",
         "format(budget, '.3g')",
@@ -117,6 +129,57 @@ def test_exceptions_summaries_and_reports():
         assert "32.86" in text  # odds: 32.8578
         assert "25 %" in text  # what a suspicion of 1 % becomes: 24.92 %
     assert "of 4 spent" in report(made(), BudgetLine("survey", PAID, 4.00009))
+
+
+def test_bounds_in_a_report_are_rounded_up():
+    """θ is 2.0001 away at most: "± 2" would be too little."""
+    promise = Promise(
+        "… against the unconstrained optimum", excess_risk=0.020002, regularization=0.01, failure_probability=0.1
+    )
+    bounds = {"lower": [-1.0], "upper": [1.0]}
+    prepared = {"n_columns": 1, "feature_bound": 1.0, "bounds": bounds, "target": [-1.0, 1.0], "intercept_weight": 0.0}
+    known = {"columns": ["x0"], "coef": [0.5], "intercept": 0.0, "n": 100, "loss": "squared"}
+    said = {"promise": promise, "parameters": known, "preparation": prepared}
+    assert "± 2.1" in report(Release("released", "auto", 1.0, 0.0, 0.0, 1.0, [0.5], **said))
+
+
+def test_a_large_loss_at_a_delta_is_about_one_direction_and_but_for_it():
+    account = Account("by hand", 50.0, False, delta=1e-6)
+    account.book("generation", Curve.gaussian(0.5))
+    with pytest.warns(LargeEpsilonWarning, match="not a certain other.* grown .* but for a chance of 1e-06"):
+        warn_if_large(account.released([1.0]))
+    with pytest.warns(LargeEpsilonWarning, match="odds about any row may have moved"):
+        warn_if_large(made())
+
+
+def test_what_a_ledger_does_not_take_was_spent_all_the_same(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.db", "d", cap=4.0, unit="one household replaced")
+    for door in (ledger.book, ledger.reserve(0.1, unit="one household replaced").settle):
+        with pytest.raises(LedgerRefused, match=r"Nothing was charged here$"):
+            door(made())
+    with pytest.raises(LedgerRefused, match=r"Nothing was spent$"):
+        ledger.reserve(0.1)
+
+
+def test_an_expected_risk_is_rounded_up():
+    problem = Problem.of(SquaredLoss(), n=20_000, p=4, regularization=0.05)
+    asked = {"method": "theory", "random_state": 0}
+    release = run_search(regression_rows(20_000), problem, ExcessRisk(0.02000041), **asked)
+    assert "at most 0.0200005" in release.promise.statement
+
+
+def test_a_large_delta_is_warned_of_by_every_fit(rows):
+    """Before anything is spent: warnings are errors here."""
+    stated = {"delta": 0.01, "bounds": 1.0, "excess_risk": 0.05, "regularization": 0.1, "perturbation": "covariance"}
+    with pytest.raises(LargeDeltaWarning, match="large for 400 rows") as ridge:
+        AccuracyFirstRidge(**stated, target_bound=2.0).fit(*rows)
+    hours = np.linspace(0, 80, 400)
+    table = {"hours": hours, "late": np.where(hours > 40, "yes", "no")}
+    schema = {"target": "late", "classes": ["no", "yes"], "columns": {"hours": {"bounds": [0, 80]}}}
+    with pytest.raises(LargeDeltaWarning, match="large for 400 rows") as path:
+        next(gradient_path(table, schema, delta=0.01))
+    for raised in (ridge, path):
+        assert "Nothing was spent" in raised.value.__notes__
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from expost.shown import up
@@ -77,23 +75,6 @@ class SearchInterrupted(Exception):
 
     def __reduce__(self) -> tuple[type[SearchInterrupted], tuple[Release, str]]:
         return (type(self), (self.release, self.by))
-
-
-@contextmanager
-def unspent() -> Iterator[None]:
-    """Let whatever is raised at a door say that nothing was spent, by a note, unless it says or carries what was.
-
-    Every search is guarded (:class:`expost.account.account.Spending`): what comes out of it after a draw is one of the
-    two errors above. So any other came before.
-    """
-    try:
-        yield
-    except (AccuracyNotReached, SearchInterrupted):
-        raise
-    except Exception as error:
-        if UNSPENT.lower() not in " ".join([f"{error}", *getattr(error, "__notes__", ())]).lower():
-            error.add_note(UNSPENT)
-        raise
 
 
 class TargetUnreachable(ValueError):

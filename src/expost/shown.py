@@ -71,6 +71,17 @@ def down(value: float, digits: int = 4) -> str:
     return _rounded(value, digits, decimal.ROUND_FLOOR)
 
 
+def exact(value: float) -> str:
+    """Write a number so that reading it gives the same one: in a command to copy, where no rounding will do.
+
+    Examples
+    --------
+    >>> exact(20.0), exact(1.2345678e-06), exact(0.25)
+    ('20', '1.2345678e-06', '0.25')
+    """
+    return repr(float(value)).removesuffix(".0")
+
+
 def _rounded(value: float, digits: int, rounding: str) -> str:
     if not math.isfinite(value):
         return f"{value:g}"

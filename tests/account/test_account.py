@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, strategies as st
 
-from expost.account.account import Account, Spending
+from expost.account.account import Account, Spending, unspent
 from expost.account.composition import add_losses
 from expost.exceptions import AccuracyNotReached, SearchInterrupted, TargetUnreachable
 from expost.release.release import Promise, Release
@@ -226,3 +226,17 @@ class TestSpending:
         with guarded() as spending:
             spending.release = account(test=0.25).released([1.0])
         assert spending.release.epsilon == 0.25
+
+
+def test_an_error_after_a_search_does_not_say_that_nothing_was_spent():
+    """At a door, where the guard is passed; what comes before a search, or after another one, still says so."""
+
+    def search(spending):
+        spending.release = Account("by hand", 0.5, False).interrupted()
+
+    for drawn in (False, True, False):
+        with pytest.raises(KeyError) as raised, unspent():  # noqa: PT012
+            if drawn:
+                Spending().guard(search)
+            raise KeyError("a name")
+        assert ("Nothing was spent" in getattr(raised.value, "__notes__", ())) is not drawn

@@ -78,3 +78,15 @@ def test_a_release_that_says_it_adds_too_little_counts_in_full():
     edited = dataclasses.replace(honest, parameters={**adds, "epsilon_increment": 0.0})
     assert compose([first, honest]).epsilon == 1.5
     assert compose([first, edited]).epsilon == 2.0
+
+
+def test_releases_that_go_on_from_each_other_count_in_full():
+    """No release was the first of them, so none is paid for by another."""
+
+    def made(name, continues=None):
+        parameters = {} if continues is None else {"continues": continues, "epsilon_increment": 0.0}
+        return Release(status="released", method="m", epsilon_generation=1.0, id=name, parameters=parameters)
+
+    assert compose([made("a", "b"), made("b", "a")]).epsilon == 2.0
+    assert compose([made("a", "b"), made("b", "c"), made("c", "a"), made("d", "a")]).epsilon == 4.0
+    assert compose([made("c", "b"), made("b", "a"), made("a")]).epsilon == 1.0

@@ -37,6 +37,17 @@ def test_shows_a_table(schema, capsys):
     assert max(len(line) for line in said.out.splitlines() if "next:" not in line) <= 120
 
 
+def test_what_was_stated_is_in_the_command(schema, capsys):
+    """To the last digit: a probability of failure left out, or a δ rounded up, would promise less."""
+    stated = ["--failure-probability", "1e-07", "--delta", "1.2345678e-06"]
+    said = call(capsys, "plan", schema, "--rows", 500_000, "--error-rate", 0.4, *stated, *QUICK)
+    assert "promised with probability 0.999999;" in said.out
+    command = said.out.splitlines()[-1]
+    assert "next: " in command
+    assert " --failure-probability 1e-07" in command
+    assert "--delta" not in command or " --delta 1.2345678e-06" in command
+
+
 def test_the_command_it_ends_with_is_one(schema, tmp_path, capsys):
     said = call(capsys, "plan", schema, "--rows", 900, "--error-rate", 0.3, "--on-invalid", "clip", *QUICK)
     command = said.out.splitlines()[-1].removeprefix("next: expost ").split()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import stat
+import warnings
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
@@ -393,6 +394,18 @@ def test_no_more_than_two_unless_more_is_stated(tmp_path, key):
         refine(one, tmp_path / "path", key, excess_risk=LATER[1])
     with pytest.warns(LargeEpsilonWarning, match="is large"):
         assert refine(one, tmp_path / "path", key, excess_risk=LATER[1], max_epsilon=10.0).epsilon > 2.0
+
+
+def test_a_warning_that_is_an_error_carries_what_was_spent(tmp_path, key):
+    """As from a fit: it is raised once the levels are revealed, so it does not say that nothing was spent."""
+    _, one = first("output", tmp_path / "path", key)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(SearchInterrupted, match="LargeEpsilonWarning") as raised:
+            refine(one, tmp_path / "path", key, excess_risk=LATER[1], max_epsilon=10.0)
+    assert (raised.value.release.status, raised.value.release.continues) == ("released", one.id)
+    assert raised.value.release.epsilon > 2.0
+    assert "Nothing was spent" not in str(getattr(raised.value, "__notes__", ""))
 
 
 def test_what_is_no_release_or_no_path_to_keep_is_said_before_anything_is_spent(tmp_path):

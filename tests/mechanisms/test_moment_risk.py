@@ -198,7 +198,7 @@ class TestDoors:
 
 
 def test_rows_and_losses_that_are_not_for_it():
-    logistic = dataclasses.replace(PROBLEM, loss=classification_problem().loss)
+    logistic = classification_problem()
     with pytest.raises(ValueError, match="method='auto' alone"):
         run_search(classification_rows(N), logistic, ExcessRisk(ALPHA), delta=DELTA, method="certified", random_state=0)
     with pytest.raises(ValueError, match="alike in every column"):

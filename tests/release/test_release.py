@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from expost import Promise, Release
+from expost.account.account import Account
+from expost.account.composition import Clock, Curve
 from expost.release import NEIGHBOURS, FrozenMapping
 
 losses = st.floats(0, 1e6)
@@ -232,6 +234,35 @@ class TestJson:
         raw = json.loads(full_release().to_json())
         with pytest.raises(ValueError, match="excess"):
             Release.from_json(json.dumps({**raw, "excess": 0.0}))
+
+    @pytest.mark.parametrize("clock", [None, Clock.of([1e-4, 1e-3])], ids=["on orders", "on a clock"])
+    @pytest.mark.parametrize("steps", [(9e-5, 0.05, 0.0), (9e-5, 0.0, 0.01), (0.0, 0.05, 0.01), (3e-6, 0.0, 0.0)])
+    def test_a_curve_fits_its_epsilon(self, clock, steps):
+        """A ledger charges the curve: one that says less than the release does is no release's."""
+        account = Account("by hand", 0.5, False, delta=1e-6, clock=clock)
+        rho, tested, looked = steps
+        account.book("generation", Curve.gaussian(rho))
+        account.book("test", Curve.ex_post(tested))
+        account.look_first(looked)
+        raw = json.loads(account.released([1.0]).to_json())
+        assert Release.from_json(json.dumps(raw)).epsilon == raw["epsilon"]
+        lower = [0.3 * loss for loss in raw["curve"]["losses"]]
+        for change in ({"losses": [0.0] * len(lower)}, {"losses": lower}, {"most": 0.0}):
+            for usual in (raw["epsilon_usual"], change.get("most", 0.0)):
+                edited = {**raw, "epsilon_usual": usual, "curve": {**raw["curve"], **change}}
+                with pytest.raises(ValueError, match=r"curve"):
+                    Release.from_json(json.dumps(edited))
+
+    def test_what_an_interruption_is_charged_is_read(self):
+        for held in ("gaussian", "pure"):
+            for most in (1e-3, 0.3, 50.0):
+                release = Account("by hand", most, False, delta=1e-6, one_curve=held).interrupted()
+                assert Release.from_json(release.to_json()) == release
+
+    def test_none_continues_itself(self):
+        parameters = {"continues": "a1f", "epsilon_increment": 0.0}
+        with pytest.raises(ValueError, match="itself"):
+            Release.from_json(full_release(id="b2e", parameters=parameters).to_json().replace("b2e", "a1f"))
 
     @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "{}", '{"format": 1}'])
     def test_other_texts_are_refused(self, text):

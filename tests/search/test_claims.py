@@ -9,18 +9,22 @@ import pickle
 import numpy as np
 import pytest
 
-from expost import AccuracyFirstLogisticRegression, ErrorRate, ExcessRisk
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, ErrorRate, ExcessRisk, gradient_path
+from expost.account import geometric_levels
 from expost.exceptions import AccuracyNotReached
 from expost.goals.measure import ErrorMeasure
 from expost.mechanisms import Covariance, Output
+from expost.mechanisms.moments.gaussian import GaussianMoments
 from expost.noise import NoisePath, SeededSource
+from expost.passes.engine import LocalEngine
 from expost.passes.sums import Sums, sums_of
 from expost.release.page import report
-from expost.search import run_search, search_path
+from expost.search import DoublingPlan, doubling_search, run_search, search_path
 from expost.search.above_threshold import AboveThreshold, calibrate
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SquaredLoss
 from expost.solve.problem import Problem
-from expost.table.rows import MemorySource, Rows
+from expost.table.rows import ONE, MemorySource, Rows
+from expost.table.shape import l2_ball
 from tests.helpers import logistic_rows, regression_rows
 
 N = 20_000
@@ -121,6 +125,99 @@ def test_what_is_handed_over_is_claimed():
     assert "mechanism covariance" in search(generator).claims[0]
     (claim,) = search(OwnSource(rows)).claims
     assert "source declares" in claim
+
+
+WORDS = "the random words given are uniform, independent and known to nobody"
+
+
+def test_words_of_ones_own_are_claimed_at_every_door():
+    def of_path(made):
+        measure = ErrorMeasure(lambda count: abs(float(count[0]) - 5000.0), sensitivity=1.0)
+        asked = {"failure_probability": 0.05, "n_tests": 8, "sensitivity": measure.effective_sensitivity}
+        rule = AboveThreshold(measure, calibrate("tight", target=200.0, **asked), 8, random_state=made(1))
+        levels = geometric_levels(0.1, 4.0, 8)
+        return search_path(NoisePath(np.array([5000]), 1, levels, random_state=made(2)), rule)
+
+    def of_doubling(made, **options):
+        measure = ErrorMeasure(lambda count: abs(count - 5000.0), sensitivity=1.0)
+        asked = {"failure_probability": 0.1, "sensitivity": measure.effective_sensitivity, "first": 0.001, "last": 1.0}
+        plan = DoublingPlan.of(target=200.0, **asked)
+        return doubling_search(lambda epsilon: 5000.0, measure, plan, random_state=made(1), **options)
+
+    def of_gradients(made, **options):
+        hours = np.random.default_rng(0).uniform(0, 80, 5000)
+        table = {"hours": hours, "late": np.where(hours > 40, "yes", "no")}
+        schema = {"target": "late", "classes": ["no", "yes"], "columns": {"hours": {"bounds": [0, 80]}}}
+        return next(gradient_path(table, schema, random_state=made(1), **options))
+
+    for door in (of_path, of_doubling, of_gradients):
+        assert WORDS in door(OwnWords).claims
+        assert WORDS not in door(SeededSource).claims
+    assert set(of_doubling(SeededSource, project=float, noise="exact").claims) - set(
+        of_doubling(SeededSource).claims
+    ) == {
+        "what is made of revealed values reads nothing else of the rows",
+        "the noise of the black box has exactly its stated law",
+    }
+    (claim,) = of_gradients(SeededSource, on_invalid="clip").claims
+    assert "count as the first class" in claim
+
+
+class OwnEngine:
+    """An engine of somebody's own."""
+
+    def total(self, source, work):
+        return LocalEngine(1).total(source, work)
+
+
+def test_an_engine_of_ones_own_is_claimed(tmp_path):
+    source = MemorySource(regression_rows(N))
+    source.engine = OwnEngine()
+    assert search(source).claims == ("the engine given adds up every row, and each once",)
+    hours = np.random.default_rng(0).uniform(0, 80, 5000)
+    lines = ["hours,late", *(f"{hour},{'yes' if hour > 40 else 'no'}" for hour in hours)]
+    (tmp_path / "table.csv").write_text("\n".join(lines))
+    schema = {"target": "late", "classes": ["no", "yes"], "columns": {"hours": {"bounds": [0, 80]}}}
+    for engine, claimed in ((OwnEngine(), 1), (LocalEngine(1), 0), ("local", 0)):
+        model = AccuracyFirstModel(schema, ErrorRate(0.3), engine=engine, random_state=0).fit(tmp_path / "table.csv")
+        assert sum("engine given" in claim for claim in model.release_.claims) == claimed
+
+
+def test_rows_are_what_was_checked():
+    """Whoever made the arrays may write to them afterwards; the rows stay as they were."""
+    x, y = np.zeros((N, 4), np.int32), np.zeros(N, np.int32)
+    behind = x.view()
+    behind.flags.writeable = False
+    both = Rows(x, y), Rows(behind, y)
+    x[0], y[0] = 1000 * ONE, 1000 * ONE
+    for rows in both:
+        assert not rows.x.any()
+        assert not rows.y.any()
+        with pytest.raises(ValueError, match="read-only"):
+            rows.x[0] = 1
+        assert np.shares_memory(dataclasses.replace(rows).x, rows.x)
+
+
+def test_a_ball_that_the_optimum_need_not_lie_in_is_refused():
+    """Noise on the minimiser is made for the radius: a smaller one by hand would hide a part of it."""
+    asked = problem(SquaredLoss())
+    for changes in ({"radius": 1e-3}, {"regularization": asked.regularization / 100}):
+        with pytest.raises(ValueError, match="need not lie within"):
+            run_search(regression_rows(N), dataclasses.replace(asked, **changes), method="fixed", max_epsilon=0.1)
+
+
+def test_sums_are_judged_by_what_their_rows_declare():
+    """As the rows themselves: noise for a smaller shape, or for another ball, would hide too little of a row."""
+    rows, asked = regression_rows(N), problem(SquaredLoss())
+    small, unit, longer = l2_ball(4, 0.01), l2_ball(4), MemorySource(dataclasses.replace(rows, norm="l2"))
+    for given in (rows, sums_of(rows), sums_of(rows) + Sums(0, 4, *(np.zeros((4,) * k, np.int64) for k in (2, 1)), 0)):
+        with pytest.raises(ValueError, match="do not declare the shape"):
+            GaussianMoments(small).on(given, asked)
+        options = {"delta": 1e-6, "max_epsilon": 1.0}
+        assert search(GaussianMoments(unit).on(given, asked), **options).status == "released"
+    for given in (longer, sums_of(longer), sums_of(longer) + sums_of(rows)):
+        with pytest.raises(ValueError, match=r"ℓ₁ ball"):
+            run_search(given, dataclasses.replace(asked, n=given.n), ExcessRisk(0.05), perturbation="covariance")
 
 
 @pytest.mark.parametrize("options", [{"method": "above_threshold", "perturbation": "output"}, {}])

@@ -33,7 +33,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -42,8 +43,9 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from expost import validation
 from expost.account.composition import NOTHING, ORDERS, ROW, Clock, Curve, Unit, add_losses, room
-from expost.account.ledger import Ledger, Reservation
+from expost.account.ledger import UNCHARGED, Ledger, Reservation
 from expost.exceptions import (
+    UNSPENT,
     AccuracyNotReached,
     LargeEpsilonWarning,
     LedgerUnavailable,
@@ -550,8 +552,7 @@ class Spending:
             else:
                 self._reservation.settle(self.release)
         except Exception as error:
-            # its refusals say that nothing was spent, which is not so here
-            said = str(error).removesuffix(".").removesuffix(" here").removesuffix(". Nothing was spent")
+            said = str(error).removesuffix(".").removesuffix(f". {UNCHARGED}")  # what is charged is said below
             self._complaint = f"{said}{self._what_stays(self._reservation)}"
         self._reservation = None
 
@@ -584,6 +585,25 @@ class Spending:
         return SearchInterrupted(self.release, f"{name}: {error}" if isinstance(error, UnreadableFile) else name)
 
 
+@contextmanager
+def unspent() -> Iterator[None]:
+    """Let whatever is raised at a door say that nothing was spent, by a note, unless it says or carries what was.
+
+    Every search is guarded: what comes out of it after a draw carries a release. Any other error came before; or after
+    a search that had come to its end, and then it does not say so.
+    """
+    before = Spending.latest
+    try:
+        yield
+    except (AccuracyNotReached, SearchInterrupted):
+        raise
+    except Exception as error:
+        began = Spending.latest is not before and Spending.latest is not None and Spending.latest.release is not None
+        if not began and UNSPENT.lower() not in " ".join([f"{error}", *getattr(error, "__notes__", ())]).lower():
+            error.add_note(UNSPENT)
+        raise
+
+
 def released(release: Release) -> Release:
     """Return a release, or raise a refusal: where the caller is, and nowhere else."""
     if release.status == "refused":
@@ -595,8 +615,13 @@ def warn_if_large(release: Release) -> None:
     """Warn about an ε that protects little, unless it was stated outright or is infinite, which warns by itself."""
     if not validation.MOST < release.epsilon < math.inf or release.method == "fixed":
         return
+    unit = release.unit
+    moved, chance = f"odds about any {unit} may have moved", ""
+    if release.delta:  # which is about one value against one other, and one direction
+        moved = f"odds that one {unit} is a certain one, and not a certain other, may have grown"
+        chance = f", and but for a chance of {release.delta:g} by no more"
     warn(
-        f"epsilon = {up(release.epsilon)} is large: odds about any {release.unit} may have moved by a factor of "
-        f"{up(release.risk_factor)}. Ask for less accuracy, or pass a smaller max_epsilon",
+        f"epsilon = {up(release.epsilon)} is large: {moved} by a factor of {up(release.risk_factor)}{chance}. Ask for "
+        f"less accuracy, or pass a smaller max_epsilon",
         LargeEpsilonWarning,
     )

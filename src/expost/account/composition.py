@@ -83,14 +83,17 @@ class Composition:
 
     @property
     def risk_factor(self) -> float:
-        """The factor e^ε by which any observer's odds can have moved."""
+        """The factor e^ε by which any observer's odds can have moved; at a δ, but for it, those of one row's value
+        against one other have grown.
+        """
         return exp(self.epsilon)
 
 
 def compose(releases: Iterable[Release], *, delta: float | None = None) -> Composition:
     """Return what a sequence of releases has cost together, refusals included.
 
-    A release that goes on from another of them (:attr:`~expost.Release.continues`) costs what it adds.
+    A release that goes on from another of them (:attr:`~expost.Release.continues`) costs what it adds; those that go
+    round in a circle, each going on from the next, cost all of it.
 
     Parameters
     ----------
@@ -110,13 +113,23 @@ def compose(releases: Iterable[Release], *, delta: float | None = None) -> Compo
         raise ValueError(
             "releases about different neighbours do not add up: a loss for one row is not one for a person"
         )
-    losses = {release.id: release.epsilon for release in listed}
+    known = {release.id: release for release in listed}
+
+    def begun(release: Release) -> bool:
+        """Whether what it goes on from, and so forth, ends somewhere: in a release that is counted in full."""
+        passed = set()
+        while (base := known.get(release.continues or "")) is not None and base.id not in passed:
+            passed.add(base.id)
+            release = base
+        return base is None
 
     def beside(release: Release) -> float:
         """Return what a release adds to the one it continues, if what it says of that is enough; or all of it."""
-        before = losses.get(release.continues or "", -math.inf)
-        enough = add_losses(max(before, 0.0), release.epsilon_increment) >= release.epsilon
-        return release.epsilon_increment if before >= 0.0 and enough else release.epsilon
+        base = known.get(release.continues or "")
+        if base is None or not begun(release):
+            return release.epsilon
+        enough = add_losses(base.epsilon, release.epsilon_increment) >= release.epsilon
+        return release.epsilon_increment if enough else release.epsilon
 
     worst = add_losses(*(release.epsilon_worst_case for release in listed))
     deltas = add_losses(*(release.delta for release in listed))
@@ -329,8 +342,8 @@ class Curve:
     split: tuple[float, float] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if len(self.losses) != len(ORDERS) or not all(loss >= 0 for loss in (*self.losses, self.most)):
-            raise ValueError(f"a curve has a loss that is not negative for each of {len(ORDERS)} orders")
+        if len(self.losses) != len(ORDERS) or not all(0 <= loss <= self.most for loss in self.losses):
+            raise ValueError(f"a curve has a loss from 0 to its most for each of {len(ORDERS)} orders")
 
     @classmethod
     def stated(cls, orders: tuple[float, ...], losses: tuple[float, ...], most: float) -> Curve:

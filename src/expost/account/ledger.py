@@ -21,24 +21,30 @@ from expost.release.release import Release, today
 from expost.shown import down
 
 _NOTHING = "Nothing was spent"
+UNCHARGED = "Nothing was charged here"  # for what was spent before it came to the ledger
 
 
-def require_taken(budget: Budget, delta: float) -> None:
+def require_taken(budget: Budget, delta: float, nothing: str = _NOTHING) -> None:
     """Refuse approximate privacy where the budget is pure: an ε at a δ does not add to pure ones without its δ."""
     if not budget.cap.takes(delta):
         raise LedgerRefused(
             f"the budget of data set {budget.dataset!r} is pure, and this search holds but for a chance of delta = "
             f"{delta:g}. Leave delta out, or state a budget for it (a data set of another name, created with a delta). "
-            f"{_NOTHING} here"
+            f"{nothing}"
         )
 
 
-def _require(budget: Budget, unit: str, delta: float, secure: bool, release: Release | None) -> None:
-    """Refuse what a budget cannot be charged for: a simulation, another unit (losses do not add), a δ too many."""
+def _require(
+    budget: Budget, unit: str, delta: float, secure: bool, release: Release | None, nothing: str = _NOTHING
+) -> None:
+    """Refuse what a budget cannot be charged for: a simulation, another unit (losses do not add), a δ too many.
+
+    ``nothing`` says what has not happened by then.
+    """
     if not secure:
         raise LedgerRefused(
             f"seeded noise protects nobody, and a ledger books no simulation; leave random_state out, or the ledger. "
-            f"{_NOTHING}"
+            f"{nothing}"
         )
     if unit != budget.unit:
         option = "" if unit == NEIGHBOURS else f" --unit {shlex.quote(unit)}"
@@ -47,9 +53,9 @@ def _require(budget: Budget, unit: str, delta: float, secure: bool, release: Rel
         raise LedgerRefused(
             f"the budget of data set {budget.dataset!r} is about {budget.unit!r}, this search about {unit!r}. State a "
             f"budget for that, under another name: expost ledger create FILE --dataset NAME --cap E{option}. "
-            f"{_NOTHING}"
+            f"{nothing}"
         )
-    require_taken(budget, delta)
+    require_taken(budget, delta, nothing)
 
 
 def exceeded(budget: Budget, loss: AnyLoss | None, delta: float = 0.0, *, by_hand: bool = False) -> BudgetExceeded:
@@ -404,7 +410,7 @@ def _cost(budget: Budget, release: Release) -> AnyLoss:
     What it says it adds has to be enough, or all of it is charged.
     Refused is what no budget like this one can be charged for, whichever way it comes in.
     """
-    _require(budget, release.neighbours, release.delta, release.secure, release)
+    _require(budget, release.neighbours, release.delta, release.secure, release, UNCHARGED)
     base, enough = release.continues, False
     for entry in budget.entries if base is not None else ():
         if entry.release_id == base and entry.release is not None:

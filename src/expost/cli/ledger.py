@@ -16,7 +16,7 @@ from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.predict import read_release
 from expost.cli.terminal import print_text
 from expost.goals import words_of
-from expost.shown import aligned, one_line
+from expost.shown import aligned, down, one_line, up
 
 if TYPE_CHECKING:
     from expost.account.events import Budget, Entry, Event
@@ -275,13 +275,13 @@ def what(entry: Entry) -> str:
     )
     goal, least, most, in_units, excess = stated
     if isinstance(goal, str) and _number(least):
-        asked = f"{goal} ≥ {least:.4g}"
+        asked = f"{goal} ≥ {down(least)}"
     elif isinstance(goal, str) and words_of(goal).at_least and _number(most):  # as older releases state it
-        asked = f"{goal} ≥ {1 - most:.4g}"
+        asked = f"{goal} ≥ {down(1 - most)}"
     elif isinstance(goal, str) and _number(most):
-        asked = f"{goal} ≤ {in_units if _number(in_units) else most:.4g}"
+        asked = f"{goal} ≤ {up(in_units if _number(in_units) else most)}"
     elif _number(excess):
-        asked = f"excess risk ≤ {excess:.4g}"
+        asked = f"excess risk ≤ {up(excess)}"
     else:
         asked = str(release.get("method", ""))
     return ", ".join(part for part in (target if isinstance(target, str) else "", asked) if part)

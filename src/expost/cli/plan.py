@@ -21,7 +21,7 @@ from expost.cli.output import check_output, write_whole
 from expost.cli.progress import Progress
 from expost.cli.terminal import NOT_WRITTEN, print_text
 from expost.goals import FLAGS
-from expost.shown import down
+from expost.shown import down, exact
 
 if TYPE_CHECKING:
     from expost.planning import GoalPrice, PricePlan
@@ -153,8 +153,10 @@ def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
     person = ""
     if options.person is not None:
         person = f" --person {shlex.quote(options.person)} --rows-per-person {options.rows_per_person}"
+    gamma = prices.failure_probability
+    often = "" if gamma == validation.GAMMA else f" --failure-probability {exact(gamma)}"
     at, said = _at(prices, chosen)
-    return [*said, f"next: {fit}{cap}{at}{clip}{person}"]
+    return [*said, f"next: {fit}{cap}{often}{at}{clip}{person}"]
 
 
 def _at(prices: PricePlan, price: GoalPrice) -> tuple[str, list[str]]:
@@ -166,7 +168,7 @@ def _at(prices: PricePlan, price: GoalPrice) -> tuple[str, list[str]]:
         return "", []
     if way.perturbation == PURE:
         return "", ["Pure noise is typically cheapest here, and promises more than a δ does: leave --delta out."]
-    at = f" --delta {prices.delta:g}"
+    at = f" --delta {exact(prices.delta)}"
     if way.taken:
         return at, []
     reason = "What fit would take by itself follows a formula; the command below states what was cheapest here."

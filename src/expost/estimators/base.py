@@ -16,7 +16,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
-from expost.account.account import Spending, released, warn_if_large
+from expost.account.account import Spending, released, unspent, warn_if_large
 from expost.account.ledger import Ledger
 from expost.estimators.inputs import (
     AUTO,
@@ -28,10 +28,11 @@ from expost.estimators.inputs import (
     score_of,
     settled_budget,
     settled_regularization,
+    warn_if_likely,
     warn_if_shrunk,
 )
 from expost.estimators.pipeline_check import PipelineCheck, check_pipeline
-from expost.exceptions import unspent, warn
+from expost.exceptions import warn
 from expost.goals import ExcessRisk, Goal
 from expost.goals.goal import as_goal, as_tested, excess_risk_of, is_tested, square_unit
 from expost.mechanisms import mechanism_for
@@ -311,6 +312,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         self.preparation_ = preparation = self._preparation(raw.width)
         request = self._request(raw.n, preparation, spending)
         plan = settle(request) if self.keep_path is None else self.keep_path.settle(request)
+        warn_if_likely(request.delta, raw.n, request.unit)
         rows, not_covered = self._rows(raw, wanted)
         not_covered = (*not_covered, *found.not_covered)
         claims = (*((COUNTED_WIDTH,) if raw.counted else ()), *found.claims)

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from expost import validation
-from expost.account.account import Account, Spending, current
+from expost.account.account import Account, Spending, current, unspent
 from expost.account.composition import Curve
-from expost.estimators.inputs import as_schema
+from expost.estimators.inputs import as_schema, warn_if_likely
 from expost.estimators.model import BAD_ROWS, in_table_units, names_of, unit_of
-from expost.exceptions import unspent
 from expost.mechanisms.descent.clipping import ClippedGradients, SlopeTable
 from expost.mechanisms.descent.mechanism import DescentPlan, Walk
-from expost.noise.source import resolve_source
+from expost.noise.source import resolve_source, source_claims
 from expost.release.release import Release
 from expost.search.engine import rho_at
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, Loss
 from expost.table.encoding import Encoding
 from expost.table.shape import block_geometry
+from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
 from expost.threads import one_thread
 
 
@@ -92,9 +92,15 @@ def _path(
     with unspent():
         rows = encoding.encode(table, on_invalid=on_invalid)
         source = resolve_source(random_state)
+        unit = unit_of(encoding.schema, rows.n)
+        warn_if_likely(account.delta, rows.n, unit)
     account.secure = source.secure
+    clipped = CLIPPED_LABELS if encoding.schema.classes is not None else CLIPPED_TARGETS
+    said = {
+        "claims": (*((clipped,) if on_invalid == "clip" else ()), *source_claims(source)),
+        "not_covered": () if on_invalid == "clip" else (BAD_ROWS,),
+    }
     geometry = block_geometry(encoding)
-    unit = unit_of(encoding.schema, rows.n)
     schedule = DescentPlan.schedule_for(loss, None, geometry, rows.n, account.delta, unit)
     account.unit, account.worst_case = unit, unit.share(account.worst_case)
     walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), schedule, unit)
@@ -110,7 +116,7 @@ def _path(
         account.book("generation", Curve.gaussian(rho))
 
         def stage(spending: Spending, cost: float = rho) -> Any:
-            spending.release = account.interrupted()
+            spending.release = account.interrupted().with_details(**said)
             with one_thread():
                 return walk.stage(cost, source)
 
@@ -129,7 +135,7 @@ def _path(
             },
         )
         yield release.with_details(
-            not_covered=() if on_invalid == "clip" else (BAD_ROWS,),
+            **said,
             preparation={"schema": schema.to_dict(), "scale": encoding.scale},
             **names_of(schema),
         )

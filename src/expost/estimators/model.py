@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
-from expost.account.account import Spending, released, warn_if_large
+from expost.account.account import Spending, released, unspent, warn_if_large
 from expost.account.composition import ROW, Unit
 from expost.account.ledger import Ledger
 from expost.estimators.inputs import (
@@ -29,11 +29,11 @@ from expost.estimators.inputs import (
     with_target,
 )
 from expost.estimators.pipeline_check import PipelineCheck, check_pipeline
-from expost.exceptions import unspent
 from expost.goals.goal import TASKS, Goal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
 from expost.mechanisms.objective.chain import chain_request
 from expost.passes.dask import as_engine, stream_of
+from expost.passes.engine import engine_claims
 from expost.passes.first_pass import counted, look_at
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
@@ -209,7 +209,7 @@ class AccuracyFirstModel(BaseEstimator):
         if clip:
             columns = tuple(tally.readable for tally in tallies)
             plan = CheckedPlan(plan, columns, target.readable, rows.n, unit.share(most), unit)
-        not_covered, claims = (BAD_ROWS, *found.not_covered), found.claims
+        not_covered, claims = (BAD_ROWS, *found.not_covered), (*found.claims, *engine_claims(self.engine))
         if clip:
             not_covered = found.not_covered
             claims = (CLIPPED_TARGETS if schema.classes is None else CLIPPED_LABELS, *claims)
@@ -397,6 +397,6 @@ def _explained(
             "scope": scope,
         },
         **names_of(schema),
-        claims=(*release.claims, *claims),
+        claims=tuple(dict.fromkeys((*release.claims, *claims))),
         not_covered=(*release.not_covered, *not_covered),
     )

@@ -100,6 +100,11 @@ class Mechanism(ABC):
         """Whether its noise is exact, or analysed over the reals."""
         return "exact"
 
+    @property
+    def risks(self) -> bool:
+        """Whether its generators know true risks, as those of a gradual release do."""
+        return self.geometry is None
+
     def require(self, problem: Problem) -> None:
         """Raise a helpful error unless the problem is one it can solve."""
         return
@@ -115,7 +120,7 @@ class Mechanism(ABC):
 
     def require_declared(self, rows: Rows | RowSource | Sums) -> None:
         """Raise unless the noise is made for rows that declare what these do."""
-        if not isinstance(rows, Sums) and rows.norm != "l1":
+        if rows.norm != "l1":
             raise ValueError(f"perturbation={self.name!r} needs rows in the ℓ₁ ball; these are in the Euclidean one")
 
     def minimised(self, problem: Problem) -> str:

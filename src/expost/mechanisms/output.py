@@ -167,11 +167,11 @@ class OutputCertificate:
         trace = self.probe_trace(generator.trace_units, account, source)
         kept, epsilon = None if keep is None else keep(trace), self.epsilon_at(trace)
         if add_losses(account.total, epsilon) > self.budget:
-            account.reasons.append(f"the trace is at most {trace:.3g}: would need another epsilon = {up(epsilon)}")
+            account.reasons.append(f"the trace is at most {up(trace, 3)}: would need another epsilon = {up(epsilon)}")
             return account.refused(**kind)
         account.generation = add_losses(account.generation, epsilon)
         account.reasons.append(
-            f"the trace, measured for epsilon = {up(self.epsilon_probe)}, is at most {trace:.3g}: epsilon = "
+            f"the trace, measured for epsilon = {up(self.epsilon_probe)}, is at most {up(trace, 3)}: epsilon = "
             f"{up(epsilon)} provably suffices"
         )
         if kept is None:

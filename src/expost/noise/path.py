@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 
 from expost.noise.coins import WORD, below, keep_bits
 from expost.noise.laplace import Integers, digit_table, laplace_draws, narrowed, rate_of
-from expost.noise.source import WordSource, resolve_source
+from expost.noise.source import WordSource, resolve_source, source_claims
 from expost.numeric import FloatArray, Private
 
 _COINS_AT_ONCE = 1 << 20
@@ -121,7 +121,7 @@ class NoisePath(Path):
         values = _check_values(values)
         self.size = size = values.size
         source = resolve_source(random_state)
-        self.secure = source.secure
+        self.secure, self.claims = source.secure, source_claims(source)
 
         at, where = _draw_jumps(grid, size, source)
         rows = np.concatenate([np.full(size, len(self.levels) - 1, dtype=np.intp), at])

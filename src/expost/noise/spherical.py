@@ -59,7 +59,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from expost.noise.path import LevelValue, Path, check_levels
-from expost.noise.source import WordSource, resolve_source
+from expost.noise.source import WordSource, resolve_source, source_claims
 from expost.numeric import FloatArray
 
 
@@ -213,7 +213,7 @@ class SphericalPath(Path):
         self.sensitivity = _check_sensitivity(sensitivity, self.levels[0])
         exact = _check_values(values)
         source = resolve_source(random_state)
-        self.secure, self.size = source.secure, exact.size
+        self.secure, self.claims, self.size = source.secure, source_claims(source), exact.size
 
         last = exact + spherical_noise(exact.size, source) * (self.sensitivity / self.levels[-1])
         steps, spread = _draw_steps(self.levels, exact.size, source)

@@ -20,6 +20,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from expost import validation
 from expost.passes.scratch import scratch_folder
 from expost.table.rows import Batch, RowSource
 from expost.threads import one_thread, processors
@@ -39,6 +40,13 @@ class Engine(Protocol):
 
     def total(self, source: RowSource, work: Work) -> Totals:
         """Return the sum of a piece of work over all batches of a source; private."""
+
+
+def engine_claims(engine: Any) -> tuple[str, ...]:
+    """Return what is taken as given of an engine that is not the library's own."""
+    if engine is None or isinstance(engine, str) or not validation.foreign(engine):
+        return ()
+    return ("the engine given adds up every row, and each once",)
 
 
 def add_totals(first: Totals, second: Totals) -> Totals:

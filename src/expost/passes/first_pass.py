@@ -20,7 +20,7 @@ from expost.passes.scratch import STATED, UNSTATED, Scratch, usual_folder
 from expost.table.encoding import Encoding
 from expost.table.files import Disk
 from expost.table.persons import PersonTally, count_persons
-from expost.table.rows import Batch, Rows, RowSource, declared
+from expost.table.rows import Batch, Rows, RowSource, declared, given_up
 from expost.table.streamed import EncodedSource, StreamedSource
 from expost.table.tallies import Tally
 
@@ -149,7 +149,7 @@ def _together(batches: list[Batch], source: RowSource) -> Rows:
         some = batches.pop(0).x
         x[place : place + len(some)] = some
         place += len(some)
-    return Rows(x, y, **declared(source))
+    return Rows(given_up(x), given_up(y), **declared(source))
 
 
 def _in_order(source: StreamedSource, threads: int) -> Iterator[Batch]:

@@ -15,7 +15,17 @@ import numpy as np
 
 from expost.numeric import AnyArray, FloatArray, IntegerArray, Private
 from expost.passes.engine import LocalEngine, Totals, add_totals
-from expost.table.rows import Batch, MemorySource, Rows, RowSource, by_column, room_for
+from expost.table.rows import (
+    Batch,
+    MemorySource,
+    Norm,
+    Rows,
+    RowSource,
+    Shape,
+    by_column,
+    declared,
+    room_for,
+)
 from expost.table.streamed import StreamedSource
 
 #: One, in the units rows are stored in.
@@ -36,7 +46,8 @@ class Sums(Private):
     """XᵀX, Xᵀy and Σy² over n rows as exact integers in units of 2⁻⁴⁰. Private: not pickled, not printed.
 
     Arrays are int64 while n·2⁴⁰ < 2⁶², Python integers (object dtype) beyond: the dtype depends on n only. Σy, in units
-    of 2⁻²⁰, is asked for by the best constant only, and sums made by hand may do without.
+    of 2⁻²⁰, is asked for by the best constant only, and sums made by hand may do without. What the rows declare is
+    declared of their sums (:class:`~expost.table.rows.Rows`): mechanisms go by that.
 
     Examples
     --------
@@ -54,6 +65,10 @@ class Sums(Private):
     moment: IntegerArray
     target_square: int
     target_sum: int | None = None
+    norm: Norm = "l1"
+    shape: Shape | None = None
+    longest: float = 1.0
+    constant: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.n < 0 or self.p < 1:
@@ -85,6 +100,10 @@ class Sums(Private):
             cast(IntegerArray, moment + _in_canonical_dtype(other.moment, n)),
             self.target_square + other.target_square,
             None if self.target_sum is None or other.target_sum is None else self.target_sum + other.target_sum,
+            norm="l1" if self.norm == other.norm == "l1" else "l2",
+            shape=self.shape if self.shape == other.shape else None,
+            longest=max(self.longest, other.longest),
+            constant=self.constant if self.constant == other.constant else None,
         )
 
     def as_floats(self) -> tuple[FloatArray, FloatArray, float]:
@@ -176,7 +195,7 @@ def sums_over(source: RowSource, chunk_size: int = MAX_CHUNK) -> Sums:
         source.judge = None
     if n != source.n:
         raise ValueError("the table has another number of rows than when it was first looked at")
-    return Sums(n, source.p, both[:-1, :-1].copy(), both[:-1, -1].copy(), both[-1, -1], targets)
+    return Sums(n, source.p, both[:-1, :-1].copy(), both[:-1, -1].copy(), both[-1, -1], targets, **declared(source))
 
 
 def _in_canonical_dtype(values: AnyArray, n: int) -> IntegerArray:

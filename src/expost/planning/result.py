@@ -15,7 +15,7 @@ from typing import Any
 
 from expost.goals import Goal, words_of
 from expost.goals.goal import is_tested
-from expost.shown import aligned, down, one_line, up
+from expost.shown import aligned, down, exact, one_line, up
 from expost.table.schema import Schema
 
 LIKELY = (0.1, 0.9)  # of the synthetic tables cost less
@@ -135,7 +135,7 @@ class GoalPrice:
     @property
     def flag(self) -> str:
         """The goal as an option of the command line."""
-        return f"{self.goal.flag.name} {self.goal.number:g}"
+        return f"{self.goal.flag.name} {exact(self.goal.number)}"
 
     def rows_for(self, epsilon: float) -> int | None:
         """Return about how many rows let nine in ten tables pay at most ε; None if no number is seen to do.
@@ -322,7 +322,7 @@ def _head(plan: PricePlan) -> str:
         kind = " or ".join(map(str, schema.classes)) if schema.classes is not None else "a number"
         many = len(schema.columns)
         what = f"{schema.target} ({kind}) from {many} column{'s' if many > 1 else ''} (encoded {plan.columns})"
-    chance = f"{1 - plan.failure_probability:g}"
+    chance = down(1 - plan.failure_probability, 6)
     at = f"; ε at δ = {plan.delta:g}" if plan.delta else ""
     most = None if schema is None else schema.rows_per_person
     each = "" if most is None else f" (not rows: at most {most} of each)"  # so that nobody states rows for persons

@@ -34,7 +34,7 @@ import numpy.typing as npt
 from scipy.special import gammaincinv
 
 from expost.release.scoring import BoundsScorer, SchemaScorer, Scorer, scorer_of
-from expost.shown import down, one_line
+from expost.shown import down, one_line, up
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -216,7 +216,7 @@ def _on_gradient(release: Release) -> Interval | None:
         "bound",
         f"A bound, not an estimate: the noise went into the fit, and how far it moved one coefficient depends on the "
         f"rows, which are not shown. Each bound covers {_LEVELS} with probability at least {down(100 * coverage)} % "
-        f"over the noise, for all rows there could be: all parameters together are moved by at most {reach:.3g} in "
+        f"over the noise, for all rows there could be: all parameters together are moved by at most {up(reach, 3)} in "
         f"scaled units, where their own length is {length:.3g}. For most rows the move is far smaller.",
     )
 
@@ -286,7 +286,7 @@ def _coefficients(release: Release, scorer: Scorer, interval: Interval) -> str:
     rows, last = [], None
     for (column, value), coefficient, unit in zip(labels, values, units(scorer), strict=True):
         row = ["" if column == last else column, *([value] if valued else []), number(coefficient)]
-        rows.append(row + ([] if interval.width is None else [f"± {number(interval.width * abs(float(unit)), 2)}"]))
+        rows.append(row + ([] if interval.width is None else [f"± {up(interval.width * abs(float(unit)), 2)}"]))
         last = column
     headings = ["column", *(["value"] if valued else []), "coefficient"]
     if interval.width is not None:

@@ -264,6 +264,8 @@ class Release:
             raise ValueError("a release that continues another adds at least nothing and at most its epsilon to it")
         if not isinstance(self.id, str) or not self.id:
             raise ValueError("id must be text")
+        if self.continues == self.id:
+            raise ValueError("a release cannot continue itself")
         if self.date is not None and not is_day(self.date):
             raise ValueError(f"date must be a day, as 2026-03-31, got {self.date!r}")
         for item in dataclasses.fields(self):
@@ -317,7 +319,10 @@ class Release:
 
     @property
     def risk_factor(self) -> float:
-        """The factor e^ε by which any observer's odds about one row (or person) can have moved; at a δ, but for it."""
+        """The factor e^ε by which any observer's odds about one row (or person) can have moved.
+
+        At a δ, but for it, those of one value of the row against one other have grown by no more.
+        """
         return exp(self.epsilon)
 
     @property

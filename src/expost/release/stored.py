@@ -18,7 +18,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from expost.account.composition import NEIGHBOURS
+from expost.account.composition import NEIGHBOURS, NOTHING, Curve, room
 from expost.release.release import APPROXIMATE, FORMAT, Promise, Release, is_day, plain
 from expost.release.scoring import check_model
 from expost.shown import one_line
@@ -105,14 +105,37 @@ def read_release(text: str) -> Release:
     release = Release(**raw)
     if stated != release.epsilon:
         raise ValueError("not a release: the stated epsilon is not the sum of its parts")
-    if release.curve and release.epsilon < release.least_epsilon() * (1 - 1e-9):
-        raise ValueError("not a release: the stated epsilon is below what its curve comes to at its delta")
+    if release.curve:
+        _check_curve(release)
     if usual is not None and not _same(usual, release.epsilon_usual):
         raise ValueError("not a release: the stated epsilon_usual is not what its curve comes to at its delta")
     if not _same(factor, release.risk_factor):
         raise ValueError("not a release: the stated risk factor is not e to the epsilon")
     check_model(release)
     return release
+
+
+def _check_curve(release: Release) -> None:
+    """Refuse an ε below what the curve comes to, and a curve below what ε says: ledgers charge the curve.
+
+    On a clock ε says nothing of the curve, as the times are rounded up; ρ and the pure losses do. Of these, one look at
+    most was settled beforehand, the others count at every order (`Account`): half of them bound a curve of all.
+    """
+    curve, said = release.account_curve(), release.curve
+    if release.epsilon < release.least_epsilon() * (1 - 1e-9):
+        raise ValueError("not a release: the stated epsilon is below what its curve comes to at its delta")
+    if "times" not in said:
+        epsilon, delta = release.epsilon, release.delta
+        if release.parameters.get("interrupted", False):  # what was held: no more than some Gaussian noise comes to
+            epsilon = min(epsilon, Curve.gaussian(room(NOTHING, epsilon, delta)).epsilon(delta))
+        short = curve.epsilon(delta) < epsilon * (1 - 1e-6)
+    else:
+        least = Curve.gaussian(said["rho"]) + Curve.pure(said["pure"] / 2)
+        most = math.inf if said["rho"] else said["pure"]
+        pairs = zip((*curve.losses, curve.most), (*least.losses, most), strict=True)
+        short = any(loss < bound * (1 - 1e-9) for loss, bound in pairs)
+    if short:
+        raise ValueError("not a release: its curve comes to less than its epsilon says")
 
 
 def _same(stated: Any, value: float) -> bool:

@@ -54,7 +54,7 @@ from expost import validation
 from expost.account.composition import add_losses
 from expost.goals.measure import Measure, check_sensitivity
 from expost.noise.laplace import discrete_laplace, geometric
-from expost.noise.source import WordSource, resolve_source
+from expost.noise.source import WordSource, resolve_source, source_claims
 from expost.numeric import UNITS, Private
 
 CalibrationName = Literal["theorem", "published", "tight"]
@@ -256,6 +256,7 @@ class AboveThreshold(Private):
     ) -> None:
         source = resolve_source(random_state)
         self.secure, self.name, self.n_tests = source.secure, name, n_tests
+        self.claims = source_claims(source)
         self.calibration = calibration
         self._measure = measure
         grid = measure.uniform
@@ -293,6 +294,11 @@ class AboveThreshold(Private):
         delta = measure.uniform.effective_sensitivity
         given = Calibration("given", "laplace", threshold, epsilon / 2, epsilon / 4, delta)
         return cls(measure, given, n_tests, random_state=random_state)
+
+    @property
+    def used(self) -> bool:
+        """Whether a hypothesis was tested: the threshold's noise is for one search."""
+        return self._next > 0
 
     @property
     def epsilon_stop(self) -> float:

@@ -22,27 +22,28 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from expost import validation
-from expost.account.account import Account, Spending, current, released
+from expost.account.account import Account, Spending, current, released, unspent
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger
 from expost.account.levels import doubling_rounds
-from expost.exceptions import TargetUnreachable, unspent
+from expost.exceptions import TargetUnreachable
 from expost.goals.goal import ABOUT_RISK
 from expost.goals.measure import Measure, charged_grid, check_sensitivity
 from expost.mechanisms.mechanism import Generator
 from expost.noise.laplace import discrete_laplace
-from expost.noise.source import WordSource, resolve_source
+from expost.noise.source import WordSource, resolve_source, source_claims
 from expost.release.release import Promise, Release
-from expost.search.gradual import TESTED_CLAIM
+from expost.search.gradual import MADE_CLAIM, TESTED_CLAIM
 from expost.search.noisy_test import OneTest
 from expost.search.request import Method, Request
 from expost.shown import down, up
 from expost.solve.ball import into_ball
 
 CALLER_CLAIM = "the black box is ε-private at every ε it was called with, in the neighbouring relation stated here"
+EXACT_CLAIM = "the noise of the black box has exactly its stated law"
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,9 @@ def doubling_search(
 
     def work(spending: Spending) -> Release:
         account = Account("doubling", plan.worst_case, source.secure)
-        said: dict[str, Any] = {"claims": (CALLER_CLAIM, TESTED_CLAIM), "noise": noise}
+        made, law = () if project is None else (MADE_CLAIM,), (EXACT_CLAIM,) if noise == "exact" else ()
+        claims = (CALLER_CLAIM, TESTED_CLAIM, *made, *law, *source_claims(source))
+        said: dict[str, Any] = {"claims": claims, "noise": noise}
         spending.begin(account.interrupted().with_details(**said))
         return released(spending.end(doubled(mechanism, measure, plan, project, account, source, **said)))
 
@@ -236,6 +239,8 @@ class MechanismDoubling:
 
     request: Request
     rounds: DoublingPlan
+
+    gradual: ClassVar[bool] = True
 
     @property
     def worst_case(self) -> float:
@@ -299,6 +304,8 @@ class SingleShot:
     worst_case: float
     rescaled: bool
 
+    gradual: ClassVar[bool] = True
+
     def search(self, generator: Generator, account: Account, source: WordSource) -> Release:
         """Draw it."""
         (step,) = generator.path((self.worst_case,), source)
@@ -356,4 +363,6 @@ class Theory(Method):
         assert request.goal is not None
         alpha = request.goal.number
         against = request.problem.compared_with
-        return Promise(f"the expected excess {ABOUT_RISK} is at most {alpha:g}, against {against}", excess_risk=alpha)
+        return Promise(
+            f"the expected excess {ABOUT_RISK} is at most {up(alpha, 6)}, against {against}", excess_risk=alpha
+        )

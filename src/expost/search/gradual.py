@@ -17,14 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from expost import validation
-from expost.account.account import Account, Spending, current, released
+from expost.account.account import Account, Spending, current, released, unspent
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger
 from expost.account.levels import geometric_levels, left_after, level_count, levels_within
-from expost.exceptions import unspent
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import GradientLength, Measure, charged_grid, gradient_target
 from expost.mechanisms.mechanism import Generator
@@ -38,6 +37,7 @@ from expost.shown import up
 from expost.solve.problem import gradient_sensitivity
 
 TESTED_CLAIM = "one row replaced moves what is tested by no more than its stated sensitivity"
+MADE_CLAIM = "what is made of revealed values reads nothing else of the rows"
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ class GradualPlan:
     hypothesis: Callable[[Generator], Callable[[Any], Any]] = lambda generator: generator.hypothesis
     details: Mapping[str, Any] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
+
+    gradual: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if len(self.levels) > self.test.n_tests:
@@ -150,8 +152,9 @@ def search_path(
         "the first values of the path are together as private as its levels state: one row replaced moves what is on "
         "it by no more than its sensitivity",
         TESTED_CLAIM,
-        *(() if postprocess is None else ("what is made of revealed values reads nothing else of the rows",)),
+        *(() if postprocess is None else (MADE_CLAIM,)),
         *(("the answers of the stopping rule cost no more than it states",) if validation.foreign(rule) else ()),
+        *dict.fromkeys((*getattr(path, "claims", ()), *getattr(rule, "claims", ()))),
     )
 
     def work(spending: Spending) -> Release:
@@ -159,6 +162,8 @@ def search_path(
         n_tests = getattr(rule, "n_tests", math.inf)
         if n_tests < len(path.levels):
             raise ValueError(f"the rule is made for {n_tests} hypotheses, the path has {len(path.levels)} levels")
+        if getattr(rule, "used", False):
+            raise ValueError("the rule has served a search, and its noise must not be used twice; make another one")
         worst_case = add_losses(path.levels[-1], rule.epsilon_worst_case)
         account = Account(rule.name, worst_case, path.secure and rule.secure)
         spending.begin(account.interrupted().with_details(claims=claims))

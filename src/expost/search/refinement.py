@@ -45,10 +45,10 @@ from typing import Any
 import numpy as np
 
 from expost import validation
-from expost.account.account import Account, Spending, current, released, warn_if_large
+from expost.account.account import Account, Spending, current, released, unspent, warn_if_large
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger
-from expost.exceptions import TargetUnreachable, unspent, warn
+from expost.exceptions import TargetUnreachable, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import excess_risk_of
 from expost.mechanisms import Covariance, mechanism_of
@@ -267,9 +267,13 @@ def refine(
     kept.require(goal.at_most, request)
     kept.rehearse(request)
     budget = _budget(release, max_epsilon)
-    outcome = Spending(ledger).guard(lambda spending: released(kept.go_on(request, budget, spending)))
-    warn_if_large(outcome)
-    return outcome
+
+    def go_on(spending: Spending) -> Release:
+        outcome = released(kept.go_on(request, budget, spending))
+        warn_if_large(outcome)
+        return outcome
+
+    return Spending(ledger).guard(go_on)
 
 
 @dataclass(frozen=True, repr=False)
@@ -318,8 +322,8 @@ class _Kept:
             raise ValueError("another regularization needs a path of second moments; this one is of minimisers")
         if excess_risk < said["finest"]:
             raise ValueError(
-                f"the path was kept for excess risks of at least {said['finest']:g}, not {excess_risk:g}; a new fit is "
-                f"needed. Nothing was spent."
+                f"the path was kept for excess risks of at least {up(said['finest'], 6)}, not {excess_risk:g}; a new "
+                f"fit is needed. Nothing was spent."
             )
         promised = self.release.promise.excess_risk
         if self.release.status == "released" and not changed and promised is not None and excess_risk >= promised:

@@ -50,7 +50,7 @@ class Plan(Protocol):
     """A search that is settled; public.
 
     With a δ, one that books Gaussian curves and takes no step that its account does not let it has ``gaussian = True``;
-    others are held by ledgers as pure ones.
+    others are held by ledgers as pure ones. One that draws its generator's path has ``gradual = True``.
     """
 
     @property
@@ -157,6 +157,8 @@ class Request:
             )
         if self.delta:
             self._check_delta()
+        elif self.mechanism.gaussian:
+            raise ValueError(f"the noise of {self.mechanism.name} is Gaussian here, which needs a delta above 0")
         self.mechanism.require(self.problem)
         self.method.check(self)
         if self.goal is not None:
@@ -215,10 +217,19 @@ class Request:
         )
 
     def plan(self) -> Plan:
-        """Settle everything that is public."""
-        if self.goal is None:
-            return self.method.settle(self, math.nan)
-        return self.goal.plan(self)
+        """Settle everything that is public, or say that the mechanism has not what the search would ask for."""
+        plan = self.method.settle(self, math.nan) if self.goal is None else self.goal.plan(self)
+        if getattr(plan, "gradual", False) and self.mechanism.geometry is not None:
+            raise ValueError(
+                f"this search takes a gradual release, and {self.mechanism.name} makes fresh ones; pass method='auto', "
+                f"without a radius, or perturbation='covariance' or 'output'"
+            )
+        if (isinstance(plan, RelativePlan) or self.on_failure == "release_optimum") and not self.mechanism.risks:
+            raise ValueError(
+                f"a baseline, and an optimum to fall back to, need true risks, which {self.mechanism.name} does not "
+                f"know; pass perturbation='covariance' or 'output'"
+            )
+        return plan
 
     def tested(self, goal: TestedGoal) -> Plan:
         """Settle the search for a goal that is tested as it stands."""
@@ -228,6 +239,8 @@ class Request:
         geometry = self.mechanism.geometry
         if geometry is None:
             return settle_goal(self, goal)
+        if not self.mechanism.gaussian and not math.isfinite(self.problem.loss.lipschitz(math.inf)):
+            raise ValueError(f"{self.mechanism.name} tests models of a loss of bounded slope, not the squared loss")
         kind = self.mechanism.name if self.mechanism.gaussian else PURE
         loss, n, gamma = self.problem.loss, self.problem.n, self.failure_probability
         asked: Any = (n, gamma, self.budget, self.delta, self.unit)
@@ -338,14 +351,16 @@ class RelativePlan:
                 + f". Or {self.goal.none_better}; no fraction is promised"
             )
             return account.refused()
-        reason = f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: at least {found.lower:.3g}"
+        reason = f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: at least {down(found.lower, 3)}"
         request = self.reduced(found.lower, found.epsilon)
         assert request.goal is not None
         alpha = request.goal.number
         try:
             plan = request.plan()
         except TargetUnreachable:  # whose message says that nothing was spent
-            account.reasons.append(f"{reason}; excess risk {alpha:.3g} is out of reach with what is left of the budget")
+            account.reasons.append(
+                f"{reason}; excess risk {up(alpha, 3)} is out of reach with what is left of the budget"
+            )
             return account.refused()
         account.reasons.append(reason)
         inner = plan.search(generator, Account(account.method, plan.worst_case, account.secure), source)

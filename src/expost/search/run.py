@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import validation
-from expost.account.account import Spending, released
+from expost.account.account import Spending, released, unspent
 from expost.account.ledger import Ledger
-from expost.exceptions import NotPrivateWarning, unspent, warn
+from expost.exceptions import NotPrivateWarning, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal, excess_risk_of
 from expost.mechanisms import Generator, Mechanism, mechanism_for, mechanism_of
 from expost.mechanisms.moments.gaussian import moments_for
 from expost.noise.source import WordSource, resolve_source, source_claims
+from expost.passes.engine import engine_claims
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.search import METHODS
@@ -195,7 +196,8 @@ def _given(rows: Rows | RowSource | Sums | Generator) -> tuple[str, ...]:
     if isinstance(rows, Sums):
         return ("the sums given are exact, of as many rows as they say, each with ‖x‖₁ ≤ 1 and |y| ≤ 1",)
     if isinstance(rows, Rows | RowSource):
-        return ("every row is what its source declares",) if validation.foreign(rows) else ()
+        own = ("every row is what its source declares",) if validation.foreign(rows) else ()
+        return (*own, *engine_claims(getattr(rows, "engine", None)))
     return ("the generator given is what its mechanism makes of rows within bounds",)
 
 

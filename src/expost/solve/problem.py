@@ -37,6 +37,7 @@ import numpy as np
 
 from expost import validation
 from expost.numeric import Grid, check, round_up
+from expost.shown import down
 from expost.solve.error_bounds import GeneralErrors
 from expost.solve.losses import Loss, SquaredLoss
 
@@ -216,6 +217,15 @@ class Problem:
     radius_stated: bool
     paper_constants: bool
 
+    def __post_init__(self) -> None:
+        """Refuse a ball that the optimum need not lie in, unless the optimum is that of the ball: noise is for it."""
+        lam, paper = self.regularization, self.loss.paper_radius if self.paper_constants else self.loss.radius
+        if not self.radius_stated and self.radius < min(self.loss.radius(lam), paper(lam)):
+            raise ValueError(
+                f"the unconstrained optimum need not lie within radius = {self.radius:g}; pass radius to Problem.of, "
+                f"which compares with the best model of that ball"
+            )
+
     @classmethod
     def of(
         cls,
@@ -289,5 +299,5 @@ class Problem:
     def compared_with(self) -> str:
         """Name the set the promise is made against."""
         if self.radius_stated:
-            return f"the best θ with ‖θ‖₂ ≤ {self.radius:.6g} (the radius you stated)"
+            return f"the best θ with ‖θ‖₂ ≤ {down(self.radius, 6)} (the radius you stated)"
         return "the unconstrained optimum"

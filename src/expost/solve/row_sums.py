@@ -42,7 +42,7 @@ from expost.passes.blocks import (
 from expost.passes.engine import Engine, LocalEngine, Totals
 from expost.passes.first_pass import judged
 from expost.solve.losses import Loss
-from expost.table.rows import FRACTION_BITS, Batch, MemorySource, Rows, RowSource, declared, thinned
+from expost.table.rows import FRACTION_BITS, Batch, MemorySource, Rows, RowSource, declared, given_up, thinned
 
 _LIMB = 22
 _TERM_BITS = 51
@@ -215,7 +215,7 @@ class Passes(Private):
         if isinstance(rows, RowSource):
             return cls(loss, rows, rows.engine if engine is None else engine)
         x, y, counts = distinct(rows)
-        kinds = rows if counts is None else Rows(np.ascontiguousarray(x), y, **declared(rows))
+        kinds = rows if counts is None else Rows(given_up(np.ascontiguousarray(x)), given_up(y), **declared(rows))
         return cls(loss, MemorySource(kinds, counts, sparse=True), engine)
 
     def __repr__(self) -> str:

@@ -23,7 +23,7 @@ from expost.table.entrance import OnInvalid
 from expost.table.files import open_named
 from expost.table.kinds import Classes, ColumnKind, Numeric, Units
 from expost.table.persons import count_persons, slots
-from expost.table.rows import ONE, Rows, room_for
+from expost.table.rows import ONE, Rows, given_up, room_for
 from expost.table.schema import Schema
 from expost.table.shape import BlockRows
 from expost.table.tallies import STATE_ENCODING, UNDECODED, Tally, complaints, misfits, remedies
@@ -136,7 +136,7 @@ class Encoding(BlockRows):
                 self.require_persons(found.unreadable, found.undecoded)
         places = self._places(raw)
         chosen = (x, y) if places is None else (x[places], y[places])
-        return Rows(np.ascontiguousarray(chosen[0]), chosen[1], **self.declares)
+        return Rows(given_up(np.ascontiguousarray(chosen[0])), given_up(chosen[1]), **self.declares)
 
     def open(self, frame: Any) -> NamedColumns:
         """Find the columns of a table that a fit needs; none is looked at."""

@@ -32,7 +32,7 @@ from expost.table.cells import resolve_classes
 from expost.table.columns import Booleans, Column, RawRows
 from expost.table.entrance import OnInvalid, open_column, open_rows
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS, Units
-from expost.table.rows import FRACTION_BITS, MAX_COLUMNS, ONE, Norm, Rows, clip_l1, room_for, to_fixed_point
+from expost.table.rows import FRACTION_BITS, MAX_COLUMNS, ONE, Norm, Rows, clip_l1, given_up, room_for, to_fixed_point
 from expost.table.shape import BlockRows
 
 _CHUNK_ROWS = 4096  # a chunk that stays in cache is two to three times faster than a large one
@@ -420,7 +420,7 @@ class Preparation(BlockRows):
         x, y, counts = self.prepared(raw, cells, classes, chunk_size)
         if on_invalid == "error":
             self.require_usable(counts, raw.n, raw.names)
-        return Rows(x, y, **self.declares)
+        return Rows(given_up(x), given_up(y), **self.declares)
 
     def _features(self, values: npt.NDArray[np.float64], out: Units) -> None:
         """Write rows without their constant column, within :attr:`feature_limit`."""

@@ -196,7 +196,8 @@ class Rows(PrivateRows):
 
     Notes
     -----
-    The arrays are kept as read-only views, so that what was checked is what is used. Mechanisms go by what is declared
+    The arrays are kept read-only, as copies where somebody could still write to them, so that what was checked is what
+    is used (:func:`given_up` spares the copy). Mechanisms go by what is declared
     and never by the rows: all of it is checked here, and holds for the rows next door as well.
 
     Examples
@@ -218,9 +219,8 @@ class Rows(PrivateRows):
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) or array.dtype != np.int32 or array.ndim != ndim:
                 raise ValueError(f"{name} must be an int32 array with {ndim} dimension(s), in fixed point")
-            view = array.view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+            kept = given_up(array.copy(order="K")) if any(each.flags.writeable for each in _bases(array)) else array
+            object.__setattr__(self, name, kept.view())
         if len(self.x) != len(self.y):
             raise ValueError(f"x has {len(self.x)} rows and y has {len(self.y)}; they must be as many")
         if self.shape is not None and sum(size for size, _, _ in self.shape) != self.p:
@@ -262,6 +262,20 @@ class Rows(PrivateRows):
 
     def __repr__(self) -> str:
         return f"Rows(n={self.n}, p={self.p})"
+
+
+def given_up(array: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return an array that nobody will write to any more: neither it nor what it is a view of can be written to."""
+    for each in _bases(array):
+        each.flags.writeable = False
+    return array
+
+
+def _bases(array: Any) -> Iterator[npt.NDArray[Any]]:
+    """Yield an array, what it is a view of, and so forth."""
+    while isinstance(array, np.ndarray):
+        yield array
+        array = array.base
 
 
 def declared(rows: Any) -> dict[str, Any]:

@@ -345,7 +345,7 @@ class Seen:
         account.public = {"statistics": self.said} if plan.keep_statistics else {}
         if certificate > plan.excess_risk:
             return None
-        account.reasons.append(f"covariance certificate {certificate:.3g} at epsilon = {up(level)}")
+        account.reasons.append(f"covariance certificate {up(certificate, 3)} at epsilon = {up(level)}")
         return theta
 
 

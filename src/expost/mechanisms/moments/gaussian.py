@@ -88,7 +88,7 @@ from scipy.special import chdtri
 from expost.account.composition import ROW, Curve, Unit
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
-from expost.mechanisms.objective.mechanism import require_shape
+from expost.mechanisms.objective.mechanism import require_made_for
 from expost.noise.gaussian import deviations, discrete_gaussian
 from expost.noise.laplace import Integers
 from expost.noise.source import WordSource
@@ -328,12 +328,16 @@ class GaussianMoments(StagedMechanism):
     exact = ("rows in fixed point", "XᵀX and Xᵀy", "generation noise", "test noise and comparisons")
     charged = ()
 
+    @property
+    def risks(self) -> bool:
+        """Whether generators know true risks: by the sums."""
+        return True
+
     def require_declared(self, rows: Rows | RowSource | Sums) -> None:
         """Take rows of the shape for goals that are tested; gradients are bounded for rows of the ℓ₁ ball alone."""
         if self._for_risk:
             super().require_declared(rows)
-        if not isinstance(rows, Sums):
-            require_shape(rows, self.geometry, self.name)
+        require_made_for(rows, self.geometry)
 
     @property
     def _for_risk(self) -> bool:
@@ -353,7 +357,7 @@ class GaussianMoments(StagedMechanism):
         return RidgeErrors(problem.p, problem.regularization, problem.radius)
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
-        """Return the generator for private rows, or for their exact sums where they are of the unit ball."""
+        """Return the generator for private rows, or for their exact sums."""
         self.require_rows(rows, problem)
         return MomentGenerator(self, rows, problem)
 

@@ -266,7 +266,7 @@ class RiskSearch(StagedSearch):
         bound = plan.bound(self.walk.averaged.rho)
         theta, certificate = best_certified(second, first, lam, 1.0, bound.lever, bound.matrix)
         if certificate <= plan.excess_risk:
-            self._how = f"certificate {certificate:.3g} at rho = {up(rho)}"
+            self._how = f"certificate {up(certificate, 3)} at rho = {up(rho)}"
             return theta
         if not plan.tested:
             return None

@@ -470,15 +470,20 @@ def require_shape(
     """Return the rows, or say that they are not what the noise is made for."""
     if isinstance(rows, Sums):
         raise ValueError(f"{name} needs the rows themselves, not their sums")
+    require_made_for(rows, geometry)
+    return rows
+
+
+def require_made_for(rows: Rows | RowSource | Sums, geometry: Geometry) -> None:
+    """Raise unless rows, or those that sums are of, declare the shape that the noise is made for."""
     if not _made_for(rows, geometry):
         raise ValueError(
             f"rows do not declare the shape that the noise is made for ({geometry.name}); pass norm, shape or longest "
             f"to Rows. Nothing was spent"
         )
-    return rows
 
 
-def _made_for(source: Rows | RowSource, geometry: Geometry) -> bool:
+def _made_for(source: Rows | RowSource | Sums, geometry: Geometry) -> bool:
     """Whether no row exceeds the geometry by what rows declare: nothing is looked at."""
     if geometry.columns != source.p or geometry.radius < 1.0:
         return False
