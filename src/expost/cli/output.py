@@ -58,11 +58,12 @@ def check_output(
 
 def _holds(used: Path, path: Path) -> bool:
     """Return whether a path that is read is that file, or means it among others."""
-    if used.is_dir():
-        return path.resolve().is_relative_to(used.resolve())
-    if used.exists():
+    if used.is_dir() and path.resolve().is_relative_to(used.resolve()):
+        return True
+    if used.is_file():
         return used.samefile(path)
-    return any(path.samefile(found) for found in glob.iglob(str(used), recursive=True))
+    names = used.rglob("*") if used.is_dir() else glob.iglob(str(used), recursive=True)
+    return any(os.path.exists(name) and path.samefile(name) for name in names)
 
 
 def write_whole(path: Path, content: str | bytes, *, force: bool = False) -> None:
