@@ -16,6 +16,7 @@ from expost import (
     ExcessRisk,
     Ledger,
     MeanSquaredError,
+    Release,
     gradient_path,
     refine,
 )
@@ -127,7 +128,9 @@ def test_what_was_spent_is_not_denied(folder, capsys, monkeypatch):
 
     monkeypatch.setattr("expost.cli.fit.deliver", full)
     said = call(capsys, "fit", "data.csv", *REGRESSION, *FIXED, "--seed", "1")
-    assert "something else went wrong" in said.err
+    assert (said.status, "unexpected ValueError" in said.err) == (3, True)
+    assert Release.from_json(said.err[: said.err.rindex("}\n") + 1]).status == "released"
+    assert "keep the release above, it was paid for" in said.err
     assert SPENT not in said.err.lower()
 
 

@@ -66,9 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _stopped_alike():
             status: int = options.run(options)
         return status
-    except (ValueError, OSError) as error:
-        return complain(error, options)
     except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, ValueError | OSError) and paid() is None:
+            return complain(error, options)
         if "EXPOST_TRACEBACK" in os.environ:  # which may quote rows
             traceback.print_exc()
         return _ended_by(error)

@@ -36,7 +36,7 @@ from expost.cli.options import (
 )
 from expost.cli.output import add_output, check_output, deliver
 from expost.cli.progress import Progress
-from expost.cli.terminal import complain, own_words
+from expost.cli.terminal import complain, own_words, paid
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, SearchInterrupted, advice
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS, NOISES, WITH_SCHEMA
@@ -192,11 +192,14 @@ def run(options: argparse.Namespace) -> int:
             ledger = stated_ledger(options)
             release, complaint = _search(options, ledger, progress)
     except (ValueError, TypeError, OSError) as error:
+        if paid() is not None:  # it is no mistake of the caller's, then
+            raise
         return complain(error, options)
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
+    status = deliver(release, options, ledger, complaint)
     for warning in noted:
         print(warning, file=sys.stderr)
-    return deliver(release, options, ledger, complaint)
+    return status
 
 
 def _noting(options: argparse.Namespace) -> list[str]:

@@ -97,29 +97,24 @@ def _spell_out(error: UnicodeError) -> tuple[str, int]:
     return "".join(map(spelled, error.object[error.start : error.end])), error.end
 
 
-class _Visible:
-    """A stream that spells control characters out; what does not is ``behind`` it.
+class Losing:
+    """A stream over another, ``behind`` it; control characters stay, for who moves the cursor on purpose.
 
     What it cannot write is lost, and nothing else: a command goes on, and what it has done stands. :func:`unwritten`
     says why, in the end.
     """
 
-    def __init__(self, behind: TextIO) -> None:
-        self.behind = behind
+    def __init__(self, stream: TextIO) -> None:
+        self.behind: TextIO = getattr(stream, "behind", stream)
         self.failure: OSError | None = None
 
     def write(self, text: str) -> int:
-        self._do(self.behind.write, visible(text))
+        """Write, or lose."""
+        self._do(self.behind.write, text)
         return len(text)
 
-    def writelines(self, lines: Iterable[str]) -> None:
-        self._do(self.behind.writelines, map(visible, lines))
-
-    def write_data(self, lines: Iterable[str]) -> None:
-        """Write data: exactly to a file or a pipe; a terminal is spared control characters."""
-        self._do(self.behind.writelines, map(visible, lines) if self.behind.isatty() else lines)
-
     def flush(self) -> None:
+        """Flush, or lose."""
         self._do(self.behind.flush)
 
     def _do(self, write: Callable[..., Any], *what: Any) -> None:
@@ -134,6 +129,20 @@ class _Visible:
         return getattr(self.behind, name)
 
 
+class _Visible(Losing):
+    """A stream that spells control characters out."""
+
+    def write(self, text: str) -> int:
+        return super().write(visible(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        self._do(self.behind.writelines, map(visible, lines))
+
+    def write_data(self, lines: Iterable[str]) -> None:
+        """Write data: exactly to a file or a pipe; a terminal is spared control characters."""
+        self._do(self.behind.writelines, map(visible, lines) if self.behind.isatty() else lines)
+
+
 def unwritten() -> OSError | None:
     """Return why standard output could not be written, to the first who asks; None if it could."""
     sys.stdout.flush()
@@ -141,11 +150,6 @@ def unwritten() -> OSError | None:
     if failure is not None:
         sys.stdout.failure = None  # type: ignore[union-attr]
     return failure
-
-
-def behind(stream: TextIO) -> TextIO:
-    """Return the stream itself, for who moves the cursor on purpose, or writes data to a file or a pipe."""
-    return cast(TextIO, getattr(stream, "behind", stream))
 
 
 @contextmanager
