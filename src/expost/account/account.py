@@ -505,6 +505,7 @@ class Spending:
 
     def reserve(self, held: Release, *, worst_case: float) -> None:
         """Let the ledger hold the worst case, or refuse; ``held`` is what an interruption will release."""
+        require_storable(held)
         if self._ledger is not None:
             self._reservation = self._ledger.reserve(worst_case, unit=held.neighbours, secure=held.secure, held=held)
 
@@ -582,6 +583,15 @@ class Spending:
         name = type(error).__name__
         # what is said about a file names it and quotes nothing of it
         return SearchInterrupted(self.release, f"{name}: {error}" if isinstance(error, UnreadableFile) else name)
+
+
+def require_storable(release: Release) -> None:
+    """Complain about names and labels of an outcome that no file could hold, while nothing is spent."""
+    try:
+        Release.from_json(release.to_json())
+    except ValueError as error:
+        said = str(error).removeprefix("not a release: ")
+        raise ValueError(f"what this search releases could not be saved: {said}. Nothing was spent") from None
 
 
 def released(release: Release) -> Release:

@@ -208,13 +208,13 @@ def deliver(release: Release, options: argparse.Namespace, ledger: Ledger | None
 
 def _save(release: Release, options: argparse.Namespace, failures: Failures) -> Path | None:
     """Return where the release was saved."""
-    text = release.to_json() + "\n"
     try:
+        text = release.to_json() + "\n"
         if options.output is not None:
             write_whole(options.output, text, force=options.force)
             return Path(options.output)
         return None if options.json else write_new(default_stem(options.data, release.target), ".json", text)
-    except (OSError, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
         failures.append((str(options.output or "a file for the release"), str(error) or "interrupted"))
         return None
 
@@ -227,7 +227,7 @@ def _save_report(release: Release, options: argparse.Namespace, ledger: Ledger |
     try:
         budget = None if ledger is None else BudgetLine.of(ledger, release)
         write_whole(options.report, report(release, budget), force=options.force)
-    except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
+    except (Exception, KeyboardInterrupt) as error:  # as above
         failures.append((str(options.report), str(error) or "interrupted"))
 
 
