@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import io
 import json
 import os
 import re
@@ -143,6 +144,13 @@ class _Visible(Losing):
         self._do(self.behind.writelines, map(visible, lines) if self.behind.isatty() else lines)
 
 
+class _Closed(io.TextIOBase):
+    """A stream that whoever started this has closed: nobody reads it, and what is written to it is not seen."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
 def unwritten() -> OSError | None:
     """Return why standard output could not be written, to the first who asks; None if it could."""
     sys.stdout.flush()
@@ -157,16 +165,16 @@ def prepared_streams() -> Iterator[None]:
     """Let standard output and standard error spell out control characters, and what they cannot encode."""
     _spell_letters()
     before = sys.stdout, sys.stderr
-    with open(os.devnull, "w", encoding="utf-8") as nobody:  # reads a stream that was closed by who started this
-        shown = cast(TextIO, _Visible(sys.stdout or nobody)), cast(TextIO, _Visible(sys.stderr or nobody))
-        sys.stdout, sys.stderr = shown
-        try:
-            yield
-        finally:
-            if sys.stdout is shown[0]:  # and not what took its place when it failed
-                sys.stdout = before[0]
-            if sys.stderr is shown[1]:
-                sys.stderr = before[1]
+    out, err = (cast(TextIO, stream or _Closed()) for stream in before)
+    shown = cast(TextIO, _Visible(out)), cast(TextIO, _Visible(err))
+    sys.stdout, sys.stderr = shown
+    try:
+        yield
+    finally:
+        if sys.stdout is shown[0]:  # and not what took its place when it failed
+            sys.stdout = before[0]
+        if sys.stderr is shown[1]:
+            sys.stderr = before[1]
 
 
 def _spell_letters() -> None:
