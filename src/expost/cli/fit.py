@@ -274,6 +274,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     read = (options.data, options.schema, options.bounds_file, options.ledger, options.key)
     check_output(options.output, force=options.force, inputs=read)
     check_output(options.report, force=options.force, option="--report", inputs=read)
+    check_output(options.keep_path, force=True, option="--keep-path", inputs=read)  # none that is there is taken later
     written = {name: getattr(options, name) for name in ("output", "report", "keep_path")}
     places = [path.resolve() for path in written.values() if path is not None]
     if len(set(places)) < len(places):

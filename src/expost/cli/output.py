@@ -14,6 +14,7 @@ import os
 import re
 import secrets
 import shlex
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -39,7 +40,8 @@ def check_output(
     """Complain, before anything is spent, about a file that could not be written afterwards.
 
     A file that is read (``inputs``, of which a folder or a pattern means all that it holds) is not written over,
-    whatever ``force`` says: a release was paid for, and a table, a key or a ledger is worth more.
+    whatever ``force`` says: a release was paid for, and a table, a key or a ledger is worth more. Nor is what is no
+    file of its own: a link, a device, a pipe.
     """
     if path is None:
         return
@@ -50,14 +52,23 @@ def check_output(
         raise ValueError(f"{path} is a folder; {option} must name a file")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ValueError(f"the folder of {path} cannot be written to")
-    if path.exists() and any(used is not None and _holds(used, path) for used in inputs):
+    if any(used is not None and _holds(used, path) for used in inputs):
         raise ValueError(f"{path} is read, so it is not written over; name another file with {option}")
-    if path.exists() and not force:
+    there = None
+    with contextlib.suppress(FileNotFoundError):  # any other error, as of a name that is too long, is told
+        there = path.lstat()
+    if there is not None and not stat.S_ISREG(there.st_mode):
+        raise ValueError(f"{path} is a link, a device or a pipe; {option} must name a file of its own")
+    if there is not None and not force:
         raise ValueError(f"{path} is there already; name another file with {option}, or pass --force to write over it")
 
 
 def _holds(used: Path, path: Path) -> bool:
-    """Return whether a path that is read is that file, or means it among others."""
+    """Return whether a path that is read is that file, means it among others, or is a ledger that may write it."""
+    if path.resolve() in [Path(f"{used.resolve()}{ending}") for ending in ("-journal", "-wal", "-shm")]:
+        return True
+    if not path.exists():
+        return False
     if used.is_dir() and path.resolve().is_relative_to(used.resolve()):
         return True
     if used.is_file():
@@ -80,7 +91,7 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     killed; elsewhere under a hidden one.
     """
     folder = path.absolute().parent
-    spare = folder / f".{path.name}.{secrets.token_hex(4)}"
+    spare = folder / f".expost-{secrets.token_hex(8)}"  # short: where the file's own name fits, this one does
     try:
         handle, named = _made(folder, spare)
         with os.fdopen(handle, "wb") as stream:
@@ -113,13 +124,15 @@ def _put_if_new(name: Path, path: Path) -> None:
         linked = True
     if linked:
         return
-    if path.exists():
+    if os.path.lexists(path):
         raise FileExistsError(f"{path} is there already")
     os.replace(name, path)  # a file system without links
 
 
-def write_new(stem: Path, suffix: str, content: str) -> Path:
+def write_new(stem: Path, suffix: str, content: str, but: Path | None = None) -> Path:
     """Write a file under the first free name of ``stem.json``, ``stem-2.json`` and so on; returns the name.
+
+    ``but`` is not free: something else is to be written there.
 
     Examples
     --------
@@ -131,16 +144,15 @@ def write_new(stem: Path, suffix: str, content: str) -> Path:
     number = 1
     while True:
         path = stem.with_name(stem.name + ("" if number == 1 else f"-{number}") + suffix)
-        try:
-            write_whole(path, content)
-        except FileExistsError:
-            number += 1
-        else:
-            return path
+        number += 1
+        if but is None or path.resolve() != but.resolve():
+            with contextlib.suppress(FileExistsError):
+                write_whole(path, content)
+                return path
 
 
 def default_stem(data: Path, target: str | None) -> Path:
-    """Return what a release is called if nobody says, in the current folder.
+    """Return what a release is called if nobody says, in the current folder; short enough for any disk.
 
     Examples
     --------
@@ -148,7 +160,12 @@ def default_stem(data: Path, target: str | None) -> Path:
     'survey-kWh-year'
     """
     plain = re.sub(r"[^\w.-]+", "-", target or "model").strip("-.") or "model"
-    return Path(f"{data.name.split('.')[0] or 'release'}-{plain[:60]}")
+    return Path(f"{_short(data.name.split('.')[0], 120) or 'release'}-{_short(plain, 60)}")
+
+
+def _short(name: str, most: int) -> str:
+    """Return the beginning of a name, of so many bytes, without those that are no letters."""
+    return os.fsencode(name)[:most].decode(errors="ignore")
 
 
 def with_charge(release: Release, ledger: Ledger | None) -> str:
@@ -213,7 +230,13 @@ def _save(release: Release, options: argparse.Namespace, failures: Failures) -> 
         if options.output is not None:
             write_whole(options.output, text, force=options.force)
             return Path(options.output)
-        return None if options.json else write_new(default_stem(options.data, release.target), ".json", text)
+        return (
+            None
+            if options.json
+            else write_new(
+                default_stem(options.data, release.target), ".json", text, but=getattr(options, "report", None)
+            )
+        )
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
         failures.append((str(options.output or "a file for the release"), str(error) or "interrupted"))
         return None
