@@ -506,8 +506,14 @@ class Spending:
     def reserve(self, held: Release, *, worst_case: float) -> None:
         """Let the ledger hold the worst case, or refuse; ``held`` is what an interruption will release."""
         require_storable(held)
-        if self._ledger is not None:
+        if self._ledger is None:
+            return
+        self._reservation = Reservation(self._ledger, held.id)  # an interrupt while it is written gives it back, too
+        try:
             self._reservation = self._ledger.reserve(worst_case, unit=held.neighbours, secure=held.secure, held=held)
+        except Exception:  # refused: there is nothing to give back
+            self._reservation = None
+            raise
 
     def begin(self, held: Release) -> None:
         """Reserve what no outcome exceeds, as far as the ledger has not charged it, and spend from now on."""

@@ -260,7 +260,7 @@ class Ledger:
                 raise exceeded(budget, loss, at, by_hand=held is None)
             entry = secrets.token_hex(8) if held is None else held.id
             more.append(_event(entry, "reserved", loss, held, process=Process.this()))
-        return Reservation(self, entry, budget.identity, budget.records)
+        return Reservation(self, entry, budget.identity, budget.records + 1)
 
     def book(self, release: Release, *, reason: str | None = None) -> Entry:
         """Charge a release that was made without the ledger, and return its entry; a second time nothing changes.
@@ -375,14 +375,16 @@ class Reservation:
     def _lost(self, budget: Budget) -> str:
         if budget.identity != self.identity:
             return "it is another ledger than the one that the search was reserved in"
-        return f"it has {budget.records} records and had {self.records} before the search; is it an older copy?"
+        if budget.records < self.records:
+            return f"it has {budget.records} records and had {self.records} then, as an older copy has"
+        return "its records are others than then, as those of a copy are"
 
     def give_back(self, reason: str) -> None:
-        """Return everything: the search ended before it had drawn anything."""
+        """Return everything, if it was written: the search ended before it had drawn anything."""
         with self.ledger._store.adding(self.ledger.dataset) as (budget, more):
-            entry = budget.entry(self.id)
-            if entry.held:
-                more.append(_event(self.id, "returned", budget.cap.decided(0.0, entry.loss), reason=reason))
+            for entry in budget.entries:
+                if entry.id == self.id and entry.held:
+                    more.append(_event(self.id, "returned", budget.cap.decided(0.0, entry.loss), reason=reason))
 
 
 def _stated(reason: str) -> str:

@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from expost.cli.options import check_counts
-from expost.cli.terminal import REFUSED, WRONG, complain, paid, prepared_streams, unspent, unwritten
+from expost.cli.terminal import REFUSED, WRONG, complain, paid, prepared_streams, unspent, unwritten, with_notes
 from expost.exceptions import UNSPENT
 from expost.shown import one_line, up
 
@@ -95,7 +95,7 @@ def _ended_by(error: BaseException) -> int:
     what = said.get(kind, _REPORT.format(kind.__name__))
     release = paid()
     if release is None:
-        complain(f"{what}; nothing was spent")
+        complain(with_notes(f"{what}; nothing was spent", error))
         return INTERRUPTED if kind is KeyboardInterrupt else UNEXPECTED
     print(release.to_json(), file=sys.stderr)
     complain(

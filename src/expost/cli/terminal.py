@@ -265,13 +265,18 @@ def own_words(text: str, options: argparse.Namespace) -> str:
 def complain(error: BaseException | str, options: argparse.Namespace | None = None) -> int:
     """Say what is wrong in one line on standard error; returns the exit status of a mistake."""
     text = f"{error}" if isinstance(error, str) or not isinstance(error, OSError) else _of_system(error)
-    said = own_words(text, options or argparse.Namespace())
-    for note in getattr(error, "__notes__", ()):
-        said = _then(said, note)
+    said = with_notes(own_words(text, options or argparse.Namespace()), error)
     if isinstance(error, BaseException) and getattr(options, "spends", False) and paid() is None:
         said = unspent(said)
     print(f"expost: {said}", file=sys.stderr)
     return WRONG
+
+
+def with_notes(text: str, error: BaseException | str) -> str:
+    """Return what is said about an error, and then what a ledger, or who passed it on, had to add."""
+    for note in getattr(error, "__notes__", ()):
+        text = _then(text, note)
+    return text
 
 
 def unspent(text: str) -> str:
