@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import sys
-import warnings
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,10 +32,9 @@ from expost.cli.options import (
     stated_target_type,
     table_on_disk,
 )
-from expost.cli.output import add_output, check_output, deliver
+from expost.cli.output import add_output, check_output, deliver, noting, outcome
 from expost.cli.progress import Progress
-from expost.cli.terminal import complain, own_words, paid
-from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, SearchInterrupted, advice
+from expost.cli.terminal import complain, paid
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS, NOISES, WITH_SCHEMA
 from expost.search import METHOD_NAMES as METHODS
@@ -76,8 +73,6 @@ _UNUSED = (
     "keep_statistics",
     "column_bounds",
 )
-
-UNFIT = "The table hardly fits its schema; expost check tells the curator where."
 
 DESCRIPTION = (
     "Find the most private model that meets an accuracy target. Bounds are public knowledge you state; "
@@ -186,9 +181,7 @@ def run(options: argparse.Namespace) -> int:
     """Fit, show and write the release; returns the exit status."""
     try:
         _check(options)
-        with warnings.catch_warnings(), Progress(passes=options.progress) as progress:
-            warnings.simplefilter("always")
-            noted = _noting(options)
+        with noting(options) as noted, Progress(passes=options.progress) as progress:
             ledger = stated_ledger(options)
             release, complaint = _search(options, ledger, progress)
     except (ValueError, TypeError, OSError) as error:
@@ -196,25 +189,7 @@ def run(options: argparse.Namespace) -> int:
             raise
         return complain(error, options)
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
-    status = deliver(release, options, ledger, complaint)
-    for warning in noted:
-        print(warning, file=sys.stderr)
-    return status
-
-
-def _noting(options: argparse.Namespace) -> list[str]:
-    """Return a list that warnings go to, to be printed with the outcome, but for one that is to be read before it."""
-    noted: list[str] = []
-
-    def note(message: Warning | str, category: type[Warning], *_: Any) -> None:
-        line = f"expost: warning: {own_words(str(message), options)}"
-        if issubclass(category, LargeDeltaWarning):
-            print(line, file=sys.stderr, flush=True)
-        else:
-            noted.append(line)
-
-    warnings.showwarning = note  # type: ignore[assignment]  # until catch_warnings puts the usual one back
-    return noted
+    return deliver(release, options, ledger, complaint, noted)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -327,21 +302,7 @@ def _number_or_auto(text: str) -> float | str:
 
 
 def _outcome(model: Any, *data: Any) -> tuple[Release, str]:
-    try:
-        return model.fit(*data).release_, ""
-    except AccuracyNotReached as refusal:
-        unfit = refusal.release.parameters.get("unfit", False)
-        stated = getattr(model, "regularization", "auto") != "auto"
-        return refusal.release, "refused. " + (UNFIT if unfit else advice(refusal.release, stated)) + _notes(refusal)
-    except SearchInterrupted as interruption:
-        by = "" if interruption.by == KeyboardInterrupt.__name__ else f" ({interruption.by})"
-        spent = f"epsilon = {up(interruption.release.epsilon)} has to be counted as spent, and the release says so"
-        return interruption.release, f"the search was stopped{by} after it had begun: {spent}{_notes(interruption)}"
-
-
-def _notes(error: Exception) -> str:
-    """Return what a ledger had to complain about on the way out."""
-    return "".join(f". {note}" for note in getattr(error, "__notes__", ()))
+    return outcome(lambda: model.fit(*data).release_, getattr(model, "regularization", "auto") != "auto")
 
 
 def _search_table(

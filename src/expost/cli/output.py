@@ -16,12 +16,14 @@ import secrets
 import shlex
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from expost.cli.terminal import NOT_WRITTEN, REFUSED, complain, print_text, unwritten
-from expost.shown import one_line
+from expost.cli.terminal import NOT_WRITTEN, REFUSED, complain, own_words, print_text, unwritten, with_notes
+from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, PathNotKeptWarning, SearchInterrupted, advice
+from expost.shown import one_line, up
 
 if TYPE_CHECKING:
     from expost.account.ledger import Ledger
@@ -188,12 +190,52 @@ def _charged_by(ledger: Ledger, release: Release) -> str:
 
 
 Failures = list[tuple[str, str]]
+Noted = list[tuple[str, type[Warning]]]
+
+UNFIT = "The table hardly fits its schema; expost check tells the curator where."
 
 
-def deliver(release: Release, options: argparse.Namespace, ledger: Ledger | None = None, complaint: str = "") -> int:
+@contextlib.contextmanager
+def noting(options: argparse.Namespace) -> Iterator[Noted]:
+    """Give a list that warnings go to, to be told after the outcome, but for one that is to be read before it."""
+    noted: Noted = []
+
+    def note(message: Warning | str, category: type[Warning], *_: Any) -> None:
+        line = f"expost: warning: {own_words(str(message), options)}"
+        if issubclass(category, LargeDeltaWarning):
+            print(line, file=sys.stderr, flush=True)
+        else:
+            noted.append((line, category))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = note  # type: ignore[assignment]  # until catch_warnings puts the usual one back
+        yield noted
+
+
+def outcome(search: Callable[[], Release], stated: bool | None = None) -> tuple[Release, str]:
+    """Return what a search ends in and, if there is no model, why; ``stated``: the caller stated a regularization."""
+    try:
+        return search(), ""
+    except AccuracyNotReached as refusal:
+        unfit = refusal.release.parameters.get("unfit", False)
+        return refusal.release, with_notes(f"refused. {UNFIT if unfit else advice(refusal.release, stated)}", refusal)
+    except SearchInterrupted as stop:
+        by = "" if stop.by == KeyboardInterrupt.__name__ else f" ({stop.by})"
+        spent = f"epsilon = {up(stop.release.epsilon)} has to be counted as spent, and the release says so"
+        return stop.release, with_notes(f"the search was stopped{by} after it had begun: {spent}", stop)
+
+
+def deliver(
+    release: Release,
+    options: argparse.Namespace,
+    ledger: Ledger | None = None,
+    complaint: str = "",
+    noted: Sequence[tuple[str, type[Warning]]] = (),
+) -> int:
     """Save and show a release, and what a ledger has to say of it; returns the exit status.
 
-    ``complaint`` says why there is no model, if there is none.
+    ``complaint`` says why there is no model, if there is none; ``noted`` are warnings.
     """
     from expost.account.account import Spending
 
@@ -217,8 +259,11 @@ def deliver(release: Release, options: argparse.Namespace, ledger: Ledger | None
         print(f"expost: {what} could not be written ({why}); {keep}", file=sys.stderr)
     if complaint:
         complain(complaint, options)
+    for line, _ in noted:
+        print(line, file=sys.stderr)
+    unkept = any(issubclass(kind, PathNotKeptWarning) for _, kind in noted)
     uncharged = Spending.latest is not None and Spending.latest.uncharged
-    if failures or not shown or uncharged:
+    if failures or not shown or unkept or uncharged:
         return NOT_WRITTEN
     return REFUSED if complaint else 0
 
@@ -282,7 +327,7 @@ def _next(release: Release, saved: Path, options: argparse.Namespace) -> list[st
         then.insert(0, f"expost predict {name} DATA")
         if options.keep_statistics:
             then.append(f"expost refit {name} --regularization L    another λ, or fewer columns: costs nothing more")
-        if options.keep_path is not None:
+        if options.keep_path is not None and options.keep_path.exists():
             opened = f"--path {options.keep_path} --key {options.key}"
             then.append(f"expost refine {name} {opened} --excess-risk A    for the difference")
     return [f"{'next:' if i == 0 else '     '} {command}" for i, command in enumerate(then)]

@@ -48,7 +48,7 @@ from expost import validation
 from expost.account.account import Account, Spending, current, released, warn_if_large
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger
-from expost.exceptions import TargetUnreachable, unspent, warn
+from expost.exceptions import PathNotKeptWarning, TargetUnreachable, unspent, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import excess_risk_of
 from expost.mechanisms import Covariance, mechanism_of
@@ -185,7 +185,7 @@ class KeepPath:
         except (OSError, ValueError) as error:
             warn(
                 f"the path could not be kept ({error}); the release stands, but nothing can go on from it",
-                UserWarning,
+                PathNotKeptWarning,
             )
 
 
