@@ -114,3 +114,27 @@ def test_a_plan_does_not_draw_over_its_schema(tmp_path, capsys):
     said = call(capsys, "plan", schema, "--rows", "500", "--plot", schema, "--force")
     assert (said.status, "is read, so it is not written over" in said.err) == (2, True)
     assert schema.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "room"),
+    [
+        (["key", "curator.key"], 0),
+        (["ledger", "create", "ledger.db", "--dataset", "d", "--cap", "1"], 0),
+        (["ledger", "create", "ledger.db", "--dataset", "d\udcff", "--cap", "1"], 1 << 30),
+        (["ledger", "create", "ledger.db", "--dataset", "d", "--cap", "1", "--unit", "d\udcff"], 1 << 30),
+        (["example", "survey"], 4096),
+    ],
+    ids=["a key", "a ledger", "a name that is no text", "a unit that is no text", "a table of two files"],
+)
+def test_nothing_is_left_where_nothing_was_written(tmp_path, arguments, room):
+    resource = pytest.importorskip("resource")
+    done = subprocess.run(
+        [sys.executable, "-m", "expost.cli", *arguments],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+        capture_output=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr[:8]) == (2, b"", b"expost: ")
+    assert list(tmp_path.iterdir()) == []

@@ -256,7 +256,7 @@ def test_a_path_that_could_not_be_kept(folder, capsys, monkeypatch):
     def full(*_):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("expost.search.refinement._write_new", full)
+    monkeypatch.setattr("expost.search.refinement.write_private", full)
     said = fit(capsys, folder, *keep(folder))
     assert (said.status, "the path could not be kept (No space left on device)" in said.err) == (1, True)
     assert read(folder / "first.json").status == "released"

@@ -107,6 +107,7 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str], dataset: str, *, when_short: WhenShort = "refuse") -> None:
         if not isinstance(dataset, str) or not dataset.strip():
             raise ValueError(f"dataset must be the name of a data set, got {dataset!r}")
+        _require_letters("dataset", dataset)
         if when_short not in ("refuse", "lower"):
             raise ValueError(f"when_short must be 'refuse' or 'lower', got {when_short!r}")
         # absolute, so that a worker in another folder means the same file
@@ -149,6 +150,7 @@ class Ledger:
             unit = Unit(persons=1, column=person.strip()).neighbours
         if not isinstance(unit, str) or not unit.strip():
             raise ValueError("unit must say in words what is replaced between neighbours, as a release states it")
+        _require_letters("unit", unit)
         if isinstance(cap, Cap):
             loss = cap
         else:
@@ -385,6 +387,14 @@ class Reservation:
             for entry in budget.entries:
                 if entry.id == self.id and entry.held:
                     more.append(_event(self.id, "returned", budget.cap.decided(0.0, entry.loss), reason=reason))
+
+
+def _require_letters(name: str, text: str) -> None:
+    """Refuse text that a file cannot hold, such as an argument in another encoding."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} must be text in UTF-8, got {text!r}") from None
 
 
 def _stated(reason: str) -> str:

@@ -171,7 +171,7 @@ class Store:
         ValueError
             The file is something else, or has that data set already: a budget is stated once.
         """
-        with self._connection("rwc") as connection, _transaction(connection, "IMMEDIATE"):
+        with self._or_nothing(), self._connection("rwc") as connection, _transaction(connection, "IMMEDIATE"):
             if _is_empty(connection):
                 for statement in filter(str.strip, _TABLES.split(";")):
                     connection.execute(statement)
@@ -189,6 +189,17 @@ class Store:
             connection.execute("INSERT INTO datasets (name, unit, cap, day, by) VALUES (?, ?, ?, ?, ?)", row)
             content.datasets[name] = row
             content.link(connection, name)
+
+    @contextlib.contextmanager
+    def _or_nothing(self) -> Iterator[None]:
+        """Leave no empty file behind if a new ledger cannot be written."""
+        new = not self.path.exists()
+        try:
+            yield
+        except BaseException:
+            if new and self.path.exists() and self.path.stat().st_size == 0:
+                self.path.unlink()
+            raise
 
     def datasets(self) -> tuple[str, ...]:
         """Return the names of the data sets, as the file has them."""
