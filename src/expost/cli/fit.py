@@ -19,6 +19,7 @@ from expost.cli.options import (
     add_ledger_options,
     add_person_options,
     add_promise_options,
+    check_input,
     check_numbers,
     check_schema,
     check_tables,
@@ -217,6 +218,10 @@ def _check(options: argparse.Namespace) -> None:
     check_tables(options.data)
     if options.schema is not None:
         check_schema(options.schema)
+    if options.bounds_file is not None:
+        check_input(options.bounds_file, "file of bounds")
+    if options.fingerprint_data and not options.data.is_file():
+        raise ValueError(f"--fingerprint-data takes one file, and {options.data} is a folder or a pattern")
     _check_outputs(options)
 
 

@@ -257,8 +257,7 @@ def found_files(path: str | os.PathLike[str]) -> list[Path]:
         if not files:
             raise FileNotFoundError(f"there is no file ending in {', '.join(CSV + PARQUET)} in the folder {path}")
         _require_one_type(path, files)
-        return files
-    if path.is_file():
+    elif path.is_file():
         files = [path]
     elif any(mark in str(path) for mark in "*?["):
         files = _each_once(map(Path, glob.iglob(str(path), recursive=True)))
@@ -294,6 +293,10 @@ def _require_file(file: Path) -> None:
         raise FileNotFoundError(f"there is no file {file}")
     if not _ends(file, CSV + PARQUET):
         raise ValueError(f"cannot tell the type of {file}; its name must end in {', '.join(CSV + PARQUET)}")
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:  # which no reader of tables opens
+        raise ValueError(f"the name of {file} is not in UTF-8; rename it") from None
 
 
 def is_parquet(file: Path) -> bool:
