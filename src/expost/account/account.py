@@ -493,6 +493,7 @@ class Spending:
         self._complaint = ""
         self.uncharged = False  # whether the ledger has no entry for what was spent
         self.release: Release | None = None
+        self.labels: dict[str, Any] = {}  # what a model will say of its classes, beside what an interruption says
 
     @property
     def holds(self) -> bool:
@@ -505,7 +506,7 @@ class Spending:
 
     def reserve(self, held: Release, *, worst_case: float) -> None:
         """Let the ledger hold the worst case, or refuse; ``held`` is what an interruption will release."""
-        require_storable(held)
+        _require_storable(held.with_details(parameters={**held.parameters, **self.labels}))
         if self._ledger is None:
             return
         self._reservation = Reservation(self._ledger, held.id)  # an interrupt while it is written gives it back, too
@@ -591,10 +592,12 @@ class Spending:
         return SearchInterrupted(self.release, f"{name}: {error}" if isinstance(error, UnreadableFile) else name)
 
 
-def require_storable(release: Release) -> None:
+def _require_storable(release: Release) -> None:
     """Complain about names and labels of an outcome that no file could hold, while nothing is spent."""
     try:
         Release.from_json(release.to_json())
+    except TypeError:  # labels that are bytes, which Python alone keeps
+        return
     except ValueError as error:
         said = str(error).removeprefix("not a release: ")
         raise ValueError(f"what this search releases could not be saved: {said}. Nothing was spent") from None

@@ -6,7 +6,6 @@ Public numbers decide which shape of rows the noise follows.
 from __future__ import annotations
 
 import copy
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
@@ -17,7 +16,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
-from expost.account.account import Spending, released, require_storable, warn_if_large
+from expost.account.account import Spending, released, warn_if_large
 from expost.account.ledger import Ledger
 from expost.estimators.inputs import (
     AUTO,
@@ -41,7 +40,7 @@ from expost.mechanisms.moments.gaussian import moments_for
 from expost.mechanisms.objective.chain import chain_request
 from expost.passes.dask import as_engine, from_dask
 from expost.passes.first_pass import in_memory
-from expost.release.release import FrozenMapping, Release
+from expost.release.release import Release
 from expost.release.scoring import scorer_of
 from expost.search import METHODS
 from expost.search.choice import cheaper_at_delta, staged_request
@@ -320,8 +319,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
         else:
             claims = (CLIPPED_LABELS if preparation.target is None else CLIPPED_TARGETS, *claims)
-        with suppress(TypeError):  # labels that are bytes are for Python alone
-            require_storable(Release(status="refused", method="none", parameters=FrozenMapping(self._labels())))
+        spending.labels = self._labels()
         release = carry_out(
             request,
             plan,
