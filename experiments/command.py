@@ -7,12 +7,12 @@ import dataclasses
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from expost import validation
 from expost.cli.command import INTERRUPTED
 from expost.cli.options import check_counts
-from expost.cli.terminal import behind, complain, print_text
+from expost.cli.terminal import Losing, complain, print_text
 from expost.exceptions import SearchInterrupted
 
 FAILED = 1
@@ -95,7 +95,7 @@ def _experiment(options: argparse.Namespace, load: Any, command: str, folder: Pa
             plan, alphas=tuple(sorted(options.alphas or plan.alphas)), trials=options.trials or plan.trials
         )
         facts = Facts.of(task, plan)
-    bar = Bar(behind(sys.stderr))
+    bar = Bar(cast(TextIO, Losing(sys.stderr)))
     try:
         rows = run_experiment(task, plan, folder, processes=options.processes, progress=bar)
     finally:

@@ -103,6 +103,10 @@ class LedgerUnavailable(OSError):
     """The file of a ledger could not be read or written, or is not as it was recorded."""
 
 
+class PathNotKeptWarning(UserWarning):
+    """A release stands, but what was to be kept of its path could not be written, so nothing can go on from it."""
+
+
 class LedgerWarning(UserWarning):
     """A search came to its end, but its loss could not be settled; says whether anything is charged for it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -129,6 +130,11 @@ def test_files_that_cannot_be_read(tmp_path, capsys):
     empty = tmp_path / "empty.csv"
     empty.write_text("age,income,spend\n")
     wrong(call(capsys, "fit", empty, *REGRESSION, *QUICK), "has no rows")
+    named = Path(os.fsdecode(b"n\xff.csv"))
+    named.write_bytes(write(tmp_path).read_bytes())
+    for place in (named, Path("n*"), Path()):
+        wrong(call(capsys, "fit", place, *REGRESSION, *QUICK), r"the name of n\\udcff.csv is not in UTF-8; rename it")
+    wrong(call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK, "--bounds-file", "."), "is a folder, not a file of")
 
 
 @pytest.mark.usefixtures("no_noise")

@@ -318,3 +318,12 @@ def test_a_bounds_file_may_know_more_columns_than_are_used(tmp_path, capsys):
     said = call(capsys, "fit", write(tmp_path), *options, *QUICK, "--columns", "age", "--seed", 1, "--json")
     assert said.status == 0
     assert Release.from_json(said.out).parameters["columns"] == ("age",)
+
+
+def test_columns_that_are_called_like_negative_numbers(tmp_path, capsys):
+    data = table().rename_columns(["-1", "-2", "spend", "churn", "late", "sign"])
+    stated = ["--target", "spend", "--task", "regression", "--target-bounds", "0", "1000", "--bounds", "0", "2e5"]
+    bounds = ["--columns", "-1", "-2", "--column-bounds", "-1", "0", "100"]
+    said = call(capsys, "fit", write(tmp_path, data=data), *stated, *bounds, *QUICK, "--seed", "1", "--json")
+    assert said.status == 0, said.err
+    assert Release.from_json(said.out).columns == ("-1", "-2")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
 
 from expost import Release
+from expost.cli import command
 from expost.noise.source import SecureSource, SeededSource
 from expost.shown import up
 from tests.cli.helpers import QUICK, REGRESSION, call, write
@@ -164,6 +166,22 @@ def test_wherever_a_signal_comes_what_was_spent_is_said(tmp_path, where, status)
         text, _, said = done.stderr[done.stderr.index("{\n") :].rpartition("}\n")
         assert Release.from_json(text + "}").status == "released"
         assert "keep the release above, it was paid for" in said
+
+
+def test_a_second_interrupt_waits_until_the_first_is_told(tmp_path, capsys, monkeypatch):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    def told(error):
+        os.kill(os.getpid(), signal.SIGINT)
+        return usual(error)
+
+    usual = command._ended_by
+    monkeypatch.setattr(command, "_ended_by", told)
+    monkeypatch.setattr(command, "_parsed", stop)
+    said = call(capsys, "fit", write(tmp_path), *SEEDED)
+    assert (said.status, said.err) == (130, "expost: interrupted; nothing was spent\n")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_an_earlier_search_of_the_process_is_not_this_ones(tmp_path, capsys, monkeypatch):

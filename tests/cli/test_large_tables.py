@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from expost.cli import main, options as engine_options, progress
+from tests.cli.helpers import call
 from tests.passes.helpers import write
 
 SCHEMA = """
@@ -39,6 +40,43 @@ def test_a_folder_a_pattern_and_a_file_give_the_same(files, tmp_path, capsys):
     whole = fitted(capsys, files["csv"], *options)
     for kind in ("parquet", "folder", "pattern", "packed"):
         assert fitted(capsys, files[kind], *options) == whole
+
+
+@pytest.mark.parametrize("link", ["latest.csv", "folder", "hard.csv"])
+@pytest.mark.parametrize("pattern", ["", "**/*.csv"])
+def test_a_file_with_two_names_is_not_read_twice(files, tmp_path, capsys, link, pattern):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "2024.csv").write_bytes(files["csv"].read_bytes())
+    if link == "hard.csv":
+        (folder / link).hardlink_to(folder / "2024.csv")
+    else:
+        (folder / link).symlink_to("." if link == "folder" else "2024.csv")
+    options = ["--schema", tmp_path / "schema.toml", "--error-rate", "0.3", "--max-epsilon", "100", "--seed", "1"]
+    if link == "folder" and not pattern:  # of a folder, links to folders are not followed
+        assert call(capsys, "fit", folder, *options, "--json").status == 0
+        return
+    said = call(capsys, "fit", folder / pattern, *options)
+    assert (said.status, "are one file, whose rows would count twice" in said.err) == (2, True)
+    assert "Nothing was spent" in said.err
+
+
+def test_a_link_to_nowhere_is_no_file_less(files, tmp_path, capsys):
+    options = ["--schema", tmp_path / "schema.toml", "--error-rate", "0.3", "--max-epsilon", "100", "--seed", "1"]
+    (files["folder"] / "zz.csv").symlink_to("gone.csv")
+    for data in (files["folder"], files["folder"] / "*.csv"):
+        said = call(capsys, "fit", data, *options)
+        assert (said.status, "zz.csv is a link that leads nowhere" in said.err) == (2, True)
+
+
+def test_a_table_that_a_folder_links_to_is_not_written_over(files, tmp_path, capsys):
+    options = ["--schema", tmp_path / "schema.toml", "--error-rate", "0.3", "--max-epsilon", "100", "--seed", "1"]
+    before = files["csv"].read_bytes()
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "a.csv").symlink_to(files["csv"])
+    said = call(capsys, "fit", tmp_path / "linked", *options, "--output", files["csv"], "--force")
+    assert (said.status, "is read, so it is not written over" in said.err) == (2, True)
+    assert files["csv"].read_bytes() == before
 
 
 def test_a_table_without_a_schema_is_read_in_pieces_to_the_same_effect(files, capsys, monkeypatch):

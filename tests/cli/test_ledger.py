@@ -18,8 +18,10 @@ from expost import Ledger, Release
 from expost.account.account import Account
 from expost.account.composition import Curve
 from expost.account.events import Event
+from expost.account.ledger import Reservation
 from expost.account.loss import PureLoss
 from expost.account.store import Store
+from expost.exceptions import LedgerUnavailable
 from expost.noise.source import SecureSource
 from expost.release.release import Promise
 from tests.account.ledger_helpers import released
@@ -338,6 +340,30 @@ def vanished(book, how, tmp_path):
         Ledger.create(book, "survey", cap=2.0)
     else:
         shutil.copy(tmp_path / "copy.db", book)
+
+
+@pytest.mark.parametrize("stuck", [False, True])
+def test_an_interrupt_while_a_reservation_is_written_gives_it_back(tmp_path, capsys, book, monkeypatch, stuck):
+    """It is in the file, and the search does not know it yet; what cannot be given back is told."""
+    event, back = Ledger.reserve, Reservation.give_back
+
+    def stopped(*given, **named):
+        event(*given, **named)
+        raise KeyboardInterrupt
+
+    def busy(reservation, reason):
+        if stuck:
+            raise LedgerUnavailable("the ledger is busy")
+        back(reservation, reason)
+
+    monkeypatch.setattr(Ledger, "reserve", stopped)
+    monkeypatch.setattr(Reservation, "give_back", busy)
+    said = call(capsys, "fit", write(tmp_path), *FIXED, "0.5", *on(book))
+    assert (said.status, said.err.startswith("expost: interrupted; nothing was spent")) == (130, True)
+    (entry,) = Ledger(book, "survey").budget.entries
+    assert entry.held == stuck
+    assert entry.loss.epsilon == (0.5 if stuck else 0.0)
+    assert (f"the ledger is busy. The worst case of entry {entry.id} stays charged" in said.err) == stuck
 
 
 @pytest.mark.parametrize("how", ["deleted", "moved", "damaged", "replaced", "restored"])

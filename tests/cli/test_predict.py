@@ -196,6 +196,8 @@ def test_a_fingerprint_of_the_data_only_if_asked_and_said_so(tmp_path, capsys):
     assert len(release.data_fingerprint) == 64
     assert any("data_fingerprint" in text for text in release.not_covered)
     assert release.with_details(data_fingerprint=None, not_covered=plain.not_covered) == plain
+    said = call(capsys, "fit", tmp_path, *REGRESSION, *QUICK, "--seed", 1, "--fingerprint-data")
+    wrong(said, "--fingerprint-data takes one file")
 
 
 @pytest.mark.parametrize("command", ["predict", "export", "report", "fit"])
@@ -222,9 +224,11 @@ def test_columns_kept_beside_the_predictions(model, tmp_path, capsys):
     assert [row["y"] for row in rows] == [row["y"] for row in answers(plain.out)]
     wrong(call(capsys, "predict", model, data, "--decimal", ",", "--keep", "idd"), "no column 'idd'", "mean 'id'?")
     data.write_text(f"y;{TEXT}no;{first}\n", encoding="utf-8")
-    wrong(
-        call(capsys, "predict", model, data, "--decimal", ",", "--keep", "y"), "that is the column of the predictions"
-    )
+    wrong(call(capsys, "predict", model, data, "--decimal", ",", "--keep", "y"), "that is a column of the predictions")
+    chance = f"P({LABELS.classes[0]})"
+    data.write_text(f"{chance};{TEXT}mine;{first}\n", encoding="utf-8")
+    both = ["--decimal", ",", "--probabilities", "--keep", chance]
+    wrong(call(capsys, "predict", model, data, *both), "that is a column of the predictions")
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="elsewhere a file that is being written has a name")

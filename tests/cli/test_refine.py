@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from expost import Ledger, Release, compose
+from expost.account.ledger import Reservation
 from tests.cli.helpers import call, write
 
 TASK = ["--target", "y", "--task", "regression", "--bounds", "-1", "1", "--target-bound", "1", "--seed", "0"]
@@ -247,3 +248,39 @@ def test_an_edited_release_is_refused_before_anything_is_spent(folder, capsys):
         assert Ledger(folder / "ledger.db", "survey").budget.events == before, what
         assert not (folder / "edited-0.004.json").exists()
     assert call(capsys, "refine", folder / "first.json", *opened).status == 0  # and nothing had been used up
+
+
+def test_a_path_that_could_not_be_kept(folder, capsys, monkeypatch):
+    """The release stands and says so; the status tells, and nothing is proposed that needs the path."""
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("expost.search.refinement.write_private", full)
+    said = fit(capsys, folder, *keep(folder))
+    assert (said.status, "the path could not be kept (No space left on device)" in said.err) == (1, True)
+    assert read(folder / "first.json").status == "released"
+    assert "expost predict" in said.out
+    assert "expost refine" not in said.out
+
+
+def test_what_a_ledger_says_of_a_refinement_that_was_stopped(folder, capsys, monkeypatch):
+    """As of a fit: in one line, each sentence with one stop."""
+
+    def fail(*_, **__):
+        raise MemoryError
+
+    def gone(reservation, _):
+        reservation.ledger.path.unlink(missing_ok=True)
+        raise ValueError("the ledger is gone")
+
+    call(capsys, "ledger", "create", folder / "l.db", "--dataset", "d", "--cap", "50")
+    first = ["fit", folder / "data.csv", *TASK[:-2], *GOAL, *keep(folder), "--output", folder / "first.json"]
+    assert call(capsys, *first, "--max-epsilon", "20").status == 0
+    monkeypatch.setattr("expost.search.refinement.certify_from", fail)
+    monkeypatch.setattr(Reservation, "settle", gone)
+    opened = ["--path", folder / "kept", "--key", folder / "curator.key", "--ledger", folder / "l.db", "--dataset", "d"]
+    said = call(capsys, "refine", folder / "first.json", *opened, "--max-epsilon", "20", "--excess-risk", "0.004")
+    assert said.status == 1
+    assert "expost: the search was stopped (MemoryError) after it had begun: " in said.err
+    assert "and the release says so. the ledger is gone. Nothing is charged for it there: keep the release" in said.err

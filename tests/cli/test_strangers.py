@@ -295,3 +295,8 @@ def test_closed_streams_change_no_exit_status(tmp_path, capsys, monkeypatch, clo
     assert main(["fit", str(data), *REGRESSION, *quick, "--output", "r.json"]) == 0
     assert Release.from_json((tmp_path / "r.json").read_text(encoding="utf-8")).status == "released"
     assert main(["fit", "nowhere.csv", *REGRESSION, *quick]) == 2
+    capsys.readouterr()
+    status = main(["fit", str(data), *REGRESSION, *quick, "--json"])
+    out, err = capsys.readouterr()
+    assert status == (1 if closed == "stdout" else 0)  # a release that is nowhere else goes where it can be read
+    assert Release.from_json((err if closed == "stdout" else out).partition("\n}")[0] + "}").status == "released"

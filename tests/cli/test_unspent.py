@@ -16,6 +16,7 @@ from expost import (
     ExcessRisk,
     Ledger,
     MeanSquaredError,
+    Release,
     gradient_path,
     refine,
 )
@@ -127,7 +128,9 @@ def test_what_was_spent_is_not_denied(folder, capsys, monkeypatch):
 
     monkeypatch.setattr("expost.cli.fit.deliver", full)
     said = call(capsys, "fit", "data.csv", *REGRESSION, *FIXED, "--seed", "1")
-    assert "something else went wrong" in said.err
+    assert (said.status, "unexpected ValueError" in said.err) == (3, True)
+    assert Release.from_json(said.err[: said.err.rindex("}\n") + 1]).status == "released"
+    assert "keep the release above, it was paid for" in said.err
     assert SPENT not in said.err.lower()
 
 
@@ -135,7 +138,10 @@ X = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
 Y = X @ [1.0, -0.5]
 LABELS = np.where(Y > 0, "yes", "no")
 TABLE = {"age": 50 + 50 * X[:, 0], "spend": 500 + 300 * Y}
-STATED = {"target": "spend", "target_bounds": [0, 1000], "columns": {"age": {"bounds": [0, 100]}}}
+ENDLESS = "y" * 100_001
+BOUNDED = {"bounds": [0, 100]}
+LONG = {"target": "spend", "columns": {"age": BOUNDED}}
+STATED = {"target": "spend", "target_bounds": [0, 1000], "columns": {"age": BOUNDED}}
 
 
 def ridge(X=X, y=Y, **options):
@@ -178,6 +184,11 @@ FITS = {
     "seed": lambda _: ridge(random_state="x"),
     "ledger": lambda _: ridge(ledger="budget.db"),
     "no ledger": lambda folder: ridge(ledger=Ledger(folder / "nowhere.db", "d")),
+    "half a letter in a label": lambda _: logistic(y=np.where(Y > 0, "j\ud800", "nein"), classes=("nein", "j\ud800")),
+    "a label without end": lambda _: model(
+        {**TABLE, "spend": np.where(Y > 0, ENDLESS, "no")}, {**LONG, "classes": ["no", ENDLESS]}, ErrorRate(0.3)
+    ),
+    "half a letter in a name": lambda _: model(TABLE | {"a\ud800": Y}, {**STATED, "columns": {"a\ud800": BOUNDED}}),
     "out of reach": lambda _: ridge(excess_risk=1e-9, regularization=0.1, max_epsilon=1e-3),
     "no path": sealed,
     "a search": searched,

@@ -495,6 +495,7 @@ class Spending:
         self._complaint = ""
         self.uncharged = False  # whether the ledger has no entry for what was spent
         self.release: Release | None = None
+        self.labels: dict[str, Any] = {}  # what a model will say of its classes, beside what an interruption says
 
     @property
     def holds(self) -> bool:
@@ -507,8 +508,15 @@ class Spending:
 
     def reserve(self, held: Release, *, worst_case: float) -> None:
         """Let the ledger hold the worst case, or refuse; ``held`` is what an interruption will release."""
-        if self._ledger is not None:
+        _require_storable(held.with_details(parameters={**held.parameters, **self.labels}))
+        if self._ledger is None:
+            return
+        self._reservation = Reservation(self._ledger, held.id)  # an interrupt while it is written gives it back, too
+        try:
             self._reservation = self._ledger.reserve(worst_case, unit=held.neighbours, secure=held.secure, held=held)
+        except Exception:  # refused: there is nothing to give back
+            self._reservation = None
+            raise
 
     def begin(self, held: Release) -> None:
         """Reserve what no outcome exceeds, as far as the ledger has not charged it, and spend from now on."""
@@ -602,6 +610,17 @@ def unspent() -> Iterator[None]:
         if not began and UNSPENT.lower() not in " ".join([f"{error}", *getattr(error, "__notes__", ())]).lower():
             error.add_note(UNSPENT)
         raise
+
+
+def _require_storable(release: Release) -> None:
+    """Complain about names and labels of an outcome that no file could hold, while nothing is spent."""
+    try:
+        Release.from_json(release.to_json())
+    except TypeError:  # labels that are bytes, which Python alone keeps
+        return
+    except ValueError as error:
+        said = str(error).removeprefix("not a release: ")
+        raise ValueError(f"what this search releases could not be saved: {said}. Nothing was spent") from None
 
 
 def released(release: Release) -> Release:

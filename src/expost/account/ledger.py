@@ -113,6 +113,7 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str], dataset: str, *, when_short: WhenShort = "refuse") -> None:
         if not isinstance(dataset, str) or not dataset.strip():
             raise ValueError(f"dataset must be the name of a data set, got {dataset!r}")
+        _require_letters("dataset", dataset)
         if when_short not in ("refuse", "lower"):
             raise ValueError(f"when_short must be 'refuse' or 'lower', got {when_short!r}")
         # absolute, so that a worker in another folder means the same file
@@ -155,6 +156,7 @@ class Ledger:
             unit = Unit(persons=1, column=person.strip()).neighbours
         if not isinstance(unit, str) or not unit.strip():
             raise ValueError("unit must say in words what is replaced between neighbours, as a release states it")
+        _require_letters("unit", unit)
         if isinstance(cap, Cap):
             loss = cap
         else:
@@ -266,7 +268,7 @@ class Ledger:
                 raise exceeded(budget, loss, at, by_hand=held is None)
             entry = secrets.token_hex(8) if held is None else held.id
             more.append(_event(entry, "reserved", loss, held, process=Process.this()))
-        return Reservation(self, entry, budget.identity, budget.records)
+        return Reservation(self, entry, budget.identity, budget.records + 1)
 
     def book(self, release: Release, *, reason: str | None = None) -> Entry:
         """Charge a release that was made without the ledger, and return its entry; a second time nothing changes.
@@ -381,14 +383,24 @@ class Reservation:
     def _lost(self, budget: Budget) -> str:
         if budget.identity != self.identity:
             return "it is another ledger than the one that the search was reserved in"
-        return f"it has {budget.records} records and had {self.records} before the search; is it an older copy?"
+        if budget.records < self.records:
+            return f"it has {budget.records} records and had {self.records} then, as an older copy has"
+        return "its records are others than then, as those of a copy are"
 
     def give_back(self, reason: str) -> None:
-        """Return everything: the search ended before it had drawn anything."""
+        """Return everything, if it was written: the search ended before it had drawn anything."""
         with self.ledger._store.adding(self.ledger.dataset) as (budget, more):
-            entry = budget.entry(self.id)
-            if entry.held:
-                more.append(_event(self.id, "returned", budget.cap.decided(0.0, entry.loss), reason=reason))
+            for entry in budget.entries:
+                if entry.id == self.id and entry.held:
+                    more.append(_event(self.id, "returned", budget.cap.decided(0.0, entry.loss), reason=reason))
+
+
+def _require_letters(name: str, text: str) -> None:
+    """Refuse text that a file cannot hold, such as an argument in another encoding."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} must be text in UTF-8, got {text!r}") from None
 
 
 def _stated(reason: str) -> str:

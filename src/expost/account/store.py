@@ -69,14 +69,14 @@ class _Content:
 
     @classmethod
     def read(cls, connection: sqlite3.Connection) -> _Content:
-        """Read it without indices: one that is damaged would hide rows."""
+        """Read it without indices, which would hide rows if damaged; the order is that of the numbers, not of pages."""
         datasets = connection.execute("SELECT name, unit, cap, day, by FROM datasets NOT INDEXED ORDER BY rowid")
-        events = connection.execute(f"SELECT number, dataset, {_COLUMNS} FROM events NOT INDEXED ORDER BY number")
+        events = sorted(connection.execute(f"SELECT number, dataset, {_COLUMNS} FROM events NOT INDEXED"), key=_number)
         rows = {row[0]: row for row in datasets}, {row[0]: row for row in events}
         if _format(connection) == UNCHAINED and not connection.execute(_HAS_CHAIN).fetchone():
             return cls(*rows, [])
-        links = list(connection.execute("SELECT dataset, event, checksum FROM chain ORDER BY position"))
-        return cls(*rows, links or [(None, None, "")])
+        chain = sorted(connection.execute("SELECT position, dataset, event, checksum FROM chain"), key=_number)
+        return cls(*rows, [link[1:] for link in chain] or [(None, None, "")])
 
     def __post_init__(self) -> None:
         """Compute the chain anew, and tell which rows are wrong: those that their links as stored do not fit."""
@@ -171,7 +171,7 @@ class Store:
         ValueError
             The file is something else, or has that data set already: a budget is stated once.
         """
-        with self._connection("rwc") as connection, _transaction(connection, "IMMEDIATE"):
+        with self._or_nothing(), self._connection("rwc") as connection, _transaction(connection, "IMMEDIATE"):
             if _is_empty(connection):
                 for statement in filter(str.strip, _TABLES.split(";")):
                     connection.execute(statement)
@@ -189,6 +189,17 @@ class Store:
             connection.execute("INSERT INTO datasets (name, unit, cap, day, by) VALUES (?, ?, ?, ?, ?)", row)
             content.datasets[name] = row
             content.link(connection, name)
+
+    @contextlib.contextmanager
+    def _or_nothing(self) -> Iterator[None]:
+        """Leave no empty file behind if a new ledger cannot be written."""
+        new = not self.path.exists()
+        try:
+            yield
+        except BaseException:
+            if new and self.path.exists() and self.path.stat().st_size == 0:
+                self.path.unlink()
+            raise
 
     def datasets(self) -> tuple[str, ...]:
         """Return the names of the data sets, as the file has them."""
@@ -340,6 +351,10 @@ def _keep_for_ever(connection: sqlite3.Connection, *tables: str) -> None:
     for table in tables:
         for verb in ("UPDATE", "DELETE"):
             connection.execute(_FOR_EVER.format(table=table, verb=verb))
+
+
+def _number(row: tuple[Any, ...]) -> int:
+    return row[0] if isinstance(row[0], int) else 0  # in a damaged file it may be anything
 
 
 def _linked(before: str, row: tuple[Any, ...] | None) -> str:

@@ -16,10 +16,11 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from expost.cli.options import check_counts
-from expost.cli.terminal import REFUSED, WRONG, complain, paid, prepared_streams, unspent, unwritten
+from expost.cli.terminal import REFUSED, WRONG, complain, paid, prepared_streams, unspent, unwritten, with_notes
 from expost.exceptions import UNSPENT
 from expost.shown import one_line, up
 
@@ -56,26 +57,35 @@ _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # argparse takes -1e3 for an option unless something stands before the dash
+    # argparse takes -1e3 for an option unless something stands before the dash, until it has parsed
     given = [f" {text}" if _NEGATIVE_NUMBER.fullmatch(text) else text for text in given]
     options = argparse.Namespace()
     _forget_searches()
     try:
-        options = _parsed(given)
+        options = argparse.Namespace(**{name: _unspaced(value) for name, value in vars(_parsed(given)).items()})
         check_counts(options)
         with _stopped_alike():
             status: int = options.run(options)
         return status
-    except (ValueError, OSError) as error:
-        return complain(error, options)
     except (Exception, KeyboardInterrupt) as error:
-        if "EXPOST_TRACEBACK" in os.environ:  # which may quote rows
-            traceback.print_exc()
-        return _ended_by(error)
+        if isinstance(error, ValueError | OSError) and paid() is None:
+            return complain(error, options)
+        with _undisturbed():
+            if "EXPOST_TRACEBACK" in os.environ:  # which may quote rows
+                traceback.print_exc()
+            return _ended_by(error)
     finally:
         failure = unwritten()
         if failure is not None and not isinstance(failure, BrokenPipeError):  # whoever reads has not seen enough
             complain(f"standard output could not be written ({failure.strerror}); what was asked was done")
+
+
+def _unspaced(value: Any) -> Any:
+    """Return what an option holds without the space that was put before names that look like negative numbers."""
+    if isinstance(value, list):
+        return [_unspaced(item) for item in value]
+    spaced = isinstance(value, str | Path) and _NEGATIVE_NUMBER.fullmatch(str(value).removeprefix(" "))
+    return type(value)(str(value).removeprefix(" ")) if spaced else value
 
 
 def _forget_searches() -> None:
@@ -95,7 +105,7 @@ def _ended_by(error: BaseException) -> int:
     what = said.get(kind, _REPORT.format(kind.__name__))
     release = paid()
     if release is None:
-        complain(f"{what}; nothing was spent")
+        complain(with_notes(f"{what}; nothing was spent", error))
         return INTERRUPTED if kind is KeyboardInterrupt else UNEXPECTED
     print(release.to_json(), file=sys.stderr)
     complain(
@@ -116,6 +126,19 @@ def _stopped_alike() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C wait until what the one before has cost is told."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _Version(argparse.Action):

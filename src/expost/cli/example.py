@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from expost.cli.output import check_output, write_whole
+from expost.cli.output import check_output, whole_file
 from expost.cli.terminal import print_line
 
 DESCRIPTION = (
@@ -36,8 +36,9 @@ def run(options: argparse.Namespace) -> int:
         check_output(path, force=options.force)
     from expost.datasets.survey import survey_csv, survey_toml
 
-    write_whole(schema, survey_toml(), force=options.force)
-    write_whole(table, survey_csv(options.rows), force=options.force)
+    with whole_file(schema, force=options.force) as described, whole_file(table, force=options.force) as rows:
+        described.write(survey_toml().encode())
+        rows.write(survey_csv(options.rows).encode())
     print_line(f"{table} has {options.rows:,} generated rows, {schema} says what is publicly known about them. Next:")
     print(f"  expost fit {table} --schema {schema} --error-rate 0.20")
     return 0

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import sys
-import warnings
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +19,7 @@ from expost.cli.options import (
     add_ledger_options,
     add_person_options,
     add_promise_options,
+    check_input,
     check_numbers,
     check_schema,
     check_tables,
@@ -34,10 +33,9 @@ from expost.cli.options import (
     stated_target_type,
     table_on_disk,
 )
-from expost.cli.output import add_output, check_output, deliver
+from expost.cli.output import add_output, check_output, deliver, noting, outcome
 from expost.cli.progress import Progress
-from expost.cli.terminal import complain, own_words
-from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, SearchInterrupted, advice
+from expost.cli.terminal import complain, paid
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS, NOISES, WITH_SCHEMA
 from expost.search import METHOD_NAMES as METHODS
@@ -76,8 +74,6 @@ _UNUSED = (
     "keep_statistics",
     "column_bounds",
 )
-
-UNFIT = "The table hardly fits its schema; expost check tells the curator where."
 
 DESCRIPTION = (
     "Find the most private model that meets an accuracy target. Bounds are public knowledge you state; "
@@ -186,32 +182,15 @@ def run(options: argparse.Namespace) -> int:
     """Fit, show and write the release; returns the exit status."""
     try:
         _check(options)
-        with warnings.catch_warnings(), Progress(passes=options.progress) as progress:
-            warnings.simplefilter("always")
-            noted = _noting(options)
+        with noting(options) as noted, Progress(passes=options.progress) as progress:
             ledger = stated_ledger(options)
             release, complaint = _search(options, ledger, progress)
     except (ValueError, TypeError, OSError) as error:
+        if paid() is not None:  # it is no mistake of the caller's, then
+            raise
         return complain(error, options)
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
-    for warning in noted:
-        print(warning, file=sys.stderr)
-    return deliver(release, options, ledger, complaint)
-
-
-def _noting(options: argparse.Namespace) -> list[str]:
-    """Return a list that warnings go to, to be printed with the outcome, but for one that is to be read before it."""
-    noted: list[str] = []
-
-    def note(message: Warning | str, category: type[Warning], *_: Any) -> None:
-        line = f"expost: warning: {own_words(str(message), options)}"
-        if issubclass(category, LargeDeltaWarning):
-            print(line, file=sys.stderr, flush=True)
-        else:
-            noted.append(line)
-
-    warnings.showwarning = note  # type: ignore[assignment]  # until catch_warnings puts the usual one back
-    return noted
+    return deliver(release, options, ledger, complaint, noted)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -239,6 +218,10 @@ def _check(options: argparse.Namespace) -> None:
     check_tables(options.data)
     if options.schema is not None:
         check_schema(options.schema)
+    if options.bounds_file is not None:
+        check_input(options.bounds_file, "file of bounds")
+    if options.fingerprint_data and not options.data.is_file():
+        raise ValueError(f"--fingerprint-data takes one file, and {options.data} is a folder or a pattern")
     _check_outputs(options)
 
 
@@ -271,6 +254,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     read = (options.data, options.schema, options.bounds_file, options.ledger, options.key)
     check_output(options.output, force=options.force, inputs=read)
     check_output(options.report, force=options.force, option="--report", inputs=read)
+    check_output(options.keep_path, force=True, option="--keep-path", inputs=read)  # none that is there is taken later
     written = {name: getattr(options, name) for name in ("output", "report", "keep_path")}
     places = [path.resolve() for path in written.values() if path is not None]
     if len(set(places)) < len(places):
@@ -323,21 +307,7 @@ def _number_or_auto(text: str) -> float | str:
 
 
 def _outcome(model: Any, *data: Any) -> tuple[Release, str]:
-    try:
-        return model.fit(*data).release_, ""
-    except AccuracyNotReached as refusal:
-        unfit = refusal.release.parameters.get("unfit", False)
-        stated = getattr(model, "regularization", "auto") != "auto"
-        return refusal.release, "refused. " + (UNFIT if unfit else advice(refusal.release, stated)) + _notes(refusal)
-    except SearchInterrupted as interruption:
-        by = "" if interruption.by == KeyboardInterrupt.__name__ else f" ({interruption.by})"
-        spent = f"epsilon = {up(interruption.release.epsilon)} has to be counted as spent, and the release says so"
-        return interruption.release, f"the search was stopped{by} after it had begun: {spent}{_notes(interruption)}"
-
-
-def _notes(error: Exception) -> str:
-    """Return what a ledger had to complain about on the way out."""
-    return "".join(f". {note}" for note in getattr(error, "__notes__", ()))
+    return outcome(lambda: model.fit(*data).release_, getattr(model, "regularization", "auto") != "auto")
 
 
 def _search_table(

@@ -68,13 +68,12 @@ def stated_classes(stated: Sequence[str] | None, table: Table | TableOnDisk) -> 
     """Return the labels in the type the column has: the command line only knows strings."""
     if stated is None:
         return None
-    labels = [text.removeprefix(" ") for text in stated]  # the space that main puts before a negative number
     if table.y.dtype.kind in "OUST":
-        return labels
+        return list(stated)
     try:
-        return [_label(text, table.y.dtype.kind) for text in labels]
+        return [_label(text, table.y.dtype.kind) for text in stated]
     except (ValueError, KeyError):
-        raise ValueError(f"--classes {' '.join(labels)}: the target column holds {table.y.dtype} values") from None
+        raise ValueError(f"--classes {' '.join(stated)}: the target column holds {table.y.dtype} values") from None
 
 
 def stated_target_type(options: argparse.Namespace) -> Literal["inferred", "number", "text"]:

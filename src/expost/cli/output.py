@@ -14,13 +14,16 @@ import os
 import re
 import secrets
 import shlex
+import stat
 import sys
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from expost.cli.terminal import NOT_WRITTEN, REFUSED, complain, print_text, unwritten
-from expost.shown import one_line
+from expost.cli.terminal import NOT_WRITTEN, REFUSED, complain, own_words, print_text, unwritten, with_notes
+from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, PathNotKeptWarning, SearchInterrupted, advice
+from expost.shown import one_line, up
 
 if TYPE_CHECKING:
     from expost.account.ledger import Ledger
@@ -39,7 +42,8 @@ def check_output(
     """Complain, before anything is spent, about a file that could not be written afterwards.
 
     A file that is read (``inputs``, of which a folder or a pattern means all that it holds) is not written over,
-    whatever ``force`` says: a release was paid for, and a table, a key or a ledger is worth more.
+    whatever ``force`` says: a release was paid for, and a table, a key or a ledger is worth more. Nor is what is no
+    file of its own: a link, a device, a pipe.
     """
     if path is None:
         return
@@ -50,19 +54,29 @@ def check_output(
         raise ValueError(f"{path} is a folder; {option} must name a file")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ValueError(f"the folder of {path} cannot be written to")
-    if path.exists() and any(used is not None and _holds(used, path) for used in inputs):
+    if any(used is not None and _holds(used, path) for used in inputs):
         raise ValueError(f"{path} is read, so it is not written over; name another file with {option}")
-    if path.exists() and not force:
+    there = None
+    with contextlib.suppress(FileNotFoundError):  # any other error, as of a name that is too long, is told
+        there = path.lstat()
+    if there is not None and not stat.S_ISREG(there.st_mode):
+        raise ValueError(f"{path} is a link, a device or a pipe; {option} must name a file of its own")
+    if there is not None and not force:
         raise ValueError(f"{path} is there already; name another file with {option}, or pass --force to write over it")
 
 
 def _holds(used: Path, path: Path) -> bool:
-    """Return whether a path that is read is that file, or means it among others."""
-    if used.is_dir():
-        return path.resolve().is_relative_to(used.resolve())
-    if used.exists():
+    """Return whether a path that is read is that file, means it among others, or is a ledger that may write it."""
+    if path.resolve() in [Path(f"{used.resolve()}{ending}") for ending in ("-journal", "-wal", "-shm")]:
+        return True
+    if not path.exists():
+        return False
+    if used.is_dir() and path.resolve().is_relative_to(used.resolve()):
+        return True
+    if used.is_file():
         return used.samefile(path)
-    return any(path.samefile(found) for found in glob.iglob(str(used), recursive=True))
+    names = used.rglob("*") if used.is_dir() else glob.iglob(str(used), recursive=True)
+    return any(os.path.exists(name) and path.samefile(name) for name in names)
 
 
 def write_whole(path: Path, content: str | bytes, *, force: bool = False) -> None:
@@ -79,7 +93,7 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     killed; elsewhere under a hidden one.
     """
     folder = path.absolute().parent
-    spare = folder / f".{path.name}.{secrets.token_hex(4)}"
+    spare = folder / f".expost-{secrets.token_hex(8)}"  # short: where the file's own name fits, this one does
     try:
         handle, named = _made(folder, spare)
         with os.fdopen(handle, "wb") as stream:
@@ -112,13 +126,15 @@ def _put_if_new(name: Path, path: Path) -> None:
         linked = True
     if linked:
         return
-    if path.exists():
+    if os.path.lexists(path):
         raise FileExistsError(f"{path} is there already")
     os.replace(name, path)  # a file system without links
 
 
-def write_new(stem: Path, suffix: str, content: str) -> Path:
+def write_new(stem: Path, suffix: str, content: str, but: Path | None = None) -> Path:
     """Write a file under the first free name of ``stem.json``, ``stem-2.json`` and so on; returns the name.
+
+    ``but`` is not free: something else is to be written there.
 
     Examples
     --------
@@ -130,16 +146,15 @@ def write_new(stem: Path, suffix: str, content: str) -> Path:
     number = 1
     while True:
         path = stem.with_name(stem.name + ("" if number == 1 else f"-{number}") + suffix)
-        try:
-            write_whole(path, content)
-        except FileExistsError:
-            number += 1
-        else:
-            return path
+        number += 1
+        if but is None or path.resolve() != but.resolve():
+            with contextlib.suppress(FileExistsError):
+                write_whole(path, content)
+                return path
 
 
 def default_stem(data: Path, target: str | None) -> Path:
-    """Return what a release is called if nobody says, in the current folder.
+    """Return what a release is called if nobody says, in the current folder; short enough for any disk.
 
     Examples
     --------
@@ -147,7 +162,12 @@ def default_stem(data: Path, target: str | None) -> Path:
     'survey-kWh-year'
     """
     plain = re.sub(r"[^\w.-]+", "-", target or "model").strip("-.") or "model"
-    return Path(f"{data.name.split('.')[0] or 'release'}-{plain[:60]}")
+    return Path(f"{_short(data.name.split('.')[0], 120) or 'release'}-{_short(plain, 60)}")
+
+
+def _short(name: str, most: int) -> str:
+    """Return the beginning of a name, of so many bytes, without those that are no letters."""
+    return os.fsencode(name)[:most].decode(errors="ignore")
 
 
 def with_charge(release: Release, ledger: Ledger | None) -> str:
@@ -170,12 +190,52 @@ def _charged_by(ledger: Ledger, release: Release) -> str:
 
 
 Failures = list[tuple[str, str]]
+Noted = list[tuple[str, type[Warning]]]
+
+UNFIT = "The table hardly fits its schema; expost check tells the curator where."
 
 
-def deliver(release: Release, options: argparse.Namespace, ledger: Ledger | None = None, complaint: str = "") -> int:
+@contextlib.contextmanager
+def noting(options: argparse.Namespace) -> Iterator[Noted]:
+    """Give a list that warnings go to, to be told after the outcome, but for one that is to be read before it."""
+    noted: Noted = []
+
+    def note(message: Warning | str, category: type[Warning], *_: Any) -> None:
+        line = f"expost: warning: {own_words(str(message), options)}"
+        if issubclass(category, LargeDeltaWarning):
+            print(line, file=sys.stderr, flush=True)
+        else:
+            noted.append((line, category))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = note  # type: ignore[assignment]  # until catch_warnings puts the usual one back
+        yield noted
+
+
+def outcome(search: Callable[[], Release], stated: bool | None = None) -> tuple[Release, str]:
+    """Return what a search ends in and, if there is no model, why; ``stated``: the caller stated a regularization."""
+    try:
+        return search(), ""
+    except AccuracyNotReached as refusal:
+        unfit = refusal.release.parameters.get("unfit", False)
+        return refusal.release, with_notes(f"refused. {UNFIT if unfit else advice(refusal.release, stated)}", refusal)
+    except SearchInterrupted as stop:
+        by = "" if stop.by == KeyboardInterrupt.__name__ else f" ({stop.by})"
+        spent = f"epsilon = {up(stop.release.epsilon)} has to be counted as spent, and the release says so"
+        return stop.release, with_notes(f"the search was stopped{by} after it had begun: {spent}", stop)
+
+
+def deliver(
+    release: Release,
+    options: argparse.Namespace,
+    ledger: Ledger | None = None,
+    complaint: str = "",
+    noted: Sequence[tuple[str, type[Warning]]] = (),
+) -> int:
     """Save and show a release, and what a ledger has to say of it; returns the exit status.
 
-    ``complaint`` says why there is no model, if there is none.
+    ``complaint`` says why there is no model, if there is none; ``noted`` are warnings.
     """
     from expost.account.account import Spending
 
@@ -199,21 +259,30 @@ def deliver(release: Release, options: argparse.Namespace, ledger: Ledger | None
         print(f"expost: {what} could not be written ({why}); {keep}", file=sys.stderr)
     if complaint:
         complain(complaint, options)
+    for line, _ in noted:
+        print(line, file=sys.stderr)
+    unkept = any(issubclass(kind, PathNotKeptWarning) for _, kind in noted)
     uncharged = Spending.latest is not None and Spending.latest.uncharged
-    if failures or not shown or uncharged:
+    if failures or not shown or unkept or uncharged:
         return NOT_WRITTEN
     return REFUSED if complaint else 0
 
 
 def _save(release: Release, options: argparse.Namespace, failures: Failures) -> Path | None:
     """Return where the release was saved."""
-    text = release.to_json() + "\n"
     try:
+        text = release.to_json() + "\n"
         if options.output is not None:
             write_whole(options.output, text, force=options.force)
             return Path(options.output)
-        return None if options.json else write_new(default_stem(options.data, release.target), ".json", text)
-    except (OSError, KeyboardInterrupt) as error:
+        return (
+            None
+            if options.json
+            else write_new(
+                default_stem(options.data, release.target), ".json", text, but=getattr(options, "report", None)
+            )
+        )
+    except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
         failures.append((str(options.output or "a file for the release"), str(error) or "interrupted"))
         return None
 
@@ -226,7 +295,7 @@ def _save_report(release: Release, options: argparse.Namespace, ledger: Ledger |
     try:
         budget = None if ledger is None else BudgetLine.of(ledger, release)
         write_whole(options.report, report(release, budget), force=options.force)
-    except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
+    except (Exception, KeyboardInterrupt) as error:  # as above
         failures.append((str(options.report), str(error) or "interrupted"))
 
 
@@ -258,7 +327,7 @@ def _next(release: Release, saved: Path, options: argparse.Namespace) -> list[st
         then.insert(0, f"expost predict {name} DATA")
         if options.keep_statistics:
             then.append(f"expost refit {name} --regularization L    another λ, or fewer columns: costs nothing more")
-        if options.keep_path is not None:
+        if options.keep_path is not None and options.keep_path.exists():
             opened = f"--path {options.keep_path} --key {options.key}"
             then.append(f"expost refine {name} {opened} --excess-risk A    for the difference")
     return [f"{'next:' if i == 0 else '     '} {command}" for i, command in enumerate(then)]

@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if options.schema is not None:
         check_schema(options.schema)
     goals = stated_goals(options)
-    _check_plot(options.plot, options.force)
+    _check_plot(options)
     from expost.planning import plan
 
     with Progress() as progress:
@@ -120,8 +120,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_plot(path: Path | None, force: bool) -> None:
+def _check_plot(options: argparse.Namespace) -> None:
     """Complain before anything is computed about a picture that could not be drawn."""
+    path = options.plot
     if path is None:
         return
     from importlib.util import find_spec
@@ -130,7 +131,7 @@ def _check_plot(path: Path | None, force: bool) -> None:
 
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"--plot {path}: state a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file")
-    check_output(path, force=force, option="--plot")
+    check_output(path, force=options.force, option="--plot", inputs=(options.schema,))
     if find_spec("matplotlib") is None:
         raise ValueError("--plot needs matplotlib: pip install 'expost[plot]'")
 

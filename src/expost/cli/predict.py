@@ -105,11 +105,14 @@ def _predicted(release: Release, options: argparse.Namespace) -> Iterator[tuple[
     check_output(options.output, force=options.force, inputs=inputs)  # which may be one of a folder
     kept = [name.strip() for name in options.keep]
     answer = release.target or "prediction"
-    if answer in kept:
-        raise ValueError(f"--keep {answer}: that is the column of the predictions; rename it in {options.data}")
     if options.probabilities:
         scorer.require_odds()
     chances = [f"P({label})" for label in scorer.classes or ()] if options.probabilities else []
+    for name in kept:
+        if name in (answer, *chances):
+            raise ValueError(f"--keep {name}: that is a column of the predictions; rename it in {options.data}")
+    if answer in chances:
+        raise ValueError(f"the answers and their probabilities are both called {answer!r}; leave out --probabilities")
     yield _lines([list(dict.fromkeys([*kept, answer, *chances]))]), 0
     for rows, margins in scorer.pieces(disk, options.on_invalid, kept):
         columns: dict[str, list[Any]] = {name: rows[name].cells() for name in kept}

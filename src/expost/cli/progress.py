@@ -12,7 +12,7 @@ import time
 from contextlib import AbstractContextManager
 from typing import TextIO
 
-from expost.cli.terminal import behind
+from expost.cli.terminal import Losing
 from expost.shown import one_line
 
 _PATIENCE = 1.0
@@ -31,7 +31,7 @@ class Progress:
     """
 
     def __init__(self, stream: TextIO | None = None, *, passes: bool = False) -> None:
-        self._stream = behind(sys.stderr if stream is None else stream)
+        self._stream = Losing(sys.stderr if stream is None else stream)
         self._stage, self._shown = "", ""
         self._started = time.monotonic()
         self._finished = threading.Event()

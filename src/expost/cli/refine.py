@@ -7,9 +7,8 @@ from pathlib import Path
 
 from expost import search, validation
 from expost.cli.options import add_charged_ledger, check_input, check_release, named_ledger
-from expost.cli.output import add_output, check_output, deliver
+from expost.cli.output import add_output, check_output, deliver, noting, outcome
 from expost.cli.predict import read_release
-from expost.exceptions import AccuracyNotReached, SearchInterrupted, advice
 
 DESCRIPTION = (
     "Go on from a release to a more accurate one on the path that expost fit --keep-path kept. The new release says "
@@ -53,24 +52,22 @@ def run(options: argparse.Namespace) -> int:
     check_release(options.release)
     check_input(options.path, "path")
     check_input(options.key, "key", "; expost key makes one")
-    before, complaint = read_release(options.release), ""
+    before = read_release(options.release)
     options.output = output_of(options, f"{options.excess_risk:g}")
     ledger = named_ledger(options)
-    try:
-        release = search.refine(
-            before,
-            options.path,
-            options.key,
-            excess_risk=options.excess_risk,
-            regularization=options.regularization,
-            max_epsilon=options.max_epsilon,
-            ledger=ledger,
+    with noting(options) as noted:
+        release, complaint = outcome(
+            lambda: search.refine(
+                before,
+                options.path,
+                options.key,
+                excess_risk=options.excess_risk,
+                regularization=options.regularization,
+                max_epsilon=options.max_epsilon,
+                ledger=ledger,
+            )
         )
-    except AccuracyNotReached as refusal:
-        release, complaint = refusal.release, f"refused. {advice(refusal.release)}"
-    except SearchInterrupted as interruption:
-        release, complaint = interruption.release, str(interruption)
-    return deliver(release, options, ledger, complaint)
+    return deliver(release, options, ledger, complaint, noted)
 
 
 def output_of(options: argparse.Namespace, called: str) -> Path | None:

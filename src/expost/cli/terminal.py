@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import io
 import json
 import os
 import re
@@ -97,29 +98,24 @@ def _spell_out(error: UnicodeError) -> tuple[str, int]:
     return "".join(map(spelled, error.object[error.start : error.end])), error.end
 
 
-class _Visible:
-    """A stream that spells control characters out; what does not is ``behind`` it.
+class Losing:
+    """A stream over another, ``behind`` it; control characters stay, for who moves the cursor on purpose.
 
     What it cannot write is lost, and nothing else: a command goes on, and what it has done stands. :func:`unwritten`
     says why, in the end.
     """
 
-    def __init__(self, behind: TextIO) -> None:
-        self.behind = behind
+    def __init__(self, stream: TextIO) -> None:
+        self.behind: TextIO = getattr(stream, "behind", stream)
         self.failure: OSError | None = None
 
     def write(self, text: str) -> int:
-        self._do(self.behind.write, visible(text))
+        """Write, or lose."""
+        self._do(self.behind.write, text)
         return len(text)
 
-    def writelines(self, lines: Iterable[str]) -> None:
-        self._do(self.behind.writelines, map(visible, lines))
-
-    def write_data(self, lines: Iterable[str]) -> None:
-        """Write data: exactly to a file or a pipe; a terminal is spared control characters."""
-        self._do(self.behind.writelines, map(visible, lines) if self.behind.isatty() else lines)
-
     def flush(self) -> None:
+        """Flush, or lose."""
         self._do(self.behind.flush)
 
     def _do(self, write: Callable[..., Any], *what: Any) -> None:
@@ -134,6 +130,27 @@ class _Visible:
         return getattr(self.behind, name)
 
 
+class _Visible(Losing):
+    """A stream that spells control characters out."""
+
+    def write(self, text: str) -> int:
+        return super().write(visible(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        self._do(self.behind.writelines, map(visible, lines))
+
+    def write_data(self, lines: Iterable[str]) -> None:
+        """Write data: exactly to a file or a pipe; a terminal is spared control characters."""
+        self._do(self.behind.writelines, map(visible, lines) if self.behind.isatty() else lines)
+
+
+class _Closed(io.TextIOBase):
+    """A stream that whoever started this has closed: nobody reads it, and what is written to it is not seen."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
 def unwritten() -> OSError | None:
     """Return why standard output could not be written, to the first who asks; None if it could."""
     sys.stdout.flush()
@@ -143,26 +160,21 @@ def unwritten() -> OSError | None:
     return failure
 
 
-def behind(stream: TextIO) -> TextIO:
-    """Return the stream itself, for who moves the cursor on purpose, or writes data to a file or a pipe."""
-    return cast(TextIO, getattr(stream, "behind", stream))
-
-
 @contextmanager
 def prepared_streams() -> Iterator[None]:
     """Let standard output and standard error spell out control characters, and what they cannot encode."""
     _spell_letters()
     before = sys.stdout, sys.stderr
-    with open(os.devnull, "w", encoding="utf-8") as nobody:  # reads a stream that was closed by who started this
-        shown = cast(TextIO, _Visible(sys.stdout or nobody)), cast(TextIO, _Visible(sys.stderr or nobody))
-        sys.stdout, sys.stderr = shown
-        try:
-            yield
-        finally:
-            if sys.stdout is shown[0]:  # and not what took its place when it failed
-                sys.stdout = before[0]
-            if sys.stderr is shown[1]:
-                sys.stderr = before[1]
+    out, err = (cast(TextIO, stream or _Closed()) for stream in before)
+    shown = cast(TextIO, _Visible(out)), cast(TextIO, _Visible(err))
+    sys.stdout, sys.stderr = shown
+    try:
+        yield
+    finally:
+        if sys.stdout is shown[0]:  # and not what took its place when it failed
+            sys.stdout = before[0]
+        if sys.stderr is shown[1]:
+            sys.stderr = before[1]
 
 
 def _spell_letters() -> None:
@@ -253,13 +265,18 @@ def own_words(text: str, options: argparse.Namespace) -> str:
 def complain(error: BaseException | str, options: argparse.Namespace | None = None) -> int:
     """Say what is wrong in one line on standard error; returns the exit status of a mistake."""
     text = f"{error}" if isinstance(error, str) or not isinstance(error, OSError) else _of_system(error)
-    said = own_words(text, options or argparse.Namespace())
-    for note in getattr(error, "__notes__", ()):
-        said = _then(said, note)
+    said = with_notes(own_words(text, options or argparse.Namespace()), error)
     if isinstance(error, BaseException) and getattr(options, "spends", False) and paid() is None:
         said = unspent(said)
     print(f"expost: {said}", file=sys.stderr)
     return WRONG
+
+
+def with_notes(text: str, error: BaseException | str) -> str:
+    """Return what is said about an error, and then what a ledger, or who passed it on, had to add."""
+    for note in getattr(error, "__notes__", ()):
+        text = _then(text, note)
+    return text
 
 
 def unspent(text: str) -> str:

@@ -321,6 +321,7 @@ class AccuracyFirstEstimator(BaseEstimator):
             not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
         else:
             claims = (CLIPPED_LABELS if preparation.target is None else CLIPPED_TARGETS, *claims)
+        spending.labels = self._labels()
         release = carry_out(
             request,
             plan,

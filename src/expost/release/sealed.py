@@ -32,8 +32,20 @@ def write_key(path: str | os.PathLike[str]) -> None:
     32
     """
     text = _KEY_MARK + secrets.token_bytes(_KEY_BYTES).hex() + "\n"
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as stream:
-        stream.write(text)
+    write_private(Path(path), text.encode("ascii"))
+
+
+def write_private(file: Path, content: bytes) -> None:
+    """Write a file that is not there yet and that its owner alone may read, completely or not at all."""
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
 
 
 def read_key(path: str | os.PathLike[str]) -> bytes:

@@ -48,14 +48,14 @@ from expost import validation
 from expost.account.account import Account, Spending, current, released, unspent, warn_if_large
 from expost.account.composition import add_losses
 from expost.account.ledger import Ledger
-from expost.exceptions import TargetUnreachable, warn
+from expost.exceptions import PathNotKeptWarning, TargetUnreachable, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import excess_risk_of
 from expost.mechanisms import Covariance, mechanism_of
 from expost.mechanisms.moments.certificate import CovariancePlan, Seen, certify_from
 from expost.noise.path import KeptLevels
 from expost.release.release import Promise, Release, plain
-from expost.release.sealed import read_key, seal, unseal
+from expost.release.sealed import read_key, seal, unseal, write_private
 from expost.search import METHODS
 from expost.search.request import Request
 from expost.shown import down, up
@@ -181,11 +181,11 @@ class KeepPath:
         }
         content = json.dumps(header).encode() + b"\n" + plan.kept.after(release.level or 0).to_bytes()
         try:
-            _write_new(Path(self.file), seal(content, read_key(self.key), release.id))
+            write_private(Path(self.file), seal(content, read_key(self.key), release.id))
         except (OSError, ValueError) as error:
             warn(
                 f"the path could not be kept ({error}); the release stands, but nothing can go on from it",
-                UserWarning,
+                PathNotKeptWarning,
             )
 
 
@@ -424,19 +424,6 @@ def _budget(release: Release, max_epsilon: float | None) -> float:
             f"is spent. Pass a larger one. Nothing was spent beside it."
         )
     return stated
-
-
-def _write_new(file: Path, content: bytes) -> None:
-    """Write a file that is not there yet and that its owner alone may read, completely or not at all."""
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except BaseException:
-        file.unlink(missing_ok=True)
-        raise
 
 
 def refit(release: Release, *, regularization: float | None = None, columns: Sequence[str] | None = None) -> Release:

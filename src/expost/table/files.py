@@ -20,7 +20,7 @@ import os
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -238,7 +238,8 @@ def found_files(path: str | os.PathLike[str]) -> list[Path]:
 
     The path is a file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``; a folder, of which all such files are
     meant, those in folders within it too; or a pattern with ``*``, ``?`` or ``**``. It is an error if there is none, if
-    a name does not tell the type, or if a folder holds files of both types.
+    a name does not tell the type, if a folder holds files of both types, or if a link leads nowhere. A file that is
+    found under two names is one, too: its rows would count twice, and ε is stated for rows that count once.
 
     Examples
     --------
@@ -251,16 +252,15 @@ def found_files(path: str | os.PathLike[str]) -> list[Path]:
     """
     path = Path(path)
     if path.is_dir():
-        inside = [file for file in sorted(path.rglob("*")) if file.is_file() and _ends(file, CSV + PARQUET)]
-        files = [file for file in inside if not file.name.startswith((".", "_"))]
+        inside = [file for file in path.rglob("*") if _ends(file, CSV + PARQUET)]
+        files = _each_once(file for file in inside if not file.name.startswith((".", "_")))
         if not files:
             raise FileNotFoundError(f"there is no file ending in {', '.join(CSV + PARQUET)} in the folder {path}")
         _require_one_type(path, files)
-        return files
-    if path.is_file():
+    elif path.is_file():
         files = [path]
     elif any(mark in str(path) for mark in "*?["):
-        files = sorted(Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file())
+        files = _each_once(map(Path, glob.iglob(str(path), recursive=True)))
         if not files:
             raise FileNotFoundError(f"there is no file {path}")
     else:
@@ -270,11 +270,33 @@ def found_files(path: str | os.PathLike[str]) -> list[Path]:
     return files
 
 
+def _each_once(names: Iterable[Path]) -> list[Path]:
+    """Return the files among names, in their order, or complain about one with two of them or a link to nowhere."""
+    found: dict[tuple[int, int], Path] = {}
+    for name in names:  # as they come: folders that link to themselves hold names without end
+        if name.is_symlink() and not name.exists():
+            raise FileNotFoundError(f"{name} is a link that leads nowhere")
+        if not name.is_file():
+            continue
+        file = name.stat()
+        first = found.setdefault((file.st_dev, file.st_ino), name)
+        if first is not name:
+            raise ValueError(
+                f"{first} and {name} are one file, whose rows would count twice; remove the link, or pass a pattern "
+                f"that finds it once"
+            )
+    return sorted(found.values())
+
+
 def _require_file(file: Path) -> None:
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {file}")
     if not _ends(file, CSV + PARQUET):
         raise ValueError(f"cannot tell the type of {file}; its name must end in {', '.join(CSV + PARQUET)}")
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:  # which no reader of tables opens
+        raise ValueError(f"the name of {file} is not in UTF-8; rename it") from None
 
 
 def is_parquet(file: Path) -> bool:
