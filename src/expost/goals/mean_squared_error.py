@@ -57,7 +57,7 @@ def mean_square_sensitivity(largest_coordinate: float, n: int) -> float:
 
 
 _SHARE = 0.05  # of γ, for the yardstick
-#: Slope of Huber's loss, how far models are apart, and a first level, for a target of spread 1: `benchmarks/choose.py`.
+#: Slope of Huber's loss, how far models are apart, and a first level, for a target of spread 1.
 _SLOPE, _REACH, _START = 0.58, 1.75, 1.75
 _GUESS = 0.32  # the spread before it is known; it only steers
 

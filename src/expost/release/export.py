@@ -262,7 +262,8 @@ def _pipeline(steps: list[tuple[str, Any]], scorer: Scorer, theta: Floats, const
         within = FunctionTransformer(
             inverse_func=np.clip, inv_kw_args={"a_min": low, "a_max": high}, check_inverse=False
         )
-        last = TransformedTargetRegressor(LinearRegression(), transformer=within).fit(made_up, [0.0, 1.0])
+        last = TransformedTargetRegressor(LinearRegression(), transformer=within, check_inverse=False)
+        last.fit(made_up, [0.0, 1.0])
         last.regressor_.coef_, last.regressor_.intercept_ = half * theta, center + half * constant
         return Pipeline([*steps, ("model", last)])
     if scorer.largest_odds is not None and np.isfinite(scorer.largest_odds):

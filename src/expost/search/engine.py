@@ -440,8 +440,12 @@ class StagedSearch:
         """Test a model that cost so much."""
         plan, goal, tests = self.plan, self.plan.goal, self.tests
         truth, error = goal.shortfall(self.judge, model), goal.shortfall_error(plan.n, model.size, model)
-        passed = tests.pass_at(truth, plan.sensitivity, error, plan.most_of_test(level), plan.gamma(self.stages))
-        if not plan.schedule.in_squares:
+        asked = truth, plan.sensitivity, error, plan.most_of_test(level), plan.gamma(self.stages)
+        if plan.schedule.in_squares:
+            return bool(tests.pass_at(*asked))
+        before, room = tests.count, goal.chain().steer
+        passed = tests.pass_at(*asked, room)
+        if tests.count > before:
             self.shortfalls.append((level, tests.noisy, tests.scale))
         return bool(passed)
 

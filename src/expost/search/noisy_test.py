@@ -255,13 +255,26 @@ class GradualTest(NoisyTest):
     noisy: float = field(default=math.inf, init=False)
     scale: float = field(default=math.inf, init=False)
 
-    def pass_at(self, truth: float, sensitivity: float, error: float, epsilon: float, gamma: float) -> bool:
-        """Whether the value is shown to be at most zero, as :meth:`GaussianTest.pass_at`; ε is of the last level."""
-        levels = [epsilon / RATIO ** (LEVELS - 1 - k) for k in range(LEVELS)]
+    def pass_at(
+        self, truth: float, sensitivity: float, error: float, epsilon: float, gamma: float, room: float = math.inf
+    ) -> bool:
+        """Whether the value is shown to be at most zero, as :meth:`GaussianTest.pass_at`; ε is of the last level.
+
+        ``room`` is how far below zero a value may be thought to be: levels whose margin is larger are left out, and
+        nothing is asked or paid where that is all of them.
+        """
         grid = Grid.of(sensitivity, error_bound=error)
         unit, units = grid.unit, grid.units
-        wide = laplace_deviations(gamma) * grid.effective_sensitivity * (1.0 + 1e-9)
-        margins = [wide / level + (LEVELS + 3) * unit + error for level in levels]
+
+        def margin_at(level: float, count: int) -> float:
+            wide = laplace_deviations(gamma, count) * grid.effective_sensitivity * (1.0 + 1e-9)
+            return wide / level + (LEVELS + 3) * unit + error
+
+        levels = [epsilon / RATIO ** (LEVELS - 1 - k) for k in range(LEVELS)]
+        levels = [level for level in levels if margin_at(level, LEVELS) <= room]
+        if not levels:
+            return False
+        margins = [margin_at(level, len(levels)) for level in levels]
         path = NoisePath(np.array([math.floor(truth / unit)]), units, levels, random_state=self.source)
         paid = 0.0
         for value, margin in zip(path, margins, strict=True):

@@ -3,13 +3,14 @@
 For goals in people's units (an error rate, R²), which promise nothing about a λ. A level is one number, ρ for Gaussian
 noise and x, the inverse of the typical noise on a mean gradient, for pure noise; noise and shrinkage follow from it
 (theory C2, C5): with N the noise for rows of the shape, ε′ = 2κNx/n and λ = 1/(xR). The first level is centred at zero,
-each further one at the last model released: θ₀ is public by then, so objective perturbation costs the same, and what
-was learned is not shrunk away again. It is not a gradual release: every level pays for itself. What a level costs, its
-Jacobian and its solver among it, stands in `expost.mechanisms.objective.mechanism` and
-`expost.mechanisms.objective.gaussian`; levels, tests and both theorems are those of `expost.search.engine`.
+each further one at the last model released, unless that was far noisier: θ₀ is public by then, so objective
+perturbation costs the same, and what was learned is not shrunk away again. It is not a gradual release: every level
+pays for itself. What a level costs, its Jacobian and its solver among it, stands in
+`expost.mechanisms.objective.mechanism` and `expost.mechanisms.objective.gaussian`; levels, tests and both theorems are
+those of `expost.search.engine`.
 
-A chain starts where easy goals end (`benchmarks/choose.py` says what that trades), jumps from there, and then lets the
-last noisy shortfall say how far the next level goes. All of that is choice: it reads released numbers only.
+A chain starts where easy goals end, jumps from there, and then lets the last noisy shortfall say how far the next level
+goes (theory D10). All of that is choice: it reads released numbers only.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from expost.solve.perturbed import STEEPEST, PerturbedObjective
 from expost.solve.problem import Problem
 from expost.table.shape import Geometry
 
+_FAR = 3.5  # a level with so many times less noise than the last is centred at zero: little of its noise is left then
 _FURTHER = 0.1  # the chance that noise moved the released parameters further than is stated
 _NOTHING = 1e-30  # a level of no use, where nothing can be afforded
 
@@ -48,7 +50,8 @@ class PerturbedLevels:
 
     def __init__(self, plan: _Perturbed, objective: PerturbedObjective, theta: NDArray[np.float64]) -> None:
         self._plan, self._objective, self.theta = plan, objective, theta
-        self.drawn: Any = None  # what the last model was drawn by
+        self._level = 0.0  # of the last model
+        self.drawn: Any = None  # what it was drawn by
 
     @property
     def center_norm(self) -> float:
@@ -65,6 +68,9 @@ class PerturbedLevels:
 
     def stage(self, level: float, source: WordSource) -> NDArray[np.float64]:
         """Perturb the objective and return the model, on a public grid."""
+        if self._level and self._plan.noise_quotient(self._level, level) > _FAR:
+            self.theta = np.zeros_like(self.theta)
+        self._level = level
         self.drawn = self.shot(level)
         self.theta = self.drawn.draw(self._objective, self.theta, source)
         return to_grid(self.theta, float(np.abs(self.theta).max(initial=0.0)) or 1.0, norm="l2")
