@@ -109,6 +109,11 @@ def test_predictions_keep_within_the_targets_bounds():
     far = 1e6 * np.array([np.sign(model.coef_), -np.sign(model.coef_)])
     assert model.predict(far).tolist() == model.predict(np.clip(far, 0, 10)).tolist()
     model.release_ = dataclasses.replace(model.release_, hypothesis=9 * np.asarray(model.release_.hypothesis))
+    low, high = (20 + 30 * end for end in model.release_.parameters["predicted_within"])
+    assert -10.0 <= low < high <= 50.0
+    assert model.predict(far).tolist() == pytest.approx([high, low], rel=1e-12)
+    free = {name: value for name, value in model.release_.parameters.items() if name != "predicted_within"}
+    model.release_ = dataclasses.replace(model.release_, parameters=free)
     assert model.predict(far).tolist() == [50.0, -10.0]
 
 
@@ -244,9 +249,16 @@ def test_the_same_table_with_a_schema_gives_the_same_search():
     """Bounds alone are a schema of numbers: the same shape, and so the same price for the same first level."""
     schema = {"target": "y", "target_bounds": [-10, 50], "columns": {f"x{j}": {"bounds": [0, 10]} for j in range(4)}}
     table = {**{f"x{j}": X[:, j] for j in range(4)}, "y": Y}
-    with_schema = AccuracyFirstModel(schema, R2(0.3), random_state=0).fit(table).release_
-    bare = ridge(goal=R2(0.3)).fit(X, Y).release_
-    assert with_schema.epsilon_generation == pytest.approx(bare.epsilon_generation, rel=1e-6)
+    with_schema = [AccuracyFirstModel(schema, R2(0.3), random_state=seed).fit(table).release_ for seed in range(3)]
+    bare = [ridge(goal=R2(0.3), random_state=seed).fit(X, Y).release_ for seed in range(3)]
+    alike = 0
+    for one, other in zip(with_schema, bare, strict=True):
+        assert one.epsilon_probe == other.epsilon_probe
+        assert one.parameters["predicted_within"] == other.parameters["predicted_within"]
+        if one.level == other.level == 0:
+            assert one.epsilon_generation == pytest.approx(other.epsilon_generation, rel=1e-6)
+            alike += 1
+    assert alike
 
 
 @pytest.mark.parametrize("options", [{}, {"bounds": None, "feature_bound": 40.0}, {"feature_bound": 3.0}])

@@ -55,7 +55,8 @@ def test_predictions_are_the_coefficients_times_the_columns():
         by_hand = fitted.intercept_ + fitted.coef_["hours"] * np.array(plain["hours"])
         by_hand += [fitted.coef_[f"sector={name}"] for name in plain["sector"]]
         if options:
-            np.testing.assert_allclose(fitted.predict(plain), np.clip(by_hand, 0, 100), atol=1e-3)
+            within = [50 + 50 * end for end in fitted.release_.parameters["predicted_within"]]
+            np.testing.assert_allclose(fitted.predict(plain), np.clip(by_hand, *within), atol=1e-3)
         else:
             assert fitted.classes_.tolist() == ["high", "low"]  # sorted, as scikit-learn expects; "high" is positive
             np.testing.assert_allclose(fitted.decision_function(plain), -by_hand, atol=1e-5)

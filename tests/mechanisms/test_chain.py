@@ -87,12 +87,12 @@ def test_the_promise_is_kept_where_the_goal_is_just_out_of_reach():
     assert broken_promises(goal, runs, gamma, 2.5) <= stats.binom.isf(RARE, runs, gamma)
 
 
-@pytest.mark.parametrize("left", [0.0, 0.5])
+@pytest.mark.parametrize("left", [0.0, 0.3])
 def test_a_forgotten_margin_is_noticed(monkeypatch, left):
-    """All of it, and half of it."""
+    """All of it, and most of it."""
     gamma, runs = 0.2, 100
     goal = ErrorRate((least_errors() - 1.5) / N)
-    monkeypatch.setattr(noisy_test, "laplace_deviations", lambda gamma: left * laplace_deviations(gamma))
+    monkeypatch.setattr(noisy_test, "laplace_deviations", lambda *given: left * laplace_deviations(*given))
     assert broken_promises(goal, runs, gamma, 2.5) > stats.binom.isf(RARE, runs, gamma)
 
 
@@ -100,9 +100,10 @@ def test_failure_probabilities_add_up_to_gamma(monkeypatch):
     """Every probability that a run asks for, however many tests there are."""
     asked: list[float] = []
 
-    def noted(failure_probability):
-        asked.append(failure_probability)
-        return laplace_deviations(failure_probability)
+    def noted(failure_probability, levels):
+        if not asked or failure_probability != asked[-1]:  # once for each model
+            asked.append(failure_probability)
+        return laplace_deviations(failure_probability, levels)
 
     goal = ErrorRate((least_errors() - 1.5) / N)
     most = 0
@@ -131,7 +132,7 @@ def test_a_margin_covers_the_noise_of_a_test():
 
 # --- the budget ------------------------------------------------------------------------------------------------------
 
-GOALS = [ErrorRate(0.14), LogLoss(0.31), R2(0.7), MeanSquaredError(0.07)]
+GOALS = [ErrorRate(0.14), LogLoss(0.31), R2(0.8), MeanSquaredError(0.07)]
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=repr)

@@ -93,7 +93,7 @@ class TestPromise:
         assert stats.binomtest(self.broken(monkeypatch), self.RUNS, self.GAMMA, alternative="greater").pvalue > 1e-6
 
     def test_control_without_margins(self, monkeypatch):
-        monkeypatch.setattr(pure_looks, "laplace_deviations", lambda gamma: 0.0)
+        monkeypatch.setattr(pure_looks, "laplace_deviations", lambda gamma, levels: 0.0)
         assert stats.binomtest(self.broken(monkeypatch), self.RUNS, self.GAMMA, alternative="greater").pvalue < 1e-6
 
     def test_failures_add_up_to_gamma(self):

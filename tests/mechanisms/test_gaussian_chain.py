@@ -75,7 +75,7 @@ class TestPromise:
     @pytest.mark.parametrize("goal", HOPELESS, ids=lambda goal: goal.name)
     def test_control_without_margins(self, goal, monkeypatch):
         monkeypatch.setattr(pure_looks.NoisyValue, "margin", lambda self, rho, failure: 0.0)
-        monkeypatch.setattr(pure_looks, "laplace_deviations", lambda gamma: 0.0)
+        monkeypatch.setattr(pure_looks, "laplace_deviations", lambda gamma, levels: 0.0)
         assert self.broken(goal) < 1e-6
 
 
@@ -107,7 +107,7 @@ def test_what_is_charged_is_what_was_drawn(goal, monkeypatch):
     release = run(goal, 3)
     pure = [Curve.ex_post(path[-1]) for path in paths if path]
     booked = sum([*(shot.curve for shot in shots), *looks, *pure], NOTHING)
-    assert len(pure) >= len(shots)
+    assert len(pure) >= 2
     np.testing.assert_allclose(release.account_curve().losses, booked.losses, rtol=1e-9)
     assert shots[0].center_norm == 0.0
     assert all(shot.jacobian > 0 for shot in shots)

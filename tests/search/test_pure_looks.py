@@ -54,7 +54,7 @@ def test_a_wrong_yes_is_as_rare_as_promised(monkeypatch):
 def test_control_the_margin_of_one_level(monkeypatch):
     """Each level by itself fails with γ then, and there are several."""
     monkeypatch.setattr(pure_looks, "_SURELY", 1e9)
-    monkeypatch.setattr(pure_looks, "laplace_deviations", lambda gamma: np.log(1 / (2 * gamma)))
+    monkeypatch.setattr(pure_looks, "laplace_deviations", lambda gamma, levels: np.log(1 / (2 * gamma)))
     assert stats.binomtest(wrong(), RUNS, GAMMA, alternative="greater").pvalue < 1e-6
 
 
