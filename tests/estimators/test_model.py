@@ -244,7 +244,7 @@ def test_an_interruption_carries_a_release(monkeypatch):
 
 def test_a_large_epsilon_is_warned_of():
     with pytest.warns(LargeEpsilonWarning, match="is large") as said:
-        model(goal=ErrorRate(0.1), max_epsilon=40.0).fit(table(600))
+        model(goal=ErrorRate(0.1), max_epsilon=40.0).fit(table(200))
     assert said[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
