@@ -200,13 +200,15 @@ class AccuracyFirstModel(BaseEstimator):
         encoding = Encoding(schema)
         clip = self.on_invalid == "clip"
         rows, tallies, target = self._looked_at(table, y, encoding)
-        most = spending.ceiling(self._most, validation.delta(self.delta))
-        request = self.request_for(rows.n, schema, encoding, most)
+        most = spending.ceiling(self._most, validation.delta(self.delta)) or self._most
+        unit = unit_of(schema, rows.n)
+        left = CheckedPlan.left(rows.n, most, unit) if clip else most
+        request = self.request_for(rows.n, schema, encoding, left)
         plan = settle(request)
         warn_if_likely(self.delta, rows.n, request.unit)
         if clip:
             columns = tuple(tally.readable for tally in tallies)
-            plan = CheckedPlan(plan, columns, target.readable, rows.n, request.budget, request.unit)
+            plan = CheckedPlan(plan, columns, target.readable, rows.n, unit.share(most), unit)
         not_covered, claims = (BAD_ROWS, *found.not_covered), found.claims
         if clip:
             not_covered = found.not_covered

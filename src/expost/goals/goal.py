@@ -23,6 +23,7 @@ from expost import validation
 from expost.goals import FLAGS, Flag
 from expost.goals.measure import Judge, Measure, Predicted
 from expost.numeric import FloatArray
+from expost.passes.sums import Sums
 from expost.release.release import Promise
 from expost.shown import up
 from expost.solve.losses import Labels, Loss
@@ -242,6 +243,11 @@ class TestedGoal(Goal):
             raise ValueError(f"goal={name}(...) is tested with calibration='tight' only, got {calibration!r}")
         if on_failure != "refuse":
             raise ValueError(f"on_failure={on_failure!r} cannot keep {name}: the optimum of the risk need not meet it")
+
+    def require_rows(self, generator: Any) -> None:
+        """Raise unless there are rows to measure it on: sums of them tell no prediction."""
+        if isinstance(getattr(generator, "rows", None), Sums):
+            raise ValueError(f"{type(self).__name__} is tested on rows; pass them, not their sums. Nothing was spent")
 
     def require(self, loss: Loss) -> None:
         """Raise unless the loss is of the kind of target that it is about."""

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NoReturn, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.account.account import Account
+from expost.account.account import Account, current
 from expost.account.composition import LEAST, NOTHING, ROW, Clock, Curve, Unit, room, tried
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
@@ -102,7 +102,7 @@ HOPELESS = 0.25  # a first level this many times below where it should be is noi
 _LEAST_TEST = 1.0 / RATIO**4  # a level is taken if this part of its test can be afforded as well
 _ROOM = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
 _DOUBLINGS = 2.0  # a search gives up if as many doublings as the last ones would not get there
-_WIDE = 2.0  # in scales of noise: how far a released shortfall may be off
+_WIDE = 1.0  # in scales of noise: how far a released shortfall may be off
 _PATIENCE = 5.0  # a search turns to another way where it has cost so many times its first level
 _TRIED = 0.05  # of the budget is spent before a search gives up
 
@@ -281,7 +281,7 @@ class StagedPlan(ABC):
 
     def missing(self) -> float:
         """Return how many times the rows it would take so that a perfect model could be shown to do; zero if it can."""
-        whole = Account("", self.budget, False, unit=self.unit, delta=self.delta)
+        whole = self._whole()
         margin = laplace_deviations(self.gamma(1)) * self.sensitivity / self.unit.worst_case(self.budget)
         if margin > self.goal.chain().steer:
             return margin / self.goal.chain().steer
@@ -289,6 +289,11 @@ class StagedPlan(ABC):
         if whole.fits(self.cost(needed) + self.look(needed)):
             return 0.0
         return math.sqrt(needed / max(largest_stage(whole, self.cost, self.look), 1e-300))
+
+    def _whole(self) -> Account:
+        """Return the account before the first step: within the budget, and one that other runs count on as well."""
+        shared = current(self.delta, self.unit) if self.delta else None
+        return Account("", self.budget, False, unit=self.unit, delta=self.delta, shared=shared)
 
     def require_possible(self) -> None:
         """Refuse a goal that not even a perfect model could be shown to meet."""
@@ -452,11 +457,12 @@ class StagedSearch:
     def _next(self) -> float:
         """Return the next level: further where the noisy shortfall is large."""
         schedule = self.plan.schedule
-        growth: float = schedule.growth
+        growth: float = schedule.fastest  # where no look could have shown anything
         if self.shortfalls:
             room, (_, noisy, scale) = _ROOM * self.plan.goal.chain().steer, self.shortfalls[-1]
             times = self.plan.less_noise(((max(noisy - scale, 0.0) + room) / room) ** 2)
-            growth = max(min(max(times, growth), schedule.fastest), schedule.jump if self.stages == 1 else 0.0)
+            growth = min(max(times, schedule.growth), schedule.fastest)
+        growth = max(growth, schedule.jump) if self.stages == 1 else growth
         return self.paid * (growth - 1.0) if schedule.gathers else self.paid * growth
 
     def _futile(self) -> bool:

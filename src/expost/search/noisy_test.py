@@ -214,8 +214,8 @@ class GaussianTest(NoisyTest):
         return self.shows(averaged(noisy, rho, self.ask(value, truth, more), more) + margin)
 
 
-#: Levels of a test under Laplace noise, and from one to the next: a last level costs forty times the first.
-LEVELS, RATIO = 9, 1.6
+#: Levels of a test under Laplace noise, and from one to the next: a last level costs seventeen times the first.
+LEVELS, RATIO = 7, 1.6
 _SURELY = 3.0  # scales of noise: a value that is that far above what could still be shown is given up
 
 

@@ -371,13 +371,16 @@ class CheckedPlan:
     budget: float
     unit: Unit = ROW
 
-    def __post_init__(self) -> None:
-        if self.cost >= self.budget:
-            cost, budget = self.unit.charge(self.cost), self.unit.charge(self.budget)
+    @staticmethod
+    def left(n: int, most: float, unit: Unit) -> float:
+        """Return what looking leaves of a budget for the search itself, or say that it leaves nothing."""
+        cost = unit.charge(add_losses(_EACH / n, _EACH / n))
+        if cost >= most:
             raise TargetUnreachable(
-                f"at {self.unit.count(self.n)} looking whether the table fits its schema would cost epsilon = "
-                f"{up(cost)}, more than max_epsilon = {down(budget)}. Nothing was spent."
+                f"at {unit.count(n)} looking whether the table fits its schema would cost epsilon = {up(cost)}, more "
+                f"than max_epsilon = {down(most)}. Nothing was spent."
             )
+        return most - cost
 
     def __repr__(self) -> str:
         return f"CheckedPlan(n={self.n})"

@@ -290,14 +290,14 @@ class MomentGenerator(Private):
         self.mechanism, self.problem = mechanism, problem
         source = MemorySource(rows) if isinstance(rows, Rows) else rows
         self.sums = source if isinstance(source, Sums) else sums_over(source)
-        self._rows = rows
+        self.rows = rows
         self._packed = packed(self.sums)
 
     @cached_property
     def judge(self) -> Passes:
         """What goals are measured by."""
-        assert not isinstance(self._rows, Sums)
-        return Passes.over(self.problem.loss, self._rows)
+        assert not isinstance(self.rows, Sums)
+        return Passes.over(self.problem.loss, self.rows)
 
     @cached_property
     def risk(self) -> RidgeRisk:

@@ -22,7 +22,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.account.account import Account
 from expost.account.composition import ROW, Curve, Unit
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
@@ -32,7 +31,7 @@ from expost.mechanisms.objective.mechanism import ObjectiveGenerator, ObjectiveP
 from expost.noise.source import WordSource
 from expost.passes.blocks import to_grid
 from expost.search import METHODS
-from expost.search.engine import HOPELESS, Schedule, StagedPlan, StagedSearch, largest_stage, level_at
+from expost.search.engine import Schedule, StagedPlan, StagedSearch, largest_stage, level_at
 from expost.search.noisy_test import laplace_deviations
 from expost.search.request import Request
 from expost.solve.losses import Loss
@@ -40,6 +39,7 @@ from expost.solve.perturbed import STEEPEST, PerturbedObjective
 from expost.solve.problem import Problem
 from expost.table.shape import Geometry
 
+_HOPELESS = 0.5  # a first level this many times below where it should be is noise
 _FAR = 3.5  # a level with so many times less noise than the last is centred at zero: little of its noise is left then
 _FURTHER = 0.1  # the chance that noise moved the released parameters further than is stated
 _NOTHING = 1e-30  # a level of no use, where nothing can be afforded
@@ -177,7 +177,7 @@ class ChainPlan(_Perturbed):
     @property
     def start(self) -> float:
         """x of the first level, or the largest that the budget allows."""
-        whole = Account("", self.budget, False, unit=self.unit, delta=self.delta)
+        whole = self._whole()
         if whole.fits(self.cost(self.usual_start) + self.look(self.usual_start)):
             return self.usual_start
         return max(largest_stage(whole, self.cost, self.look, 0.0, self.usual_start), _NOTHING)
@@ -192,7 +192,7 @@ class ChainPlan(_Perturbed):
         steer = self.goal.chain().steer
         budget = self.unit.worst_case(self.budget) if self.delta else self.budget  # as the sensitivity is meant
         needed = laplace_deviations(self.gamma(1)) * self.sensitivity / budget
-        least = HOPELESS * self.usual_start
+        least = _HOPELESS * self.usual_start
         if needed <= steer and self.start >= least:
             return 0.0
         return max(needed / steer, self.shot(least).epsilon / self.budget)
