@@ -236,11 +236,11 @@ def test_what_is_tested_is_the_goal_where_the_mean_is_near():
 
 
 def test_a_mean_square_needs_no_variance():
-    found = Yardstick(0.3, 0.2, 0.05)
-    goal = MeanSquaredError(0.02, yardstick=found)
+    found = Yardstick(0.3, 0.05, 0.01)
+    goal = MeanSquaredError(0.001, yardstick=found)
     low, high = goal.within
     assert goal.shortfall_sensitivity(100) == pytest.approx(max(1 + high, 1 - low) ** 2 / 100, rel=1e-9)
-    assert goal.shortfall_sensitivity(100) < 0.7 * MeanSquaredError(0.02).shortfall_sensitivity(100)
+    assert goal.shortfall_sensitivity(100) < 0.7 * MeanSquaredError(0.001).shortfall_sensitivity(100)
 
 
 # --- through fit -----------------------------------------------------------------------------------------------------

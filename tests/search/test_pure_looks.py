@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -74,6 +76,33 @@ def test_a_level_that_does_not_fit_is_not_looked_at():
     counts = [looked(-0.003, seed, budget=1.01 * FIRST)[1].count for seed in range(30)]
     assert set(counts) == {1}
     assert len({looked(-0.003, seed)[1].count for seed in range(30)}) > 1
+
+
+class Careless(Account):
+    """A broken one: sums are rounded to the nearest number, not up."""
+
+    def after(self, generation=0.0, test=0.0):
+        return self.probe + (self.test + test) + (self.generation + generation)
+
+
+@pytest.mark.parametrize("kind", [Account, Careless])
+def test_a_level_that_fits_but_for_rounding_is_not_looked_at(kind):
+    """Budgets that some level just uses up, and the numbers beside them; without a δ."""
+    exceeded = 0
+    for seed in range(40):
+        before = {"generation": 0.1 * (seed + 1), "probe": 0.7 / (seed + 1)}
+
+        def spent(budget, kind=kind, before=before, seed=seed):
+            tests = GradualTest(kind("looks", budget, False, **before), SeededSource([43, seed]))
+            tests.pass_at(-0.0005, MOVED, 0.0, LAST, GAMMA)
+            return tests.account.total
+
+        levels = [FIRST * RATIO**k for k in range(LEVELS)]
+        for level in levels:
+            near = sum(before.values()) + level
+            for budget in (math.nextafter(near, 0.0), near, math.nextafter(near, math.inf)):
+                exceeded += spent(budget) > budget
+    assert bool(exceeded) == (kind is Careless)
 
 
 def test_a_pure_loss_counts_once_whatever_the_order():
