@@ -1,17 +1,19 @@
 """The one loop of searches in levels: draw a model if that can be afforded, test it, stop if it passes, else go on.
 
 A level (a stage) releases something that costs a curve and makes a model of it, or of all that was released so far.
-After each a noisy shortfall (how far the goal is missed) is released, sometimes twice. The engine knows no mechanism:
-what a level costs and how it is drawn is a :class:`Staged`'s affair, in each mechanism's folder: pure and Gaussian
-chains of perturbed objectives (`expost.mechanisms.objective.chain`), gradient descent, second moments.
+After each a noisy shortfall (how far the goal is missed) is released, with less and less noise. The engine knows no
+mechanism: what a level costs and how it is drawn is a :class:`Staged`'s affair, in each mechanism's folder: pure and
+Gaussian chains of perturbed objectives (`expost.mechanisms.objective.chain`), gradient descent, second moments. A
+search that has cost several times its first level may turn to another way, from its last model on.
 
 *Released*: what levels release, and noisy shortfalls. *Neighbours*: one row replaced, or k of one person. *Theorem
 (privacy)*: every step books its curve (`expost.search.noisy_test`, and where levels are made) and is taken only if the
-sum with it is within the budget (`account.composition`: the account is a filter, and the release states it ex post).
+sum with it is within the budget (`expost.account.composition`: the account is a filter, and the release states it ex post).
 *Theorem (accuracy)*: test j at the model of level i passes wrongly with probability at most γ_{ij}, settled before the
 run, ΣΣ γ_{ij} ≤ γ; so a model that misses the goal is released with probability at most γ, however many levels there
 are. Everything else (step sizes, how costs grow, when to test again, when to give up) reads public and released numbers
-only, and nothing has to be right about it for either theorem. The constants were looked at on Adult and Diamonds.
+only, and nothing has to be right about it for either theorem. The constants were looked at on half of the tables of
+`benchmarks/panel.py`; within a factor of two they change what goals cost by a few per cent.
 """
 
 from __future__ import annotations
