@@ -15,6 +15,7 @@ from expost.goals import Goal
 from expost.goals.measure import Measure
 from expost.mechanisms import Mechanism, mechanism_of
 from expost.noise import SeededSource
+from expost.noise.path import NoisePath
 from expost.passes.sums import Sums, sums_of
 from expost.release.release import Release
 from expost.search import METHODS, Request
@@ -142,6 +143,32 @@ class CountingSource:
     def words(self, count: int) -> np.ndarray:
         self.drawn += count
         return self._source.words(count)
+
+
+class _Level:
+    """A level of a path that notes what it costs once it is looked at."""
+
+    def __init__(self, level: Any, looked_at: list[float]) -> None:
+        self.epsilon, self._level, self._looked_at = level.epsilon, level, looked_at
+
+    @property
+    def values(self) -> Any:
+        self._looked_at.append(self.epsilon)
+        return self._level.values
+
+
+def watch_paths(monkeypatch: Any, *modules: Any) -> list[list[float]]:
+    """Return the levels looked at of every path of gradual release that these modules will make."""
+    paths: list[list[float]] = []
+
+    class Watched(NoisePath):
+        def __iter__(self) -> Any:
+            paths.append([])
+            yield from (_Level(level, paths[-1]) for level in super().__iter__())
+
+    for module in modules:
+        monkeypatch.setattr(module, "NoisePath", Watched)
+    return paths
 
 
 def readable_cells(encoding: Any, frame: Any) -> dict[str, int]:

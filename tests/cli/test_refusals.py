@@ -62,11 +62,11 @@ def test_a_plan_in_the_words_of_the_command_line(data, capsys):
         data.parent / "schema.toml",
         *["--rows", "50", "--error-rate", "0.2", "--worlds", "3"],
         "--max-epsilon",
-        "1",
+        "0.3",
     )
     assert said.status == 0, said.err
     printed = " ".join(said.out.split())
-    assert "Beware: for an ε of 1 the first model is" in printed
+    assert "Beware: for an ε of 0.3 the first model is" in printed
     assert "max_epsilon" not in printed
     assert "λ" not in printed
 

@@ -32,6 +32,7 @@ from expost.exceptions import (
     StrongRegularizationWarning,
     TargetUnreachable,
 )
+from expost.mechanisms.objective.chain import ChainSearch
 from tests.estimators.helpers import CountingSource
 from tests.helpers import at_most_by_chance
 
@@ -109,6 +110,11 @@ def test_predictions_keep_within_the_targets_bounds():
     far = 1e6 * np.array([np.sign(model.coef_), -np.sign(model.coef_)])
     assert model.predict(far).tolist() == model.predict(np.clip(far, 0, 10)).tolist()
     model.release_ = dataclasses.replace(model.release_, hypothesis=9 * np.asarray(model.release_.hypothesis))
+    low, high = (20 + 30 * end for end in model.release_.parameters["predicted_within"])
+    assert -10.0 <= low < high <= 50.0
+    assert model.predict(far).tolist() == pytest.approx([high, low], rel=1e-12)
+    free = {name: value for name, value in model.release_.parameters.items() if name != "predicted_within"}
+    model.release_ = dataclasses.replace(model.release_, parameters=free)
     assert model.predict(far).tolist() == [50.0, -10.0]
 
 
@@ -240,13 +246,16 @@ def test_there_is_no_optimum_to_compare_a_goal_in_peoples_units_with():
         curator_view(ridge(goal=R2(0.5)).fit(X, Y), X, Y)
 
 
-def test_the_same_table_with_a_schema_gives_the_same_search():
+def test_the_same_table_with_a_schema_gives_the_same_search(monkeypatch):
     """Bounds alone are a schema of numbers: the same shape, and so the same price for the same first level."""
     schema = {"target": "y", "target_bounds": [-10, 50], "columns": {f"x{j}": {"bounds": [0, 10]} for j in range(4)}}
     table = {**{f"x{j}": X[:, j] for j in range(4)}, "y": Y}
+    monkeypatch.setattr(ChainSearch, "_passes", lambda *_: True)
     with_schema = AccuracyFirstModel(schema, R2(0.3), random_state=0).fit(table).release_
     bare = ridge(goal=R2(0.3)).fit(X, Y).release_
     assert with_schema.epsilon_generation == pytest.approx(bare.epsilon_generation, rel=1e-6)
+    assert with_schema.epsilon_probe == bare.epsilon_probe > 0
+    assert with_schema.parameters["predicted_within"] == bare.parameters["predicted_within"]
 
 
 @pytest.mark.parametrize("options", [{}, {"bounds": None, "feature_bound": 40.0}, {"feature_bound": 3.0}])

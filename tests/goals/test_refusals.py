@@ -64,7 +64,7 @@ class TestArguments:
         """They become floats: limits are computed from them, and releases are written as JSON."""
         goals = (ErrorRate(number(0.25), number(0.5)), MeanSquaredError(number(0.25)), RelativeExcessRisk(number(0.5)))
         for goal in (*goals, ExcessRisk(number(0.25))):
-            assert all(type(value) in (float, str) for value in dataclasses.astuple(goal))
+            assert all(type(value) in (float, str) for value in dataclasses.astuple(goal) if value is not None)
         generator, problem, _ = classification()
         first, again = (
             outcome(run_search, generator, problem, goal, random_state=0) for goal in (goals[0], ErrorRate(0.25, 0.5))

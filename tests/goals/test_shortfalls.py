@@ -129,7 +129,7 @@ def test_what_a_chain_is_told_makes_sense(goal):
     settings = goal.chain()
     assert settings.loss.labels == ("binary" if goal in LABELS else "real")
     assert math.isfinite(settings.loss.lipschitz(math.inf))
-    assert min(settings.reach, settings.start, settings.test_part, settings.steer) > 0
+    assert min(settings.reach, settings.start, settings.steer, settings.spread) > 0
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from scipy import stats
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
 from expost.account.account import Account
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
+from expost.goals import yardstick
 from expost.mechanisms.descent import mechanism as descent
 from expost.mechanisms.descent.mechanism import DescentPlan, GradientDescent
 from expost.noise import SeededSource
@@ -22,6 +23,7 @@ from expost.solve.problem import Problem
 from expost.table.rows import ONE, Rows
 from expost.table.shape import Block, Geometry
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
+from tests.helpers import watch_paths
 
 N = 2000
 UNIT = math.trunc(ONE / math.sqrt(2))
@@ -103,15 +105,17 @@ class TestPromise:
 
 class TestBudget:
     @pytest.mark.parametrize("budget", [1.0, 2.5])
-    def test_a_refusal_stays_within_it_and_uses_it(self, budget):
+    def test_a_refusal_stays_within_it_and_uses_it(self, budget, monkeypatch):
+        monkeypatch.setattr(staged.StagedSearch, "_futile", lambda self: False)  # it is not given up before
         release = run(ErrorRate(0.05), budget=budget)
         assert release.status == "refused"
         assert 0.5 * budget < release.epsilon <= budget == release.epsilon_worst_case
         assert any("budget" in reason for reason in release.parameters["reasons"])
 
-    def test_what_is_charged_is_what_was_drawn(self, monkeypatch):
+    @pytest.mark.parametrize("goal", [ErrorRate(0.14), R2(0.7)], ids=lambda goal: goal.name)
+    def test_what_is_charged_is_what_was_drawn(self, goal, monkeypatch):
         """Every draw of noise is booked: the centre, the lengths, all steps, and the last level of each look."""
-        drawn, looked = [], []
+        drawn = []
         usual, number = descent.GradientNoise.draws, descent.discrete_gaussian
 
         def draws(self, steps, source):
@@ -122,19 +126,12 @@ class TestBudget:
             drawn.append(0.5 * (descent.PARTS / sigma) ** 2)
             return number(sigma, size, random_state=random_state)
 
-        class Path(pure_looks.NoisePath):
-            def __iter__(self):
-                for value in super().__iter__():
-                    looked.append((id(self), value.epsilon))
-                    yield value
-
         monkeypatch.setattr(descent.GradientNoise, "draws", draws)
         monkeypatch.setattr(descent, "discrete_gaussian", lengths)
-        monkeypatch.setattr(pure_looks, "NoisePath", Path)
-        release = run(ErrorRate(0.14), shape=CENTRED)
+        looked = watch_paths(monkeypatch, pure_looks, yardstick)
+        release = run(goal, shape=CENTRED)
         assert release.curve["rho"] == pytest.approx(math.fsum(drawn), rel=1e-8)
-        last = dict(looked)  # of each path the last level
-        assert release.curve["pure"] == pytest.approx(math.fsum(last.values()), rel=1e-8)
+        assert release.curve["pure"] == pytest.approx(math.fsum(path[-1] for path in looked if path), rel=1e-8)
         assert len(drawn) >= 3
 
     def test_unreachable(self):
@@ -183,9 +180,10 @@ def test_a_frame_that_was_released_helps():
     plan = DescentPlan.of(goal, goal.chain().loss, CENTRED, N, 0.1, 6.0, 1e-6)
     away = shifted(goal)
     judge = GradientDescent(CENTRED).on(away, Problem.of(plan.loss, n=N, p=2, regularization=1.0))
+    gradients = descent.ClippedGradients(away, descent.SlopeTable.of(plan.loss))
     found = {}
     for shape in (CENTRED, SHAPE):
-        walks = [descent.Walk(plan.loss, shape, judge.gradients, plan.schedule) for _ in range(8)]
+        walks = [descent.Walk(plan.loss, shape, gradients, plan.schedule) for _ in range(8)]
         models = [walk.stage(0.03, SeededSource([3, k])) for k, walk in enumerate(walks)]
         found[shape.constant] = np.mean([judge.judge.errors(model) / N for model in models])
     assert found[0] < found[None] - 0.05

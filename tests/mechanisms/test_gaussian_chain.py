@@ -12,6 +12,7 @@ from scipy import stats
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
 from expost.account.account import Account
 from expost.account.composition import NOTHING, Curve, Unit
+from expost.goals import yardstick
 from expost.mechanisms import ObjectivePerturbation
 from expost.mechanisms.objective import gaussian as gaussian_chain
 from expost.mechanisms.objective.chain import GaussianChainPlan
@@ -19,6 +20,7 @@ from expost.noise import SeededSource
 from expost.search import engine as staged, noisy_test as pure_looks
 from expost.solve.problem import Problem
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
+from tests.helpers import watch_paths
 from tests.mechanisms.test_chain import SHAPE, rows
 
 N, DELTA = 2000, 1e-6
@@ -101,17 +103,11 @@ def test_what_is_charged_is_what_was_drawn(goal, monkeypatch):
         "ask",
         lambda self, value, rho, source: (looks.append(Curve.gaussian(rho)), gaussian(self, value, rho, source))[1],
     )
-    last = {}
-
-    class Path(pure_looks.NoisePath):
-        def __iter__(self):
-            for value in super().__iter__():
-                last[id(self)] = Curve.ex_post(value.epsilon)
-                yield value
-
-    monkeypatch.setattr(pure_looks, "NoisePath", Path)
+    paths = watch_paths(monkeypatch, pure_looks, yardstick)
     release = run(goal, 3)
-    booked = sum([*(shot.curve for shot in shots), *looks, *last.values()], NOTHING)
+    pure = [Curve.ex_post(path[-1]) for path in paths if path]
+    booked = sum([*(shot.curve for shot in shots), *looks, *pure], NOTHING)
+    assert len(pure) >= 2
     np.testing.assert_allclose(release.account_curve().losses, booked.losses, rtol=1e-9)
     assert shots[0].center_norm == 0.0
     assert all(shot.jacobian > 0 for shot in shots)

@@ -17,10 +17,11 @@ from expost.cli import main
 from expost.mechanisms.moments import gaussian as moments
 from expost.mechanisms.moments.gaussian import MomentNoise, MomentsPlan
 from expost.noise import SeededSource
+from expost.search import noisy_test
 from expost.search.choice import staged_request
-from expost.search.noisy_test import NoisyValue
 from expost.search.run import settle
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
+from tests.helpers import watch_paths
 from tests.mechanisms.test_descent_search import SHAPE, N, generator, rows
 
 DELTA = 1e-6
@@ -50,14 +51,14 @@ def test_a_refusal_stays_within_the_budget_and_uses_it():
 
 
 def test_what_is_charged_is_what_was_drawn(monkeypatch):
-    spent = []
-    draw, ask = MomentNoise.draw, NoisyValue.ask
+    spent, draw = [], MomentNoise.draw
     monkeypatch.setattr(MomentNoise, "draw", lambda self, rho, source: (spent.append(rho), draw(self, rho, source))[1])
-    monkeypatch.setattr(
-        NoisyValue, "ask", lambda self, value, rho, source: (spent.append(rho), ask(self, value, rho, source))[1]
-    )
+    looked = watch_paths(monkeypatch, noisy_test)
     release, _ = run(ErrorRate(0.14))
-    np.testing.assert_allclose(release.account_curve().losses, Curve.gaussian(math.fsum(spent)).losses, rtol=1e-8)
+    pure = math.fsum(path[-1] for path in looked if path)
+    booked = Curve.gaussian(math.fsum(spent)) + Curve.ex_post(pure)
+    np.testing.assert_allclose(release.account_curve().losses, booked.losses, rtol=1e-8)
+    assert pure > 0
 
 
 def test_lambda_is_a_public_number(monkeypatch):

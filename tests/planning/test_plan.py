@@ -98,7 +98,7 @@ def test_what_no_data_set_can_reach_is_said():
 
 
 def test_a_cap_that_leaves_the_constant_is_warned_about():
-    (warning,) = plan(SURVEY, ErrorRate(0.2), rows=1000, max_epsilon=0.5, worlds=2).warnings
+    (warning,) = plan(SURVEY, ErrorRate(0.2), rows=200, max_epsilon=0.5, worlds=2).warnings
     assert "little more than its constant" in warning
     assert planned(N).warnings == ()
 

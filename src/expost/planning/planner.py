@@ -205,7 +205,11 @@ class TablePricer(Pricer):
         for way in WAYS if self.delta else ():
             cap = _HARDLY_A_CAP * max(1.0, self.n / self.drawn.n)
             made = partial(self._request, goal, delta=self.delta, perturbation=way)
-            yield Way(made, self.drawn, cap, most, taken=taken == made(self.n, None).mechanism)
+            stated = made(self.n, None).mechanism
+            is_taken = (stated.name, stated.gaussian) == (taken.name, taken.gaussian)
+            if is_taken:  # where nothing is stated it may turn to pure noise
+                made = partial(self._request, goal, delta=self.delta)
+            yield Way(made, self.drawn, cap, most, taken=is_taken)
         pure = partial(self._request, goal)
         is_pure = isinstance(taken, ObjectivePerturbation) and not taken.gaussian
         named = {"noise": PURE, "taken": is_pure} if self.delta else {}

@@ -409,7 +409,7 @@ class StagedSearch:
             if self._passes(model, self.paid):
                 return self._released(model)
             self._first = self._first or self.account.total
-            if self.plan.then is not None and self.account.total > _PATIENCE * self._first:
+            if self.plan.then is not None and (self.account.total > _PATIENCE * self._first or self._futile()):
                 level = self._turn(model)
             else:
                 level = self._next()

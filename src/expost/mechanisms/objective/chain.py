@@ -190,7 +190,8 @@ class ChainPlan(_Perturbed):
     def missing(self) -> float:
         """Return how many times the rows it would take so that a perfect model could be shown to do; zero if it can."""
         steer = self.goal.chain().steer
-        needed = laplace_deviations(self.gamma(1)) * self.sensitivity / self.budget
+        budget = self.unit.worst_case(self.budget) if self.delta else self.budget  # as the sensitivity is meant
+        needed = laplace_deviations(self.gamma(1)) * self.sensitivity / budget
         least = _HOPELESS * self.usual_start
         if needed <= steer and self.start >= least:
             return 0.0
