@@ -267,7 +267,20 @@ class StagedPlan(ABC):
     @property
     def start(self) -> float:
         """ρ of the first stage."""
-        return self.least_stage
+        return self.clear(self.least_stage)
+
+    def clear(self, level: float) -> float:
+        """Return the level, or a larger one whose test could show a perfect model to do: no other is worth its loss."""
+        if self.schedule.in_squares:
+            return level
+        needed = laplace_deviations(self.gamma(1)) * self.sensitivity / self.goal.chain().steer * (1.0 + 1e-6)
+        low = high = level
+        while self.most_of_test(high) < needed:
+            low, high = high, 2.0 * high
+        for _ in range(20 if high > low else 0):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.most_of_test(middle) < needed else (low, middle)
+        return high
 
     @property
     def sensitivity(self) -> float:
@@ -287,7 +300,7 @@ class StagedPlan(ABC):
         margin = laplace_deviations(self.gamma(1)) * self.sensitivity / self.unit.worst_case(self.budget)
         if margin > self.goal.chain().steer:
             return margin / self.goal.chain().steer
-        needed = HOPELESS**2 * self.least_stage
+        needed = max(HOPELESS**2 * self.least_stage, self.clear(1e-3 * self.least_stage))
         if whole.fits(self.cost(needed) + self.look(needed)):
             return 0.0
         return math.sqrt(needed / max(largest_stage(whole, self.cost, self.look), 1e-300))
@@ -472,7 +485,8 @@ class StagedSearch:
 
         Where noise falls the best model is come nearer to, by less each time: so the goal is then beyond it.
         """
-        if len(self.shortfalls) < 3 or self.account.total < _TRIED * self.account.limit:
+        most = self.account.limit if self.account.delta else self.account.worst_case
+        if len(self.shortfalls) < 3 or self.account.total < _TRIED * most:
             return False
         gains = [
             (before - after + _WIDE * (wide + narrow)) / max(1.0, math.log2(self.plan.noise_quotient(paid, more)))

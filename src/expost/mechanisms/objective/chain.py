@@ -185,7 +185,7 @@ class ChainPlan(_Perturbed):
     @property
     def usual_start(self) -> float:
         """x of the first level where the budget allows it."""
-        return self.schedule.start * self.geometry.scale
+        return self.clear(self.schedule.start * self.geometry.scale)
 
     def missing(self) -> float:
         """Return how many times the rows it would take so that a perfect model could be shown to do; zero if it can."""
