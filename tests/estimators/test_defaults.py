@@ -224,7 +224,7 @@ class TestWarnings:
             shot,
             {**shot, "bounds": None, "feature_bound": 1.0, "regularization": 0.005},
         ):
-            ridge(**options).fit(X / 40, Y)
+            ridge(**options).fit(X / 20, Y)
         wide = ridge(**shot).fit(np.hstack([X] * 5), Y).release_
         assert wide.promise.regularization == pytest.approx(0.1 / (20 / 0.75) ** 2)
 

@@ -364,7 +364,7 @@ def test_a_path_that_cannot_be_written_leaves_the_release(tmp_path, key, monkeyp
     def full(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(refinement, "_write_new", full)
+    monkeypatch.setattr(refinement, "write_private", full)
     with pytest.warns(UserWarning, match="no space left.*the release stands"):
         model, release = first("covariance", tmp_path / "path", key)
     assert release.status == "released"

@@ -295,9 +295,10 @@ class TestGivingUp:
         return chain._futile()
 
     def test_the_rule(self):
-        assert self.outcome([0.08, 0.0705, 0.07])
-        assert not self.outcome([0.08, 0.0705])  # two levels say little
-        assert not self.outcome([0.08, 0.0705, 0.07], spent=0.1)  # and so do any while little was tried
+        assert self.outcome([0.3, 0.08, 0.0705, 0.07])
+        assert not self.outcome([0.08, 0.0705, 0.07])  # models of noise alone improve by nothing, and may yet
+        assert not self.outcome([0.3, 0.0705])  # two levels say little
+        assert not self.outcome([0.3, 0.08, 0.0705, 0.07], spent=0.1)  # and so do any while little was tried
         assert not self.outcome([0.08, 0.05, 0.03])  # it is getting there
         assert not self.outcome([0.0031, 0.003, 0.0011])  # within the noise it may be
 

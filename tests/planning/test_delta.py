@@ -23,7 +23,8 @@ def test_every_way_is_priced_and_more_rows_cost_less():
     assert {price.perturbation for price in small.goals[0].methods} == ways
     for one, other in zip(small.goals[0].methods, large.goals[0].methods, strict=True):
         assert one.worst_case == other.worst_case == 2.0
-    assert 5 < small.goals[0].cheapest.typical / large.goals[0].cheapest.typical < 15  # ε·n hardly depends on n
+        if one.perturbation != "covariance":  # ε·n hardly depends on n
+            assert 5 < one.typical / other.typical < 20, one.perturbation
     assert "ε at δ = 1e-06" in str(small)
     assert json.loads(small.to_json())["delta"] == DELTA
     assert small.savings == ()
@@ -112,6 +113,6 @@ def test_command_line(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "every gradient" in out
     assert "second moments" in out
-    assert "--delta 1e-06" in out
+    assert "ε at δ = 1e-06" in out
     assert main([*said, "--delta", "0.7"]) == 2
     assert "delta" in capsys.readouterr().err

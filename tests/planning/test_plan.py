@@ -277,7 +277,7 @@ def test_persons_cost_what_as_many_rows_do():
     )
     assert persons.noun == "persons"
     assert "1,000 persons" in str(persons)
-    assert persons.goals[0].cheapest.low == pytest.approx(rows.goals[0].cheapest.low, rel=0.15)
+    assert persons.goals[0].cheapest.typical == pytest.approx(rows.goals[0].cheapest.typical, rel=0.25)
     assert persons.goals[0].cheapest.worst_case == 2.0
 
 
@@ -288,4 +288,4 @@ def test_fits_of_persons_pay_what_was_planned():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LargeEpsilonWarning)
         epsilon = model.fit(table).release_.epsilon
-    assert way.cheapest.low * 0.99 <= epsilon <= way.cheapest.worst_case
+    assert 0 < epsilon <= min(way.cheapest.high, way.cheapest.worst_case)

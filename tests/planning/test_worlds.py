@@ -118,7 +118,7 @@ def test_a_new_goal_says_by_its_shortfall_what_tables_are_like(goal, reach):
 
 def test_a_new_goal_is_priced_in_its_own_units():
     """In units of the target, whose bounds are 20,000 apart."""
-    prices = plan(STONES, [AbsoluteError(1000), AbsoluteError(500)], rows=5000, worlds=4).goals
+    prices = plan(STONES, [AbsoluteError(1000), AbsoluteError(500)], rows=5000, worlds=16).goals
     assert 0 < prices[0].cheapest.typical < prices[1].cheapest.typical < np.inf
     assert "absolute error ≤ 500" in str(plan(STONES, AbsoluteError(500), rows=5000, worlds=2))
     statement = AbsoluteError(0.2).in_caller_units(Promise("it", at_most=0.2), 1e8).statement

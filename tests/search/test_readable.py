@@ -11,6 +11,7 @@ from scipy import stats
 
 from expost import AccuracyFirstModel, ErrorRate
 from expost.account.account import Account
+from expost.account.composition import ROW
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.noise import SeededSource
 from expost.search import request as readable
@@ -118,7 +119,8 @@ def test_counting_by_names_would_move_by_two():
 
 def test_a_budget_too_small_to_look():
     with pytest.raises(TargetUnreachable, match="Nothing was spent"):
-        CheckedPlan(Onward(), (N,), N, N, 80 / N)
+        CheckedPlan.left(N, 80 / N, ROW)
+    assert CheckedPlan.left(N, 81 / N, ROW) == pytest.approx(1 / N)
     assert CheckedPlan(Onward(), (N,), N, N, 81 / N).worst_case == 81 / N
 
 

@@ -179,7 +179,7 @@ def test_what_is_booked_after_a_turn_is_the_sum(monkeypatch):
 
 
 @pytest.mark.usefixtures("stalled")
-@pytest.mark.parametrize("budget", [0.7, 1.5, 4.0])
+@pytest.mark.parametrize("budget", [1.2, 1.5, 4.0])
 @pytest.mark.parametrize("whose", ["rows", "persons"])
 def test_no_outcome_exceeds_the_budget(budget, whose):
     of = {"rows": persons(), "person": "who", "rows_per_person": 2} if whose == "persons" else {}

@@ -58,7 +58,7 @@ from expost.threads import one_thread
 Floats = NDArray[np.float64]
 
 #: What the best linear model misses, as a part of what the goal allows: from easy to nearly out of reach.
-REACH = (0.5, 0.97)
+REACH = (0.3, 0.97)
 _FACTOR = (0.0, 0.8)  # correlation of a column with the hidden factor
 _MISSING = 0.02  # of the cells of a column that has a mark for them
 _WIDE = 1000.0  # bounds this many times apart are of something skewed, money say
@@ -78,7 +78,7 @@ def reach_of(k: int, tables: int, reach: tuple[float, float] = REACH) -> float:
     Examples
     --------
     >>> [round(reach_of(k, 3), 2) for k in range(3)]
-    [0.69, 0.88, 0.95]
+    [0.59, 0.86, 0.95]
     """
     first, last = reach
     return float(1 - (1 - first) * ((1 - last) / (1 - first)) ** ((k + 0.5) / tables))

@@ -106,6 +106,8 @@ _ROOM = 0.2  # the best model is taken to be better than the goal by this part o
 _DOUBLINGS = 2.0  # a search gives up if as many doublings as the last ones would not get there
 _WIDE = 1.0  # in scales of noise: how far a released shortfall may be off
 _PATIENCE = 5.0  # a search turns to another way where it has cost so many times its first level
+_LEARNED = 0.25  # of what is missing has been come nearer before a search gives up,
+_LONG = 200.0  # or noise has become so many times less
 _TRIED = 0.05  # of the budget is spent before a search gives up
 
 
@@ -314,6 +316,7 @@ class StagedPlan(ABC):
         """Refuse a goal that not even a perfect model could be shown to meet."""
         if times := self.missing():
             unit, at = self.unit, f" at delta = {self.delta:g}" if self.delta else ""
+            at += " and what is left of the shared budget" if self._whole().shared is not None else ""
             raise TargetUnreachable(
                 f"at {unit.count(self.n)} no model could be shown to meet the goal for max_epsilon = "
                 f"{down(unit.charge(self.budget))}{at}, whatever the data: the noise that hides one {unit.noun} would "
@@ -492,8 +495,10 @@ class StagedSearch:
             (before - after + _WIDE * (wide + narrow)) / max(1.0, math.log2(self.plan.noise_quotient(paid, more)))
             for (paid, before, wide), (more, after, narrow) in pairwise(self.shortfalls[-3:])
         ]
-        _, shortfall, scale = self.shortfalls[-1]
-        return shortfall - _WIDE * scale > _DOUBLINGS * max(gains)
+        (start, first, _), (end, shortfall, scale) = self.shortfalls[0], self.shortfalls[-1]
+        # models of noise alone improve by nothing, and may yet
+        learned = first - shortfall > _LEARNED * shortfall or self.plan.noise_quotient(start, end) > _LONG
+        return learned and shortfall - _WIDE * scale > _DOUBLINGS * max(gains)
 
     def _said(self) -> list[str]:
         each = self.plan.each.format(stages=self.stages - self._turned)

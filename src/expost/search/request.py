@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from expost import validation
 from expost.account.account import Account, current
-from expost.account.composition import ROW, Unit, add_losses
+from expost.account.composition import ROW, Unit, add_losses, tried
 from expost.exceptions import TargetUnreachable
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import RISK_CHARGED, Goal, TestedGoal, as_goal, excess_risk_of, is_tested
@@ -393,7 +393,8 @@ class CheckedPlan:
         if cost >= most:
             raise TargetUnreachable(
                 f"at {unit.count(n)} looking whether the table fits its schema would cost epsilon = {up(cost)}, more "
-                f"than max_epsilon = {down(most)}. Nothing was spent."
+                f"than max_epsilon = {down(most)}. {tried(math.ceil(n / unit.rows * cost / most * 1.1), unit)}. "
+                f"Nothing was spent."
             )
         return most - cost
 
