@@ -49,7 +49,7 @@ def test_what_was_stated_is_in_the_command(schema, capsys):
 
 
 def test_the_command_it_ends_with_is_one(schema, tmp_path, capsys):
-    said = call(capsys, "plan", schema, "--rows", 900, "--error-rate", 0.3, "--on-invalid", "clip", *QUICK)
+    said = call(capsys, "plan", schema, "--rows", 4000, "--error-rate", 0.3, "--on-invalid", "clip", *QUICK)
     command = said.out.splitlines()[-1].removeprefix("next: expost ").split()
     data = tmp_path / "none.csv"
     tried = call(capsys, *(str(data) if word == "DATA.csv" else word for word in command))
