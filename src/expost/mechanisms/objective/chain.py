@@ -53,26 +53,23 @@ class PerturbedLevels:
         self._level = 0.0  # of the last model
         self.drawn: Any = None  # what it was drawn by
 
-    @property
-    def center_norm(self) -> float:
-        """‖θ₀‖₂ of the next level."""
-        return float(np.linalg.norm(self.theta))
+    def center(self, level: float) -> NDArray[np.float64]:
+        """Return θ₀ of a level: the last model, or zero where that was far noisier; it was released."""
+        far = self._level and self._plan.noise_quotient(self._level, level) > _FAR
+        return np.zeros_like(self.theta) if far else self.theta
 
     def shot(self, level: float) -> Any:
         """Return the next level's release: a function of public and released numbers."""
-        return self._plan.shot(level, self.center_norm)
+        return self._plan.shot(level, float(np.linalg.norm(self.center(level))))
 
     def cost(self, level: float) -> Curve:
         """Return what the next level costs."""
-        return self._plan.cost(level, self.center_norm)
+        return self._plan.cost(level, float(np.linalg.norm(self.center(level))))
 
     def stage(self, level: float, source: WordSource) -> NDArray[np.float64]:
         """Perturb the objective and return the model, on a public grid."""
-        if self._level and self._plan.noise_quotient(self._level, level) > _FAR:
-            self.theta = np.zeros_like(self.theta)
-        self._level = level
-        self.drawn = self.shot(level)
-        self.theta = self.drawn.draw(self._objective, self.theta, source)
+        self.drawn, center, self._level = self.shot(level), self.center(level), level
+        self.theta = self.drawn.draw(self._objective, center, source)
         return to_grid(self.theta, float(np.abs(self.theta).max(initial=0.0)) or 1.0, norm="l2")
 
 
