@@ -101,7 +101,7 @@ def _path(
         "not_covered": () if on_invalid == "clip" else (BAD_ROWS,),
     }
     geometry = block_geometry(encoding)
-    schedule = DescentPlan.schedule_for(loss, None, geometry, rows.n, account.delta, unit)
+    schedule = DescentPlan.usual_schedule(loss)
     account.unit, account.worst_case = unit, unit.share(account.worst_case)
     walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), schedule, unit)
     first = rho_at(schedule.start * geometry.scale, DescentPlan.noise_of(loss, geometry), rows.n, unit)

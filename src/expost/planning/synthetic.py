@@ -46,7 +46,6 @@ from expost.mechanisms.objective.chain import ChainPlan
 from expost.mechanisms.objective.mechanism import ObjectiveGenerator, ObjectivePerturbation
 from expost.noise.source import SeededSource
 from expost.release.release import Release
-from expost.search.engine import StagedPlan
 from expost.search.request import Plan, Request
 from expost.search.run import settle
 from expost.table.encoding import Encoding
@@ -415,10 +414,6 @@ class SyntheticTables:
             plan = settle(request)
         except TargetUnreachable:
             return [Outcome(math.inf, math.nan)] * len(self.features)
-        if isinstance(plan, StagedPlan) and not isinstance(plan, ChainPlan):
-            # where it starts depends on how many rows are meant
-            schedule = plan.schedule_for(plan.loss, plan.goal, plan.geometry, n, plan.delta, plan.unit)
-            plan = replace(plan, schedule=schedule)
         found = []
         with one_thread():
             for k in range(len(self.features)):

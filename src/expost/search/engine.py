@@ -200,7 +200,7 @@ class StagedPlan(ABC):
         reason: str = "",
     ) -> Self:
         """Settle it, whether or not the goal can be met."""
-        schedule = cls.schedule_for(loss, goal, geometry, n, delta, unit)
+        schedule = cls.usual_schedule(loss, goal)
         return cls(goal, loss, geometry, n, failure_probability, budget, delta, schedule, unit, reason)
 
     @classmethod
@@ -209,13 +209,6 @@ class StagedPlan(ABC):
         plan = cls.settled(*given, **more)
         plan.require_possible()
         return plan
-
-    @classmethod
-    def schedule_for(
-        cls, loss: Loss, goal: TestedGoal | None, geometry: Geometry, n: int, delta: float, unit: Unit = ROW
-    ) -> Schedule:
-        """Return the schedule for a table of that size as well."""
-        return cls.usual_schedule(loss, goal)
 
     @classmethod
     def noise_of(cls, loss: Loss, geometry: Geometry) -> float:
