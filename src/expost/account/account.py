@@ -218,7 +218,7 @@ class Account:
     def fits(self, step: Curve) -> bool:
         """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
         if not self.delta:
-            return self.after(test=step.most) <= self.worst_case * _ROOM
+            return self.after(test=step.most) <= self.worst_case
         after = self.curve + step
         together = self.shared is None or self.shared.fits(after, self)
         if self.one_curve and any(a > b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True)):
