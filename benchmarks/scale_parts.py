@@ -24,7 +24,7 @@ from scale_tools import (
     write,
 )
 
-from expost.passes.blocks import exact_parts
+from expost.numeric import exact_parts
 from expost.passes.engine import LocalEngine
 from expost.passes.sums import sums_of, sums_over
 from expost.solve.losses import LogisticLoss

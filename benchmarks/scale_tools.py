@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from expost.numeric import one_thread
 from expost.passes.engine import LocalEngine
 from expost.solve.losses import CappedLogisticLoss
 from expost.solve.row_sums import Passes
@@ -25,7 +26,6 @@ from expost.table.files import open_disk
 from expost.table.preparation import Preparation
 from expost.table.schema import Schema
 from expost.table.streamed import EncodedSource, PreparedSource
-from expost.threads import one_thread
 
 HERE = Path(__file__).parent
 THREADS = 2

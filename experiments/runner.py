@@ -26,7 +26,7 @@ from typing import Any, TextIO
 from experiments.plan import Job, Plan, Task
 from experiments.table import Journal, Row, read_rows, write_final, write_whole
 from experiments.trial import Bench
-from expost.threads import processors
+from expost.numeric import processors
 
 
 class WorkerLost(RuntimeError):

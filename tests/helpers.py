@@ -15,7 +15,7 @@ from expost.goals import Goal
 from expost.goals.measure import Measure
 from expost.mechanisms import Mechanism, mechanism_of
 from expost.noise import SeededSource
-from expost.noise.path import NoisePath
+from expost.noise.laplace import NoisePath
 from expost.passes.sums import Sums, sums_of
 from expost.release.release import Release
 from expost.search import METHODS, Request

@@ -206,7 +206,7 @@ def test_warnings_of_fit(rows):
         epsilon, factor = re.search(r"epsilon = (\S+) is large: .* factor of (\S+)\. Ask", said).groups()
         assert release.epsilon <= float(epsilon) < release.epsilon * 1.001
         assert release.risk_factor <= float(factor) < release.risk_factor * 1.001
-        assert up(release.epsilon) in " ".join(release.parameters["reasons"])
+        assert up(release.epsilon_generation) in " ".join(release.parameters["reasons"])
         lower += float(f"{release.epsilon:.4g}") < release.epsilon
     assert lower  # so that writing it to the nearest would have been seen
 

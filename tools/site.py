@@ -90,7 +90,11 @@ def _option(action: argparse.Action) -> str:
     value = formatter._format_args(action, (action.metavar or action.dest.upper())) if action.option_strings else ""
     if action.choices is not None and action.option_strings and not isinstance(action.metavar, str | tuple):
         value = " or ".join(map(str, action.choices))
-    text = (action.help or "") % {"default": action.default, "prog": "expost"} if action.help else ""
+    text = (
+        (action.help or "") % {"default": action.default, "const": action.const, "prog": "expost"}
+        if action.help
+        else ""
+    )
     shown = f"{names} {value}".strip().replace("|", "\\|")
     return f"| `{shown}` | {text.replace('|', chr(92) + '|')} |"
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from expost.goals.goal import ChainSettings, TestedGoal
 from expost.goals.measure import Judge
-from expost.numeric import FloatArray
-from expost.passes.blocks import to_grid
+from expost.numeric import FloatArray, to_grid
 from expost.solve.losses import CappedLogisticLoss
 
 

@@ -1,7 +1,7 @@
 """Covariance perturbation that spends more of ε on Xᵀy: its entries are released k times as large.
 
 *Released*: θ, a function of noisy XᵀX and k·Xᵀy. *Neighbours*: one row replaced. *Sensitivity*: a row adds at most
-‖x‖₁² + k|y|‖x‖₁ ≤ 1 + k in ℓ₁, so 2(1 + k) for a replacement. *Theorem*: gradual release (`expost.noise.path`);
+‖x‖₁² + k|y|‖x‖₁ ≤ 1 + k in ℓ₁, so 2(1 + k) for a replacement. *Theorem*: gradual release (`expost.noise.laplace`);
 dividing by k and minimising over the ball is post-processing.
 """
 
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from expost.mechanisms.moments.covariance import Covariance, CovarianceGenerator
 from expost.mechanisms.moments.statistics import BallMinimum
-from expost.noise.laplace import Integers
-from expost.noise.path import NoisePath
+from expost.noise.laplace import Integers, NoisePath
 from expost.noise.source import WordSource
 from expost.passes.sums import SUM_UNIT, Sums, sums_of
 from expost.solve.problem import Problem

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from expost.estimators.model import AccuracyFirstModel as AccuracyFirstModel
     from expost.estimators.pipeline_check import PublicBoundsScaler as PublicBoundsScaler
     from expost.estimators.ridge import AccuracyFirstRidge as AccuracyFirstRidge
+    from expost.goals.counts import (
+        F1 as F1,
+        MeanCost as MeanCost,
+        Precision as Precision,
+        Recall as Recall,
+        Specificity as Specificity,
+    )
     from expost.goals.error_rate import ErrorRate as ErrorRate
     from expost.goals.excess_risk import ExcessRisk as ExcessRisk
     from expost.goals.log_loss import LogLoss as LogLoss

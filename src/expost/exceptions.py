@@ -29,7 +29,13 @@ def advice(release: Release, stated: bool | None = None) -> str:
     stated
         Whether the caller stated a regularization; by default whether the promise is about one.
     """
+    if "constant" in release.parameters:
+        return (
+            f"{release.to_compare[0].upper()}{release.to_compare[1:]}, as good as was asked and without a model. Ask "
+            f"for clearly better than that, or where one label is rare for Recall(...) and Precision(...)."
+        )
     near = f"{release.closest[0].upper()}{release.closest[1:]}. " if release.closest else ""
+    near += f"{release.going_on[0].upper()}{release.going_on[1:]}. " if release.going_on else ""
     said = f"{near}Ask for less accuracy, use more rows, or allow a larger max_epsilon."
     if release.promise.goal is None:
         return said
@@ -48,15 +54,19 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 class AccuracyNotReached(Exception):
-    """No level qualified: the search refused, and its :attr:`release` says what the refusal cost."""
+    """No level qualified: :attr:`release` says what the search cost, and holds its best model if it is ``"short"``."""
 
     def __init__(self, release: Release) -> None:
         reasons = "; ".join(release.parameters.get("reasons", ()))
-        super().__init__(
-            f"no hypothesis met the accuracy target, so none is returned; the refusal itself cost "
-            f"epsilon = {up(release.epsilon)} (ex-post, one {release.unit} replaced). "
-            f"{reasons}{'. ' if reasons else ''}{advice(release)}"
-        )
+        who = "a constant meets" if "constant" in release.parameters else "no hypothesis met"
+        cost = f"epsilon = {up(release.epsilon)} (ex-post, one {release.unit} replaced)"
+        said = f"{who} the accuracy target, so none is returned; the refusal itself cost {cost}"
+        if release.status == "short":
+            said = (
+                f"no hypothesis met the accuracy target; the best one is in the release that this exception carries, "
+                f"and fit keeps it with when_short='keep'. The search cost {cost}"
+            )
+        super().__init__(f"{said}. {reasons}{'. ' if reasons else ''}{advice(release)}")
         self.release = release
 
     def __reduce__(self) -> tuple[type[AccuracyNotReached], tuple[Release]]:
@@ -134,6 +144,10 @@ class StrongRegularizationWarning(UserWarning):
     """The regularization stated leaves little of a model but its constant."""
 
 
+class ShortOfGoalWarning(UserWarning):
+    """No model was shown to meet the goal: the best one is returned, and its release states what was shown of it."""
+
+
 class NotPrivateWarning(UserWarning):
     """What was asked for is returned, and it is not private."""
 
@@ -147,5 +161,5 @@ class ConvergenceError(RuntimeError):
 
     The charge for an inexact minimiser is computed from the tolerance, so an uncertified one must not
     be used. For a convex loss with the constants it states, no rows can cause this error
-    (``expost.solve.minimisation``); for the losses of the library it does not occur.
+    (``expost.solve.risk``); for the losses of the library it does not occur.
     """

@@ -6,7 +6,9 @@ Checks look at what a caller stated, never at rows. They raise before anything i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -35,12 +37,17 @@ MOST = 2.0
 GAMMA = 0.1
 #: Part of a goal that the noise of its test may take up, where the caller states none.
 MARGIN = 0.2
+#: Part of the rows that models are tested on and not fitted to, where a promise is about new rows.
+HOLDOUT = 0.25
+_PLAIN = {"numpy", *sys.stdlib_module_names}
 #: Synthetic tables that a plan searches, where the caller states no number.
 TABLES = 30
 
 
 def foreign(thing: Any) -> bool:
-    """Say whether a thing's class is not the library's: what it states of itself nobody has proved.
+    """Say whether a thing's class, or that of a part of it, is not the library's: what it states nobody has proved.
+
+    Parts are the fields of dataclasses and what tuples hold; Python's own values and NumPy's state nothing.
 
     Examples
     --------
@@ -48,7 +55,37 @@ def foreign(thing: Any) -> bool:
     >>> foreign(LogisticLoss()), foreign(object())
     (False, True)
     """
-    return type(thing).__module__.partition(".")[0] != "expost"
+    return _home(thing) != "expost" or any(map(_foreign_part, _parts(thing)))
+
+
+def _foreign_part(part: Any) -> bool:
+    if isinstance(part, type) or _home(part) in _PLAIN:
+        return any(map(_foreign_part, _parts(part)))
+    return foreign(part)
+
+
+def _parts(thing: Any) -> Iterable[Any]:
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return [getattr(thing, field.name, None) for field in fields(thing)]
+    return thing if type(thing) is tuple else ()
+
+
+def _home(thing: Any) -> str:
+    return type(thing).__module__.partition(".")[0]
+
+
+def engine_claims(engine: Any) -> tuple[str, ...]:
+    """Return what is taken as given of an engine that is not the library's own."""
+    if engine is None or isinstance(engine, str) or not foreign(engine):
+        return ()
+    return ("the engine given adds up every row, and each once",)
+
+
+def source_claims(random_state: Any) -> tuple[str, ...]:
+    """Return what is taken as given of a random source that is not the library's own and says it protects people."""
+    if random_state is None or not (secure(random_state) and foreign(random_state)):
+        return ()
+    return ("the random words given are uniform, independent and known to nobody",)
 
 
 def number(name: str, value: Any) -> float:
@@ -201,8 +238,7 @@ def level_count(value: Any) -> int | None:
 
 def calibration(value: Any) -> str:
     """Return the name of a calibration."""
-    if value not in CALIBRATIONS:
-        raise ValueError(f"calibration must be one of {sorted(CALIBRATIONS)}, got {value!r}")
+    one_of("calibration", value, sorted(CALIBRATIONS))
     return str(value)
 
 
@@ -213,6 +249,21 @@ def instance(name: str, value: object, kind: type, said: str) -> None:
 
 
 def one_of(name: str, value: object, allowed: Sequence[object]) -> None:
-    """Raise a helpful error unless ``value`` is one of ``allowed``."""
-    if value not in allowed:
+    """Raise a helpful error unless ``value`` is one of ``allowed``, which are texts or None."""
+    if not isinstance(value, str | None) or value not in allowed:
         raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a truth value, Python's or NumPy's: what is merely true or false in a test is none.
+
+    Examples
+    --------
+    >>> flag("fit_intercept", "no")
+    Traceback (most recent call last):
+    ...
+    ValueError: fit_intercept must be True or False, got 'no'
+    """
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)

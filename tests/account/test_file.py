@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -15,6 +16,7 @@ from expost import Ledger
 from expost.account import store
 from expost.account.events import Process
 from expost.account.loss import PureLoss
+from expost.cli import main
 from expost.exceptions import LedgerUnavailable
 from tests.account.ledger_helpers import charged, new_ledger, released
 
@@ -56,6 +58,34 @@ class TestDamage:
             assert found in (None, expected)
             noticed += found is None
         assert noticed > FLIPS / 4
+
+    def test_what_is_called_sound_takes_what_comes_next(self, tmp_path):
+        """Indices are not in the chain: rows are read without them, and written with them."""
+        ledger = filled(tmp_path)
+        content, lots, more = ledger.path.read_bytes(), random.Random(7), released(0.125)
+        with contextlib.closing(sqlite3.connect(ledger.path)) as connection:
+            roots = [row[0] for row in connection.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'")]
+        noticed = 0
+        for _ in range(60):
+            bit = 8 * 4096 * (lots.choice(roots) - 1) + lots.randrange(8 * 4096)
+            ledger.path.write_bytes(flipped(content, bit))
+            try:
+                assert Ledger.damage(ledger.path) == ""
+            except LedgerUnavailable:
+                noticed += 1
+            else:
+                assert ledger.book(more).loss.epsilon == 0.125
+        assert 10 < noticed < 60
+
+    def test_nothing_of_what_cannot_be_read_is_quoted(self, tmp_path, capsys):
+        ledger = new_ledger(tmp_path)
+        ledger.book(dataclasses.replace(released(0.5), claims=("told to nobody",)))
+        content = ledger.path.read_bytes().replace(b"told to nobody", b"told to \xffobody")
+        ledger.path.write_bytes(content)
+        for action in ("verify", "show", "export"):
+            assert main(["ledger", action, str(ledger.path)]) == 2
+            said = capsys.readouterr()
+            assert said.err == f"expost: the ledger {ledger.path} cannot be read; restore a copy of it\n"
 
     def test_nor_do_two_pages_that_were_exchanged(self, tmp_path, monkeypatch):
         """The first and the last event of an entry on pages in the wrong order: a decision after an outcome lowers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import sqlite3
 
 import numpy as np
@@ -146,6 +147,14 @@ class TestFits:
         release = self.model(lower).fit(table()).release_
         assert release.epsilon_worst_case < 1.0
         assert ledger.budget.total.within(ledger.budget.cap)
+
+    def test_no_refusal_says_that_more_is_left_than_the_cap(self, tmp_path):
+        """A max_epsilon at a smaller δ may be larger, and stands with its δ."""
+        ledger = new_ledger(tmp_path, cap=1.5, delta=1e-5)
+        with pytest.raises(BudgetExceeded) as refused:
+            self.model(ledger, delta=1e-6, max_epsilon=2.0).fit(table())
+        assert re.match(r"data set 'survey' has 1\.499 of 1\.5 at δ = 1e-05 left, and ", str(refused.value))
+        assert re.search(r"Pass max_epsilon=1\.6\d* \(at its delta = 1e-06\), or", str(refused.value))
 
     def test_refusals_and_interruptions(self, tmp_path, monkeypatch):
         ledger = new_ledger(tmp_path, cap=4.0, delta=DELTA)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from expost.account import doubling_rounds, geometric_levels
+from expost.search import doubling_rounds, geometric_levels
 
 
 class TestLevels:

@@ -75,7 +75,7 @@ def test_what_is_no_file_of_its_own_is_not_written_over(fit, tmp_path, capsys, o
         place.symlink_to(tmp_path / ("gone" if kind == "dangling link" else "data.csv.bak"))
     (tmp_path / "data.csv.bak").touch()
     call(capsys, "key", "key")
-    keep = ["--excess-risk", "0.1", "--later", "0.02", "--key", "key"] if option == "--keep-path" else []
+    keep = ["--later", "0.02", "--key", "key"] if option == "--keep-path" else []
     for force in ([], ["--force"]):
         said = call(capsys, *fit, *keep, option, "place", *force)
         assert (said.status, f"place is a link, a device or a pipe; {option} must name" in said.err) == (2, True)

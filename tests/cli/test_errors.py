@@ -47,6 +47,13 @@ WRONG = {
         [*REGRESSION, *QUICK, "--column-bounds", "age", "young", "old"],
         "--column-bounds age young old",
     ),
+    "bounds of a column twice": ([*REGRESSION, *QUICK, "--column-bounds", "age", "0", "6"], "age is stated more than"),
+    "bounds twice": ([*PLAIN, *TARGET, *QUICK, "--bounds", "0", "1", "--bounds", "0", "7"], "--bounds is stated more"),
+    "a goal twice": ([*REGRESSION, *QUICK, "--excess-risk=0.4"], "--excess-risk is stated more than once"),
+    "with a constant and without": (
+        [*REGRESSION, *QUICK, "--fit-intercept", "--no-fit-intercept"],
+        "--fit-intercept or --no-fit-intercept is stated more than once",
+    ),
     "no such bounds file": ([*PLAIN, *TARGET, *QUICK, "--bounds-file", "nowhere.json"], "nowhere.json"),
     "text as target": (["--target", "churn", "--task", "regression", *QUICK, *COLUMNS], "'churn' is not numeric"),
     "text as feature": (
@@ -139,7 +146,20 @@ def test_files_that_cannot_be_read(tmp_path, capsys):
 
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(
-    "text", ["not json", "[1, 2]", '{"age": 3}', '{"age": [0]}', '{"age": [0, "old"]}', '{"age": [0, 1, 2]}']
+    "text",
+    [
+        '{"age": "01", "income": [0, 1]}',
+        '{"age": [0, 1], "age": [0, 9], "income": [0, 1]}',
+        '{"age": [0, 1], "income": [false, true]}',
+        '{"age": {"0": 1, "1": 2}, "income": [0, 1]}',
+        '"age"',
+        "not json",
+        "[1, 2]",
+        '{"age": 3}',
+        '{"age": [0]}',
+        '{"age": [0, "old"]}',
+        '{"age": [0, 1, 2]}',
+    ],
 )
 def test_bounds_files_of_another_form(tmp_path, capsys, text):
     file = tmp_path / "bounds.json"

@@ -55,7 +55,7 @@ def test_opens_the_page(schema, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--goal", "r2"], "error-rate or log-loss"),
+        (["--goal", "r2"], "error-rate or precision or f1 or log-loss"),
         (["--output", "nowhere/x.html"], "does not exist"),
         (["--output", "."], "is a folder"),
         (["--release", "none.json"], "none.json"),

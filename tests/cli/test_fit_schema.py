@@ -93,9 +93,8 @@ def test_seeds_and_their_lack(folder, capsys):
 
 
 def test_output_and_refusal(folder, capsys, tmp_path):
-    said = fit(
-        capsys, folder, "--error-rate", "0.02", "--max-epsilon", "1.5", "--json", "--output", tmp_path / "r.json"
-    )
+    asked = ["--error-rate", "0.02", "--max-epsilon", "1.5", "--when-short", "discard"]
+    said = fit(capsys, folder, *asked, "--json", "--output", tmp_path / "r.json")
     assert said.status == 3, said.err
     release = Release.from_json(said.out)
     assert (release.status, release.hypothesis) == ("refused", None)
@@ -145,7 +144,7 @@ def test_mistakes(folder, capsys, schema, options, message):
 def test_two_goals_are_one_too_many(folder, capsys):
     said = fit(capsys, folder, *GOAL, "--log-loss", "0.5")
     assert said.status == 2
-    assert "not allowed with" in said.err
+    assert "--error-rate and --log-loss are no goal together: state one of them" in said.err
 
 
 def test_without_a_schema_it_is_asked_for(folder, capsys):
@@ -210,3 +209,18 @@ class TestDelta:
         said = fit(capsys, folder, "--error-rate", "0.25", "--delta", delta)
         assert said.status == 2
         assert "delta must be" in said.err
+
+
+def test_new_rows(capsys, folder, tmp_path):
+    """Which promise it is stands in what is printed, in the file and in the report."""
+    options = ("--error-rate", "0.35", "--new-rows", "0.4", "--output", tmp_path / "r.json")
+    said = fit(capsys, folder, *options, "--report", tmp_path / "r.html")
+    assert said.status == 0, said.err
+    assert "at most 0.35 on new rows drawn like these, as asked" in said.out
+    release = Release.from_json((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert release.held_out == 1200
+    assert release.epsilon < release.epsilon_probe + release.epsilon_generation + release.epsilon_test
+    report = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "on new rows drawn like these" in report
+    assert "the larger counts, not the sum" in report
+    assert "drawn independently from one population" in report

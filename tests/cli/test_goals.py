@@ -44,8 +44,36 @@ def test_released(data, capsys, task, goal, stated):
     assert " ".join(promise.statement.split()) in printed
 
 
+JOINED = [
+    (["--recall", "0.7", "--precision", "0.6"], "recall and precision", {"recall": 0.7, "precision": 0.6}),
+    (["--recall", "0.7", "--error-rate", "0.3"], "error rate and recall", {"error rate": 0.3, "recall": 0.7}),
+    (["--f1", "0.8"], "F₁", None),
+    (["--cost", "fp=1,fn=4", "--cost-at-most", "0.5"], "mean cost", None),
+]
+
+
+@pytest.mark.parametrize(("goal", "name", "numbers"), JOINED)
+def test_outcomes_of_rows(data, capsys, goal, name, numbers):
+    said = call(capsys, "fit", data, *CLASSIFICATION, *goal, "--json")
+    assert said.status == 0, said.err
+    promise = Release.from_json(said.out).promise
+    assert (promise.goal, promise.goals) == (name, numbers)
+
+
+def test_joined_goals_are_planned_number_by_number(tmp_path, capsys):
+    schema = tmp_path / "buys.toml"
+    schema.write_text('target = "buys"\nclasses = ["no", "yes"]\n[columns]\na = { bounds = [0, 10] }\n')
+    asked = ["--recall", "0.6", "0.7", "--precision", "0.3", "--f1", "0.5", "--log-loss", "0.5"]
+    said = call(capsys, "plan", schema, "--rows", "20000", *asked, "--worlds", "2", "--json")
+    assert said.status == 0, said.err
+    found = [(goal["value"], goal["option"]) for goal in json.loads(said.out)["goals"]]
+    assert found[0] == ({"recall": 0.6, "precision": 0.3, "F₁": 0.5}, "--recall 0.6 --precision 0.3 --f1 0.5")
+    assert [option for _, option in found[1:]] == ["--recall 0.7 --precision 0.3 --f1 0.5", "--log-loss 0.5"]
+
+
 def test_refused(data, capsys):
-    said = call(capsys, "fit", data, *REGRESSION, "--mean-squared-error", "0.9", "--max-epsilon", "60", "--json")
+    goal = ["--mean-squared-error", "0.9", "--max-epsilon", "60", "--json", "--when-short", "discard"]
+    said = call(capsys, "fit", data, *REGRESSION, *goal)
     assert said.status == 3, said.err
     release = Release.from_json(said.out)
     assert release.hypothesis is None
@@ -62,7 +90,14 @@ def test_refused(data, capsys):
         ),
         ([*CLASSIFICATION, "--mean-squared-error", "0.1"], "--mean-squared-error is for regression"),
         ([*CLASSIFICATION, "--error-rate", "5"], "--error-rate must be"),
-        ([*CLASSIFICATION, "--error-rate", "0.1", "--excess-risk", "0.1"], "not allowed with"),
+        ([*CLASSIFICATION, "--error-rate", "0.1", "--excess-risk", "0.1"], "are no goal together"),
+        ([*CLASSIFICATION, "--recall", "0.9"], "--recall alone is met by always giving one label; state --precision"),
+        ([*CLASSIFICATION, "--specificity", "0.9"], "--specificity alone is met by"),
+        ([*CLASSIFICATION, "--precision", "0.9", "--log-loss", "0.3"], "are no goal together"),
+        ([*CLASSIFICATION, "--cost-at-most", "0.3"], "--cost-at-most and --cost go together"),
+        ([*CLASSIFICATION, "--cost", "fp=1,fn=2"], "--cost-at-most and --cost go together"),
+        ([*CLASSIFICATION, "--cost", "fp=1,fn=2", "--cost-at-most", "1"], "always giving one label costs no more"),
+        ([*REGRESSION, "--f1", "0.3"], "--f1 is for classification"),
         ([*CLASSIFICATION, "--error-rate", "0.1", "--method", "certified"], "above_threshold"),
         ([*CLASSIFICATION, "--error-rate", "0.001", "--max-epsilon", "0.1"], "Nothing was spent"),
     ],

@@ -64,7 +64,7 @@ def test_the_next_command_reads_the_file_as_this_one_did(tmp_path, capsys):
     said = call(capsys, "init", data, "--output", tmp_path / "s.toml", "--force")
     assert said.out.endswith(f"expost check {data} --schema {tmp_path / 's.toml'}\n")
     draft = (tmp_path / "s.toml").read_text(encoding="utf-8")
-    assert "A date cannot be a column: turn it into a number, such as days since a public day" in draft
+    assert '{ bounds = ["1950-01-01", "2020-12-31"] }' in draft
     assert "true or false, yes or no, 1 or 0" in draft
     assert 'transform = "log1p" or "sqrt"' in draft
 
@@ -75,5 +75,5 @@ def test_dates_in_a_parquet_file(tmp_path, capsys):
     assert call(capsys, "init", tmp_path / "t.parquet", "--output", tmp_path / "s.toml").status == 0
     draft = (tmp_path / "s.toml").read_text(encoding="utf-8")
     for name in ("day", "when"):
-        assert f"# {name} cannot be used: a date cannot be a column; turn it into a number" in draft
+        assert f"{name} = {{ bounds = [ , ] }}  # first and last possible date" in draft
     assert 'transform = "log1p" or "sqrt"' in draft

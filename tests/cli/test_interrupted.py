@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -168,12 +170,42 @@ def test_wherever_a_signal_comes_what_was_spent_is_said(tmp_path, where, status)
         assert "keep the release above, it was paid for" in said
 
 
+LAST = """
+import atexit, os, runpy, signal, sys
+
+leave = sys.exit
+sys.exit = lambda status: (os.kill(os.getpid(), signal.SIGINT), leave(status))
+atexit.register(os.kill, os.getpid(), signal.SIGTERM)
+runpy.run_module("expost.cli", run_name="__main__")
+"""
+
+
+def test_a_signal_after_the_release_is_shown_does_not_change_the_status(tmp_path):
+    """130 and 143 would say that nothing was spent."""
+    done = subprocess.run(
+        [sys.executable, "-c", LAST, "fit", str(write(tmp_path)), *SEEDED, "--output", "release.json"],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Keyboard" not in done.stderr
+    assert "saved to release.json" in done.stdout
+
+
+def test_the_command_starts_where_signals_are_seen_to():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {"expost": "expost.cli:run_and_exit"}
+
+
 def test_a_second_interrupt_waits_until_the_first_is_told(tmp_path, capsys, monkeypatch):
     def stop(_):
         raise KeyboardInterrupt
 
     def told(error):
         os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
         return usual(error)
 
     usual = command._ended_by
@@ -182,6 +214,20 @@ def test_a_second_interrupt_waits_until_the_first_is_told(tmp_path, capsys, monk
     said = call(capsys, "fit", write(tmp_path), *SEEDED)
     assert (said.status, said.err) == (130, "expost: interrupted; nothing was spent\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("kind", [ImportError, SystemError, ValueError, OSError])
+def test_an_interrupt_that_an_import_made_something_else_of_is_one(tmp_path, capsys, monkeypatch, kind):
+    def stop(_):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise kind("numpy.core failed to import") from (error if kind is ImportError else None)
+
+    monkeypatch.setattr("expost.cli.command._parsed", stop)
+    said = call(capsys, "fit", write(tmp_path), *SEEDED)
+    assert (said.status, said.err) == (130, "expost: interrupted; nothing was spent\n")
 
 
 def test_an_earlier_search_of_the_process_is_not_this_ones(tmp_path, capsys, monkeypatch):

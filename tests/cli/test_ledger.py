@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -237,7 +239,7 @@ def test_every_action_has_help_with_an_example(capsys, action):
     text = " ".join(said.out.split())
     assert said.status == 0
     assert f"Example: expost ledger {action} survey.db" in text
-    assert "Exit status: 0 done, 2 an error and nothing recorded." in text
+    assert "Exit status: 0 done, 1 done but not printed, 2 an error and nothing recorded." in text
 
 
 @pytest.mark.parametrize(
@@ -364,6 +366,58 @@ def test_an_interrupt_while_a_reservation_is_written_gives_it_back(tmp_path, cap
     assert entry.held == stuck
     assert entry.loss.epsilon == (0.5 if stuck else 0.0)
     assert (f"the ledger is busy. The worst case of entry {entry.id} stays charged" in said.err) == stuck
+
+
+def test_a_ledger_that_somebody_locks_is_waited_for_once(tmp_path, capsys, book, monkeypatch):
+    """By the settlement; the release is saved then, and its report is written without its budget."""
+    waited, words, settle = [], SecureSource.words, Reservation.settle
+    with contextlib.closing(sqlite3.connect(book, isolation_level=None)) as other:
+
+        def connect(*given, timeout, **named):
+            waited.append(timeout)
+            return connected(*given, timeout=0, **named)
+
+        def draw(self, count):
+            if not other.in_transaction:
+                other.execute("BEGIN EXCLUSIVE")
+            return words(self, count)
+
+        def settled(reservation, release):
+            waited.clear()
+            settle(reservation, release)
+
+        connected = sqlite3.connect
+        monkeypatch.setattr(sqlite3, "connect", connect)
+        monkeypatch.setattr(SecureSource, "words", draw)
+        monkeypatch.setattr(Reservation, "settle", settled)
+        output, report = tmp_path / "release.json", tmp_path / "report.html"
+        files = ["--output", output, "--report", report]
+        said = call(capsys, "fit", write(tmp_path), *FIXED, "0.5", *on(book), *files)
+    assert said.status == 1
+    assert waited == [60.0, 1.0]
+    assert Release.from_json(output.read_text()).epsilon == 0.5
+    assert "survey" not in report.read_text("utf-8")
+    assert said.err.count("cannot be used: database is locked") == 1
+    assert "keep the release, and charge it with expost ledger book" in said.err
+
+
+def test_a_report_is_written_where_the_ledger_says_nothing(tmp_path, capsys, book, monkeypatch):
+    def unavailable(ledger):
+        raise LedgerUnavailable("the ledger is busy")
+
+    settle = Reservation.settle
+
+    def settled(reservation, release):
+        settle(reservation, release)
+        monkeypatch.setattr(Ledger, "budget", property(unavailable))
+
+    monkeypatch.setattr(Reservation, "settle", settled)
+    output, report = tmp_path / "release.json", tmp_path / "report.html"
+    files = ["--output", output, "--report", report]
+    said = call(capsys, "fit", write(tmp_path), *FIXED, "0.5", *on(book), *files)
+    assert said.status == 1
+    assert f"the budget in {report} could not be written (the ledger is busy); the release is in {output}" in said.err
+    assert report.read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.parametrize("how", ["deleted", "moved", "damaged", "replaced", "restored"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import random
 import subprocess
@@ -9,6 +11,7 @@ import sys
 
 import pytest
 
+from expost.cli import main
 from expost.cli.command import COMMANDS
 from expost.noise.source import SecureSource
 from tests.cli.helpers import call
@@ -36,8 +39,12 @@ SCHEMAS = {
     "a blank": (GOOD.replace("[0, 6]", "[ , ]"), "line 4 has a blank that is still to be filled in"),
     "a target that is a number": (GOOD.replace('"y"', "3"), "target must be the name of a column"),
     "bounds of text": (GOOD.replace("[0, 2]", '"low"'), "target_bounds must be two numbers"),
-    "bounds of dates": (GOOD.replace("[0, 6]", "[2020-01-01, 2021-12-31]"), "days since a public day, or leave it out"),
-    "bounds of dates in quotes": (GOOD.replace("[0, 6]", '["2020-01-01", "2021-12-31"]'), "a date cannot be a column"),
+    "a date to predict": (GOOD.replace("[0, 2]", "[2020-01-01, 2021-12-31]"), "days since a public day"),
+    "a date to predict in quotes": (
+        GOOD.replace("[0, 2]", '["2020-01-01", "2021-12-31"]'),
+        "a date cannot be predicted",
+    ),
+    "bounds of no dates": (GOOD.replace("[0, 6]", '["2020-01-01", "2021-12-32"]'), "'2021-12-32' is no date"),
     "bounds reversed": (GOOD.replace("[0, 2]", "[2, 0]"), "write target_bounds = [0, 2]"),
     "columns that are a list": (GOOD.split("[columns]")[0] + "columns = [1]\n", "[columns] and a line for each"),
     "a column that is text": (GOOD.replace("{ bounds = [0, 6] }", '"number"'), "no description of a column"),
@@ -172,8 +179,8 @@ def test_a_reader_who_has_seen_enough_is_no_mistake(folder):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
 @pytest.mark.parametrize("many", [1, 400], ids=["at its end", "in the middle of a long print"])
 @pytest.mark.parametrize("fits", [True, False])
-def test_output_that_cannot_be_written_does_not_change_what_was_done(folder, many, fits):
-    """The status is that of the answer, wherever the print fails; only the print is lost, and that is said."""
+def test_output_that_cannot_be_written_is_no_success(folder, many, fits):
+    """A yes is not given where the print fails, a no stays one; only the print is lost, and that is said."""
     names = [f"a{j}" for j in range(many)]
     columns = "".join(f"{name} = {{ bounds = [0, {6 if fits else 0.1}] }}\n" for name in names)
     (folder / "wide.toml").write_text(f'target = "y"\ntarget_bounds = [0, 2]\n[columns]\n{columns}')
@@ -182,9 +189,85 @@ def test_output_that_cannot_be_written_does_not_change_what_was_done(folder, man
     command = [sys.executable, "-m", "expost.cli", "check", "wide.csv", "--schema", "wide.toml"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
-    assert done.returncode == (0 if fits else 3), done.stderr
+    assert done.returncode == (1 if fits else 3), done.stderr
     said = "expost: standard output could not be written (No space left on device); what was asked was done\n"
     assert done.stderr.decode() == said
+
+
+@pytest.mark.parametrize("rows", ["Ann Ek,41.5,52000\nBo Li,38,61000\n", "Ann Ek,Ann Ek,Oslo\nBo Li,Bo,Rome\n"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "init private.csv --output new.toml",
+        "check private.csv --schema schema.toml",
+        "fit private.csv --schema schema.toml --r2 0.3",
+        "fit private.csv --target y --task regression --bounds 0 1 --target-bounds 0 1 --r2 0.3",
+        "fit private.csv --target y --task regression --bounds 0 1 --target-bounds 0 1 --r2 0.3 --on-invalid clip",
+    ],
+)
+def test_a_first_row_in_the_place_of_a_header_is_not_quoted(folder, capsys, rows, command):
+    (folder / "private.csv").write_text(rows)
+    said = call(capsys, *command.split())
+    assert said.status == 2
+    assert "its first line does not look like names (a number is there, or one twice); is a header missing?" in said.err
+    assert not any(cell in said.out + said.err for cell in rows.replace("\n", ",").split(",") if cell)
+    assert not (folder / "new.toml").exists()
+
+
+def test_columns_may_be_called_by_numbers_where_a_schema_names_them(folder, capsys):
+    (folder / "years.csv").write_text("2024,2025\n1,2\n" * 1 + "1,2\n" * 20)
+    (folder / "years.toml").write_text(
+        'target = "2025"\ntarget_bounds = [0, 2]\n[columns]\n2024 = { bounds = [0, 6] }\n'
+    )
+    assert call(capsys, "check", "years.csv", "--schema", "years.toml").status == 0
+
+
+@pytest.mark.parametrize("path", ["", ".", "/"])
+def test_a_folder_is_no_ledger(folder, capsys, path):
+    for command in (["create", path, "--dataset", "d", "--cap", "1"], ["show", path]):
+        said = call(capsys, "ledger", *command)
+        assert (said.status, "is a folder; a ledger is a file in one" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize("encoding", ["unicode_escape", "raw_unicode_escape", "idna", "utf-7", "rot13"])
+def test_an_encoding_that_takes_ascii_for_something_else_is_refused(folder, capsys, encoding):
+    said = call(capsys, "check", "good.csv", "--schema", "schema.toml", "--encoding", encoding)
+    assert (said.status, "is unknown or not one in which ASCII is ASCII" in said.err) == (2, True)
+
+
+def test_a_working_folder_that_is_gone_is_noticed_before_anything_is_spent(folder, capsys, monkeypatch):
+    (folder / "gone").mkdir()
+    monkeypatch.chdir(folder / "gone")
+    (folder / "gone").rmdir()
+    said = call(capsys, "fit", folder / "good.csv", "--schema", folder / "schema.toml", "--r2", "0.3")
+    assert said.status == 2
+    assert "this folder cannot be written to" in said.err
+    assert "Nothing was spent" in said.err
+
+
+class Full(io.StringIO):
+    """A stream to a device that is full."""
+
+    def write(self, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("ledger export l.db", 1),
+        ("ledger show l.db", 1),
+        ("ledger verify l.db", 1),
+        ("plan schema.toml --rows 2000 --r2 0.3 --json --worlds 2", 1),
+        ("example survey", 0),  # the files are what was asked for
+    ],
+)
+def test_a_command_whose_result_is_lost_exits_with_what_its_help_says(folder, capsys, monkeypatch, command, status):
+    assert call(capsys, "ledger", "create", "l.db", "--dataset", "d", "--cap", "1").status == 0
+    assert ("\n  1  " in call(capsys, command.split()[0], "--help").out) == bool(status)
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert main(command.split()) == status
+    assert "standard output could not be written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

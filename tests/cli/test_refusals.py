@@ -42,10 +42,11 @@ def drawing_nothing(monkeypatch):
 
 
 def test_a_refusal_speaks_of_what_was_stated(data, tmp_path, capsys):
-    said = fit(capsys, data, "--max-epsilon", "0.5", "--seed", "1", error_rate="0.02")
-    assert said.status == 3
-    assert "or allow a larger --max-epsilon. A goal may also be beyond the best linear model" in said.err
-    assert "regularization" not in said.err
+    for kept, status in (("keep", 5), ("discard", 3)):
+        said = fit(capsys, data, "--max-epsilon", "0.5", "--seed", "1", "--when-short", kept, error_rate="0.02")
+        assert said.status == status
+        assert "or allow a larger --max-epsilon. A goal may also be beyond the best linear model" in said.err
+        assert "regularization" not in said.err
     with pytest.raises(AccuracyNotReached) as refusal:
         AccuracyFirstModel(tmp_path / "schema.toml", ErrorRate(0.02), max_epsilon=0.5, random_state=1).fit(data)
     assert "regularization" not in str(refusal.value).split("budget. ")[1]
@@ -62,11 +63,11 @@ def test_a_plan_in_the_words_of_the_command_line(data, capsys):
         data.parent / "schema.toml",
         *["--rows", "50", "--error-rate", "0.2", "--worlds", "3"],
         "--max-epsilon",
-        "0.3",
+        "0.6",
     )
     assert said.status == 0, said.err
     printed = " ".join(said.out.split())
-    assert "Beware: for an ε of 0.3 the first model is" in printed
+    assert "Beware: for an ε of 0.6 the first model is" in printed
     assert "max_epsilon" not in printed
     assert "λ" not in printed
 

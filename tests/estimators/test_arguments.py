@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from expost.exceptions import InferredClassesWarning, TargetUnreachable
+from expost import R2, AccuracyFirstModel, AccuracyFirstRidge
+from expost.exceptions import InferredClassesWarning, LargeEpsilonWarning, TargetUnreachable
 from tests.estimators.helpers import CountingSource, classification_data, loose_logistic, loose_ridge, regression_data
 
 X, Y = regression_data(200)
@@ -73,7 +77,7 @@ WRONG = [
     ({"n_levels": 0}, "n_levels must be a whole number"),
     ({"n_levels": 2.5}, "n_levels must be a whole number"),
     ({"n_levels": "8"}, "n_levels must be a whole number"),
-    ({"fit_intercept": "yes"}, "fit_intercept must be one of"),
+    ({"fit_intercept": "yes"}, "fit_intercept must be True or False"),
     ({"fit_intercept": True, "intercept_weight": 0}, "intercept_weight must be positive"),
     ({"fit_intercept": True, "intercept_weight": 1.0}, "intercept_weight"),
     ({"on_failure": "shrug"}, "on_failure must be one of"),
@@ -252,3 +256,49 @@ def test_inferred_classes_warn_at_the_callers_line():
     with pytest.warns(InferredClassesWarning, match="read off the data") as caught:
         loose_logistic(classes=None).fit(X, labels)
     assert caught[0].filename == __file__
+
+
+SCHEMA = {"target": "y", "target_bounds": [0, 1], "columns": {"x": {"bounds": [0, 1]}}}
+ARRAYS = {
+    AccuracyFirstModel: ("perturbation", "max_epsilon", "delta", "engine", "on_invalid"),
+    AccuracyFirstRidge: ("perturbation", "method", "calibration", "noise", "max_epsilon", "delta", "regularization"),
+}
+FLAGS = {AccuracyFirstRidge: ("fit_intercept", "keep_statistics", "full_matrix")}
+
+
+def fitted(kind, **given):
+    x = np.linspace(0, 1, 400)
+    if kind is AccuracyFirstModel:
+        return kind(SCHEMA, R2(0.3), random_state=0, **given).fit({"x": x, "y": x})
+    stated = {"excess_risk": 0.4, "bounds": (0, 1), "target_bounds": (0, 1), "random_state": 0}
+    return kind(**stated | given).fit(x[:, None], x)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in ARRAYS.items() for name in names])
+def test_an_array_in_the_place_of_one_value_is_named(kind, name):
+    with pytest.raises(ValueError, match=f"^{name} must be one value, got a ndarray") as refused:
+        fitted(kind, **{name: np.array([0.5, 0.25])})
+    assert "Nothing was spent" in "".join([str(refused.value), *getattr(refused.value, "__notes__", ())])
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in FLAGS.items() for name in names])
+@pytest.mark.parametrize("value", ["no", 2, None, np.array([True, False])], ids=str)
+def test_a_flag_is_a_truth_value(kind, name, value):
+    with pytest.raises(ValueError, match=f"^{name} must be True or False, got"):
+        fitted(kind, **{name: value})
+
+
+def test_inf_lifts_the_budget_with_a_schema_as_without():
+    """As the help says; what was paid is stated as ever."""
+    x = np.linspace(0, 1, 400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LargeEpsilonWarning)
+        model = AccuracyFirstModel(SCHEMA, R2(0.3), max_epsilon=math.inf, random_state=0)
+        release = model.fit({"x": x, "y": x}).release_
+    assert release.status == "released"
+    assert release.epsilon < 100 < release.epsilon_worst_case
+
+
+def test_names_that_are_there_twice_are_named():
+    frame = pd.DataFrame(X[:, :2], columns=["age", "age"])
+    fails(loose_ridge(), r"column name\(s\) age appear more than once in the table; rename them", X=frame)

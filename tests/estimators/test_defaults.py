@@ -71,7 +71,7 @@ def test_goals_in_peoples_units_need_nothing_but_bounds(make, goal, met):
         assert release.epsilon <= release.epsilon_worst_case == 2.0
         assert release.perturbation == "objective"
         assert release.promise.regularization is None
-        assert release.promise.statement.startswith("with probability at least 0.9 over the noise, either nothing is")
+        assert release.promise.statement.startswith("with probability at least 0.9 over the noise, either no model is")
     assert np.mean([model.release_.epsilon for model in models]) < 2
 
 

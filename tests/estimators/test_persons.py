@@ -18,6 +18,7 @@ from expost.exceptions import AccuracyNotReached, InvalidRows, LargeEpsilonWarni
 from expost.mechanisms.objective.chain import ChainPlan
 from expost.search import request as readable
 from expost.table.rows import ONE
+from tests.estimators.helpers import Loose
 from tests.estimators.model_helpers import LABELS, model
 from tests.helpers import CountingSource
 from tests.table.hostile import HOSTILE, silence
@@ -69,9 +70,9 @@ def searched(rows: list[dict[str, Any]], monkeypatch, **options: Any) -> tuple[A
     seen = []
     genuine = model_module.carry_out
 
-    def watched(request, plan, prepared, *rest):
+    def watched(request, plan, prepared, *rest, **more):
         seen.append((request, prepared))
-        return genuine(request, plan, prepared, *rest)
+        return genuine(request, plan, prepared, *rest, **more)
 
     with monkeypatch.context() as patch:
         patch.setattr(model_module, "carry_out", watched)
@@ -212,8 +213,8 @@ def density_moves(rows, neighbour, monkeypatch) -> tuple[float, float]:
 
     The first level is released. θ̂ comes of b = −G(θ̂), so its density is b's times the Jacobian.
     """
-    release, request, one = searched(rows, monkeypatch, goal=ErrorRate(0.45))
-    two = searched(neighbour, monkeypatch, goal=ErrorRate(0.45))[2]
+    release, request, one = searched(rows, monkeypatch, goal=Loose(0.45))
+    two = searched(neighbour, monkeypatch, goal=Loose(0.45))[2]
     assert release.status == "released"
     assert release.level == 0
     plan = request.tested(request.goal)
@@ -264,8 +265,16 @@ def test_a_model_charged_for_one_row_is_caught(monkeypatch):
 
 def test_what_it_costs_hardly_depends_on_k():
     table = columns(visits())
-    losses = [outcome(person_model(rows_per_person=k, goal=ErrorRate(0.3)), table).epsilon for k in (1, 2, 8, 40)]
-    assert max(losses) < 1.3 * min(losses)
+    losses = [
+        np.mean(
+            [
+                outcome(person_model(rows_per_person=k, goal=ErrorRate(0.3), random_state=s), table).epsilon
+                for s in range(8)
+            ]
+        )
+        for k in (1, 2, 8, 40)
+    ]
+    assert max(losses) < 1.5 * min(losses)
     lone = {name: cells for name, cells in table.items() if name != "id"}
     assert model(on_invalid="clip", goal=ErrorRate(0.3)).fit(lone).release_.epsilon < min(
         losses
@@ -275,7 +284,7 @@ def test_what_it_costs_hardly_depends_on_k():
 def test_no_outcome_exceeds_the_budget():
     for budget in (2.0, 3.3, 7.0):
         release = outcome(person_model(goal=ErrorRate(0.05), max_epsilon=budget), columns(visits()))
-        assert release.status == "refused"
+        assert release.status == "short"
         assert 0.3 * budget < release.epsilon <= release.epsilon_worst_case <= budget
         assert release.epsilon_worst_case == pytest.approx(budget)
 

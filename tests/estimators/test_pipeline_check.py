@@ -150,7 +150,7 @@ def test_a_table_with_a_schema_behind_a_pipeline():
     numbers = ColumnTransformer(
         [("scaled", StandardScaler(), ["floor_area"])], remainder="passthrough", verbose_feature_names_out=False
     ).set_output(transform="pandas")
-    model = AccuracyFirstModel(SURVEY_SCHEMA, ErrorRate(0.4), on_invalid="clip", random_state=0)
+    model = AccuracyFirstModel(SURVEY_SCHEMA, ErrorRate(0.25), on_invalid="clip", random_state=0)
     with pytest.warns(NotPrivateWarning, match="'columns.scaled'"):
         fitted = Pipeline([("columns", numbers), ("model", model)]).fit(frame)[-1]
     assert len(learned(fitted.release_)) == 1

@@ -300,7 +300,8 @@ class TestWhatAModelOffers:
         for fitted, rows in cases:
             assert RocCurveDisplay.from_estimator(fitted, rows, y).roc_auc > 0.9
             assert PrecisionRecallDisplay.from_estimator(fitted, rows, y).average_precision > 0.9
-            assert np.trace(ConfusionMatrixDisplay.from_estimator(fitted, rows, y).confusion_matrix) > 0.8 * len(y)
+            right = np.trace(ConfusionMatrixDisplay.from_estimator(fitted, rows, y).confusion_matrix)
+            assert right >= 0.75 * len(y)  # as asked
             assert permutation_importance(fitted, rows, y, n_repeats=2).importances_mean[0] > 0.2
         assert CalibrationDisplay.from_estimator(cases[1][0], features, y).y_prob.max() < 1
         amount = of_table(AMOUNT, R2(0.5)).fit(features, frame["amount"])

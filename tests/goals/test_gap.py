@@ -7,14 +7,13 @@ import pytest
 
 from expost.goals.relative import GapScale
 from expost.solve.losses import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
-from expost.solve.minimisation import minimise
-from expost.solve.risk import GeneralRisk
+from expost.solve.risk import GeneralRisk, minimise
 
 LOSSES = [SquaredLoss(), LogisticLoss(), HuberLoss(0.5), SmoothedHingeLoss(0.5)]
 
 
 def gap_of(loss, X, y, lam, radius=None):
-    risk = GeneralRisk(loss, X, y, lam, minimise(loss, X, y, lam, radius=radius))
+    risk = GeneralRisk(minimise(loss, X, y, lam, radius=radius))
     return risk.excess(np.zeros(X.shape[1]))
 
 

@@ -14,7 +14,7 @@ from expost.goals.error_rate import ErrorShare
 from expost.goals.mean_squared_error import SquaredErrorMean
 from expost.goals.measure import MeanSquareByRows, MeanSquareBySums
 from expost.noise import SeededSource
-from expost.passes.blocks import to_grid
+from expost.numeric import to_grid
 from expost.search import above_threshold, run_search
 from expost.search.above_threshold import ThresholdTest
 from expost.solve.losses import HuberLoss, SmoothedHingeLoss, SquaredLoss

@@ -9,8 +9,7 @@ from expost.goals.error_rate import ErrorShare
 from expost.goals.mean_squared_error import SquaredErrorMean
 from expost.goals.measure import MeanSquareBySums
 from expost.noise import SeededSource
-from expost.numeric import UNITS
-from expost.passes.blocks import to_grid
+from expost.numeric import UNITS, to_grid
 from expost.passes.sums import sums_of
 from expost.search.noisy_test import OneTest
 from expost.solve.losses import LogisticLoss

@@ -7,7 +7,7 @@ import pytest
 
 from expost.goals.mean_squared_error import mean_square_sensitivity
 from expost.goals.measure import MeanSquareByRows, MeanSquareBySums
-from expost.passes.blocks import to_grid
+from expost.numeric import to_grid
 from expost.passes.sums import sums_of
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.solve.objective import Objective

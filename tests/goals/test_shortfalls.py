@@ -12,7 +12,7 @@ import pytest
 
 from expost.goals import ErrorRate, LogLoss, MeanSquaredError
 from expost.goals.mean_squared_error import R2
-from expost.passes.blocks import to_grid
+from expost.numeric import to_grid
 from expost.solve.losses import LogisticLoss
 from expost.solve.objective import Objective
 from expost.table.rows import ONE

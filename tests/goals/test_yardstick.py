@@ -10,9 +10,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import expost
 from expost import R2, AccuracyFirstModel, MeanSquaredError, Release
 from expost.account.account import Account
-from expost.account.composition import Unit
+from expost.account.composition import ORDERS, ROW, Curve, Unit
 from expost.exceptions import AccuracyNotReached
 from expost.goals import yardstick as module
 from expost.goals.yardstick import Yardstick, reach, release_yardstick
@@ -87,13 +88,14 @@ def test_it_costs_its_last_level_alone_and_is_a_probe(monkeypatch):
         assert paid.total == pytest.approx(levels[-1], rel=1e-12)
         assert paid.total >= levels[-1]
         assert (paid.probe, paid.test, paid.generation) == (paid.total, 0.0, 0.0)
-        assert found.off <= 0.3 * found.spread or levels[-1] * 1.5 > 2.0
+        assert found.off <= 0.3 * found.spread or levels[-1] * 1.5 > module._MOST * 2.0
         lengths.add(len(levels))
         paths.clear()
     assert len(lengths) >= 3
 
 
-def test_no_level_is_looked_at_that_does_not_fit():
+def test_no_level_is_looked_at_that_does_not_fit(monkeypatch):
+    monkeypatch.setattr(module, "_MOST", 1.0)
     rows, n = judge(targets(500)), 500
     whole = account()
     release_yardstick(rows, whole, SeededSource(3), GAMMA)
@@ -126,7 +128,7 @@ def test_the_mean_is_as_near_as_it_says():
     missed, near, gamma, runs = 0, 0, 0.3, 400
     for seed in range(runs):
         rows = judge(targets(400, seed % 5, spread=(0.03, 0.2, 0.6)[seed % 3]))
-        found = release_yardstick(rows, account(), SeededSource([5, seed]), gamma)
+        found = release_yardstick(rows, account(100.0), SeededSource([5, seed]), gamma)
         away = abs(rows.target_mean() - found.mean)
         missed += away > found.off
         near += away > 0.2 * found.off  # a fifth of it would not do
@@ -134,10 +136,80 @@ def test_the_mean_is_as_near_as_it_says():
     assert near > at_most_by_chance(runs, gamma)
 
 
+# --- where costs add in squares --------------------------------------------------------------------------------------
+
+
+def shared(**more) -> Account:
+    return account(delta=1e-6, one_curve="gaussian", **more)
+
+
+def test_one_row_moves_both_moments_by_two_in_the_euclidean_norm():
+    steps = [Fraction(k, 40) for k in range(-40, 41)]
+    square = {(y, z): (y - z) ** 2 + (y * y - z * z) ** 2 for y in steps for z in steps}
+    assert max(square.values()) == square[Fraction(1), Fraction(-1)] == Fraction(module._EUCLIDEAN) ** 2
+
+
+def test_in_squares_every_draw_is_booked_as_gaussian(monkeypatch):
+    """With the noise that was drawn, and for what neighbours move: nothing else, for persons k² times as much."""
+    drawn, told = [], []
+    usual, averages = module.discrete_gaussian, module._averages
+
+    def noted(sigma, size, random_state):
+        drawn.append(sigma)
+        return usual(sigma, size, random_state=random_state)
+
+    def watched(values, units, *given):
+        told.append((values, units))
+        return averages(values, units, *given)
+
+    monkeypatch.setattr(module, "discrete_gaussian", noted)
+    monkeypatch.setattr(module, "_averages", watched)
+    y = targets(900)
+    for k, unit in ((1, ROW), (3, Unit(3, 300, "who"))):
+        paid = shared(budget=1e6, unit=unit)
+        for end in (1.0, -1.0):
+            y[0] = end
+            assert release_yardstick(judge(y), paid, SeededSource(3), GAMMA).off > 0
+        units = told[-1][1]
+        rho = math.fsum(0.5 * (k * units / sigma) ** 2 for sigma in drawn)
+        np.testing.assert_allclose(paid.curves["probe"].losses, Curve.gaussian(rho).losses, rtol=1e-9)
+        moved = math.dist(told[-1][0], told[-2][0])
+        assert 0.999 * units < moved <= units
+        drawn.clear()
+
+
+def test_in_squares_the_mean_is_as_near_as_it_says():
+    missed, near, gamma, runs = 0, 0, 0.3, 400
+    for seed in range(runs):
+        rows = judge(targets(400, seed % 5, spread=(0.03, 0.2, 0.6)[seed % 3]))
+        found = release_yardstick(rows, shared(), SeededSource([7, seed]), gamma)
+        away = abs(rows.target_mean() - found.mean)
+        missed += away > found.off
+        near += away > 0.2 * found.off  # a fifth of it would not do
+    assert missed <= at_most_by_chance(runs, gamma)
+    assert near > at_most_by_chance(runs, gamma)
+
+
+@pytest.mark.parametrize("goal", [R2(0.4), MeanSquaredError(160)], ids=lambda goal: goal.name)
+def test_a_fit_in_a_budget_books_nothing_that_adds_as_it_is(goal):
+    """Its curve is that of Gaussian noise, at every order; one with a pure loss in it lies above at low orders."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 80, 20_000)
+    table = {"x": x, "spend": np.clip(20 + x / 2 + rng.normal(0, 10, 20_000), 0, 100)}
+    schema = {"target": "spend", "target_bounds": [0, 100], "columns": {"x": {"bounds": [0, 80]}}}
+    with expost.budget(epsilon=2.0, delta=1e-6):
+        release = AccuracyFirstModel(schema, goal, delta=1e-6, random_state=1).fit(table).release_
+    alone = AccuracyFirstModel(schema, goal, delta=1e-6, random_state=1).fit(table).release_
+    for made, gaussian in ((release, True), (alone, False)):
+        losses = made.account_curve().losses
+        assert np.allclose(losses, Curve.gaussian(losses[-1] / ORDERS[-1]).losses, rtol=1e-6, atol=0) == gaussian
+
+
 def test_the_spread_is_about_the_targets():
     for spread in (0.05, 0.15, 0.4):
         rows = judge(targets(20_000, spread=spread))
-        found = [release_yardstick(rows, account(), SeededSource([1, seed]), GAMMA).spread for seed in range(21)]
+        # γ is for the mean and the variance together
+        found = [release_yardstick(rows, account(), SeededSource([1, seed]), 2 * GAMMA).spread for seed in range(21)]
         assert np.median(found) == pytest.approx(math.sqrt(rows.target_variance()), rel=0.2)
 
 

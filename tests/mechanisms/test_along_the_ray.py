@@ -10,7 +10,7 @@ from expost.account.account import Account
 from expost.goals.measure import gradient_target
 from expost.mechanisms.moments import certificate as covariance
 from expost.mechanisms.moments.certificate import CovariancePlan, certified_covariance
-from expost.mechanisms.moments.operator_norm import SIMULATED_UP_TO
+from expost.mechanisms.moments.statistics import SIMULATED_UP_TO
 from expost.noise import SeededSource
 from expost.passes.sums import SUM_UNIT, Sums
 from expost.solve.losses import SquaredLoss

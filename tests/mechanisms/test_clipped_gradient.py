@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from expost.mechanisms.descent.clipping import PARTS, SLOPE_ONE, Clip, ClippedGradients, Frame, SlopeTable
-from expost.passes.blocks import to_grid
+from expost.numeric import to_grid
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss
 from expost.table.rows import ONE, MemorySource, Rows
 from expost.table.shape import Block, Geometry, l2_ball

@@ -15,7 +15,7 @@ from expost.account.account import Account
 from expost.account.composition import add_losses
 from expost.goals.measure import gradient_target
 from expost.mechanisms.moments.certificate import CovariancePlan, best_certified, best_split
-from expost.mechanisms.moments.operator_norm import noise_norm, shrink
+from expost.mechanisms.moments.statistics import noise_norm, shrink
 from expost.solve.losses import SquaredLoss
 from expost.solve.problem import Problem
 from tests.helpers import RARE

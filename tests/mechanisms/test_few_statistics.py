@@ -13,8 +13,8 @@ import pytest
 from expost.account.account import Account
 from expost.goals.measure import gradient_target
 from expost.mechanisms import Covariance
-from expost.mechanisms.moments import few_statistics
-from expost.mechanisms.moments.few_statistics import FewPlan
+from expost.mechanisms.moments import covariance as few_statistics
+from expost.mechanisms.moments.covariance import FewPlan
 from expost.noise import SeededSource
 from expost.numeric import Grid
 from expost.passes.sums import sums_of

@@ -12,7 +12,7 @@ from scipy import stats
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
 from expost.account.account import Account
 from expost.account.composition import NOTHING, Curve, Unit
-from expost.goals import yardstick
+from expost.goals import base_rate, yardstick
 from expost.mechanisms import ObjectivePerturbation
 from expost.mechanisms.objective import gaussian as gaussian_chain
 from expost.mechanisms.objective.chain import GaussianChainPlan
@@ -82,7 +82,7 @@ class TestPromise:
 @pytest.mark.parametrize("goal", [ErrorRate(0.05), R2(0.9)], ids=lambda goal: goal.name)
 def test_a_refusal_stays_within_the_budget_and_uses_it(goal):
     release = run(goal, budget=2.5)
-    assert release.status == "refused"
+    assert release.status == "short"
     assert 0.5 < release.epsilon <= 2.5 == release.epsilon_worst_case
 
 
@@ -103,7 +103,7 @@ def test_what_is_charged_is_what_was_drawn(goal, monkeypatch):
         "ask",
         lambda self, value, rho, source: (looks.append(Curve.gaussian(rho)), gaussian(self, value, rho, source))[1],
     )
-    paths = watch_paths(monkeypatch, pure_looks, yardstick)
+    paths = watch_paths(monkeypatch, pure_looks, yardstick, base_rate)
     release = run(goal, 3)
     pure = [Curve.ex_post(path[-1]) for path in paths if path]
     booked = sum([*(shot.curve for shot in shots), *looks, *pure], NOTHING)

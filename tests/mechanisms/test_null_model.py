@@ -9,7 +9,7 @@ from expost import ExcessRisk
 from expost.account.account import Account
 from expost.exceptions import TargetUnreachable
 from expost.mechanisms import Covariance, Output, mechanism_of
-from expost.mechanisms.null_model import NullQuestion
+from expost.mechanisms.mechanism import NullQuestion
 from expost.noise import SeededSource
 from expost.search import run_search
 from expost.solve.losses import LogisticLoss, SquaredLoss
@@ -40,16 +40,16 @@ def test_a_target_that_any_rows_meet_costs_nothing(loss, perturbation):
 
 
 @pytest.mark.parametrize("mechanism", [Covariance(), Output()], ids=lambda mechanism: mechanism.name)
-def test_asking_costs_what_was_settled(mechanism):
-    """The same number, known without the rows, whatever the answer."""
+def test_asking_costs_no_more_than_was_settled(mechanism):
+    """A yes costs what is known without the rows, and a clear no an eighth of it."""
     rows = ridge_rows(2_000, 3, 4)
     problem = problem_of(rows, SquaredLoss(), lam=0.5)
     risk = mechanism.on(rows, problem).risk
-    for alpha in (0.004, 0.4):
+    for alpha in (1e-6, 0.4):
         question = NullQuestion.of(problem, alpha, 0.02, mechanism.errors(problem))
         account = Account("certified", math.inf, False)
         accepted = question.ask(risk, account, SeededSource(1))
-        assert account.test == account.total == question.cost > 0
+        assert account.test == account.total == question.cost * (1 if accepted else 1 / 8) > 0
         assert accepted == (alpha == 0.4)
         assert account.reasons[0].endswith(": good enough" if accepted else "not shown to be good enough")
 

@@ -14,8 +14,7 @@ import pytest
 from scipy import stats
 
 from expost.mechanisms.moments.certificate import CovariancePlan
-from expost.mechanisms.moments.operator_norm import _below, _norm, noise_norm, shrink
-from expost.mechanisms.moments.statistics import PART_SENSITIVITY, Layout
+from expost.mechanisms.moments.statistics import PART_SENSITIVITY, Layout, _below, _norm, noise_norm, shrink
 from expost.noise import NoisePath, SeededSource
 from expost.solve.losses import SquaredLoss
 from expost.solve.problem import Problem

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from expost.solve.losses import Loss, SquaredLoss
-from expost.solve.minimisation import minimise
 from expost.solve.problem import Problem
+from expost.solve.risk import minimise
 from tests.helpers import LOSSES
 
 
@@ -29,7 +29,7 @@ def minimiser_moves(loss: Loss, lam: float, radius: float | None, rng: np.random
             x2, y2 = x.copy(), y.copy()
             x2[0], y2[0] = (-x[0], y[0]) if rng.random() < 0.5 else (np.eye(p)[rng.integers(p)], -y[0])
             here = minimise(loss, x2, y2, lam, radius=ball)
-            allowed = problem.output_l2_sensitivity + 2 * there.distance_bound
+            allowed = problem.output_l2_sensitivity + 2 * there.bounds.distance_bound
             worst = max(worst, float(np.linalg.norm(there.theta - here.theta)) / allowed)
     return worst
 

@@ -171,7 +171,8 @@ def test_no_outcome_exceeds_the_budget(budget):
     problem = Problem.of(SquaredLoss(), n=rows.n, p=rows.p, regularization=0.01)
     plan = settled(problem, 0.005, 0.1, l1_ball(rows.p), budget=budget)
     if isinstance(plan, RidgeCertificate):
-        assert budget < settled(problem, 0.005, 0.1, l1_ball(rows.p)).tries[0].dearest
+        unlimited = settled(problem, 0.005, 0.1, l1_ball(rows.p))
+        assert budget < unlimited.null.cost + unlimited.tries[0].dearest * (1 + 1e-6)
         return
     assert plan.worst_case <= budget
     generator = ThroughHuber(l1_ball(rows.p)).on(rows, problem)
@@ -200,8 +201,13 @@ def test_through_the_estimator():
     model = AccuracyFirstRidge(
         excess_risk=0.01, regularization=0.01, bounds=(-1, 1), target_bounds=(-1, 1), random_state=0
     )
-    release = model.fit(X, y).release_
+    easy = model.fit(X, y).release_
+    assert (easy.perturbation, easy.noise) == ("covariance", "exact")  # nothing but an exact test was drawn
+    assert "null model" in easy.parameters["reasons"][0]
+    assert not np.asarray(easy.hypothesis).any()
+    release = model.set_params(excess_risk=0.0005).fit(X, y).release_
     assert release.perturbation == "objective"
     assert release.noise == "over the reals"
-    assert release.promise.excess_risk == 0.01
+    assert release.epsilon > release.epsilon_generation > easy.epsilon
+    assert release.promise.excess_risk == 0.0005
     assert "unconstrained optimum" in release.promise.statement

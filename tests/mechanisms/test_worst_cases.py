@@ -13,8 +13,8 @@ from expost.account.composition import add_losses
 from expost.exceptions import AccuracyNotReached
 from expost.goals.measure import GradientLength, charged_grid, gradient_target
 from expost.mechanisms import Output, output as module
-from expost.mechanisms.moments.few_statistics import _ATTEMPTS, _ROUNDINGS, FewPlan
-from expost.mechanisms.null_model import NullQuestion
+from expost.mechanisms.mechanism import NullQuestion
+from expost.mechanisms.moments.covariance import _ATTEMPTS, _ROUNDINGS, FewPlan
 from expost.mechanisms.output import OutputCertificate
 from expost.numeric import Grid
 from expost.search import DoublingPlan, doubling_search, run_search

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from expost.mechanisms.objective.mechanism import largest_noise
 from expost.noise import SeededSource
-from expost.noise.spherical import block_noise, largest_noise, uniforms
+from expost.noise.spherical import block_noise, uniforms
 from expost.table.shape import Block, Geometry
 from tests.noise.helpers import RARE, ScriptedSource
 

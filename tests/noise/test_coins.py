@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from expost.noise import SeededSource, bernoulli
-from expost.noise.coins import below, flip
+from expost.noise.source import below, flip
 from tests.noise.helpers import RARE, ScriptedSource
 
 BIASES = [Fraction(1, 3), Fraction(0.1), Fraction(1, 2**16), Fraction(1, 2**40), 1 - Fraction(1, 7**9)]

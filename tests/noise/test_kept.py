@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from expost.noise import NoisePath, SphericalPath
-from expost.noise.path import KeptLevels
+from expost.noise.laplace import KeptLevels
 
 LEVELS = [0.01, 0.02, 0.5, 3.0]
 VALUES = np.array([2**61, -5, 0, 17])

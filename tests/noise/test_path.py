@@ -9,7 +9,7 @@ from math import log
 import numpy as np
 import pytest
 
-from expost.noise import NoisePath, SecureSource, SeededSource, path
+from expost.noise import NoisePath, SecureSource, SeededSource, laplace as path
 from expost.noise.laplace import rate_of
 from tests.noise.helpers import RARE, ScriptedSource, chi_square, keep_floor, laplace_pmf, laplace_table, word_of
 

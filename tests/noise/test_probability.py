@@ -9,8 +9,8 @@ from math import exp, floor, sinh
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from expost.noise.coins import certain_floor, digit_bits, digit_words, exponential_bits, keep_bits
 from expost.noise.laplace import rate_of
+from expost.noise.source import certain_floor, digit_bits, digit_words, exponential_bits, keep_bits
 from tests.noise.helpers import digit_floor, exponential_floor, keep_floor
 
 GRID = 2**41
@@ -134,7 +134,7 @@ class TestCertainFloor:
 
     def test_starting_precision_is_only_a_guess(self, monkeypatch):
         a, b, rate = rate_of(1e-7, GRID), rate_of(1e-5, GRID), rate_of(1e-7, GRID)
-        monkeypatch.setattr("expost.noise.coins._digits_for", lambda *_: 3)
+        monkeypatch.setattr("expost.noise.source._digits_for", lambda *_: 3)
         assert keep_bits.__wrapped__(a, b, 64) == keep_floor(a, b, 64)
         assert digit_bits(rate, 10, 64) == digit_floor(rate * 2**10, 64)
         assert exponential_bits(Fraction(35), 64) == exponential_floor(Fraction(35), 64)

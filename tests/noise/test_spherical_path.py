@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from expost.noise import NoisePath, SeededSource, SphericalPath, spherical
-from expost.noise.path import LevelValue
+from expost.noise.laplace import LevelValue
 from expost.noise.spherical import spherical_noise
 from tests.noise.helpers import RARE
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from expost.passes.blocks import _FLUSH, _GROUPS, GROUP, blocks, exact_parts, folded, gram, weighted
+from expost.numeric import exact_parts
+from expost.passes.engine import _FLUSH, _GROUPS, GROUP, blocks, folded, gram, weighted
 from expost.passes.sums import ProductSums
 from expost.solve.losses import LogisticLoss
-from expost.solve.row_sums import ErrorCount, SlopeSums, TermSum
+from expost.solve.row_sums import OutcomeCount, SlopeSums, TermSum
 from expost.table.rows import Batch, by_column, room_for
 
 MOST, WEIGHT = 2**20 - 1, 2**22 - 1
@@ -34,7 +35,7 @@ def test_sums_of_the_largest_rows_are_exact(n, columns):
     "work",
     [
         SlopeSums(LogisticLoss(), exact_parts(np.linspace(-3, 3.1, 6)), 0, 1),
-        ErrorCount(exact_parts(np.linspace(-3, 3.1, 6))),
+        OutcomeCount(exact_parts(np.linspace(-3, 3.1, 6))),
         ProductSums(),
     ],
     ids=["slopes", "errors", "products"],

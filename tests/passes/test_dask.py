@@ -80,6 +80,18 @@ def test_a_dask_frame_gives_the_same_release(cluster):
     assert told(fitted(frame, engine=DaskEngine(cluster))) == told(fitted(table()))
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_curves_are_seen_where_the_rows_are(cluster, files, delta):
+    """Coarser views travel as work: the rows stay with the workers, and the release is the same to the bit."""
+    schema = {**LABELS, "curves": "auto"}
+
+    def found(what, **options):
+        model = AccuracyFirstModel(schema, ErrorRate(0.12), random_state=5, max_epsilon=200.0, delta=delta, **options)
+        return told(model.fit(what).release_)
+
+    assert found(files["parquet"], engine=DaskEngine(cluster)) == found(table())
+
+
 def test_dask_arrays_give_the_same_release(cluster):
     arrays = pytest.importorskip("dask.array")
     rng = np.random.default_rng(0)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from expost.goals.measure import MeanSquareByRows
-from expost.passes import blocks as module
-from expost.passes.blocks import distinct, to_grid
+from expost.numeric import to_grid
+from expost.passes import engine as module
+from expost.passes.engine import distinct
 from expost.solve.losses import HuberLoss, LogisticLoss, SquaredLoss
-from expost.solve.minimisation import minimise
 from expost.solve.objective import Objective
-from expost.solve.risk import GeneralRisk
+from expost.solve.risk import GeneralRisk, minimise
 from expost.table.rows import Rows
 
 ONE = 2.0**20
@@ -52,9 +52,9 @@ def test_the_risk_is_the_same_and_so_are_its_public_bounds(loss):
     rows, lam, rng = repeated(), 0.01, np.random.default_rng(2)
     x, y = rows.x / ONE, rows.y / ONE
     kinds, targets, counts = distinct(rows)
-    plain = GeneralRisk(loss, x, y, lam, minimise(loss, x, y, lam))
+    plain = GeneralRisk(minimise(loss, x, y, lam))
     few = (kinds / ONE, targets / ONE)
-    grouped = GeneralRisk(loss, *few, lam, minimise(loss, *few, lam, counts=counts), counts)
+    grouped = GeneralRisk(minimise(loss, *few, lam, counts=counts))
     assert grouped.n == plain.n == rows.n
     assert grouped.distance_bound == plain.distance_bound
     error = plain.excess_error_bound(2.0)

@@ -76,7 +76,10 @@ class After:
             self._act()
 
 
-def test_a_file_that_is_moved_away_while_it_is_read_changes_nothing(file):
+@pytest.mark.parametrize("kind", ["parquet", "csv", "packed"])
+def test_a_file_that_is_moved_away_while_it_is_read_changes_nothing(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(look, "KEPT", 0)
+    file = write(tmp_path)[kind]
     whole = told(fitted(table()))
     with watching(After(2, file.unlink)):
         assert told(fitted(file, engine=LocalEngine(scratch=False))) == whole

@@ -151,7 +151,7 @@ def test_another_kind_of_goal():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="error-rate or log-loss"):
+    with pytest.raises(ValueError, match="error-rate or precision or f1 or log-loss"):
         explorer_data(SURVEY, kind="r2")
     with pytest.raises(ValueError, match="another column"):
         explorer_data(Schema.from_dict({**SURVEY.to_dict(), "target": "happy"}), release=release())

@@ -13,7 +13,7 @@ from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, ErrorRat
 from expost.account import geometric_levels
 from expost.exceptions import AccuracyNotReached
 from expost.goals.measure import ErrorMeasure
-from expost.mechanisms import Covariance, Output
+from expost.mechanisms import Covariance, ObjectivePerturbation, Output
 from expost.mechanisms.moments.gaussian import GaussianMoments
 from expost.noise import NoisePath, SeededSource
 from expost.passes.engine import LocalEngine
@@ -24,7 +24,7 @@ from expost.search.above_threshold import AboveThreshold, calibrate
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SquaredLoss
 from expost.solve.problem import Problem
 from expost.table.rows import ONE, MemorySource, Rows
-from expost.table.shape import l2_ball
+from expost.table.shape import Block, Geometry, l2_ball
 from tests.helpers import logistic_rows, regression_rows
 
 N = 20_000
@@ -125,6 +125,38 @@ def test_what_is_handed_over_is_claimed():
     assert "mechanism covariance" in search(generator).claims[0]
     (claim,) = search(OwnSource(rows)).claims
     assert "source declares" in claim
+
+
+class OwnShape(Geometry):
+    """A shape of somebody's own, who says that its rows need next to no noise."""
+
+
+class OwnBlock(Block):
+    """A part of a shape of somebody's own."""
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [OwnShape((Block(4, "l2", 1.0),), 1.0, "own"), Geometry((OwnBlock(4, "l2", 1.0),), 1.0, "own"), l2_ball(4)],
+    ids=["shape", "block", "library"],
+)
+def test_a_part_of_ones_own_inside_a_mechanism_is_claimed(shape):
+    rows, loss = logistic_rows(N, 4, 0), CappedLogisticLoss(0.5)
+    generator = ObjectivePerturbation(shape).on(rows, Problem.of(loss, n=N, p=4, regularization=1.0))
+    claims = run_search(generator, generator.problem, ErrorRate(0.45), random_state=0).claims
+    own = "own" in shape.name
+    assert [claim for claim in claims if "mechanism objective is as private" in claim] == list(claims[:-1])
+    assert (len(claims), "generator given" in claims[-1]) == (1 + own, True)
+
+
+def test_a_problem_of_ones_own_is_claimed():
+    class OwnProblem(Problem):
+        """Of somebody who says that one row moves its optimum less."""
+
+    usual = problem(SquaredLoss())
+    own = OwnProblem(**{field.name: getattr(usual, field.name) for field in dataclasses.fields(usual) if field.init})
+    (claim,) = run_search(regression_rows(N), own, ExcessRisk(0.05), random_state=0).claims
+    assert "sensitivities of the problem" in claim
 
 
 WORDS = "the random words given are uniform, independent and known to nobody"

@@ -54,7 +54,7 @@ class TestRunSearch:
         expected = plan_of(PROBLEM, ExcessRisk(0.05), mechanism=mechanism, **options).worst_case
         for kind in (CovarianceGenerator, OutputGenerator):
             monkeypatch.setattr(kind, "path", broken)
-        monkeypatch.setattr(OneTest, "ask", broken)
+        monkeypatch.setattr(OneTest, "ask_gradually", broken)
         generator = mechanism.on(ROWS, PROBLEM)
         error = caught(run_search, generator, PROBLEM, ExcessRisk(0.05), **options, random_state=0)
         assert error.release.epsilon == expected <= 40.0

@@ -70,6 +70,46 @@ def test_one_test():
     assert abs(math.log(yes_low / yes_high)) >= 0.5 * epsilon  # and the charge is not far off
 
 
+@pytest.mark.parametrize(("broken", "caught"), [(1.0, False), (3.0, True)])
+def test_a_question_given_up_early_costs_what_it_says(monkeypatch, broken, caught):
+    """Answer and price together are what is seen: no such outcome's odds move by more than e^ε (RARE for each).
+
+    With noise of a third of the scale that is charged they do.
+    """
+    if broken != 1.0:
+        path = one_test.NoisePath
+        monkeypatch.setattr(
+            one_test, "NoisePath", lambda v, units, levels, **k: path(v, units, [broken * t for t in levels], **k)
+        )
+    test, delta, runs = OneTest(target=1.0, failure_probability=0.1, share=0.5), 0.3, 1500
+    beyond = False
+    for value in (0.4, 1.6):
+        seen = []
+        for number, at in enumerate((value, value + delta)):
+            measure, source = ErrorMeasure(lambda _, v=at: v, sensitivity=delta), SeededSource([4, number])
+            answers = [test.ask_gradually(measure, None, source) for _ in range(runs)]
+            seen.append([(yes, round(cost / broken, 9)) for yes, cost in answers])
+        for outcome in set(seen[0]) | set(seen[1]):
+            counts = [side.count(outcome) for side in seen]
+            odds = stats.beta.ppf([RARE / 2, 1 - RARE / 2], max(counts) + 0.5, min(counts) + 0.5)[0]
+            beyond |= math.log(odds / (1 - odds)) > outcome[1]
+    assert beyond == caught
+
+
+@pytest.mark.parametrize(("value", "caught"), [(1.0, False), (0.7, True)])
+def test_a_wrong_yes_is_no_likelier_where_it_may_be_given_up(value, caught):
+    """An error at the target passes with probability at most δ; one nearer the limit passes more often (RARE)."""
+    test, source, runs = OneTest(target=1.0, failure_probability=0.05, share=0.5), SeededSource(3), 1500
+    measure = ErrorMeasure(lambda _: value, sensitivity=0.01)
+    answers = [test.ask_gradually(measure, None, source) for _ in range(runs)]
+    passed = sum(yes for yes, _ in answers)
+    assert (stats.binomtest(passed, runs, 0.05, alternative="greater").pvalue < RARE) == caught
+    most = test.cost(measure.sensitivity(), 0.0)
+    assert {cost for yes, cost in answers if yes} == {most}
+    far = ErrorMeasure(lambda _: 100.0, sensitivity=0.01)
+    assert test.ask_gradually(far, None, source) == (False, most / 8)
+
+
 # --- exactly ---------------------------------------------------------------------------------------------------------
 
 

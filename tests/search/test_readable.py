@@ -139,5 +139,5 @@ def test_the_look_is_part_of_the_budget():
         with pytest.raises(AccuracyNotReached) as caught:
             AccuracyFirstModel(schema, ErrorRate(0.2), on_invalid="clip", max_epsilon=budget, random_state=0).fit(table)
         release = caught.value.release
-        assert release.epsilon_probe == pytest.approx(80 / N)
+        assert 80 / N + 20 / N <= release.epsilon_probe <= 80 / N + 0.1 * budget  # and the base rate
         assert 80 / N < release.epsilon <= budget

@@ -19,8 +19,8 @@ from expost import ExcessRisk
 from expost.exceptions import AccuracyNotReached
 from expost.goals.measure import GradientLength
 from expost.mechanisms import Covariance, mechanism_of, output as output
+from expost.mechanisms.mechanism import NullQuestion
 from expost.mechanisms.moments.certificate import CovariancePlan
-from expost.mechanisms.null_model import NullQuestion
 from expost.noise import SeededSource
 from expost.search import noisy_test as one_test, run_search
 from expost.search.noisy_test import OneTest
@@ -193,13 +193,13 @@ def test_outcomes_of_neighbours_stay_within_what_is_reported():
 
 
 def test_a_test_that_charges_a_tenth_is_caught(monkeypatch):
-    honest = OneTest.ask
+    honest = OneTest.ask_gradually
 
     def cheap(self, measure, hypothesis, source):
         answer, epsilon = honest(self, measure, hypothesis, source)
         return answer, epsilon / 10
 
-    monkeypatch.setattr(OneTest, "ask", cheap)
+    monkeypatch.setattr(OneTest, "ask_gradually", cheap)
     options = {"method": "auto", "perturbation": "covariance"}
     assert beyond_what_was_reported(SAME, FLIPPED, 250, SquaredLoss(), 0.45, **options) > 0
 

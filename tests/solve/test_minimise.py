@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from expost.solve.error_bounds import default_tolerance, distance_bound, radius_tolerance
 from expost.solve.exact import step_length
 from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
-from expost.solve.minimisation import minimise
 from expost.solve.objective import Objective
+from expost.solve.risk import minimise
 from tests.solve.helpers import LOSSES, Floats, objective, random_problem, random_rows
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -67,12 +67,12 @@ def test_others_agree_with_scipy(loss: Loss, lam: float) -> None:
 def test_the_certificate_is_met_and_true(loss: Loss, lam: float) -> None:
     x, y = random_problem(np.random.default_rng(3), 3000, 6, loss)
     minimum = minimise(loss, x, y, lam)
-    assert minimum.gradient_bound <= minimum.tolerance == default_tolerance(loss, 3000, 6, lam)
+    assert minimum.gradient_bound <= minimum.bounds.tolerance == default_tolerance(loss, 3000, 6, lam)
     exact = exact_gradient(loss, x, y, lam, minimum.theta)
     assert np.linalg.norm(exact) <= minimum.gradient_bound
-    assert np.linalg.norm(exact - minimum.gradient) <= minimum.gradient_rounding
+    assert np.linalg.norm(exact - minimum.gradient.vector) <= minimum.gradient.rounding
     assert minimum.multiplier == 0.0
-    assert minimum.radius_tolerance == 0.0
+    assert minimum.bounds.radius_tolerance == 0.0
 
 
 @each_loss
@@ -111,8 +111,8 @@ def test_distance_to_the_exact_minimiser() -> None:
         xy = sum(int(v) * int(w) for v, w in zip(rows.x[:, 0], rows.y, strict=True))
         exact = Fraction(xy, 2**40) / (Fraction(xx, 2**40) + 500 * Fraction(lam))
         error = abs(Fraction(float(minimum.theta[0])) - exact)
-        assert error <= Fraction(minimum.distance_bound)
-        assert minimum.distance_bound == distance_bound(SquaredLoss(), lam, minimum.tolerance)
+        assert error <= Fraction(minimum.bounds.distance_bound)
+        assert minimum.bounds.distance_bound == distance_bound(SquaredLoss(), lam, minimum.bounds.tolerance)
 
 
 @each_loss
@@ -125,13 +125,13 @@ def test_in_a_ball_that_binds(loss: Loss, lam: float, share: float) -> None:
     radius = share * float(np.linalg.norm(free.theta))
     minimum = minimise(loss, x, y, lam, radius=radius)
     theta = minimum.theta
-    assert abs(np.linalg.norm(theta) - radius) <= minimum.radius_tolerance
+    assert abs(np.linalg.norm(theta) - radius) <= minimum.bounds.radius_tolerance
     assert minimum.multiplier > 0.0
     exact = exact_gradient(loss, x, y, lam, theta) + minimum.multiplier * theta
-    assert np.linalg.norm(exact) <= minimum.gradient_bound <= minimum.tolerance
+    assert np.linalg.norm(exact) <= minimum.gradient_bound <= minimum.bounds.tolerance
     # On the sphere θ minimises L + (ν/2)‖θ‖², another way to the same point.
     again = minimise(loss, x, y, lam + minimum.multiplier).theta
-    slack = (minimum.tolerance + free.tolerance) / (lam + minimum.multiplier)
+    slack = (minimum.bounds.tolerance + free.bounds.tolerance) / (lam + minimum.multiplier)
     assert np.linalg.norm(again - theta) <= 2.0 * slack
 
 
@@ -141,9 +141,11 @@ def test_in_a_ball_that_does_not_bind(loss: Loss) -> None:
     free = minimise(loss, x, y, 0.01)
     inside = minimise(loss, x, y, 0.01, radius=1.5 * float(np.linalg.norm(free.theta)))
     assert inside.multiplier == 0.0
-    assert np.linalg.norm(inside.theta - free.theta) <= free.distance_bound + inside.distance_bound
+    assert np.linalg.norm(inside.theta - free.theta) <= free.bounds.distance_bound + inside.bounds.distance_bound
     # Public: the bound is the same whether or not the ball binds.
-    assert inside.distance_bound == distance_bound(loss, 0.01, inside.tolerance, inside.radius_tolerance)
+    assert inside.bounds.distance_bound == distance_bound(
+        loss, 0.01, inside.bounds.tolerance, inside.bounds.radius_tolerance
+    )
 
 
 @each_loss
@@ -158,7 +160,7 @@ def test_minimisers_of_two_radii_are_as_close_as_claimed(loss: Loss) -> None:
                 pair = [minimise(loss, x, y, lam, radius=r) for r in (share * norm, share * norm + rho)]
                 distance = np.linalg.norm(pair[0].theta - pair[1].theta)
                 bound = distance_bound(loss, lam, 0.0, rho)
-                assert distance <= bound + pair[0].distance_bound + pair[1].distance_bound
+                assert distance <= bound + pair[0].bounds.distance_bound + pair[1].bounds.distance_bound
 
 
 def test_two_radii_bound_is_not_vacuous() -> None:
@@ -178,7 +180,7 @@ def test_extreme_rows(loss: Loss) -> None:
     ]:
         for lam in (1.0, 1e-6):
             minimum = minimise(loss, x, y, lam)
-            assert np.linalg.norm(exact_gradient(loss, x, y, lam, minimum.theta)) <= minimum.tolerance
+            assert np.linalg.norm(exact_gradient(loss, x, y, lam, minimum.theta)) <= minimum.bounds.tolerance
 
 
 def test_separable_rows_with_hardly_any_regularisation() -> None:
@@ -217,8 +219,8 @@ def test_public_constants_depend_on_public_numbers_only() -> None:
     loss = LogisticLoss()
     rng = np.random.default_rng(10)
     minima = [minimise(loss, *random_problem(rng, 300, 3, loss), 0.01, radius=2.0) for _ in range(4)]
-    assert len({(m.tolerance, m.distance_bound, m.radius_tolerance) for m in minima}) == 1
-    assert minima[0].radius_tolerance == radius_tolerance(3, 2.0)
+    assert len({(m.bounds.tolerance, m.bounds.distance_bound, m.bounds.radius_tolerance) for m in minima}) == 1
+    assert minima[0].bounds.radius_tolerance == radius_tolerance(3, 2.0)
 
 
 def test_minima_do_not_leave() -> None:

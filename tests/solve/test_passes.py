@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from expost.passes.blocks import blocks, exact_parts, prediction_rounding, predictions
-from expost.passes.engine import LocalEngine, add_totals
+from expost.numeric import exact_parts, prediction_rounding
+from expost.passes.engine import LocalEngine, add_totals, blocks, predictions
 from expost.solve import row_sums as passes
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SmoothedHingeLoss
-from expost.solve.row_sums import Passes, slope_rounding
+from expost.solve.row_sums import Passes, PassGradients, slope_rounding
 from expost.table.rows import ONE, Batch, MemorySource, Rows
 
 LOSSES = [CappedLogisticLoss(0.5), LogisticLoss(), HuberLoss(0.25), HuberLoss(3.0), SmoothedHingeLoss(0.1)]
@@ -207,3 +207,16 @@ def test_sparse_rows_give_the_same_bits(repeated, monkeypatch):
         assert len({tuple(sums.tobytes() for sums in each) for each in found}) == 1
     assert thin.errors(theta) == dense.errors(theta)
     assert thin.mean_of(np.hypot, theta) == dense.mean_of(np.hypot, theta)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_gradients_are_as_exact_as_is_said(loss):
+    """At θ = 0 slopes are known, so a mean in exact arithmetic tells; the bound is no more than it has to be."""
+    some, at = rows(), np.zeros(4)
+    slopes = loss.derivative(np.zeros(some.n), some.y / ONE)
+    mean = [sum(Fraction(s) * int(c) for s, c in zip(slopes, column, strict=True)) for column in some.x.T]
+    exact = float(np.linalg.norm([float(value / ONE / some.n) for value in mean]))
+    gradients = PassGradients(Passes.over(loss, some), 0.01)
+    assert abs(gradients.gradient_norm(at) - exact) <= gradients.gradient_error_bound(0.0) < 1e-12
+    assert gradients.gradient_error_bound(1.0) > gradients.gradient_error_bound(0.0)
+    assert gradients.gradient_lower(at) <= exact

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from expost.exceptions import ConvergenceError
-from expost.passes.blocks import exact_parts, predictions
+from expost.numeric import exact_parts
+from expost.passes.engine import predictions
 from expost.solve import perturbed
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss
 from expost.solve.perturbed import PerturbedErrors, PerturbedObjective, Walk

@@ -11,8 +11,7 @@ import pytest
 
 from expost.passes.sums import sums_of
 from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
-from expost.solve.minimisation import minimise
-from expost.solve.risk import GeneralRisk, RidgeRisk, Risk
+from expost.solve.risk import GeneralRisk, RidgeRisk, Risk, minimise
 from tests.solve.helpers import LOSSES, PlainRows, in_ball, objective, random_problem, random_rows
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -75,8 +74,8 @@ def test_ridge_in_a_ball_that_binds(radius: float) -> None:
     risk = RidgeRisk(sums_of(rows), lam, radius)
     minimum = minimise(loss, x, rows.y / 2**20, lam, radius=radius)
     assert minimum.multiplier > 0.0
-    assert np.linalg.norm(risk.optimum - minimum.theta) <= risk.distance_bound + minimum.distance_bound
-    general = GeneralRisk(loss, x, rows.y / 2**20, lam, minimum)
+    assert np.linalg.norm(risk.optimum - minimum.theta) <= risk.distance_bound + minimum.bounds.distance_bound
+    general = GeneralRisk(minimum)
     bound = risk.excess_error_bound(radius) + general.excess_error_bound(radius)
     for _ in range(30):
         theta = in_ball(rng, 3, radius)
@@ -105,7 +104,7 @@ def test_general_excess_and_its_bounds(loss: Loss, constrained: bool) -> None:
     norm = float(np.linalg.norm(minimise(loss, x, y, lam).theta))
     radius = 0.5 * norm if constrained else None
     minimum = minimise(loss, x, y, lam, radius=radius)
-    risk = GeneralRisk(loss, x, y, lam, minimum)
+    risk = GeneralRisk(minimum)
     error = risk.excess_error_bound(natural)
     assert error < 1e-11
     lowest = objective(loss, x, y, lam, minimum.theta)
@@ -122,7 +121,7 @@ def test_general_excess_and_its_bounds(loss: Loss, constrained: bool) -> None:
 @each_loss
 def test_cheap_bounds_at_the_minimum_are_tight(loss: Loss) -> None:
     x, y = random_problem(np.random.default_rng(5), 400, 4, loss)
-    risk = GeneralRisk(loss, x, y, 1e-2, minimise(loss, x, y, 1e-2))
+    risk = GeneralRisk(minimise(loss, x, y, 1e-2))
     assert -1e-15 < risk.lower(risk.optimum) <= 0.0 <= risk.upper(risk.optimum) < 1e-15
     step = np.full(4, 0.1)
     theta, square, sigma = risk.optimum + step, step @ step, x.T @ x / 400
@@ -145,7 +144,7 @@ def test_cheap_bounds_hold_near_and_far(loss: Loss) -> None:
     """From steps where the closed form of ψ cancels to steps where e^{M‖step‖} is astronomical."""
     rng, lam = np.random.default_rng(9), 1e-4
     x, y = random_problem(rng, 300, 3, loss)
-    risk = GeneralRisk(loss, x, y, lam, minimise(loss, x, y, lam))
+    risk = GeneralRisk(minimise(loss, x, y, lam))
     for exponent in np.linspace(-7.0, 2.0, 37):
         for _ in range(5):
             theta = risk.optimum + in_ball(rng, 3, 10.0**exponent)
@@ -158,7 +157,7 @@ def test_the_cheap_bound_on_a_gradient_is_sharp_along_it() -> None:
     """In one dimension the gradient has nowhere else to point."""
     rng, lam = np.random.default_rng(10), 1e-2
     x, y = random_problem(rng, 300, 1, LogisticLoss())
-    risk = GeneralRisk(LogisticLoss(), x, y, lam, minimise(LogisticLoss(), x, y, lam))
+    risk = GeneralRisk(minimise(LogisticLoss(), x, y, lam))
     for step in (1e-6, 1e-3, 0.1):
         theta = risk.optimum + step
         norm = risk.gradient_norm(theta)
@@ -170,7 +169,7 @@ def test_general_excess_over_several_blocks_against_rational_arithmetic() -> Non
     rng = np.random.default_rng(6)
     rows = random_rows(rng, 9000, 2, full=True)
     x, y, lam = rows.x / 2**20, rows.y / 2**20, 1e-3
-    risk = GeneralRisk(SquaredLoss(), x, y, lam, minimise(SquaredLoss(), x, y, lam))
+    risk = GeneralRisk(minimise(SquaredLoss(), x, y, lam))
     theta = np.array([3.0, -2.0])
     exact = exact_ridge_risk(rows, lam, theta) - exact_ridge_minimum(rows, lam)
     assert abs(Fraction(risk.excess(theta)) - exact) <= Fraction(risk.excess_error_bound(4.0))
@@ -182,11 +181,7 @@ def test_error_bounds_are_public() -> None:
     general, ridge = set(), set()
     for _ in range(3):
         x, y = random_problem(rng, 100, 3, LogisticLoss())
-        general.add(
-            GeneralRisk(LogisticLoss(), x, y, lam, minimise(LogisticLoss(), x, y, lam, radius=2.0)).excess_error_bound(
-                2.0
-            )
-        )
+        general.add(GeneralRisk(minimise(LogisticLoss(), x, y, lam, radius=2.0)).excess_error_bound(2.0))
         ridge.add(RidgeRisk(sums_of(random_rows(rng, 100, 3)), lam, 2.0).excess_error_bound(2.0))
     assert len(general) == len(ridge) == 1
 
@@ -196,7 +191,7 @@ def test_risks_do_not_leave() -> None:
     x, y = rows.x / 2**20, rows.y / 2**20
     risks: list[Risk] = [
         RidgeRisk(sums_of(rows), 0.1, 1.0),
-        GeneralRisk(SquaredLoss(), x, y, 0.1, minimise(SquaredLoss(), x, y, 0.1)),
+        GeneralRisk(minimise(SquaredLoss(), x, y, 0.1)),
     ]
     for risk in risks:
         with pytest.raises(TypeError, match="private"):

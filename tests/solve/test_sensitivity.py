@@ -12,13 +12,13 @@ from hypothesis import given, strategies as st
 
 from expost.numeric import grid_sensitivity
 from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
-from expost.solve.minimisation import minimise
 from expost.solve.problem import (
     excess_risk_sensitivity,
     minimiser_l1_sensitivity,
     minimiser_l2_sensitivity,
     paper_ridge_output_sensitivity,
 )
+from expost.solve.risk import minimise
 from tests.solve.helpers import LOSSES, Floats, in_ball, objective
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -56,7 +56,7 @@ def test_minimisers_of_neighbours(loss: Loss, lam: float) -> None:
         a, b = (minimise(loss, x, y, lam, radius=ball) for x, y in neighbours(rng, n, p, loss))
         radius = loss.radius(lam) if ball is None else ball
         gap = a.theta - b.theta
-        bound = max(a.distance_bound, b.distance_bound)
+        bound = max(a.bounds.distance_bound, b.bounds.distance_bound)
         assert np.linalg.norm(gap) <= minimiser_l2_sensitivity(loss, radius, n, lam, distance_bound=bound)
         assert np.abs(gap).sum() <= minimiser_l1_sensitivity(loss, radius, n, lam, p, distance_bound=bound)
         if loss == SquaredLoss():

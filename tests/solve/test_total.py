@@ -14,12 +14,11 @@ from expost.passes.sums import Sums, sums_of
 from expost.solve.error_bounds import DescentBounds, GeneralErrors, default_tolerance
 from expost.solve.exact import ExactObjective, ellipsoid_steps, exact_minimiser, precision
 from expost.solve.losses import LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
-from expost.solve.minimisation import descend, minimise
 from expost.solve.objective import Objective
-from expost.solve.risk import RidgeRisk
+from expost.solve.risk import RidgeRisk, descend, minimise
 from tests.solve.helpers import LOSSES, Floats, hostile_problem, random_problem, random_rows
 
-module = importlib.import_module("expost.solve.minimisation")  # the package has a function of that name
+module = importlib.import_module("expost.solve.risk")  # the package has a function of that name
 solution = importlib.import_module("expost.solve.exact")
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 
@@ -75,7 +74,7 @@ def assert_hostile_rows_are_minimised(seed: int, sets: int, low: float, high: fl
         lam = 10.0 ** rng.uniform(low, high)
         radius = loss.radius(lam) * 10.0 ** rng.uniform(-4.0, 0.0) if ball else None
         minimum = minimise(loss, x, y, lam, radius=radius, counts=counts)
-        assert minimum.gradient_bound <= minimum.tolerance == default_tolerance(loss, n, p, lam, radius)
+        assert minimum.gradient_bound <= minimum.bounds.tolerance == default_tolerance(loss, n, p, lam, radius)
 
 
 @pytest.mark.parametrize(("low", "high"), [(-15.0, -13.0), (-13.0, -11.0), (-11.0, -9.0), (-9.0, -5.0)])
@@ -117,7 +116,7 @@ def test_neighbours_are_minimised_alike(detours: Counter[str]) -> None:
             kept = fewer > 0.0
             rows = np.vstack([x[kept], np.eye(8)[replaced]])
             here = minimise(loss, rows, np.append(y[kept], 1.0), lam, counts=np.append(fewer[kept], 1.0))
-            assert (here.tolerance, here.distance_bound) == (there.tolerance, there.distance_bound)
+            assert here.bounds == there.bounds
         neighbours_stalled += detours["exact"] - 1
     assert stalled > 0  # the rows are hostile enough to show something
     assert neighbours_stalled < 4 * stalled  # and most of their neighbours are not
@@ -135,8 +134,8 @@ def test_integers_find_the_same_minimum(
     monkeypatch.setattr(module, "_MAX_ITERATIONS", 1)
     other = minimise(loss, x, y, lam, radius=radius)
     assert detours["exact"] == 1
-    assert other.gradient_bound <= other.tolerance == usual.tolerance
-    assert np.linalg.norm(other.theta - usual.theta) <= 2.0 * usual.distance_bound
+    assert other.gradient_bound <= other.bounds.tolerance == usual.bounds.tolerance
+    assert np.linalg.norm(other.theta - usual.theta) <= 2.0 * usual.bounds.distance_bound
     assert (other.multiplier > 0.0) == (share is not None)
 
 
@@ -147,7 +146,7 @@ def test_rows_off_the_grid_are_minimised_too(monkeypatch: pytest.MonkeyPatch) ->
         x = rng.uniform(-0.3, 0.3, size=(50, 3)) * 10.0 ** rng.uniform(-30.0, 0.0, size=(50, 3))
         y = np.sign(rng.normal(size=50)) * (1.0 if loss.labels == "binary" else rng.uniform(size=50))
         minimum = minimise(loss, x, y, 1e-6)
-        assert minimum.gradient_bound <= minimum.tolerance
+        assert minimum.gradient_bound <= minimum.bounds.tolerance
 
 
 @each_loss
@@ -167,7 +166,7 @@ def test_the_ellipsoid_method_keeps_its_theorem(loss: Loss, p: int, monkeypatch:
         x, y = random_problem(np.random.default_rng(6), 10, p, loss)
         theta = exact_minimiser(Objective(loss, x, y, lam), None, np.zeros(p), precision(loss, p, lam, None))
         usual = minimise(loss, x, y, lam)
-        assert np.linalg.norm(theta - usual.theta) <= 2.0 * usual.distance_bound
+        assert np.linalg.norm(theta - usual.theta) <= 2.0 * usual.bounds.distance_bound
         most = ellipsoid_steps(p, math.log(8.0 * 2.0**64 * (loss.curvature + lam) / lam) + 0.01)
         assert 20 < asked["gradient"] <= most + 1
 
@@ -188,11 +187,11 @@ def test_descent_keeps_its_theorem(loss: Loss, share: float | None) -> None:
         return gradient(theta, u)
 
     objective.gradient = counted
-    theta, _ = descend(objective, radius, usual.tolerance, np.zeros(2))
-    assert np.linalg.norm(theta - usual.theta) <= 2.0 * usual.distance_bound
+    theta, _ = descend(objective, radius, usual.bounds.tolerance, np.zeros(2))
+    assert np.linalg.norm(theta - usual.theta) <= 2.0 * usual.bounds.distance_bound
     assert passes["gradient"] <= DescentBounds(loss, 30, 2, lam, radius).steps
     # a start that is no good is not used
-    descend(objective, radius, usual.tolerance, np.full(2, 1e100))
+    descend(objective, radius, usual.bounds.tolerance, np.full(2, 1e100))
 
 
 def test_a_loss_known_in_floating_point_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +200,7 @@ def test_a_loss_known_in_floating_point_only(monkeypatch: pytest.MonkeyPatch) ->
     usual = minimise(loss, x, y, 0.1)
     monkeypatch.setattr(module, "_MAX_ITERATIONS", 0)
     other = minimise(loss, x, y, 0.1)
-    assert np.linalg.norm(other.theta - usual.theta) <= 2.0 * usual.distance_bound
+    assert np.linalg.norm(other.theta - usual.theta) <= 2.0 * usual.bounds.distance_bound
     with pytest.raises(ValueError, match=r"lam = 1e-08 is too small for the one-sided loss.*derivative_in_units"):
         minimise(loss, x, y, 1e-8)
     assert GeneralErrors(loss, 40, 2, 1.1e-7).tolerance == default_tolerance(loss, 40, 2, 1.1e-7)

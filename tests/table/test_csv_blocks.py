@@ -63,6 +63,24 @@ def test_every_cut_gives_the_same_cells(tmp_path, content):
         assert CsvFile(packed, part_bytes=size).count() == len(whole[2])
 
 
+def test_lines_of_a_byte_are_taken_apart_few_at_a_time(tmp_path):
+    """A block of them would be a list for every byte."""
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"age,city\n" + b"\n" * 200_000))
+    file = CsvFile(path)
+    counts = [len(columns) for columns in file.read((0, 0), ["age", "city"], frozenset(["age"]), 10)]
+    assert (sum(counts), max(counts)) == (200_000, 1 << 16)
+
+
+@pytest.mark.parametrize("lines_at_once", [1, 2, 3])
+def test_every_number_of_lines_at_once_gives_the_same_cells(tmp_path, monkeypatch, lines_at_once):
+    monkeypatch.setattr(csv_blocks, "_MOST_LINES", lines_at_once)
+    path = tmp_path / "t.csv"
+    for content in (HOSTILE, HOSTILE + b"\n\n", PLAIN + b"\n\n\n", QUOTED):
+        path.write_bytes(content)
+        assert read(CsvFile(path)) == expected(path)
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_every_cut_finds_the_same_lines_too_long(tmp_path, monkeypatch, end):
     """Each is a row of cells that cannot be read, and changes no other, wherever the file is cut."""

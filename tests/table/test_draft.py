@@ -9,7 +9,6 @@ import pyarrow.parquet
 import pytest
 
 from expost import Schema
-from expost.table.kinds import NO_DATES
 from expost.table.schema import draft
 
 
@@ -46,7 +45,7 @@ def test_parquet_says_types(tmp_path):
         "town = { categories = [] }  # every value that can occur",
         "code = { categories = [] }  # every value that can occur",
         "member = { boolean = true }",
-        f"# when cannot be used: {NO_DATES}",
+        'when = { bounds = [ , ] }  # first and last possible date, as text: "1950-01-01"',
     ]
     assert "Bern" not in said
 

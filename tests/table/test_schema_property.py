@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from expost import Schema
 from expost.table.encoding import Encoding
 from expost.table.files import read_columns
-from expost.table.kinds import Boolean, Categorical, Numeric
+from expost.table.kinds import Boolean, Categorical, Dated, Numeric
 from tests.helpers import readable_cells
 
 from .hostile import any_cell, silence
@@ -27,6 +28,10 @@ COLUMNS = {
     "job": Categorical(["a", "b", 3], other=True),
     "sex": Categorical(["F", "M"], missing="zero"),
     "vip": Boolean(),
+    "bend": Numeric((0, 10), curve="auto"),
+    "jump": Numeric((0, 10), steps=[2, 5], transform="sqrt"),
+    "born": Dated(("1950-01-01", "2020-12-31"), knots=5),
+    "rank": Categorical(["low", "middle", "high"], ordered=True),
 }
 SCHEMAS = {
     "classification": Schema("y", COLUMNS, classes=(0, "yes"), missing=("", "?", -999)),
@@ -35,15 +40,24 @@ SCHEMAS = {
 NAMES = [*COLUMNS, "y"]
 # By the type that a container or a reader would make of all cells of a column.
 GOOD = {
-    "numbers": [[31.5, 2, 3, 1.0, 1, 0], [47.0, 4, 3, 0.0, 0, 1], [-999.0, 9, 1, 0.5, 1, 1]],
-    "text": [
-        ["31", "2", "a", "F", "yes", "yes"],
-        ["47", "?", "3.0", " M ", "no", "0"],
-        ["x", "9", "c", "", "t", "0.5"],
+    "numbers": [
+        [31.5, 2, 3, 1.0, 1, 3.0, 4, 1970, 1.0, 0],
+        [47.0, 4, 3, 0.0, 0, 10.0, 5, 8.5, 0.0, 1],
+        [-999.0, 9, 1, 0.5, 1, 0.5, 0, -1, 0.5, 1],
     ],
-    "all sorts": [[31, None, "a", b"F", True, 0], ["47", 2.5, 3, None, "no", "yes"], [np.nan, "9", 3.0, "M", 1, b"0"]],
+    "text": [
+        ["31", "2", "a", "F", "yes", "3", "2", "1970-01-01", "low", "yes"],
+        ["47", "?", "3.0", " M ", "no", "?", "4.5", " 1999-12-31T12:00 ", "high", "0"],
+        ["x", "9", "c", "", "t", "7.25", "-", "yesterday", "LOW", "0.5"],
+    ],
+    "all sorts": [
+        [31, None, "a", b"F", True, 2, "3", date(1960, 2, 29), "low", 0],
+        ["47", 2.5, 3, None, "no", None, 2.0, datetime(2001, 1, 1, 6), "middle", "yes"],
+        [np.nan, "9", 3.0, "M", 1, "9", True, pd.Timestamp("1980-05-05"), b"high", b"0"],
+    ],
 }
 EXAMPLES = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ROW = st.lists(any_cell, min_size=len(NAMES), max_size=len(NAMES))
 task = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 
 
@@ -91,7 +105,11 @@ def assert_only_one_row_differs(one: Any, two: Any, i: int) -> None:
 @task
 @pytest.mark.parametrize("container", FRAMES)
 @EXAMPLES
-@given(good=st.sampled_from(sorted(GOOD)), i=st.integers(0, 2), drawn=st.lists(any_cell, min_size=6, max_size=6))
+@given(
+    good=st.sampled_from(sorted(GOOD)),
+    i=st.integers(0, 2),
+    drawn=ROW,
+)
 def test_cells_of_any_kind(schema, container, good, i, drawn):
     rows = GOOD[good]
     spoilt = [*rows[:i], [cell.cell for cell in drawn], *rows[i + 1 :]]
@@ -106,6 +124,7 @@ def nullable(cells: list[Any], kind: str) -> pd.Series:
 
 numbers, texts = st.floats() | st.none(), st.text(max_size=4).filter(str.isprintable) | st.none()
 integers, booleans = st.integers(-(2**63), 2**63 - 1) | st.none(), st.booleans() | st.none()
+times = integers  # microseconds
 TYPED: dict[str, tuple[Any, Any, list[Any]]] = {
     "arrow float": (lambda c: pa.array(c, pa.float64()), numbers, [1.0, 3.0, -999.0]),
     "arrow int": (lambda c: pa.array(c, pa.int64()), integers, [1, 3, 2**53 + 1]),
@@ -157,10 +176,18 @@ def test_lines_of_a_csv_file(tmp_path, schema, i, line, decimal):
 
 @task
 @EXAMPLES
-@given(i=st.integers(0, 2), cells=st.tuples(numbers, integers, texts, texts, booleans, texts))
+@given(
+    i=st.integers(0, 2),
+    cells=st.tuples(numbers, integers, texts, texts, booleans, numbers, integers, times, texts, texts),
+)
 def test_rows_of_a_parquet_file(tmp_path, schema, i, cells):
-    kinds = [pa.float64(), pa.int64(), pa.string(), pa.string(), pa.bool_(), pa.string()]
-    good = [[31.0, 2, "a", "F", True, "yes"], [47.0, 4, "3", "M", False, "0"], [5.0, 9, "c", None, True, "0.5"]]
+    kinds = [pa.float64(), pa.int64(), pa.string(), pa.string(), pa.bool_()]
+    kinds += [pa.float64(), pa.int64(), pa.timestamp("us"), pa.string(), pa.string()]
+    good = [
+        [31.0, 2, "a", "F", True, 3.0, 1, 0, "low", "yes"],
+        [47.0, 4, "3", "M", False, 9.5, 6, 10**15, "high", "0"],
+        [5.0, 9, "c", None, True, None, 2, None, "", "0.5"],
+    ]
     found = []
     for rows in (good, [*good[:i], list(cells), *good[i + 1 :]]):
         path = tmp_path / "t.parquet"
@@ -171,7 +198,11 @@ def test_rows_of_a_parquet_file(tmp_path, schema, i, cells):
 
 
 @EXAMPLES
-@given(i=st.integers(0, 2), drawn=st.lists(any_cell, min_size=6, max_size=6), good=st.sampled_from(sorted(GOOD)))
+@given(
+    i=st.integers(0, 2),
+    drawn=ROW,
+    good=st.sampled_from(sorted(GOOD)),
+)
 def test_counts_move_by_at_most_one_each(i, drawn, good):
     rows = GOOD[good]
     spoilt = [*rows[:i], [cell.cell for cell in drawn], *rows[i + 1 :]]

@@ -1,6 +1,6 @@
 """What a search has spent so far, and the one way it becomes a release.
 
-A search books each step on an account and ends with :meth:`Account.released` or :meth:`Account.refused`. A search that
+A search books each step on an account and ends with :meth:`Account.released`, `short` or `refused`. A search that
 does not come to its end, for whatever reason, has still spent something: :class:`Spending` makes sure that whatever is
 raised carries a release that charges for it.
 
@@ -17,6 +17,15 @@ with it is, at every order, at most one curve (`worst`): for a search that books
 which comes to the worst case at δ, which is the budget itself; for one with pure losses its ε at every order. It makes
 the whole search one step of that curve, wherever it ends: what the ledger holds, and what an interruption is charged.
 
+*Models and tests of different rows* (``held_out``, theory D4). Rows are split by their position, publicly: models read
+one part, tests the other, and what reads all rows is booked as a probe.
+*Theorem.* The loss of an outcome is at most that of probes plus the larger of what models and what tests cost.
+*Proof.* Neighbours differ in one row, whose position says in which part it is. Given what was released before, a
+release about the other part is settled by the same rows on both tables: its log ratio is zero. So of the sum of log
+ratios those of probes and of one part are left. ∎ With curves likewise, at the whole δ each: for every pair of
+neighbours either models' or tests' steps have loss zero, so the curve of probes and of the other bounds it. Where a
+curve for all pairs is needed, by ledgers and budgets, it is the larger of both at every order.
+
 *One budget for several runs* (:class:`Budget`): a filter that they share (theory C3 ii).
 *Theorem.* Everything that is booked inside it, by whatever runs, in whatever order, later ones chosen by earlier ones,
 is one long run whose steps are taken only while the sum of their Rényi curves comes to at most ε at δ. So all of it
@@ -30,13 +39,12 @@ it counts there, nobody else sees.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from threading import Lock
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -44,6 +52,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 from expost import validation
 from expost.account.composition import NOTHING, ORDERS, ROW, Clock, Curve, Unit, add_losses, room
 from expost.account.ledger import UNCHARGED, Ledger, Reservation
+from expost.account.store import ONCE_MORE, Store
 from expost.exceptions import (
     UNSPENT,
     AccuracyNotReached,
@@ -51,7 +60,9 @@ from expost.exceptions import (
     LedgerUnavailable,
     LedgerWarning,
     SearchInterrupted,
+    ShortOfGoalWarning,
     UnreadableFile,
+    advice,
     warn,
 )
 from expost.release.release import FrozenMapping, Release
@@ -95,6 +106,8 @@ class Account:
         Which curve the sum stays within at every order, as a ledger needs it: Gaussian, or that of pure losses.
     clock
         Settled by a search before its first step, if it has one.
+    held_out
+        How many rows tests read and models do not; 0 where both read all rows.
 
     Examples
     --------
@@ -129,6 +142,7 @@ class Account:
     shared: Budget | None = None
     one_curve: Literal["gaussian", "pure"] | None = None
     clock: Clock | None = None
+    held_out: int = 0
 
     def __post_init__(self) -> None:
         self.curves: dict[Part, Curve] = dict.fromkeys(_PARTS, NOTHING)
@@ -151,6 +165,17 @@ class Account:
                 "Nothing was spent"
             )
         self.shared = shared
+
+    def carry_on(self, release: Release) -> None:
+        """Begin with what a pure release has cost that the search goes on from; the worst case is then about both."""
+        for part in _PARTS:
+            stated = getattr(release, f"epsilon_{part}")
+            loss = stated / self.unit.rows
+            while self.unit.charge(loss) < stated:
+                loss = math.nextafter(loss, math.inf)
+            setattr(self, part, loss)
+        self.worst_case = add_losses(self.worst_case, self.total)
+        self.secure = self.secure and release.secure
 
     def book(self, part: Part, step: Curve) -> None:
         """Add what a step costs, before it is taken: for the unit at a δ, for one row without."""
@@ -178,14 +203,38 @@ class Account:
     def after(self, generation: float = 0.0, test: float = 0.0) -> float:
         """Return what the total becomes once that much more is booked as pure losses, rounded as it will be then."""
         if not self.delta:
-            return add_losses(self.probe, add_losses(self.test, test), add_losses(self.generation, generation))
+            return self._together(self.probe, add_losses(self.test, test), add_losses(self.generation, generation))
         more = self.unit.charge(generation), self.unit.charge(test)
-        return self._at_delta(self.curve + Curve.ex_post(more[0]) + Curve.ex_post(more[1]))
+        return self._come_to(self._sides(Curve.ex_post(more[0]), Curve.ex_post(more[1])))
+
+    def _together(self, probe: float, test: float, generation: float) -> float:
+        """Return what pure losses come to."""
+        return add_losses(probe, max(test, generation)) if self.held_out else add_losses(probe, test, generation)
 
     @property
     def total(self) -> float:
         """Everything spent so far: at δ for the unit, without one for one row replaced."""
-        return self._at_delta(self.curve) if self.delta else add_losses(self.probe, self.test, self.generation)
+        if self.delta:
+            return self._come_to(self._sides())
+        return self._together(self.probe, self.test, self.generation)
+
+    @property
+    def free_test(self) -> float:
+        """What tests of rows held out may still cost, purely, before the total grows; it follows from models alone."""
+        if not self.delta:
+            return max(0.0, self.generation - self.test) * _FULL
+        fitted, tested = self._sides()
+        return max(0.0, self._at_delta(fitted) - tested.most) * _FULL
+
+    def _come_to(self, sides: list[Curve]) -> float:
+        """Return what the dearer of the sides comes to at δ; a clock is about steps that are Gaussian, of models."""
+        models, *tests = sides
+        return max(self._at_delta(models), *(test.epsilon(self.delta) for test in tests), 0.0)
+
+    @property
+    def in_squares(self) -> bool:
+        """Whether others count on what is booked here as curves, so that Gaussian noise is worth more than pure."""
+        return self.one_curve == "gaussian" or self.shared is not None
 
     @property
     def limit(self) -> float:
@@ -201,7 +250,14 @@ class Account:
     @property
     def curve(self) -> Curve:
         """Everything spent so far, for the unit."""
-        return sum(self._parts().values(), NOTHING)
+        return _larger(self._sides())
+
+    def _sides(self, generation: Curve = NOTHING, test: Curve = NOTHING) -> list[Curve]:
+        """Return what steps cost, with more of them: all; or those of fitted rows, and those of rows held out."""
+        parts, more = self._parts(), generation + test
+        if not self.held_out:
+            return [sum(parts.values(), NOTHING) + more]
+        return [parts["probe"] + parts["generation"] + generation, parts["probe"] + parts["test"] + test]
 
     def _at_delta(self, curve: Curve) -> float:
         """Return what steps come to at δ: by the clock, if there is one."""
@@ -215,17 +271,23 @@ class Account:
         """The curve that the sum stays within at every order, if it is to stay within one."""
         return _worst(self.limit, self.delta) if self.one_curve != "pure" else Curve.ex_post(self.limit)
 
-    def fits(self, step: Curve) -> bool:
-        """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter)."""
+    def fits(self, step: Curve, test: Curve = NOTHING) -> bool:
+        """Whether a step may be taken: the sum with it is within the worst case, whatever its outcome (a filter).
+
+        ``test`` is that of the model that the step draws, where one is to be taken as well.
+        """
+        if not self.delta and not self.held_out:
+            return self.after(test=(step + test).most) <= self.worst_case
         if not self.delta:
-            return self.after(test=step.most) <= self.worst_case
-        after = self.curve + step
+            return self.after(step.most, test.most) <= self.worst_case
+        sides = self._sides(step, test)
+        after = _larger(sides)
         together = self.shared is None or self.shared.fits(after, self)
         if self.one_curve and any(a > b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True)):
             return False
         if self.clock is not None:
-            return together and self._at_delta(after) <= self.limit * _FULL
-        return together and after.fits(self.limit, self.delta)
+            return together and self._come_to(sides) <= self.limit * _FULL
+        return together and all(side.fits(self.limit, self.delta) for side in sides)
 
     @property
     def room(self) -> float:
@@ -241,6 +303,11 @@ class Account:
         """Return the release of a hypothesis."""
         parameters = {**details.pop("parameters", {}), **self.public}
         return self._release("released", hypothesis=hypothesis, parameters=parameters, **details)
+
+    def short(self, hypothesis: Any, **details: Any) -> Release:
+        """Return the release of the best model of a search that did not meet its goal."""
+        parameters = {**details.pop("parameters", {}), **self.public}
+        return self._release("short", hypothesis=hypothesis, parameters=parameters, **details)
 
     def refused(self, **details: Any) -> Release:
         """Return the refusal."""
@@ -260,18 +327,21 @@ class Account:
         Where it stopped may depend on the rows in ways that no theorem covers, so what was booked so far would not do.
         """
         held = bool(self.one_curve) and math.isfinite(self.limit)
+        apart = {"tested": self.worst.to_dict()} if self.held_out and self.delta and held else {}
         return self._made(
             "refused",
             [*self.reasons, self.INTERRUPTED],
             {"generation": self.limit if self.delta else self.unit.charge(self.worst_case)},
             parameters={"interrupted": True},
-            curve=self.worst.to_dict() if self.delta and held else {},
+            curve={**self.worst.to_dict(), **apart} if self.delta and held else {},
         )
 
     def _release(self, status: Any, **details: Any) -> Release:
         if not self.delta:
             return self._made(status, self.reasons, self._charged(), **details)
-        parts, total = self._parts(), self.curve
+        parts, (total, *apart) = self._parts(), self._sides()
+        if apart:  # pure, and beside what models cost, which is stated first
+            del parts["test"]
         epsilon, place = self._at_delta(total), total.order(self.delta)
         # where pure losses alone bound the whole, their sum is it and nothing is converted
         pure = epsilon >= total.most
@@ -279,19 +349,23 @@ class Account:
         part = sum(shown.values())
         if part > epsilon:  # a clock may state less than any one order does
             shown = {name: loss * (epsilon / part) * (1.0 - 1e-12) for name, loss in shown.items()}
-        said = {**details.pop("parameters", {}), "rho_left": room(total, self.limit, self.delta)}
+        said = {**details.pop("parameters", {}), "rho_left": room(self.curve, self.limit, self.delta)}
+        conversion = 0.0 if pure else max(0.0, epsilon - sum(shown.values()))
         if self.shared is not None:
             self.shared.count(self)
             self.shared.end(self)
             said["budget"] = {"epsilon": self.shared.epsilon, "delta": self.delta, "rho_left": self.shared.rho_left}
-        timed = {}
+        timed: dict[str, Any] = {}
         if self.clock is not None and total.split is not None:  # what a reader needs to state it by the clock again
             timed = {"times": self.clock.times, "rho": total.split[0], "pure": total.split[1]}
+        for tested in apart:
+            timed["tested"] = tested.to_dict()
+            shown["test"] = max(0.0, add_losses(tested.epsilon(self.delta), -shown["probe"]))
         return self._made(
             status,
             self.reasons,
             shown,
-            epsilon_conversion=0.0 if pure else max(0.0, epsilon - sum(shown.values())),
+            epsilon_conversion=conversion,
             curve={**total.to_dict(), **timed},
             parameters=said,
             **details,
@@ -309,9 +383,16 @@ class Account:
             unit=self.unit.noun,
             parameters=FrozenMapping(parameters),
             delta=self.delta,
+            held_out=self.held_out,
             **parts,
             **details,
         )
+
+
+def _larger(sides: list[Curve]) -> Curve:
+    """Return a curve that bounds what every pair of neighbours may lose."""
+    first, *others = sides
+    return first if not others else first.joined(others[0])
 
 
 _CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
@@ -518,6 +599,20 @@ class Spending:
             self._reservation = None
             raise
 
+    def charged(self, release: Release) -> bool:
+        """Whether the ledger has charged a release that is to be gone on from; refuses one that it knows otherwise."""
+        if self._ledger is None:
+            return False
+        for entry in self._ledger.budget.entries:
+            if entry.release_id == release.id and entry.release is not None:
+                known = Release.from_json(entry.release)
+                if (known.epsilon, known.hypothesis) != (release.epsilon, release.hypothesis):
+                    raise ValueError(
+                        f"release {release.id} is not what the ledger has under that id; was it changed? {UNSPENT}"
+                    )
+                return True
+        return False
+
     def begin(self, held: Release) -> None:
         """Reserve what no outcome exceeds, as far as the ledger has not charged it, and spend from now on."""
         if self._ledger is not None:
@@ -528,7 +623,7 @@ class Spending:
     def end(self, outcome: Release) -> Release:
         """Return the outcome under the id of its reservation: found after a crash, it belongs there."""
         assert self.release is not None
-        self.release = outcome = dataclasses.replace(outcome, id=self.release.id)
+        self.release = outcome = replace(outcome, id=self.release.id)
         return outcome
 
     def guard(self, work: Callable[[Spending], Result], *, twice: bool = True) -> Result:
@@ -568,7 +663,7 @@ class Spending:
         """Say what the ledger has for a search that could not be settled; where none is left, it has nothing."""
         made = None if self.release is None else self.release.id
         try:
-            entries = reservation.ledger.budget.entries
+            entries = Store(reservation.ledger.path, ONCE_MORE).read(reservation.ledger.dataset).entries
             found = [entry for entry in entries if reservation.id == entry.id or (made and entry.release_id == made)]
         except LedgerUnavailable:  # as with a second name, or the disk: what was reserved need not be lost
             self.uncharged = made is not None
@@ -623,9 +718,14 @@ def _require_storable(release: Release) -> None:
         raise ValueError(f"what this search releases could not be saved: {said}. Nothing was spent") from None
 
 
-def released(release: Release) -> Release:
-    """Return a release, or raise a refusal: where the caller is, and nowhere else."""
-    if release.status == "refused":
+def released(release: Release, *, keep_short: bool = False) -> Release:
+    """Return a release, or raise a refusal: where the caller is, and nowhere else.
+
+    One that is short of its goal is raised as well, unless it is to be kept, with a warning.
+    """
+    if release.status == "short" and keep_short:
+        warn(f"no model met the goal; the best one is kept, short of it. {advice(release)}", ShortOfGoalWarning)
+    elif release.status != "released":
         raise AccuracyNotReached(release)
     return release
 

@@ -26,15 +26,13 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost import validation
-from expost.numeric import bisected
+from expost.numeric import FloatArray, bisected
 
 if TYPE_CHECKING:
     from expost.release.release import Release
 
-Floats = NDArray[np.float64]
 #: Neighbours where each row stands for itself.
 NEIGHBOURS = "one row replaced by any other row; the number of rows is public"
 
@@ -397,10 +395,10 @@ class Curve:
         return Curve(tuple(map(max, self.losses, other.losses)), max(self.most, other.most))
 
     @cached_property
-    def _array(self) -> Floats:
+    def _array(self) -> FloatArray:
         return np.array(self.losses)
 
-    def _terms(self, epsilon: float) -> Floats:
+    def _terms(self, epsilon: float) -> FloatArray:
         """Return the logarithm of each term of the theorem's sum."""
         with np.errstate(invalid="ignore"):
             return np.asarray(_LOG_WEIGHTS + _STEPS * (epsilon - self._array))
@@ -494,7 +492,7 @@ def _check(name: str, value: float) -> None:
         raise ValueError(f"{name} must be a non-negative number, got {value}")
 
 
-def _log_sum(terms: Floats) -> float:
+def _log_sum(terms: FloatArray) -> float:
     top = float(np.max(terms))
     if not math.isfinite(top):
         return top

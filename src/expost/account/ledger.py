@@ -60,14 +60,15 @@ def _require(
 
 def exceeded(budget: Budget, loss: AnyLoss | None, delta: float = 0.0, *, by_hand: bool = False) -> BudgetExceeded:
     """Return the refusal of a worst case that is more than what is left."""
-    left = budget.ceiling(delta, by_hand=by_hand)
+    ceiling, left = budget.ceiling(delta, by_hand=by_hand), budget.remaining.text(rounding="down")
     held = f" ({budget.held.text()} held for searches not settled)" if any(e.held for e in budget.entries) else ""
-    has = f"data set {budget.dataset!r} has {down(left)} of {budget.cap.text(rounding='down')} left{held}"
+    has = f"data set {budget.dataset!r} has {left} of {budget.cap.text(rounding='down')} left{held}"
     asks = "" if loss is None else f", and this search may cost up to {loss.text()}"
     advice = ""
-    if left > 0:
-        advice = f". Pass max_epsilon={down(left)}, or when_short='lower' to have it lowered"
-    return BudgetExceeded(f"{has}{asks}{advice}. {_NOTHING}", left)
+    if ceiling > 0:
+        at = f" (at its delta = {delta:g})" if delta else ""
+        advice = f". Pass max_epsilon={down(ceiling)}{at}, or when_short='lower' to have it lowered"
+    return BudgetExceeded(f"{has}{asks}{advice}. {_NOTHING}", ceiling)
 
 
 WhenShort = Literal["refuse", "lower"]

@@ -24,7 +24,7 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
@@ -37,6 +37,22 @@ from expost.shown import up
 
 APPLICATION, FORMAT, UNCHAINED = 0x65787073, 2, 1  # "exps": how the file says whose it is
 PATIENCE = 60.0  # seconds to wait for another process; each holds the lock for milliseconds
+ONCE_MORE = 1.0  # for who has waited in vain: a release is on its way to its caller
+
+#: Errors that are about what is around a file: its disk, its folder, other processes. Any other is about its content,
+#: and SQLite's words for it may quote that.
+_OUTSIDE = {
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PROTOCOL,
+}
+_UNREADABLE = "the ledger {} cannot be read; restore a copy of it"
 
 _TABLES = """
 CREATE TABLE datasets (
@@ -159,9 +175,10 @@ class _Content:
 
 @dataclass(frozen=True)
 class Store:
-    """The events in a file."""
+    """The events in a file; ``patience`` says how many seconds another process is waited for."""
 
     path: Path
+    patience: float = field(default_factory=lambda: PATIENCE)
 
     def create(self, name: str, unit: str, cap: Cap) -> None:
         """Add a data set, to a new file or to a ledger that is there.
@@ -225,8 +242,10 @@ class Store:
                 content.add(connection, name, event)
 
     def damage(self) -> str:
-        """Return what is wrong with the chain, in words, or nothing."""
+        """Return what is wrong with the chain, in words, or nothing; no repair helps a file that takes nothing more."""
         with self._connection("rw") as connection, _transaction(connection, "DEFERRED"):
+            if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+                raise LedgerUnavailable(_UNREADABLE.format(self.path))
             return _Content.read(connection).damage
 
     def repair(self, name: str, epsilon: float, reason: str) -> str:
@@ -292,6 +311,8 @@ class Store:
 
     @contextlib.contextmanager
     def _connection(self, mode: str) -> Iterator[sqlite3.Connection]:
+        if self.path.is_dir():
+            raise ValueError(f"{self.path} is a folder; a ledger is a file in one")
         if mode != "rwc" and not self.path.is_file():
             raise ValueError(f"there is no ledger {self.path}; expost ledger create makes one")
         if self.path.exists() and self.path.stat().st_nlink > 1:
@@ -301,7 +322,7 @@ class Store:
             )
         try:
             connection = sqlite3.connect(
-                f"{self.path.absolute().as_uri()}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None
+                f"{self.path.absolute().as_uri()}?mode={mode}", uri=True, timeout=self.patience, isolation_level=None
             )
             with contextlib.closing(connection):
                 if not _is_empty(connection):
@@ -313,11 +334,14 @@ class Store:
                 connection.execute("PRAGMA synchronous = EXTRA")
                 yield connection
         except UnicodeDecodeError:
-            raise LedgerUnavailable(f"the ledger {self.path} cannot be read; restore a copy of it") from None
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+            raise LedgerUnavailable(_UNREADABLE.format(self.path)) from None
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code == sqlite3.SQLITE_NOTADB:
                 raise ValueError(f"{self.path} is no ledger of expost") from None
-            raise LedgerUnavailable(f"the ledger {self.path} cannot be used: {error}") from None
+            if code in _OUTSIDE:
+                raise LedgerUnavailable(f"the ledger {self.path} cannot be used: {error}") from None
+            raise LedgerUnavailable(_UNREADABLE.format(self.path)) from None
 
 
 @contextlib.contextmanager

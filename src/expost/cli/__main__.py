@@ -1,7 +1,5 @@
 """``python -m expost.cli``."""
 
-import sys
+from expost.cli.command import run_and_exit
 
-from expost.cli.command import main
-
-sys.exit(main())
+run_and_exit()

@@ -29,6 +29,7 @@ DESCRIPTION = (
 EXAMPLES = ("expost check survey.csv --schema survey.toml",)
 EXITS = {
     0: "the table fits the schema, and expost fit takes it",
+    1: "the table fits, but that could not be printed",
     2: "a mistake in the arguments or files",
     3: "the table does not fit, and expost fit refuses it, or it fits badly; the last line says which",
 }

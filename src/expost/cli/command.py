@@ -13,18 +13,27 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 from expost.cli.options import check_counts
-from expost.cli.terminal import REFUSED, WRONG, complain, paid, prepared_streams, unspent, unwritten, with_notes
+from expost.cli.terminal import (
+    NOT_WRITTEN,
+    REFUSED,
+    WRONG,
+    complain,
+    paid,
+    prepared_streams,
+    unspent,
+    unwritten,
+    with_notes,
+)
 from expost.exceptions import UNSPENT
 from expost.shown import one_line, up
 
-__all__ = ["COMMANDS", "INTERRUPTED", "UNEXPECTED", "WRONG", "build_parser", "main"]
+__all__ = ["COMMANDS", "INTERRUPTED", "UNEXPECTED", "WRONG", "build_parser", "main", "run_and_exit"]
 
 # Each module has DESCRIPTION, EXAMPLES, EXITS (what each exit status means), add_arguments(parser) and run(options).
 COMMANDS = {
@@ -44,6 +53,7 @@ COMMANDS = {
     "demo": ("expost.cli.demo", "fit a model to a generated data set and compare it with the truth"),
 }
 INTERRUPTED = 130
+STOPS = (signal.SIGINT, signal.SIGTERM)
 UNEXPECTED = 4  # neither the caller's mistake nor an answer; nothing was spent
 _REPORT = (
     "an unexpected {}, which is a mistake of expost's: please report it (EXPOST_TRACEBACK=1 shows "
@@ -53,31 +63,78 @@ _ALL = f"; there are {', '.join(COMMANDS)}"
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf")
 
 
-@prepared_streams()
+def run_and_exit() -> NoReturn:
+    """Run the command line as a process: a signal that comes once the outcome is decided does not change its status."""
+    sys.exit(_decided(sys.argv[1:]))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    # argparse takes -1e3 for an option unless something stands before the dash, until it has parsed
-    given = [f" {text}" if _NEGATIVE_NUMBER.fullmatch(text) else text for text in given]
-    options = argparse.Namespace()
-    _forget_searches()
+    """Run the command line in a process that goes on, with its handlers of signals; returns the exit status."""
+    before = {number: signal.getsignal(number) for number in STOPS}
     try:
-        options = argparse.Namespace(**{name: _unspaced(value) for name, value in vars(_parsed(given)).items()})
-        check_counts(options)
-        with _stopped_alike():
-            status: int = options.run(options)
-        return status
-    except (Exception, KeyboardInterrupt) as error:
-        if isinstance(error, ValueError | OSError) and paid() is None:
-            return complain(error, options)
-        with _undisturbed():
-            if "EXPOST_TRACEBACK" in os.environ:  # which may quote rows
-                traceback.print_exc()
-            return _ended_by(error)
+        return _decided(sys.argv[1:] if arguments is None else arguments)
+    finally:
+        for number, handler in before.items():
+            _on_signals(handler, number)
+
+
+@prepared_streams()
+def _decided(arguments: Sequence[str]) -> int:
+    """Return the exit status, and ignore `STOPS` from when it is decided; one of a result that is lost is told."""
+    options = argparse.Namespace()
+    try:
+        status = _status(arguments, options)
     finally:
         failure = unwritten()
-        if failure is not None and not isinstance(failure, BrokenPipeError):  # whoever reads has not seen enough
+        lost = failure is not None and not isinstance(failure, BrokenPipeError)  # whoever reads has not seen enough
+        if failure is not None and lost:
             complain(f"standard output could not be written ({failure.strerror}); what was asked was done")
+    return NOT_WRITTEN if lost and status == 0 and options.shows else status
+
+
+def _status(arguments: Sequence[str], options: argparse.Namespace) -> int:
+    """Return the exit status of a command, whose options are put where the caller says.
+
+    Until it is decided Ctrl-C, and what batch queues send, is an interruption, so that a search that has begun is
+    charged, and the caller told.
+    """
+    # argparse takes -1e3 for an option unless something stands before the dash, until it has parsed
+    given = [f" {text}" if _NEGATIVE_NUMBER.fullmatch(text) else text for text in arguments]
+    _forget_searches()
+    try:
+        try:
+            _on_signals(signal.default_int_handler, signal.SIGTERM)
+            vars(options).update({name: _unspaced(value) for name, value in vars(_parsed(given)).items()})
+            check_counts(options)
+            status: int = options.run(options)
+            return status
+        finally:  # two that come at once are both raised, the second one here
+            _on_signals(signal.SIG_IGN, *STOPS)
+    except (Exception, KeyboardInterrupt) as error:
+        _on_signals(signal.SIG_IGN, *STOPS)
+        if isinstance(error, ValueError | OSError) and paid() is None and not _interrupted(error):
+            return complain(error, options)
+        if "EXPOST_TRACEBACK" in os.environ:  # which may quote rows
+            traceback.print_exc()
+        return _ended_by(error)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether it is an interruption, or what somebody made of one: an import that was interrupted fails otherwise."""
+    passed: set[int] = set()
+    while error is not None and id(error) not in passed:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        passed.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _on_signals(handler: Any, *numbers: int) -> None:
+    """Let signals do something else, where this is the thread that gets them."""
+    if threading.current_thread() is threading.main_thread():
+        for number in numbers:
+            signal.signal(number, handler)
 
 
 def _unspaced(value: Any) -> Any:
@@ -100,7 +157,7 @@ def _ended_by(error: BaseException) -> int:
 
     An error is named by its type alone: its text might quote a row.
     """
-    kind = type(error)
+    kind = KeyboardInterrupt if _interrupted(error) else type(error)
     said = {KeyboardInterrupt: "interrupted", MemoryError: "there is too little memory for this"}
     what = said.get(kind, _REPORT.format(kind.__name__))
     release = paid()
@@ -113,32 +170,6 @@ def _ended_by(error: BaseException) -> int:
         "keep the release above, it was paid for"
     )
     return REFUSED
-
-
-@contextmanager
-def _stopped_alike() -> Iterator[None]:
-    """Let a request to end (SIGTERM, as batch queues send it) be what Ctrl-C is: a search that has begun is charged."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let Ctrl-C wait until what the one before has cost is told."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class _Version(argparse.Action):
@@ -161,9 +192,22 @@ class _Formatter(argparse.HelpFormatter):
 class _OneLineParser(argparse.ArgumentParser):
     """Mistakes get one line, not a page of usage."""
 
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._stated: list[argparse.Action] = []
+
     def error(self, message: str) -> NoReturn:
         text = one_line(f"{self.prog}: {message} (see {self.prog} --help)")
         self.exit(WRONG, f"{unspent(text) if self.get_default('spends') else text}\n")
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Refuse an option that is stated twice, of which the last would win; some may be, and flags say it again."""
+        once = action.nargs != 0 or isinstance(action, argparse.BooleanOptionalAction)
+        if action.option_strings and once and not isinstance(action, argparse._AppendAction):
+            if action in self._stated:
+                self.error(f"{' or '.join(action.option_strings)} is stated more than once")
+            self._stated.append(action)
+        return super()._get_values(action, arg_strings)
 
 
 def _parsed(given: Sequence[str]) -> argparse.Namespace:
@@ -211,8 +255,10 @@ def build_parser(called: str | None) -> tuple[argparse.ArgumentParser, argparse.
             command.description = home.DESCRIPTION
             command.epilog = _epilog(home)
             home.add_arguments(command)
-            # what the help says of the status of a mistake, every mistake says
-            command.set_defaults(run=home.run, spends=UNSPENT.lower() in getattr(home, "EXITS", {}).get(WRONG, ""))
+            # what the help says of the status of a mistake, every mistake says; of a result that is lost likewise
+            exits: dict[int, str] = getattr(home, "EXITS", {})
+            spends, shows = UNSPENT.lower() in exits.get(WRONG, ""), NOT_WRITTEN in exits
+            command.set_defaults(run=home.run, spends=spends, shows=shows)
             chosen = command
     return parser, chosen
 

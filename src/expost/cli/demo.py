@@ -14,7 +14,11 @@ if TYPE_CHECKING:  # the command line starts without them
 
 DESCRIPTION = "Fit a model to a generated survey, show what it cost, and compare it with the truth."
 EXAMPLES = ("expost demo",)
-EXITS = {0: "released", 3: "refused: the noise decided against every level, which is rare"}
+EXITS = {
+    0: "released",
+    1: "released, but that could not be printed",
+    3: "refused: the noise decided against every level, which is rare",
+}
 ERROR_RATE = 0.25
 
 

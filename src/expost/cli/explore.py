@@ -40,7 +40,7 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
         metavar="N",
         help="where the page starts (default: 20,000)",
     )
-    kinds = [flag.kind for flag in FLAGS.values() if flag.of_tables]
+    kinds = [flag.kind for flag in FLAGS.values() if flag.explored]
     explore.add_argument("--goal", choices=kinds, help="which goal (default: the release's, or error-rate or r2)")
     explore.add_argument("--max-epsilon", type=float, default=1.0, metavar="E", help="where the budget starts")
     add_simulation(explore)

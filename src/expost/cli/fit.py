@@ -14,6 +14,7 @@ from expost import validation
 from expost.cli.options import (
     DATA,
     add_bounds,
+    add_costs,
     add_engine,
     add_file_options,
     add_ledger_options,
@@ -27,7 +28,7 @@ from expost.cli.options import (
     stated_bounds,
     stated_classes,
     stated_engine,
-    stated_goals,
+    stated_goal,
     stated_ledger,
     stated_schema,
     stated_target_type,
@@ -86,9 +87,10 @@ EXAMPLES = (
 )
 EXITS = {
     0: "released",
-    1: "released or refused, but a file could not be written, nothing printed, or the ledger not charged",
+    1: "released, short or refused, but a file could not be written, nothing printed, or the ledger not charged",
     2: "a mistake in the arguments, the schema or the table; nothing was spent",
     3: "refused or interrupted, with its cost",
+    5: "short of the goal: the best model is saved, with what was shown of it and its cost",
 }
 FINGERPRINTED = (
     "data_fingerprint is computed from the file without noise: whoever can guess all of it can check the guess"
@@ -105,17 +107,26 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     add_person_options(fit)
     fit.add_argument("--target", metavar="COL", help="column to predict (a schema names it)")
     fit.add_argument("--task", choices=("regression", "classification"), help="(follows from a schema)")
-    goals = fit.add_argument_group(
-        "accuracy target (exactly one, but for --method fixed)"
-    ).add_mutually_exclusive_group()
+    goals = fit.add_argument_group("accuracy target (one, or several about labels at once; none for --method fixed)")
     for flag in FLAGS.values():
         goals.add_argument(flag.name, type=float, metavar=flag.metavar, help=flag.help)
+    add_costs(goals)
     fit.add_argument(
         "--margin",
         type=float,
         default=validation.MARGIN,
         metavar="F",
         help="part of such a goal for test noise (default: %(default)s)",
+    )
+    fit.add_argument(
+        "--new-rows",
+        nargs="?",
+        type=float,
+        const=validation.HOLDOUT,
+        default=0.0,
+        metavar="PART",
+        help="promise it about new rows drawn like these, which holds out that part of the rows for tests (with a "
+        "schema; default: %(const)s where no part is stated)",
     )
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
     add_bounds(fit)
@@ -173,6 +184,13 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     add_output(out, "where to save the release (default: a new file named after data and target; with --json none)")
     out.add_argument("--report", type=Path, metavar="FILE", help="also write a report for a privacy officer, in HTML")
     out.add_argument(
+        "--when-short",
+        default="keep",
+        choices=("keep", "discard"),
+        help="what becomes of the best model of a search that does not meet its goal: saved under a name that ends in "
+        "-short with what was shown of it, or not kept; the cost is the same (default: %(default)s)",
+    )
+    out.add_argument(
         "--fingerprint-data", action="store_true", help="put the SHA-256 of the data into the release, uncovered"
     )
     fit.set_defaults(usual={name: fit.get_default(name) for name in _UNUSED})
@@ -201,9 +219,11 @@ def _check(options: argparse.Namespace) -> None:
         _check_with_schema(options)
         if not goals:
             raise ValueError(
-                "how good must the model be? State --error-rate or --log-loss for classes, --r2 or "
-                "--mean-squared-error for numbers"
+                "how good must the model be? State --error-rate, --log-loss, or --recall with --precision for classes, "
+                "--r2 or --mean-squared-error for numbers"
             )
+    elif options.new_rows:
+        raise ValueError("--new-rows goes with --schema; expost init drafts a schema")
     elif options.perturbation in ("descent", "objective") and not options.delta:
         raise ValueError(f"--perturbation {options.perturbation} goes with --schema; expost init drafts a schema")
     elif options.person is not None or options.rows_per_person is not None:
@@ -238,7 +258,7 @@ def _check_with_schema(options: argparse.Namespace) -> None:
 
 def _search(options: argparse.Namespace, ledger: Ledger | None, progress: Progress) -> tuple[Release, str]:
     """Return the outcome, and what to say about it if no model is released."""
-    goal = next(iter(stated_goals(options)), None)
+    goal = stated_goal(options)
     # before the search: a file that cannot be read must be noticed while nothing is spent
     digest = hashlib.sha256(options.data.read_bytes()).hexdigest() if options.fingerprint_data else None
     made = _search_table if options.schema is not None else _search_columns
@@ -259,10 +279,17 @@ def _check_outputs(options: argparse.Namespace) -> None:
     places = [path.resolve() for path in written.values() if path is not None]
     if len(set(places)) < len(places):
         raise ValueError("--output, --report and --keep-path must name different files")
-    if options.output is None and not options.json and not os.access(Path(), os.W_OK | os.X_OK):
+    if options.output is None and not options.json and not _can_write_here():
         raise ValueError(
             "this folder cannot be written to; say with --output where to save the release, or pass --json"
         )
+
+
+def _can_write_here() -> bool:
+    try:
+        return os.access(os.getcwd(), os.W_OK | os.X_OK)
+    except OSError:  # the folder is gone
+        return False
 
 
 def _search_columns(
@@ -328,6 +355,8 @@ def _search_table(
         engine=stated_engine(options),
         random_state=options.seed,
         ledger=ledger,
+        when_short=options.when_short,
+        holdout=options.new_rows,
         **({} if options.max_epsilon is None else {"max_epsilon": options.max_epsilon}),
     )
     progress.stage(f"reading and searching{_if_stopped(options)}")

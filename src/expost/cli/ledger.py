@@ -36,8 +36,12 @@ EXAMPLES = (
     "      --ledger survey.db --dataset survey-2026",
     "expost ledger show survey.db",
 )
-EXITS = {0: "done", 2: "a mistake in the arguments or the ledger; nothing was recorded"}
-_EXIT = "Exit status: 0 done, 2 an error and nothing recorded."
+EXITS = {
+    0: "done",
+    1: "done, but what there is to show could not be printed",
+    2: "a mistake in the arguments or the ledger; nothing was recorded",
+}
+_EXIT = "Exit status: 0 done, 1 done but not printed, 2 an error and nothing recorded."
 
 
 def add_arguments(ledger: argparse.ArgumentParser) -> None:
@@ -274,7 +278,13 @@ def what(entry: Entry) -> str:
         map(promise.get, ("goal", "at_least", "at_most", "at_most_caller_units", "excess_risk"))
     )
     goal, least, most, in_units, excess = stated
-    if isinstance(goal, str) and _number(least):
+    numbers = _mapping(promise.get("goals"))
+    if isinstance(goal, str) and numbers and all(map(_number, numbers.values())):
+        asked = " and ".join(
+            f"{name} ≥ {down(number)}" if words_of(name).at_least else f"{name} ≤ {up(number)}"
+            for name, number in numbers.items()
+        )
+    elif isinstance(goal, str) and _number(least):
         asked = f"{goal} ≥ {down(least)}"
     elif isinstance(goal, str) and words_of(goal).at_least and _number(most):  # as older releases state it
         asked = f"{goal} ≥ {down(1 - most)}"

@@ -11,6 +11,9 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import product
+from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -49,19 +52,44 @@ def stated_bounds(options: argparse.Namespace, table: Table | TableOnDisk) -> An
     if options.bounds is not None:
         stated = dict.fromkeys(table.column_names, (options.bounds[0], options.bounds[1]))
     if options.bounds_file is not None:
-        try:
-            read = json.loads(options.bounds_file.read_text(encoding="utf-8"))
-            # one file may serve several choices of columns
-            wanted = {name: pair for name, pair in read.items() if options.columns is None or name in options.columns}
-            stated.update({name: (float(low), float(high)) for name, (low, high) in wanted.items()})
-        except (AttributeError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise ValueError(f'{options.bounds_file} must hold {{"column": [lower, upper], …}}: {error}') from None
+        read = _bounds_in(options.bounds_file)
+        # one file may serve several choices of columns
+        stated |= {name: pair for name, pair in read.items() if options.columns is None or name in options.columns}
+    by_itself: dict[str, tuple[float, float]] = {}
     for name, low, high in options.column_bounds:
         try:
-            stated[name] = (float(low), float(high))
+            pair = float(low), float(high)
         except ValueError:
             raise ValueError(f"--column-bounds {name} {low} {high}: the bounds must be two numbers") from None
-    return stated or None
+        if name in by_itself:
+            raise ValueError(f"--column-bounds {name} is stated more than once")
+        by_itself[name] = pair
+    return stated | by_itself or None
+
+
+def _bounds_in(path: Path) -> dict[str, tuple[float, float]]:
+    """Read a file of bounds, field by field: two numbers for each column, and each column once."""
+    must = f'{path} must hold {{"column": [lower, upper], …}}'
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_Fields)
+    except (ValueError, RecursionError):
+        raise ValueError(f"{must}, which is JSON in UTF-8") from None
+    if not isinstance(read, _Fields):
+        raise ValueError(must)
+    found: dict[str, tuple[float, float]] = {}
+    for name, pair in read:
+        if name in found:
+            raise ValueError(f"{must}: column {name!r} is stated more than once")
+        numbers = [bound for bound in pair if type(bound) in (int, float)] if isinstance(pair, list) else []
+        bounds = [validation.as_float(bound) for bound in numbers if math.isfinite(validation.as_float(bound))]
+        if len(bounds) != 2 or len(pair) != 2:
+            raise ValueError(f"{must}: of column {name!r} it has something else than two numbers")
+        found[name] = bounds[0], bounds[1]
+    return found
+
+
+class _Fields(list[tuple[str, Any]]):
+    """The fields of an object in JSON, in order."""
 
 
 def stated_classes(stated: Sequence[str] | None, table: Table | TableOnDisk) -> Any:
@@ -135,6 +163,7 @@ def check_numbers(options: argparse.Namespace) -> None:
     """Complain about numbers out of their range, before anything is imported that would take time."""
     for _, flag, value in _goals_in(options):
         flag.check(value)
+    _check_joined(options)
     if hasattr(options, "margin"):
         validation.share("--margin", options.margin)
     validation.failure_probability(options.failure_probability)
@@ -151,10 +180,58 @@ def _goals_in(options: argparse.Namespace) -> Iterator[tuple[str, Flag, float]]:
             yield name, flag, value
 
 
+def add_costs(parser: argparse._ActionsContainer) -> None:
+    """Add what the errors of a cost matrix cost."""
+    parser.add_argument(
+        "--cost", type=_costs, metavar="fp=A,fn=B", help="what a false positive and a false negative cost"
+    )
+
+
+def _costs(text: str) -> dict[str, float]:
+    """Read what errors cost."""
+    parts = [part.partition("=") for part in text.replace(" ", "").split(",")]
+    try:
+        found = {name.lower(): float(value) for name, _, value in parts}
+    except ValueError:
+        found = {}
+    if set(found) != {"fp", "fn"} or len(parts) != 2 or not all(0.0 < value < math.inf for value in found.values()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not two positive costs, such as fp=1,fn=20")
+    return {"false_positive": found["fp"], "false_negative": found["fn"]}
+
+
+def _check_joined(options: argparse.Namespace) -> None:
+    """Complain about goals that go with others and are alone, or go with none and are not."""
+    stated = {flag.name: flag for _, flag, _ in _goals_in(options)}
+    cost = FLAGS["MeanCost"]
+    if (cost.name in stated) != (getattr(options, "cost", None) is not None):
+        raise ValueError(f"{cost.name} and --cost go together: {cost.name} 0.3 {cost.given}, say")
+    for flag in stated.values():
+        if flag.beside and not any(other.joins for other in stated.values() if other is not flag):
+            raise ValueError(f"{flag.name} alone is met by always giving one label; state {flag.beside} beside it")
+    several = any(isinstance(getattr(options, flag.attribute), list) for flag in stated.values())
+    if len(stated) > 1 and not several and not all(flag.joins for flag in stated.values()):
+        raise ValueError(f"{' and '.join(stated)} are no goal together: state one of them")
+
+
 def stated_goals(options: argparse.Namespace) -> list[goals.Goal]:
-    """Return the goals that were stated, in the order of their flags."""
-    margin = {"margin": options.margin} if hasattr(options, "margin") else {}
-    return [getattr(goals, name).stated(value, **margin) for name, _, value in _goals_in(options)]
+    """Return the goals that were stated, in the order of their flags.
+
+    Where one is among them that is no goal alone, all about outcomes of rows are joined, each number with each.
+    """
+    found: dict[Flag, list[goals.Goal]] = {}
+    for name, flag, value in _goals_in(options):
+        margin = {"margin": options.margin} if hasattr(options, "margin") else {}
+        costs = options.cost if flag.given else {}
+        found.setdefault(flag, []).append(getattr(goals, name).stated(value, **margin, **costs))
+    joined = [made for flag, made in found.items() if flag.joins] if any(flag.beside for flag in found) else []
+    apart = [goal for flag, made in found.items() if not (joined and flag.joins) for goal in made]
+    return [reduce(and_, each) for each in product(*joined) if each] + apart
+
+
+def stated_goal(options: argparse.Namespace) -> goals.Goal | None:
+    """Return the goal of a fit: what was stated, all of it at once."""
+    made = stated_goals(options)
+    return reduce(and_, made) if made else None
 
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")

@@ -21,11 +21,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from expost.cli.terminal import NOT_WRITTEN, REFUSED, complain, own_words, print_text, unwritten, with_notes
+from expost.cli.terminal import NOT_WRITTEN, REFUSED, SHORT, complain, own_words, print_text, unwritten, with_notes
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, PathNotKeptWarning, SearchInterrupted, advice
 from expost.shown import one_line, up
 
 if TYPE_CHECKING:
+    from expost.account.events import Budget
     from expost.account.ledger import Ledger
     from expost.release.release import Release
 
@@ -170,23 +171,23 @@ def _short(name: str, most: int) -> str:
     return os.fsencode(name)[:most].decode(errors="ignore")
 
 
-def with_charge(release: Release, ledger: Ledger | None) -> str:
-    """Return the summary of a release, and beneath it what a ledger charged."""
-    from expost.release.words import summary
+def _asked(ledger: Ledger) -> Budget | str:
+    """Return what the ledger says now, or why it says nothing; asked once, for a report and the summary."""
+    try:
+        return ledger.budget
+    except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
+        return str(error) or "interrupted"
 
-    return summary(release, [] if ledger is None else [("ledger", _charged_by(ledger, release))])
 
-
-def _charged_by(ledger: Ledger, release: Release) -> str:
+def _charged_by(budget: Budget, release: Release) -> str:
     """Say what the ledger charged for a release, and what is left."""
     try:
-        budget = ledger.budget
         entry = budget.entry(release.id)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         return f"{error}"
     held = ", its worst case, until it is settled" if entry.held else ""
     left = f"{budget.remaining.text(rounding='down')} of {budget.cap.text(rounding='down')} left"
-    return f"{ledger.dataset}: {entry.loss.text()} charged{held}; {left} (entry {entry.id})"
+    return f"{budget.dataset}: {entry.loss.text()} charged{held}; {left} (entry {entry.id})"
 
 
 Failures = list[tuple[str, str]]
@@ -241,11 +242,14 @@ def deliver(
 
     failures: Failures = []
     saved = _save(release, options, failures)
-    _save_report(release, options, ledger, failures)
+    uncharged = Spending.latest is not None and Spending.latest.uncharged  # a warning says why; it is not asked again
+    unasked = uncharged or (options.json and getattr(options, "report", None) is None)
+    budget = None if ledger is None or unasked else _asked(ledger)
+    _save_report(release, options, budget, failures)
     keep = "keep the release above, it was paid for" if saved is None else f"the release is in {saved}"
     failure: BaseException | None
     try:
-        print_text(release.to_json() if options.json else _shown(release, saved, options, failures, ledger))
+        print_text(release.to_json() if options.json else _shown(release, saved, options, failures, budget))
         failure = unwritten()
     except KeyboardInterrupt as error:
         failure = error
@@ -262,39 +266,41 @@ def deliver(
     for line, _ in noted:
         print(line, file=sys.stderr)
     unkept = any(issubclass(kind, PathNotKeptWarning) for _, kind in noted)
-    uncharged = Spending.latest is not None and Spending.latest.uncharged
     if failures or not shown or unkept or uncharged:
         return NOT_WRITTEN
-    return REFUSED if complaint else 0
+    return REFUSED if complaint else SHORT if release.status == "short" else 0
 
 
 def _save(release: Release, options: argparse.Namespace, failures: Failures) -> Path | None:
-    """Return where the release was saved."""
+    """Return where the release was saved: under a name of its own if it is short of its goal."""
     try:
-        text = release.to_json() + "\n"
-        if options.output is not None:
-            write_whole(options.output, text, force=options.force)
-            return Path(options.output)
-        return (
-            None
-            if options.json
-            else write_new(
-                default_stem(options.data, release.target), ".json", text, but=getattr(options, "report", None)
-            )
-        )
+        text, output, but = release.to_json() + "\n", options.output, getattr(options, "report", None)
+        if output is None and options.json:
+            return None
+        if output is not None and release.status != "short":
+            write_whole(output, text, force=options.force)
+            return Path(output)
+        stem = default_stem(options.data, release.target) if output is None else output.with_suffix("")
+        if release.status == "short":
+            stem = stem.with_name(f"{stem.name}-short")
+        return write_new(stem, ".json" if output is None else output.suffix, text, but=but)
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
         failures.append((str(options.output or "a file for the release"), str(error) or "interrupted"))
         return None
 
 
-def _save_report(release: Release, options: argparse.Namespace, ledger: Ledger | None, failures: Failures) -> None:
+def _save_report(
+    release: Release, options: argparse.Namespace, budget: Budget | str | None, failures: Failures
+) -> None:
     if getattr(options, "report", None) is None:
         return
     from expost.release.page import BudgetLine, report
 
     try:
-        budget = None if ledger is None else BudgetLine.of(ledger, release)
-        write_whole(options.report, report(release, budget), force=options.force)
+        if isinstance(budget, str):
+            failures.append((f"the budget in {options.report}", budget))
+        line = None if budget is None or isinstance(budget, str) else BudgetLine.of(budget, release)
+        write_whole(options.report, report(release, line), force=options.force)
     except (Exception, KeyboardInterrupt) as error:  # as above
         failures.append((str(options.report), str(error) or "interrupted"))
 
@@ -304,13 +310,19 @@ def _shown(
     saved: Path | None,
     options: argparse.Namespace,
     failures: Failures,
-    ledger: Ledger | None,
+    budget: Budget | str | None,
 ) -> str:
     """Return the summary and, of a fit, what can be done next; or the whole release if it is nowhere else."""
-    shown, fitted = with_charge(release, ledger), hasattr(options, "report")
+    from expost.release.words import summary
+
+    charge = budget if budget is None or isinstance(budget, str) else _charged_by(budget, release)
+    shown = summary(release, [] if charge is None else [("ledger", charge)])
+    fitted = hasattr(options, "report")
     if saved is None:
         return "\n".join([*([shown, ""] if fitted else []), release.to_json()])
     lines = [shown, f"saved to {one_line(saved)}"]
+    if release.status == "short" and hasattr(options, "when_short"):
+        lines[-1] += "; --when-short discard would keep no model"
     if not fitted:
         return "\n".join(lines)
     if options.report is not None and not failures:
@@ -323,7 +335,7 @@ def _next(release: Release, saved: Path, options: argparse.Namespace) -> list[st
     name = shlex.quote(str(saved))
     charged = "" if options.ledger is None else _charged(options)
     then = [] if options.report is not None else [f"expost report {name}{charged}"]
-    if release.status == "released":
+    if release.status != "refused":
         then.insert(0, f"expost predict {name} DATA")
         if options.keep_statistics:
             then.append(f"expost refit {name} --regularization L    another λ, or fewer columns: costs nothing more")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from expost import validation
 from expost.cli.options import (
+    add_costs,
     add_person_options,
     add_promise_options,
     check_numbers,
@@ -33,7 +34,11 @@ DESCRIPTION = (
     "range over made-up tables that follow the schema, and your rows decide."
 )
 EXAMPLES = ("expost plan survey.toml --rows 20000 --error-rate 0.25 0.20 --max-epsilon 1",)
-EXITS = {0: "shown", 1: "shown, but --plot could not be written", 2: "a mistake in the arguments or the schema"}
+EXITS = {
+    0: "shown",
+    1: "planned, but it could not be printed, or --plot not be written",
+    2: "a mistake in the arguments or the schema",
+}
 
 
 def add_arguments(plan: argparse.ArgumentParser) -> None:
@@ -49,6 +54,7 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
     goals = plan.add_argument_group("goals (any number of them; the usual ones if none is stated)")
     for flag in FLAGS.values():
         goals.add_argument(flag.name, type=float, nargs="+", action="extend", metavar=flag.metavar, help=flag.help)
+    add_costs(goals)
     fit = plan.add_argument_group("the fit that is planned")
     add_promise_options(fit, lifted=False)
     add_person_options(plan)

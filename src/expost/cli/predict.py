@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost import validation
 from expost.cli.options import DATA, add_file_options, check_release, check_tables, file_options
 from expost.cli.output import add_output, check_output, whole_file
 from expost.cli.terminal import print_line, unwritten
@@ -34,6 +35,12 @@ def add_arguments(predict: argparse.ArgumentParser) -> None:
         "--probabilities", action="store_true", help="add the probability of each class (models for a log loss)"
     )
     predict.add_argument(
+        "--cut-off",
+        type=float,
+        metavar="P",
+        help="give the positive label where its probability is above P, not a half (models for a log loss)",
+    )
+    predict.add_argument(
         "--on-invalid",
         default="error",
         choices=("error", "clip"),
@@ -47,6 +54,8 @@ def add_arguments(predict: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Predict; returns the exit status."""
+    if options.cut_off is not None:
+        validation.share("--cut-off", options.cut_off)
     check_release(options.model)
     check_tables(options.data)
     check_output(options.output, force=options.force, inputs=(options.model, options.data))
@@ -116,7 +125,7 @@ def _predicted(release: Release, options: argparse.Namespace) -> Iterator[tuple[
     yield _lines([list(dict.fromkeys([*kept, answer, *chances]))]), 0
     for rows, margins in scorer.pieces(disk, options.on_invalid, kept):
         columns: dict[str, list[Any]] = {name: rows[name].cells() for name in kept}
-        columns[answer] = scorer.answers(margins).tolist()
+        columns[answer] = scorer.answers(margins, options.cut_off).tolist()
         if chances:
             columns |= zip(chances, scorer.chances(margins).T.tolist(), strict=True)
         yield _lines(zip(*columns.values(), strict=True)), len(rows)

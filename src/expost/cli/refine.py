@@ -1,43 +1,94 @@
-"""``expost refine``: go on from a release to a more accurate one on its kept path, and pay the difference."""
+"""``expost refine``: go on from a release to a more accurate one, and pay the difference."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from expost import search, validation
-from expost.cli.options import add_charged_ledger, check_input, check_release, named_ledger
+from expost.cli.options import (
+    DATA,
+    add_engine,
+    add_file_options,
+    add_ledger_options,
+    check_input,
+    check_numbers,
+    check_release,
+    check_tables,
+    file_options,
+    named_ledger,
+    stated_engine,
+    stated_goals,
+    stated_ledger,
+)
 from expost.cli.output import add_output, check_output, deliver, noting, outcome
 from expost.cli.predict import read_release
+from expost.goals import FLAGS
+
+if TYPE_CHECKING:
+    from expost.release.release import Release
 
 DESCRIPTION = (
-    "Go on from a release to a more accurate one on the path that expost fit --keep-path kept. The new release says "
-    "what all of them have cost together and how much of it is new."
+    "Go on from a release to a more accurate one. Of a table with a schema: one more search, which begins at the "
+    "released model and takes the same table; its release says what both have cost together. For an excess risk: along "
+    "the path that expost fit --keep-path kept. The new release says how much of its cost is new."
 )
-EXAMPLES = ("expost refine survey.json --path survey.path --key curator.key --excess-risk 0.001",)
+EXAMPLES = (
+    "expost refine survey-satisfied.json survey.csv --error-rate 0.18",
+    "expost refine survey.json --path survey.path --key curator.key --excess-risk 0.001",
+)
 EXITS = {
     0: "released",
-    1: "released or refused, but a file could not be written, or the ledger not charged",
+    1: "released, short or refused, but a file could not be written, or the ledger not charged",
     2: "a mistake in the arguments or files; nothing was spent",
     3: "refused or interrupted, with its cost",
+    5: "short of the goal: the best model is saved, with what was shown of it and its cost",
 }
+_OF_PATHS = ("path", "key", "regularization")
 
 
 def add_arguments(refine: argparse.ArgumentParser) -> None:
     """Add the options."""
     refine.add_argument("release", type=Path, help="the release to go on from, in JSON")
-    refine.add_argument("--path", type=Path, required=True, metavar="FILE", help="the path that was kept")
-    refine.add_argument("--key", type=Path, required=True, metavar="FILE", help="the key it was sealed with")
-    refine.add_argument("--excess-risk", type=float, required=True, metavar="A", help="the accuracy wanted now")
-    refine.add_argument("--regularization", type=float, metavar="L", help="another one; second moments only")
+    refine.add_argument("data", type=Path, nargs="?", help=f"the table it is about: {DATA}")
+    goals = refine.add_argument_group("accuracy wanted now (exactly one)").add_mutually_exclusive_group()
+    for name, flag in FLAGS.items():
+        if flag.of_tables or name == "ExcessRisk":
+            goals.add_argument(flag.name, type=float, metavar=flag.metavar, help=flag.help)
+        else:
+            refine.set_defaults(**{flag.attribute: None})
     refine.add_argument(
         "--max-epsilon",
         type=float,
         metavar="E",
-        help=f"no outcome may cost more, everything on the path included (default: {validation.MOST:g})",
+        help=f"no outcome may cost more, what was paid before included (default: {validation.MOST:g})",
     )
+    table = refine.add_argument_group("of a table")
+    table.add_argument(
+        "--failure-probability",
+        type=float,
+        default=validation.GAMMA,
+        metavar="G",
+        help="of the new accuracy promise, beside that of the first (default: %(default)s)",
+    )
+    table.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what bad cells do")
+    table.add_argument("--seed", type=int, metavar="S", help="simulate with seeded noise, which protects nobody")
+    table.add_argument(
+        "--when-short",
+        default="keep",
+        choices=("keep", "discard"),
+        help="what becomes of the best model if none meets the goal, as in expost fit (default: %(default)s)",
+    )
+    path = refine.add_argument_group("along a path that was kept")
+    path.add_argument("--path", type=Path, metavar="FILE", help="the path")
+    path.add_argument("--key", type=Path, metavar="FILE", help="the key it was sealed with")
+    path.add_argument("--regularization", type=float, metavar="L", help="another one; second moments only")
+    add_file_options(refine)
+    add_engine(refine)
     add_release_output(refine)
-    add_charged_ledger(refine)
+    add_ledger_options(refine)
+    refine.set_defaults(lifted=True, delta=0.0)
 
 
 def add_release_output(parser: argparse.ArgumentParser) -> None:
@@ -48,13 +99,23 @@ def add_release_output(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Refine, show and write the release; returns the exit status."""
-    validation.positive("--excess-risk", options.excess_risk)
+    check_numbers(options)
     check_release(options.release)
+    return _along_path(options) if options.data is None else _on_table(options)
+
+
+def _along_path(options: argparse.Namespace) -> int:
+    """Go on along a path that was kept."""
+    if options.path is None or options.key is None or options.excess_risk is None:
+        raise ValueError(
+            "name the table to go on with and a goal, or for an excess risk the path that was kept: --path, --key and "
+            "--excess-risk"
+        )
     check_input(options.path, "path")
     check_input(options.key, "key", "; expost key makes one")
     before = read_release(options.release)
     options.output = output_of(options, f"{options.excess_risk:g}")
-    ledger = named_ledger(options)
+    ledger = named_ledger(options, lower=options.lower_max_epsilon)
     with noting(options) as noted:
         release, complaint = outcome(
             lambda: search.refine(
@@ -70,11 +131,53 @@ def run(options: argparse.Namespace) -> int:
     return deliver(release, options, ledger, complaint, noted)
 
 
+def _on_table(options: argparse.Namespace) -> int:
+    """Go on with a search of a table."""
+    stated = [name for name in _OF_PATHS if getattr(options, name) is not None]
+    if stated:
+        raise ValueError(f"--{stated[0]} goes with a path that was kept, not with a table; leave one of them out")
+    goals = stated_goals(options)
+    if not goals or options.excess_risk is not None:
+        tables = ", ".join(flag.name for flag in FLAGS.values() if flag.of_tables)
+        raise ValueError(f"how good must the model of the table be now? State one of {tables}")
+    check_tables(options.data)
+    before = read_release(options.release)
+    options.output = output_of(options, f"{goals[0].number:g}")
+    ledger = stated_ledger(options)
+    with noting(options) as noted:
+        release, complaint = outcome(lambda: _refined(before, goals[0], options, ledger))
+    return deliver(release, options, ledger, complaint, noted)
+
+
+def _refined(before: Release, goal: object, options: argparse.Namespace, ledger: object) -> Release:
+    from expost.estimators import AccuracyFirstModel
+    from expost.release.scoring import SchemaScorer, scorer_of
+    from expost.table.files import open_disk
+
+    scorer = scorer_of(before)
+    if not isinstance(scorer, SchemaScorer):
+        raise ValueError(
+            f"{options.release} is of a fit without a schema, which is gone on from by a path that it kept"
+        )
+    model = AccuracyFirstModel(
+        scorer.encoding.schema,
+        failure_probability=options.failure_probability,
+        on_invalid=options.on_invalid,
+        engine=stated_engine(options),
+        random_state=options.seed,
+        ledger=ledger,  # type: ignore[arg-type]
+        when_short=options.when_short,
+    )
+    table = open_disk(options.data, **file_options(options))
+    made = model.refine(table, goal=goal, release=before, max_epsilon=options.max_epsilon)  # type: ignore[arg-type]
+    return made.release_
+
+
 def output_of(options: argparse.Namespace, called: str) -> Path | None:
     """Return the file to write, after complaining about one that could not be."""
     output: Path | None = options.output
     if output is None and not options.json:
         output = options.release.with_name(f"{options.release.stem}-{called}.json")
-    read = (options.release, *(getattr(options, name, None) for name in ("path", "key", "ledger")))
+    read = (options.release, *(getattr(options, name, None) for name in ("data", "path", "key", "ledger")))
     check_output(output, force=options.force, inputs=read)
     return output

@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(
             f"release {release.id} is not booked in data set {options.dataset!r}; leave out --ledger{charge}"
         )
-    budget = None if ledger is None else BudgetLine.of(ledger, release)
+    budget = None if ledger is None else BudgetLine.of(ledger.budget, release)
     write_whole(output, report(release, budget), force=options.force)
     print_line(f"report in {output}; open it in a browser, and print it from there")
     return 0

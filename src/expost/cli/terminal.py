@@ -211,6 +211,7 @@ def _knows(encoding: str | None, text: str) -> bool:
 WRONG = 2  # exit status of a mistake in the arguments or the data; nothing was spent
 NOT_WRITTEN = 1  # of a result that was made and shown, but its file could not be written, or its ledger not charged
 REFUSED = 3  # of a search that refused or was stopped: not a mistake of the caller's, but no model either
+SHORT = 5  # of a search that ended with a model, but one that is short of the goal
 
 # arguments whose option is called otherwise
 _OTHER = {
@@ -250,6 +251,8 @@ def own_words(text: str, options: argparse.Namespace) -> str:
             rf"{_BEFORE}{goal}\((?:\w+=)?(\d[\d.e+-]*)[^)]*\)", rf"{flag.name} \1", text
         )  # as it prints itself
         text = re.sub(rf"(?:\bgoal=)?{_BEFORE}{goal}(?:\(\.\.\.\))?{_AFTER}", flag.name, text)
+    for name, said in _OTHER.items():
+        text = re.sub(rf"{_BEFORE}{name}{_AFTER}", said, text)
     for name in vars(options):
         option = f"--{name.replace('_', '-')}"
         text = re.sub(rf"{_BEFORE}{name}=['\"]([\w,-]+)['\"]", rf"{option} \1", text)
@@ -257,8 +260,6 @@ def own_words(text: str, options: argparse.Namespace) -> str:
         text = re.sub(rf"{_BEFORE}{name}=\s?(?=[\w(]|$)", f"{option} ", text)
         # a plain word is an argument where something must be done about it
         text = re.sub(rf"{_BEFORE}{name}{_AFTER}" + ("" if "_" in name else r"(?= must\b)"), option, text)
-    for name, said in _OTHER.items():
-        text = re.sub(rf"{_BEFORE}{name}{_AFTER}", said, text)
     return text
 
 

@@ -21,10 +21,12 @@ from expost.account.ledger import Ledger
 from expost.estimators.inputs import (
     AUTO,
     LIFTED,
+    WHEN_SHORT,
     forget,
     is_usual,
     open_features,
     reject_fit_parameters,
+    require_single,
     score_of,
     settled_budget,
     settled_regularization,
@@ -38,13 +40,12 @@ from expost.goals.goal import as_goal, as_tested, excess_risk_of, is_tested, squ
 from expost.mechanisms import mechanism_for
 from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.moments.gaussian import moments_for
-from expost.mechanisms.objective.chain import chain_request
 from expost.passes.dask import as_engine, from_dask
 from expost.passes.first_pass import in_memory
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
 from expost.search import METHODS
-from expost.search.choice import cheaper_at_delta, staged_request
+from expost.search.choice import chain_request, cheaper_at_delta, staged_request
 from expost.search.refinement import KeepPath
 from expost.search.request import Request
 from expost.search.run import CuratorView, carry_out, compare_with_optimum, settle
@@ -117,6 +118,7 @@ class AccuracyFirstEstimator(BaseEstimator):
     random_state: Any = None
     keep_path: KeepPath | None = None
     ledger: Ledger | None = None
+    when_short: str = "raise"
 
     @unspent()
     def fit(self, X: ArrayLike, y: ArrayLike, **unsupported: Any) -> Self:
@@ -138,13 +140,15 @@ class AccuracyFirstEstimator(BaseEstimator):
         Raises
         ------
         AccuracyNotReached
-            No level qualified. The exception's ``release`` says what the refusal cost.
+            No level qualified. The exception's ``release`` says what that cost, and holds the best model if anything
+            was shown of it.
         TargetUnreachable
             No data set of this size could meet the target within ``max_epsilon``; nothing was spent.
         LedgerRefused
             The ledger did not let the search begin; nothing was spent.
         """
         reject_fit_parameters(type(self).__name__, unsupported)
+        require_single(self)
         forget(self)
         if any(type(given).__module__.startswith("dask.array") for given in (X, y)):
             X, y = from_dask(X, y)
@@ -158,6 +162,7 @@ class AccuracyFirstEstimator(BaseEstimator):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
+        validation.one_of("when_short", self.when_short, WHEN_SHORT)
         # of a single row nothing can be said that hides it
         least = 2 if reset else 1
         rows = open_features(self, X, reset=reset, on_invalid=self.on_invalid, bounds=self.bounds, least=least)
@@ -195,7 +200,6 @@ class AccuracyFirstEstimator(BaseEstimator):
 
     def _preparation(self, n_columns: int) -> Preparation:
         validation.columns(n_columns)
-        validation.one_of("fit_intercept", self.fit_intercept, (True, False))
         weight = validation.number("intercept_weight", self.intercept_weight) if self.fit_intercept else 0.0
         if self.fit_intercept and weight == 0:
             raise ValueError("intercept_weight must be positive with fit_intercept=True; 0 would mean no intercept")
@@ -329,17 +333,19 @@ class AccuracyFirstEstimator(BaseEstimator):
             self.random_state,
             spending,
             lambda release: _describe(release, preparation, request, not_covered, claims).with_details(**known),
+            discard=self.when_short == "discard",
         )
         if self.keep_path is not None:
             self.keep_path.store(plan, request, release)
+        if release.hypothesis is not None:
+            coef, intercept = preparation.to_caller_units(np.asarray(release.hypothesis))
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(coef))])
+            model = {"columns": list(names), "coef": coef, "intercept": intercept, **self._labels()}
+            self._keep_model(coef, intercept)
+            # the model in the caller's units is written into the release, so that its JSON is complete by itself
+            release = spending.release = release.with_details(parameters={**release.parameters, **model})
         warn_if_large(release)
-        released(release)
-        coef, intercept = preparation.to_caller_units(np.asarray(release.hypothesis))
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(coef))])
-        model = {"columns": list(names), "coef": coef, "intercept": intercept, **self._labels()}
-        self._keep_model(coef, intercept)
-        # the model in the caller's units is written into the release, so that its JSON is complete by itself
-        self.release_ = spending.release = release.with_details(parameters={**release.parameters, **model})
+        self.release_ = released(release, keep_short=self.when_short == "keep")
         return self
 
     def prepared(self, X: ArrayLike, y: ArrayLike) -> Rows:

@@ -14,14 +14,14 @@ from expost.estimators.inputs import as_schema, warn_if_likely
 from expost.estimators.model import BAD_ROWS, in_table_units, names_of, unit_of
 from expost.mechanisms.descent.clipping import ClippedGradients, SlopeTable
 from expost.mechanisms.descent.mechanism import DescentPlan, Walk
-from expost.noise.source import resolve_source, source_claims
+from expost.noise.source import resolve_source
+from expost.numeric import one_thread
 from expost.release.release import Release
 from expost.search.engine import rho_at
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, Loss
 from expost.table.encoding import Encoding
 from expost.table.shape import block_geometry
 from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
-from expost.threads import one_thread
 
 
 @unspent()
@@ -97,7 +97,7 @@ def _path(
     account.secure = source.secure
     clipped = CLIPPED_LABELS if encoding.schema.classes is not None else CLIPPED_TARGETS
     said = {
-        "claims": (*((clipped,) if on_invalid == "clip" else ()), *source_claims(source)),
+        "claims": (*((clipped,) if on_invalid == "clip" else ()), *validation.source_claims(source)),
         "not_covered": () if on_invalid == "clip" else (BAD_ROWS,),
     }
     geometry = block_geometry(encoding)

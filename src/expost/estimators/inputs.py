@@ -6,6 +6,7 @@ And what the estimators take where the caller states nothing, with the warnings 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,9 @@ def open_features(
                 f"Found array with {amount} {what} (shape=({rows.n}, {rows.width})) while a minimum of {enough} is "
                 f"required by {type(estimator).__name__}."
             )
+    repeated = [name for name, many in Counter(map(str, rows.names or ())).items() if many > 1]
+    if repeated:
+        raise ValueError(f"column name(s) {', '.join(repeated)} appear more than once in the table; rename them")
     validate_data(estimator, _without_cells(X, rows), reset=reset, skip_check_array=True)
     return rows
 
@@ -196,6 +200,8 @@ def as_schema(stated: Any) -> Schema:
 
 
 AUTO = "auto"
+#: What becomes of the best model of a search that does not meet its goal.
+WHEN_SHORT = ("raise", "keep", "discard")
 #: A chain of releases needs an end; with the budget lifted this is it.
 LIFTED = 1000.0
 _LIKELY = 0.1  # δ times the number of persons: one chance in ten that it fails for anybody
@@ -224,6 +230,23 @@ def settled_regularization(stated: Any, preparation: Preparation) -> float:
     if isinstance(stated, str):
         raise ValueError(f"regularization must be a number or 'auto', got {stated!r}")
     return validation.number("regularization", stated)
+
+
+_FLAGS = ("fit_intercept", "keep_statistics", "full_matrix")
+_SINGLE = (
+    *("perturbation", "method", "calibration", "noise", "max_epsilon", "delta", "engine", "on_invalid", "on_failure"),
+    *("regularization", "radius", "n_levels", "failure_probability", "feature_bound", "random_state", "ledger"),
+)
+
+
+def require_single(model: Any) -> None:
+    """Complain about arguments that are arrays, and flags that are no truth values, before they are compared."""
+    for name in _FLAGS:
+        validation.flag(name, getattr(model, name, False))
+    for name in _SINGLE:
+        value = getattr(model, name, None)
+        if hasattr(value, "__array__") and not np.isscalar(value):
+            raise ValueError(f"{name} must be one value, got a {type(value).__name__}")
 
 
 def settled_budget(stated: Any, method: str) -> float | None:

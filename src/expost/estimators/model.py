@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -18,26 +19,31 @@ from expost.account.account import Spending, released, unspent, warn_if_large
 from expost.account.composition import ROW, Unit
 from expost.account.ledger import Ledger
 from expost.estimators.inputs import (
+    LIFTED,
+    WHEN_SHORT,
     as_schema,
     by_sorted_labels,
     forget,
     margins_and_targets,
     reject_fit_parameters,
+    require_single,
     score_of,
+    settled_budget,
     sorted_labels,
     warn_if_likely,
     with_target,
 )
 from expost.estimators.pipeline_check import PipelineCheck, check_pipeline
-from expost.goals.goal import TASKS, Goal, as_tested, is_tested, square_unit
+from expost.goals.goal import TASKS, Goal, TestedGoal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
-from expost.mechanisms.objective.chain import chain_request
 from expost.passes.dask import as_engine, stream_of
-from expost.passes.engine import engine_claims
 from expost.passes.first_pass import counted, look_at
+from expost.release.effects import plot
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
-from expost.search.choice import staged_request
+from expost.search.choice import chain_request, staged_request
+from expost.search.continuation import Continuation
+from expost.search.new_rows import NewRowsPlan, require_mean, split
 from expost.search.request import CheckedPlan, Request
 from expost.search.run import carry_out, settle
 from expost.solve.losses import LogisticLoss, SquaredLoss
@@ -50,6 +56,7 @@ from expost.table.schema import Schema
 from expost.table.shape import block_geometry, cheapest_geometry
 from expost.table.streamed import PersonSource
 from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS, Tally
+from expost.table.views import with_views
 
 SCOPE = "accuracy is promised about the bounded, rounded rows, not about values outside the schema"
 ALIKE = "every person counts alike in it, however many rows they have"
@@ -70,12 +77,13 @@ class AccuracyFirstModel(BaseEstimator):
     ----------
     schema : Schema, mapping, or path of a TOML file
         What is publicly known about the table; names the target.
-    goal : ErrorRate, LogLoss, R2 or MeanSquaredError
+    goal : ErrorRate, LogLoss, Recall & Precision, F1, MeanCost, R2 or MeanSquaredError
         How good the model must be, on the rows it is fitted to; a mean squared error in squared units of the target.
+        Where the schema has a ``target_transform``, it is about the transformed target.
     failure_probability : float, default=0.1
         γ: the chance, over the noise, that a model is released which misses the goal.
     max_epsilon : float, default=2.0
-        No outcome of the search may cost more; a release above the default warns.
+        No outcome of the search may cost more; a release above the default warns. Infinity lifts it.
     delta : float, default=0.0
         0 is pure privacy. A δ such as 1e-6 (far below one over the number of rows) lets noise be Gaussian, which is
         cheaper, above all for several fits: for every row and whatever it may be replaced by, the chance that the
@@ -103,6 +111,15 @@ class AccuracyFirstModel(BaseEstimator):
         so that every person counts alike. The loss hardly depends on it, so it may be generous.
     ledger : Ledger, optional
         The budget that every ``fit`` is charged to, or refused by before anything is spent; clones share it.
+    when_short : {"raise", "keep", "discard"}, default="raise"
+        What becomes of the best model of a search that does not meet its goal, if anything was shown of it. It is in
+        the release that :class:`~expost.exceptions.AccuracyNotReached` carries; or ``fit`` keeps it and warns
+        (:class:`~expost.exceptions.ShortOfGoalWarning`); or it is not in the release either. The cost is the same.
+    holdout : float, default=0.0
+        The part of the rows that models are tested on and not fitted to, 0.2 say; the goal is then promised about *new
+        rows*, drawn independently from the population that the rows of the table are taken to be drawn from, and of
+        what models and tests cost the larger counts (:mod:`expost.search.new_rows`). Which rows those are follows from
+        their position. 0: the goal is about the rows themselves, and nothing is assumed of them.
 
     Attributes
     ----------
@@ -159,6 +176,8 @@ class AccuracyFirstModel(BaseEstimator):
     person: str | None = None
     rows_per_person: int | None = None
     ledger: Ledger | None = None
+    when_short: str = "raise"
+    holdout: float = 0.0
 
     @unspent()
     def fit(self, table: Any, y: Any = None, **unsupported: Any) -> Self:
@@ -181,7 +200,8 @@ class AccuracyFirstModel(BaseEstimator):
         Raises
         ------
         AccuracyNotReached
-            No level qualified. The exception's ``release`` says what the refusal cost.
+            No level qualified. The exception's ``release`` says what that cost, and holds the best model if anything
+            was shown of it.
         TargetUnreachable
             No data set of this size could meet the goal within ``max_epsilon``; nothing was spent.
         LedgerRefused
@@ -190,47 +210,120 @@ class AccuracyFirstModel(BaseEstimator):
             The table does not fit the schema (``on_invalid="error"``); nothing was spent.
         """
         reject_fit_parameters(type(self).__name__, unsupported)
+        require_single(self)
         forget(self)
         found = check_pipeline(self)
         return Spending(self.ledger).guard(lambda spending: self._search(table, y, found, spending))
 
-    def _search(self, table: Any, y: Any, found: PipelineCheck, spending: Spending) -> Self:
+    @unspent()
+    def refine(
+        self,
+        table: Any,
+        y: Any = None,
+        *,
+        goal: Goal,
+        release: Release | None = None,
+        max_epsilon: float | None = None,
+    ) -> Self:
+        """Go on from a released model to a stricter goal, and pay what that adds (:mod:`expost.search.continuation`).
+
+        Parameters
+        ----------
+        table, y
+            The same rows as in the ``fit``, with the same schema.
+        goal : ErrorRate, LogLoss, Recall & Precision, F1, MeanCost, R2 or MeanSquaredError
+            Of the kind that the first search had, beyond what it has shown.
+        release : Release, optional
+            What to go on from: that of this model, unless another is stated, as one that is ``"short"`` of its goal.
+        max_epsilon : float, optional
+            No outcome may cost more, what was paid before included; by default as the model states it.
+
+        Returns
+        -------
+        AccuracyFirstModel
+            Another model; this one stays. ``epsilon`` of its release is that of both searches, ``epsilon_increment``
+            what is new.
+
+        Raises
+        ------
+        AccuracyNotReached
+            As in ``fit``.
+        TargetUnreachable
+            What is left of ``max_epsilon`` could not do; nothing was spent.
+        ValueError
+            The release is no model of such a search, or of another schema, or has been changed, or the table has
+            another number of rows; nothing was spent.
+        """
+        if release is None:
+            check_is_fitted(self, "release_")
+            release = self.release_
+        stated = {"goal": goal} | ({} if max_epsilon is None else {"max_epsilon": max_epsilon})
+        other: Self = clone(self).set_params(**stated)
+        found = check_pipeline(other)
+        return Spending(other.ledger).guard(lambda spending: other._search(table, y, found, spending, release))
+
+    def _search(
+        self, table: Any, y: Any, found: PipelineCheck, spending: Spending, before: Release | None = None
+    ) -> Self:
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
+        validation.one_of("when_short", self.when_short, WHEN_SHORT)
         schema = as_schema(self.schema).with_person(self.person, self.rows_per_person)
         encoding = Encoding(schema)
-        clip = self.on_invalid == "clip"
+        clip, delta = self.on_invalid == "clip", validation.delta(self.delta)
+        going_on = None if before is None else Continuation.of(before, encoding, self._stated_goal(schema), delta)
+        if going_on is None:
+            most = spending.ceiling(self._most, delta) or self._most
+        else:
+            most = going_on.ceiling(self._most, spending)
+        held_part = self._held_part(schema, before)
         rows, tallies, target = self._looked_at(table, y, encoding)
-        most = spending.ceiling(self._most, validation.delta(self.delta)) or self._most
         unit = unit_of(schema, rows.n)
+        if going_on is not None:
+            going_on.require_rows(rows.n, unit)
         left = CheckedPlan.left(rows.n, most, unit) if clip else most
+        n, held = rows.n, None
+        if held_part:
+            rows, held = split(_in_order(rows), held_part)
         request = self.request_for(rows.n, schema, encoding, left)
+        request = dataclasses.replace(request, continues=before, held_out=0 if held is None else held.n)
         plan = settle(request)
-        warn_if_likely(self.delta, rows.n, request.unit)
+        if held is not None:
+            plan = NewRowsPlan.of(plan, held)
+        warn_if_likely(self.delta, n, request.unit)
         if clip:
             columns = tuple(tally.readable for tally in tallies)
-            plan = CheckedPlan(plan, columns, target.readable, rows.n, unit.share(most), unit)
-        not_covered, claims = (BAD_ROWS, *found.not_covered), (*found.claims, *engine_claims(self.engine))
+            plan = CheckedPlan(plan, columns, target.readable, n, unit.share(most), unit)
+        not_covered, claims = (BAD_ROWS, *found.not_covered), (*found.claims, *validation.engine_claims(self.engine))
         if clip:
             not_covered = found.not_covered
             claims = (CLIPPED_TARGETS if schema.classes is None else CLIPPED_LABELS, *claims)
+
+        def described(release: Release) -> Release:
+            release = _explained(release, request, encoding, not_covered, claims)
+            return release if going_on is None else going_on.described(release)
+
         release = carry_out(
             request,
             plan,
             rows,
-            self.random_state,
+            self.random_state if going_on is None else going_on.source(self.random_state),
             spending,
-            lambda release: _explained(release, request, encoding, not_covered, claims),
+            described,
+            discard=self.when_short == "discard",
         )
+        model: dict[str, Any] = {}
+        if release.hypothesis is not None:
+            model = {**in_table_units(encoding, np.asarray(release.hypothesis)), **self._odds}
+            release = spending.release = release.with_details(parameters={**release.parameters, **model})
         warn_if_large(release)
-        released(release)
-        model = {**in_table_units(encoding, np.asarray(release.hypothesis)), **self._odds}
+        released(release, keep_short=self.when_short == "keep")
         self.coef_, self.intercept_ = dict(zip(model["columns"], model["coef"], strict=True)), model["intercept"]
         self.encoding_ = encoding
         self.feature_names_in_ = np.array(list(schema.columns), dtype=object)
         self.n_features_in_ = len(schema.columns)
         if schema.classes is not None:
             self.classes_ = sorted_labels(labels_array(list(schema.classes)))
-        self.release_ = spending.release = release.with_details(parameters={**release.parameters, **model})
+        self.release_ = release
         return self
 
     def _looked_at(self, table: Any, y: Any, encoding: Encoding) -> tuple[Rows | RowSource, list[Tally], Tally]:
@@ -253,9 +346,25 @@ class AccuracyFirstModel(BaseEstimator):
             encoding.require_fit(tallies, target)
         return found, tallies, target
 
+    def _held_part(self, schema: Schema, before: Release | None) -> float:
+        """Return which part of the rows is held out, or say why none can be."""
+        if validation.number("holdout", self.holdout) == 0.0:
+            return 0.0
+        part = validation.share("holdout", self.holdout)
+        if schema.person is not None:
+            raise ValueError(
+                "holdout is for rows that each stand for themselves: persons with several rows are not split by their "
+                "position, and several rows of one are not drawn independently. Leave holdout or person out"
+            )
+        if before is not None:
+            raise ValueError("a search that is gone on from has fitted all rows; for new rows fit anew, with holdout")
+        require_mean(self._stated_goal(schema))
+        return part
+
     @property
     def _most(self) -> float:
-        return validation.budget(self.max_epsilon) or validation.MOST
+        stated: float | None = self.max_epsilon
+        return validation.MOST if stated is None else settled_budget(stated, "auto") or LIFTED
 
     def request_for(self, n: int, schema: Schema, encoding: Encoding, max_epsilon: float | None = None) -> Request:
         """Return what would be searched for in n rows: everything that is public about a fit.
@@ -264,23 +373,27 @@ class AccuracyFirstModel(BaseEstimator):
         """
         delta = validation.delta(self.delta)
         several = delta > 0 and self.ledger is not None and self.ledger.adds_in_squares
-        geometry = None if several else cheapest_geometry(encoding)
-        labels = schema.task == "classification"
-        kinds = TASKS["binary" if labels else "real"][1]
-        stated = as_tested(self.goal, f"goal must be {kinds}: how good must the model be? Got {self.goal!r}")
-        stated.require(LogisticLoss() if labels else SquaredLoss())
-        goal = stated.in_scaled_units(square_unit(schema.target_bounds))
+        geometry = None if several else with_views(encoding, cheapest_geometry)
+        goal = self._stated_goal(schema).in_scaled_units(square_unit(schema.scaled_target))
         unit = unit_of(schema, n)
         budget = unit.share(self._most if max_epsilon is None else max_epsilon)
         gamma = self.failure_probability
         if self.perturbation is not None:
             validation.one_of("perturbation", self.perturbation, WITH_SCHEMA)
         if delta or geometry is None:
-            shape = block_geometry(encoding)
+            shape = with_views(encoding, block_geometry)
             return staged_request(self.perturbation, goal, shape, n, gamma, budget, delta, unit, pure=geometry)
         if self.perturbation in ("descent", "covariance"):
             raise ValueError(f"perturbation={self.perturbation!r} has Gaussian noise: pass a delta, say delta=1e-6")
         return chain_request(goal, geometry, n, gamma, budget, unit)
+
+    def _stated_goal(self, schema: Schema) -> TestedGoal:
+        """Return the goal, if it is one for the schema's target."""
+        labels = schema.task == "classification"
+        kinds = TASKS["binary" if labels else "real"][1]
+        stated = as_tested(self.goal, f"goal must be {kinds}: how good must the model be? Got {self.goal!r}")
+        stated.require(LogisticLoss() if labels else SquaredLoss())
+        return stated
 
     def _task(self) -> str | None:
         """Return the kind of the target, as the schema says; None while there is no schema that says it."""
@@ -325,11 +438,20 @@ class AccuracyFirstModel(BaseEstimator):
         check_is_fitted(self, "release_")
         return self.release_.predict(table, on_invalid=self.on_invalid)
 
+    def plot(self, columns: Sequence[str] | None = None) -> Any:
+        """Draw what each column adds to the model, or some of them: curves of numbers and bars of categories.
+
+        Returns a figure of matplotlib (``pip install 'expost[plot]'``): ``model.plot().savefig("model.png")``. It is
+        made of the release alone and costs no privacy. :mod:`expost.release.effects` says what the band around it is.
+        """
+        check_is_fitted(self, "release_")
+        return plot(self.release_, columns)
+
     def score(self, table: Any, y: Any = None) -> float:
         """Return the share of rows predicted right, or R², on rows with their target: every row counts once.
 
         It looks at the rows, so it is covered by no guarantee unless they are public or held by whoever sees it. R² is
-        about targets moved into their bounds.
+        about targets moved into their bounds, after their transform if they have one.
         """
         check_is_fitted(self, "release_")
         schema = dataclasses.replace(self.encoding_.schema, person=None, rows_per_person=None)
@@ -351,6 +473,16 @@ class AccuracyFirstModel(BaseEstimator):
         elif task is not None:
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags
+
+
+def _in_order(rows: Rows | RowSource) -> Rows:
+    """Return rows whose positions in the table are known, or say that they are not."""
+    if not isinstance(rows, Rows):
+        raise ValueError(
+            "holdout splits rows by their position, for which they are kept in memory, and these are too many, or with "
+            "a cluster: pass engine=LocalEngine(memory=...) with more megabytes. Nothing was spent"
+        )
+    return rows
 
 
 def unit_of(schema: Schema, n: int) -> Unit:
@@ -382,7 +514,9 @@ def _explained(
     schema = encoding.schema
     promise = release.promise
     if request.goal is not None and schema.target_bounds is not None:
-        promise = request.goal.in_caller_units(promise, square_unit(schema.target_bounds))
+        promise = request.goal.in_caller_units(promise, square_unit(schema.scaled_target))
+    if schema.target_transform is not None:
+        promise = dataclasses.replace(promise, statement=f"{promise.statement}; all of it about {schema.predicted}")
     scope = SCOPE
     if schema.person is not None:
         first = f"the first {schema.rows_per_person} rows" if request.unit.rows > 1 else "the first row"

@@ -17,6 +17,13 @@ from expost import validation
 from expost.lazy import public_names
 
 if TYPE_CHECKING:
+    from expost.goals.counts import (
+        F1 as F1,
+        MeanCost as MeanCost,
+        Precision as Precision,
+        Recall as Recall,
+        Specificity as Specificity,
+    )
     from expost.goals.error_rate import ErrorRate as ErrorRate
     from expost.goals.excess_risk import ExcessRisk as ExcessRisk
     from expost.goals.goal import Goal as Goal, TestedGoal as TestedGoal
@@ -45,6 +52,11 @@ class Flag(NamedTuple):
     at_least: bool = False
     #: What releases call it, where that is not its option in words.
     stated_as: str = ""
+    #: Whether it is about outcomes of rows, so that several of its kind are one test.
+    joins: bool = False
+    #: Which goal has to be stated beside it, as a constant would meet it alone; and what else.
+    beside: str = ""
+    given: str = ""
 
     @property
     def attribute(self) -> str:
@@ -60,6 +72,11 @@ class Flag(NamedTuple):
     def called(self) -> str:
         """What releases call the goal."""
         return self.stated_as or self.kind.replace("-", " ")
+
+    @property
+    def explored(self) -> bool:
+        """Whether its number alone says what is asked of a table."""
+        return self.of_tables and not self.beside and not self.given
 
     def check(self, value: float) -> float:
         """Return the number, or say what to state instead.
@@ -83,6 +100,53 @@ FLAGS = {
         "E",
         "share of rows misclassified at most",
         yardstick="always giving the commoner label is wrong as often as the other one occurs",
+        joins=True,
+    ),
+    "Recall": Flag(
+        "--recall",
+        "R",
+        "share of positive rows predicted positive at least; with another goal beside",
+        yardstick="always giving the positive label has recall 1, and the precision of how often it occurs",
+        at_least=True,
+        joins=True,
+        beside="--precision, --specificity or --error-rate",
+    ),
+    "Precision": Flag(
+        "--precision",
+        "Q",
+        "share of rows predicted positive that are, at least",
+        yardstick="always giving the positive label is as precise as it is common; precision alone may be that of few "
+        "rows, so ask for a recall beside it",
+        at_least=True,
+        joins=True,
+    ),
+    "F1": Flag(
+        "--f1",
+        "F",
+        "harmonic mean of recall and precision at least",
+        yardstick="always giving a positive label of share π reaches 2π/(1 + π)",
+        at_least=True,
+        stated_as="F₁",
+        joins=True,
+    ),
+    "Specificity": Flag(
+        "--specificity",
+        "S",
+        "share of negative rows predicted negative at least; with --recall beside",
+        yardstick="always giving the negative label has specificity 1, and recall 0",
+        at_least=True,
+        joins=True,
+        beside="--recall",
+    ),
+    "MeanCost": Flag(
+        "--cost-at-most",
+        "C",
+        "mean cost of a row at most, by --cost",
+        math.inf,
+        yardstick="always giving one label costs what an error costs as often as the other label occurs",
+        stated_as="mean cost",
+        joins=True,
+        given="--cost fp=1,fn=20",
     ),
     "LogLoss": Flag(
         "--log-loss",
@@ -127,6 +191,17 @@ def words_of(goal: str | None) -> Flag:
     ('always predicting the mean reaches 0', '')
     """
     return next((flag for flag in FLAGS.values() if flag.called == goal), Flag("", "", ""))
+
+
+def yardstick_of(goal: str | None) -> str:
+    """Return what a constant reaches, for a goal or several by what releases call them.
+
+    Examples
+    --------
+    >>> yardstick_of("recall and precision").startswith("always giving the positive label has recall 1")
+    True
+    """
+    return words_of(goal).yardstick or words_of((goal or "").split(",")[0].split(" and ")[0]).yardstick
 
 
 def _goals() -> tuple[type[Goal], ...]:

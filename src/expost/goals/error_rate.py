@@ -7,22 +7,26 @@ moves by at most one. Rounding θ to the grid is post-processing, and the rounde
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from expost import validation
+from expost.goals.base_rate import BaseRate
+from expost.goals.counts import Added, CountedGoal
 from expost.goals.goal import ChainSettings, TestedGoal
 from expost.goals.measure import Judge, Measure
-from expost.numeric import UNITS, Grid
-from expost.passes.blocks import to_grid
+from expost.numeric import UNITS, Grid, to_grid
 from expost.shown import up
 from expost.solve.losses import CappedLogisticLoss
 
+if TYPE_CHECKING:
+    pass
+
 
 @dataclass(frozen=True)
-class ErrorRate(TestedGoal):
+class ErrorRate(CountedGoal):
     """At most this share of the rows is misclassified.
 
     Parameters
@@ -42,10 +46,14 @@ class ErrorRate(TestedGoal):
 
     at_most: float
     margin: float = validation.MARGIN
+    base: BaseRate | None = field(default=None, repr=False)
 
     name = "error rate"
-    labels = "binary"
-    largest: ClassVar[float] = 1.0
+    chained_only = False
+    cuts = False
+    methods = TestedGoal.methods
+    counts = True
+    each_row = (0.0, 1.0)
 
     def statement(self) -> str:
         """Say what is promised about the share."""
@@ -67,9 +75,22 @@ class ErrorRate(TestedGoal):
         """Minimise the logistic loss with its slope capped: as good for an error rate, at half the sensitivity."""
         return ChainSettings(CappedLogisticLoss(0.5), reach=5.0, start=5.0, steer=self.at_most)
 
-    def shortfall_sensitivity(self, n: int) -> float:
-        """Return 1/n."""
-        return 1.0 / n
+    @property
+    def added(self) -> Added:
+        """What a row of each outcome adds."""
+        e = self.at_most
+        return Added(-e, 1.0 - e, 1.0 - e, -e)
+
+    def number_of(self, hits: float, false_alarms: float, misses: float, quiet: float) -> float:
+        """Return the share of errors."""
+        return false_alarms + misses
+
+    shown, missed = TestedGoal.shown, TestedGoal.missed
+
+    @property
+    def constant(self) -> float:
+        """The rarer label's share, or one half: one of the two labels is at least as common as that."""
+        return 0.5 if self.base is None else min(self.base.rate, 1.0 - self.base.rate)
 
     def shortfall(self, objective: Judge, theta: Any) -> float:
         """Return the share of errors less what is allowed; θ is on the grid of `to_grid`."""

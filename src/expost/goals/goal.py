@@ -25,7 +25,7 @@ from expost.goals.measure import Judge, Measure, Predicted
 from expost.numeric import FloatArray
 from expost.passes.sums import Sums
 from expost.release.release import Promise
-from expost.shown import up
+from expost.shown import exact, up
 from expost.solve.losses import Labels, Loss
 from expost.solve.problem import Problem
 
@@ -58,6 +58,16 @@ class ChainSettings:
     start: float
     steer: float
     spread: float = 1.0
+
+    @property
+    def sharper(self) -> float:
+        """How many times less noise a curve takes than where an error rate of 0.15 is asked for, before it pays.
+
+        Fewer errors leave less room for noise; other goals suffer from all of it, the more the narrower the target is.
+        """
+        if self.loss.labels == "binary" and self.loss.name != "logistic":
+            return max(1.0, 0.15 / self.steer)
+        return 4.0 * max(1.0, 0.43 / self.spread)
 
 
 RISK_CHARGED = ("excess risk: rounded to a public grid, floating-point error bounded and charged to its sensitivity",)
@@ -115,14 +125,25 @@ class Goal(ABC):
         return [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]  # every goal is a dataclass
 
     @classmethod
-    def stated(cls, value: float, margin: float = validation.MARGIN) -> Self:
-        """Return the goal that a flag states, with the margin stated beside it if it has one."""
-        return cls(value, margin) if "margin" in cls._fields() else cls(value)  # type: ignore[call-arg]
+    def stated(cls, value: float, margin: float = validation.MARGIN, **given: float) -> Self:
+        """Return the goal that a flag states, with the margin stated beside it if it has one, and what else is."""
+        given |= {"margin": margin} if "margin" in cls._fields() else {}
+        return cls(value, **given)  # type: ignore[call-arg]
 
     @property
     def number(self) -> float:
         """The number that it states."""
         return float(getattr(self, self._fields()[0]))
+
+    @property
+    def value(self) -> Any:
+        """The number, or the number of each goal by its name, where it is several."""
+        return self.number
+
+    @property
+    def option(self) -> str:
+        """How the command line states it."""
+        return f"{self.flag.name} {exact(self.number)}"
 
     @property
     def words(self) -> str:
@@ -221,10 +242,10 @@ class TestedGoal(Goal):
     labels: ClassVar[Labels]
     #: Its number lies strictly between 0 and this.
     end: ClassVar[float] = 1.0
-    #: What its number is at most, whatever the model.
-    largest: ClassVar[float] = math.inf
     #: The power of the target's unit that its number is in.
     power: ClassVar[int] = 0
+    #: Whether a row either counts against it or does not: its number is the share of those that do.
+    counts: ClassVar[bool] = False
     #: Numbers to explore, from loose to strict, in units where targets lie in [−1, 1].
     offered: ClassVar[tuple[float, ...]] = (0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
     methods: ClassVar[tuple[str, ...]] = ("auto", "above_threshold")
@@ -250,9 +271,10 @@ class TestedGoal(Goal):
             raise ValueError(f"{type(self).__name__} is tested on rows; pass them, not their sums. Nothing was spent")
 
     def require(self, loss: Loss) -> None:
-        """Raise unless the loss is of the kind of target that it is about."""
-        if loss.labels != self.labels:
-            (task, _), (other, usual) = TASKS[self.labels], TASKS[loss.labels]
+        """Raise unless the loss is for the kind of target that what is minimised for the goal is for."""
+        labels = self.chain().loss.labels
+        if loss.labels != labels:
+            (task, _), (other, usual) = TASKS[labels], TASKS[loss.labels]
             raise ValueError(f"{type(self).__name__} is for {task}; for {other} pass {usual}")
 
     @classmethod
@@ -283,8 +305,8 @@ class TestedGoal(Goal):
 
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about its number."""
-        side = "at_least" if self.sign == "≥" else "at_most"
-        return Promise(self.statement(), goal=self.name, **{side: self.number})
+        least, most = (self.number, None) if self.sign == "≥" else (None, self.number)
+        return Promise(self.statement(), goal=self.name, at_least=least, at_most=most)
 
     def plan(self, request: Request) -> Plan:
         """Test the hypotheses of a gradual release."""
@@ -317,6 +339,15 @@ class TestedGoal(Goal):
     def shortfall_error(self, n: int, p: int, theta: Any) -> float:
         """Return a bound on the error of :meth:`shortfall`; public."""
 
+    @property
+    def room(self) -> float:
+        """How far below zero a shortfall may be, as far as is known: tests that could not show that are not made."""
+        return self.chain().steer
+
+    def at_best(self) -> Self:
+        """Return the goal as it would be tested on the table most favourable to that."""
+        return self
+
     def measured(
         self, judge: Judge, account: Account, source: WordSource, failure_probability: float
     ) -> tuple[Self, float]:
@@ -326,22 +357,62 @@ class TestedGoal(Goal):
         """
         return self, failure_probability
 
+    def placed(
+        self,
+        model: FloatArray,
+        judge: Judge,
+        account: Account,
+        source: WordSource,
+        most: float,
+        in_squares: bool = False,
+    ) -> FloatArray:
+        """Return a released model as it is tested, booked likewise; ``most`` (ε, or ρ in squares) is for its test."""
+        return model
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What a release says of what was measured."""
+        return {}
+
+    @property
+    def idle(self) -> str:
+        """Say that a constant meets the goal, where what was measured shows it; empty otherwise."""
+        return ""
+
     @property
     def within(self) -> tuple[float, float] | None:
         """What predictions are moved into before they are judged, if that is less than the target's bounds."""
         return None
 
-    def shown(self, bound: float) -> dict[str, float]:
-        """Return what a bound on the shortfall of some model shows about the goal's own number, as a release says it.
+    @property
+    def constant(self) -> float:
+        """What some constant reaches, in scaled units, as far as that is public or was released; it only steers.
 
-        Nothing where the number is never larger. It is in scaled units, as ``promise.at_most`` is.
+        A model of which no more was shown is not handed over as if it were one.
+        """
+        return math.inf
+
+    def shown(self, bound: float) -> dict[str, float]:
+        """Return what a bound on a model's shortfall shows about the goal's own number, as a release says it.
+
+        It is in scaled units, as ``promise.at_most`` is. Nothing where the goal is not met and a constant does as well.
         """
         number = math.nextafter(self.at_most + bound, math.inf)
-        return {"shown": number} if number < self.largest else {}
+        if bound <= 0.0:
+            return {"shown": min(number, self.at_most)}
+        return {"shown": number} if number < self.constant else {}
 
     def reached(self, shortfall: float, objective: Judge) -> float:
         """Return the goal's own number for a shortfall on rows, in scaled units; private."""
         return self.at_most + shortfall
+
+    @property
+    def each_row(self) -> tuple[float, float] | None:
+        """Between which numbers each row's part in the goal's own number lies, where that is their mean; else None.
+
+        What is promised about new rows is promised about means (`expost.search.new_rows`).
+        """
+        return None
 
     def hypothesis(self, generator: Any) -> Callable[[Any], Any]:
         """Return how revealed values become the hypotheses that are tested."""

@@ -7,12 +7,13 @@ differ by M: sensitivity M/n.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from expost.goals.goal import ChainSettings, TestedGoal
+from expost.goals.base_rate import BaseRate, LabelGoal
+from expost.goals.goal import ChainSettings
 from expost.goals.measure import Judge
 from expost.numeric import INFLATION, FloatArray, gamma, summation_length
 from expost.shown import up
@@ -30,8 +31,18 @@ class ClippedLogLoss:
         return LogisticLoss().value(np.clip(u, -LARGEST_ODDS, LARGEST_ODDS), y)
 
 
+_STATED = "always stating the base rate"
+
+
+def _cross_entropy(share: float, stated: float) -> float:
+    """Return the log loss of stating one share where it is another, log odds in [−M, M]."""
+    least = 1.0 / (1.0 + math.exp(LARGEST_ODDS))
+    said = min(max(stated, least), 1.0 - least)
+    return -share * math.log(said) - (1.0 - share) * math.log1p(-said)
+
+
 @dataclass(frozen=True)
-class LogLoss(TestedGoal):
+class LogLoss(LabelGoal):
     """The mean of −log(probability given to the true label) is at most this.
 
     Parameters
@@ -47,11 +58,10 @@ class LogLoss(TestedGoal):
     """
 
     at_most: float
+    base: BaseRate | None = field(default=None, repr=False)
 
     name = "log loss"
-    labels = "binary"
     end: ClassVar[float] = math.log(2.0)
-    largest: ClassVar[float] = float(np.log1p(np.exp(LARGEST_ODDS)))
     largest_odds = LARGEST_ODDS
     chained_only = True
     offered: ClassVar[tuple[float, ...]] = (0.65, 0.6, 0.5, 0.4, 0.3, 0.2)
@@ -68,9 +78,33 @@ class LogLoss(TestedGoal):
         """Return the mean log loss less what is allowed; who knows the odds need not move them into bounds."""
         return float(weights @ LogisticLoss().value(u, y)) - self.at_most
 
+    def constants(self, share: float, base: BaseRate) -> dict[str, float]:
+        """Return what always stating the released share misses: linear in the true one."""
+        return {_STATED: _cross_entropy(share, base.rate) - self.at_most}
+
+    def compared(self, constant: str, base: BaseRate) -> str:
+        """Say what that reaches."""
+        share = base.about(lambda share: share)
+        return f"{_STATED}, {share}, has log loss {base.about(lambda share: _cross_entropy(share, base.rate))}"
+
     def chain(self) -> ChainSettings:
         """Minimise the logistic loss itself: capping its slope would not estimate probabilities."""
         return ChainSettings(LogisticLoss(), reach=5.0, start=5.0, steer=0.5 * self.at_most)
+
+    @property
+    def room(self) -> float:
+        """What is allowed, less the log loss of a model that is right in every row, its log odds clipped."""
+        return max(self.at_most - math.log1p(math.exp(-LARGEST_ODDS)), 1e-9 * self.at_most)
+
+    @property
+    def each_row(self) -> tuple[float, float]:
+        """What log odds of ±M give for the label that they speak for, and for the other."""
+        return math.log1p(math.exp(-LARGEST_ODDS)) * (1.0 - 1e-12), math.log1p(math.exp(LARGEST_ODDS)) * (1.0 + 1e-12)
+
+    @property
+    def constant(self) -> float:
+        """What always saying ½ reaches."""
+        return math.log(2.0)
 
     def shortfall_sensitivity(self, n: int) -> float:
         """Return M/n."""

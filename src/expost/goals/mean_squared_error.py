@@ -56,7 +56,7 @@ def mean_square_sensitivity(largest_coordinate: float, n: int) -> float:
     return round_up((1.0 + largest_coordinate) ** 2 / n)
 
 
-_SHARE = 0.05  # of γ, for the yardstick
+_SHARE = 0.1  # of γ, for the yardstick: a half for the mean, a half for the variance
 #: Slope of Huber's loss, how far models are apart, and a first level, for a target of spread 1.
 _SLOPE, _REACH, _START = 0.58, 1.75, 1.75
 _GUESS = 0.32  # the spread before it is known; it only steers
@@ -98,6 +98,14 @@ class SquaredErrorGoal(TestedGoal):
             return None
         left = self.weight + self.allowed / self.spread**2
         return self.yardstick.within(min(1.0, max(0.1, 1.0 - left)))
+
+    def at_best(self) -> Self:
+        """Return the goal for a target that fills its bounds, or is spread so that a test is the least sensitive."""
+        if self.yardstick is not None:
+            return self
+        spreads = [(m, math.sqrt(1.0 - m * m) * 2.0**-k) for m in (0.0, 0.5, 0.8) for k in range(6)]
+        goals = [dataclasses.replace(self, yardstick=Yardstick(m, spread, 0.0)) for m, spread in spreads]  # type: ignore[type-var]
+        return min(goals, key=lambda goal: goal.shortfall_sensitivity(1) / goal.room)
 
     def chain(self) -> ChainSettings:
         """Minimise Huber's loss, its slope a part of the target's spread: what a row adds to a gradient is bounded."""
@@ -155,7 +163,6 @@ class MeanSquaredError(SquaredErrorGoal):
 
     name = "mean squared error"
     end: ClassVar[float] = math.inf
-    largest: ClassVar[float] = 4.0
     power = 2
     offered: ClassVar[tuple[float, ...]] = (0.2, 0.1, 0.05, 0.02, 0.01)
 
@@ -187,6 +194,17 @@ class MeanSquaredError(SquaredErrorGoal):
     def allowed(self) -> float:
         """The number itself."""
         return self.at_most
+
+    @property
+    def each_row(self) -> tuple[float, float]:
+        """Nothing, and the square of how far a target may be from a prediction."""
+        lower, upper = self.within or (-1.0, 1.0)
+        return 0.0, max(1.0 + upper, 1.0 - lower) ** 2 * (1.0 + 1e-12)
+
+    @property
+    def constant(self) -> float:
+        """The target's variance, as it was released; the middle of the bounds has at most 1."""
+        return 1.0 if self.yardstick is None else self.spread**2
 
     def idle_variance(self) -> float:
         """Return what is allowed: the mean has the target's variance."""
@@ -265,12 +283,22 @@ class R2(SquaredErrorGoal):
         """The part that may be left unexplained."""
         return 1.0 - self.at_least
 
-    def shown(self, bound: float) -> dict[str, float]:
-        """Return nothing: MSE − (1 − r)·Var(y) ≤ b says R² ≥ r − b/Var(y), and b > 0 says nothing without Var(y).
+    @property
+    def constant(self) -> float:
+        """Zero: the mean explains nothing, whatever the target."""
+        return 0.0
 
-        That is private, and nobody has paid for a bound on it (theory D2).
+    def shown(self, bound: float) -> dict[str, float]:
+        """Return what is shown of R²: MSE − (1 − r)·Var(y) ≤ b says R² ≥ r − b/Var(y) (theory D2).
+
+        Where b ≤ 0 that takes Var(y) at most, which is never above 1; where b > 0 it takes Var(y) at least, and shows
+        nothing without a yardstick that says more than zero.
         """
-        return {}
+        least, most = (0.0, 1.0) if self.yardstick is None else self.yardstick.variance
+        if bound <= 0.0:
+            return {"shown": min(1.0, max(self.at_least, (self.at_least - bound / most) * (1.0 - 1e-12)))}
+        number = self.at_least - bound / least * (1.0 + 1e-12) if least else 0.0
+        return {"shown": number} if number > self.constant else {}
 
     def reached(self, shortfall: float, objective: Judge) -> float:
         """Return R²."""

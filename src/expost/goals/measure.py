@@ -5,7 +5,7 @@
 differ by at most ⌊(Δ + 2η)/g⌋ + 1 units, which is the integer sensitivity charged. What is measured is private:
 
 *Error rate.* A row is predicted positive where xᵀθ > 0, so a tie counts as negative, as ``predict`` does. With θ on
-the grid of :mod:`expost.passes.blocks` predictions are exact, so the count is, and replacing a row moves it by at
+the grid of :func:`expost.numeric.to_grid` predictions are exact, so the count is, and replacing a row moves it by at
 most one.
 
 *Mean squared error.* (y − xᵀθ)² lies in [0, (1 + m)²], m = ‖θ‖_∞, because ‖x‖₁ ≤ 1: sensitivity (1 + m)²/n. From sums
@@ -34,7 +34,6 @@ from expost.passes.sums import Sums
 from expost.solve.losses import HuberLoss, Loss
 from expost.solve.objective import Objective
 from expost.solve.problem import gradient_sensitivity
-from expost.solve.risk import Risk
 from expost.solve.row_sums import Term
 
 
@@ -186,6 +185,9 @@ class Judge(Protocol):
     def errors(self, theta: FloatArray) -> float:
         """Return how many rows θ, from :func:`to_grid`, misclassifies: exactly, whatever the order of summation."""
 
+    def outcomes(self, theta: FloatArray) -> tuple[float, float, float, float]:
+        """Return how many hits, false alarms, misses and others θ has, exactly likewise."""
+
     def mean_of(self, term: Term, theta: FloatArray, most: float = 8.0) -> float:
         """Return the mean of a term of predictions and targets, which lies in [0, most]."""
 
@@ -208,6 +210,12 @@ class Predicted:
     def errors(self, theta: FloatArray) -> float:
         """Return the share of rows misclassified."""
         return float(self.weights[(self.u > 0.0) != (self.y > 0.0)].sum())
+
+    def outcomes(self, theta: FloatArray) -> tuple[float, float, float, float]:
+        """Return the share of each outcome."""
+        kind = 2 * (self.u <= 0.0) + (self.y <= 0.0)
+        hits, false_alarms, misses, quiet = np.bincount(kind, self.weights, minlength=4).tolist()
+        return hits, false_alarms, misses, quiet
 
     def mean_of(self, term: Term, theta: FloatArray, most: float = 8.0) -> float:
         """Return the mean of a term."""
@@ -351,6 +359,23 @@ def gradient_target(excess_risk: float, regularization: float) -> float:
     return math.sqrt(2.0 * regularization * excess_risk)
 
 
+class GradientErrors(Protocol):
+    """How far a computed ‖∇L(θ)‖₂ may be off; public."""
+
+    def gradient_error_bound(self, radius: float) -> float:
+        """Return a bound over ‖θ‖₂ ≤ radius."""
+
+
+class Gradients(GradientErrors, Protocol):
+    """Gradients of the true risk; private."""
+
+    def gradient_norm(self, theta: FloatArray) -> float:
+        """Return ‖∇L(θ)‖₂, to within :meth:`gradient_error_bound`."""
+
+    def gradient_lower(self, theta: FloatArray) -> float:
+        """Return a cheap lower bound on ‖∇L(θ)‖₂."""
+
+
 class GradientLength(Measure):
     """‖∇L(θ)‖₂ of a released θ.
 
@@ -362,7 +387,7 @@ class GradientLength(Measure):
         What it is of.
     """
 
-    def __init__(self, risk: Risk, loss: Loss, n: int) -> None:
+    def __init__(self, risk: Gradients, loss: Loss, n: int) -> None:
         self._risk, self._loss, self._n = risk, loss, n
 
     def value(self, hypothesis: Any) -> float:

@@ -58,18 +58,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from expost import validation
-from expost.account.levels import geometric_levels
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import ABOUT_RISK, Goal
-from expost.noise.path import NoisePath
-from expost.noise.source import WordSource
-from expost.numeric import INFLATION, UNIT, FloatArray, Grid, gamma, round_up, summation_length
+from expost.noise import NoisePath, WordSource
+from expost.numeric import INFLATION, UNIT, FloatArray, Grid, gamma, geometric_levels, round_up, summation_length
 from expost.release.release import Promise
 from expost.shown import down, up
-from expost.solve.error_bounds import ErrorBounds
-from expost.solve.losses import Loss
-from expost.solve.problem import Problem
-from expost.solve.risk import Risk
+from expost.solve import ErrorBounds, Loss, Problem, Risk
 
 if TYPE_CHECKING:
     from expost.search.request import Plan, Request

@@ -1,12 +1,20 @@
 """The yardstick of a target of numbers: its mean and spread, released before a search begins.
 
 *Released*: the mean of y and the mean of y² with Laplace noise at levels ε₁ < … < ε_k, one after the other on one path
-of gradual release (`expost.noise.path`), until the mean is known to a part of the spread. *Neighbours*: one row
+of gradual release (`expost.noise.laplace`), until the mean is known to a part of the spread. *Neighbours*: one row
 replaced, |y| ≤ 1. *Sensitivity*: 9/4 of 1/n in ℓ₁, both together. *Proof.* With a = |y − y′| and b = |y + y′| the two
 move by (a + ab)/n, and a + b ≤ 2, so by at most a(3 − a)/n, which is largest at a = 3/2. ∎ *Theorem (privacy)*: what
 decides how far the path is walked reads what was released, so it costs the last level alone. It is booked in
-differences, each only if it fits. *Theorem (accuracy)*: at one level the noise on the mean exceeds z scales with
-probability e^(−z); so the mean is within ``off`` at every level at once but for the probability stated.
+differences, each only if it fits. *Theorem (accuracy)*: at one level the noise on one of the two exceeds z scales with
+probability e^(−z); so both are within ``off`` at every level at once but for the probability stated, and the variance,
+mean of y² less the square of the mean, between the bounds that follow from that.
+
+*Where costs add in squares* (`Account.in_squares`) noise is Gaussian: at a level ε the average of releases that cost
+ρ = ε²/2 together, each of what its level adds (`expost.mechanisms.moments.gaussian`, exact noise, averaged).
+*Sensitivity*: 2/n in ℓ₂. *Proof.* The square is at most a²(1 + (2 − a)²)/n², whose slope 2a(2a² − 6a + 5) is positive,
+so it is largest at a = 2. ∎ k rows replaced together move it k times as far, for k²ρ. *Accuracy*: an average is within
+two units of a normal of that variance, which exceeds z deviations with probability 2Φ(−z). A part of ρ is what is left
+for it at most, where pure noise has a part of ε.
 
 What it buys: predictions are moved into an interval around the mean instead of the whole of the target's bounds, and a
 squared error is compared with (y − mean)² row by row. One row then moves the shortfall of a goal far less
@@ -16,12 +24,15 @@ squared error is compared with (y − mean)² row by row. One row then moves the
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from expost.noise.path import NoisePath
+from expost.account.composition import Curve
+from expost.noise.gaussian import deviations, discrete_gaussian
+from expost.noise.laplace import Integers, LevelValue, NoisePath
 from expost.noise.source import WordSource
 from expost.numeric import Grid
 
@@ -31,9 +42,10 @@ if TYPE_CHECKING:
 
 _FIRST = 20.0  # the first level is this many over n, for one row
 _RATIO, _LEVELS = 1.5, 16
+_MOST = 0.2  # of the budget: more leaves too little for models and tests
 _ENOUGH = 0.3  # the mean is known well enough within this part of the spread
 _WIDE = 5.0  # deviations of room for predictions of a model as good as the goal asks for: targets may have long tails
-_SENSITIVITY = 2.25
+_SENSITIVITY, _EUCLIDEAN = 2.25, 2.0
 _ROUNDING = 2.0**-48  # of means of n numbers in [−1, 1] that are exact sums, and of their squares
 
 
@@ -47,11 +59,14 @@ class Yardstick:
         About the mean of the targets, and the root of their variance; not below what noise leaves uncertain.
     off
         The mean is off by no more, but for the failure probability it was released with.
+    variance
+        The target's variance lies between these, but for the same probability.
     """
 
     mean: float
     spread: float
     off: float
+    variance: tuple[float, float] = (0.0, 1.0)
 
     def within(self, share: float) -> tuple[float, float]:
         """Return the interval that predictions are moved into, for a model that explains that share of the variance."""
@@ -63,26 +78,63 @@ def release_yardstick(
     judge: Judge, account: Account, source: WordSource, failure_probability: float
 ) -> Yardstick | None:
     """Release the yardstick of a target, booked as a probe; None if not even its first level may be taken."""
-    grid = Grid.of(_SENSITIVITY / judge.n, error_bound=2.0 * _ROUNDING)
+    squares = account.in_squares
+    grid = Grid.of((_EUCLIDEAN if squares else _SENSITIVITY) / judge.n, error_bound=2.0 * _ROUNDING)
     levels = [_FIRST / judge.n * _RATIO**k for k in range(_LEVELS)]
-    tail = math.log(_LEVELS / failure_probability)
     mean, variance = judge.target_mean(), judge.target_variance()
     values = np.array([math.floor(part / grid.unit) for part in (mean, variance + mean * mean)])
+    # more than for one number: two are rounded, each by less than a unit
+    units = grid.units + (2 if squares else 1)
+    if squares:
+        path: Iterator[LevelValue] = _averages(values, units, levels, source)
+        tail, rounded = deviations(0.25 * failure_probability / _LEVELS), 5.0
+        most = math.sqrt(2.0 * _MOST * account.room) / account.unit.rows
+    else:
+        path = iter(NoisePath(values, units, levels, random_state=source))
+        tail, rounded = math.log(2 * _LEVELS / failure_probability), 2.0
+        most = _MOST * account.worst_case
     found, paid = None, 0.0
-    # one unit more than for one number: two are rounded
-    for level in NoisePath(values, grid.units + 1, levels, random_state=source):
-        step = account.pure_step(level.epsilon, paid)
-        if not account.fits(step):
+    for level in path:
+        if squares:
+            rho = 0.5 * (level.epsilon**2 - paid**2) * account.unit.rows**2
+            step = Curve.gaussian(rho * (1.0 + 1e-12))
+        else:
+            step = account.pure_step(level.epsilon, paid)
+        if not account.fits(step) or level.epsilon > most:
             break
         account.book("probe", step)
         paid = level.epsilon
-        scale = (grid.units + 1) * grid.unit / level.epsilon
+        scale = units * grid.unit / level.epsilon
         noisy, square = (min(1.0, max(-1.0, int(value) * grid.unit)) for value in level.values)
         spread = math.sqrt(min(1.0, max(square - noisy * noisy, scale)))
-        found = Yardstick(noisy, spread, min(2.0, (tail * scale + 2.0 * grid.unit) * (1.0 + 1e-9)))
+        off = min(2.0, (tail * scale + rounded * grid.unit) * (1.0 + 1e-9))
+        found = Yardstick(noisy, spread, off, _variance(noisy, square, off))
         if found.off <= _ENOUGH * spread:
             break
     return found
+
+
+def _averages(values: Integers, units: int, levels: Sequence[float], source: WordSource) -> Iterator[LevelValue]:
+    """Yield integers that one row moves by so many units in ℓ₂ with Gaussian noise, for ρ = ε²/2 at each level."""
+    total, before = np.zeros(len(values)), 0.0
+    for index, epsilon in enumerate(levels):
+        weight = epsilon**2 - before**2
+        noise = discrete_gaussian(units / math.sqrt(weight) * (1.0 + 1e-12), len(values), random_state=source)
+        total, before = total + weight * (values + noise), epsilon
+        yield LevelValue(index, epsilon, total / epsilon**2)
+
+
+def _variance(mean: float, square: float, off: float) -> tuple[float, float]:
+    """Return bounds on the variance where the mean, and that of squares, are off by no more.
+
+    Examples
+    --------
+    >>> [round(bound, 4) for bound in _variance(0.2, 0.14, 0.01)]
+    [0.0859, 0.1139]
+    """
+    least = square - off - (abs(mean) + off) ** 2
+    most = square + off - max(0.0, abs(mean) - off) ** 2
+    return max(0.0, least - 1e-12), min(1.0, most + 1e-12)
 
 
 def reach(yardstick: Yardstick, within: tuple[float, float], weight: float) -> float:

@@ -3,7 +3,7 @@
 *Released*: θ* plus noise, rescaled into the ball. *Neighbours*: one row replaced. *Sensitivity*: θ* moves by at most
 Δ₁ in ℓ₁ (``expost.solve``); the minimiser found numerically lies within d of θ* in ℓ₂, d a public number
 fixed by the solver's tolerance, so 2√p·d is added; rounding to a public grid g makes it ⌊Δ₁/g⌋ + p units (theory B1).
-*Theorem*: gradual release of the rounded vector (``expost.noise.path``); rescaling is post-processing.
+*Theorem*: gradual release of the rounded vector (``expost.noise.laplace``); rescaling is post-processing.
 
 With spherical noise (theory B8) the minimiser is not rounded: its ℓ₂-sensitivity is Δ₂ + 2d, Δ₂ = S(R)/(nλ)
 (``expost.solve.problem``), and the theorem is that of ``expost.noise.spherical``, over the reals. It
@@ -37,29 +37,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from expost.account.account import Account
-from expost.account.composition import add_losses
+from expost.account import Account, add_losses
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import ErrorMeasure, MeanSquareByRows, gradient_target
-from expost.mechanisms.mechanism import Mechanism, Noise, NoiseKind
+from expost.mechanisms.mechanism import Mechanism, Noise, NoiseKind, NullQuestion
 from expost.mechanisms.moments.statistics import TRACE_SENSITIVITY
-from expost.mechanisms.null_model import NullQuestion
-from expost.noise.laplace import discrete_laplace
-from expost.noise.path import KeptLevels, NoisePath
-from expost.noise.source import WordSource
-from expost.noise.spherical import SphericalPath
+from expost.noise import KeptLevels, NoisePath, SphericalPath, WordSource, discrete_laplace
 from expost.noise.tails import laplace_energy, spherical_energy
 from expost.numeric import AnyArray, FloatArray, Grid, grid_sensitivity, public_grid
-from expost.passes.blocks import distinct
+from expost.passes.engine import distinct
 from expost.passes.first_pass import in_memory
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.shown import up
+from expost.solve import GeneralErrors, GeneralRisk, Problem, minimise
 from expost.solve.ball import into_ball
-from expost.solve.error_bounds import GeneralErrors
-from expost.solve.minimisation import minimise
-from expost.solve.problem import Problem
-from expost.solve.risk import GeneralRisk
 from expost.table.rows import ONE, Rows, RowSource
 
 if TYPE_CHECKING:
@@ -385,7 +377,7 @@ class OutputGenerator:
         x, y = kinds.astype(np.float64) / ONE, targets.astype(np.float64) / ONE
         errors, lam = mechanism.errors(problem), problem.regularization
         found = minimise(problem.loss, x, y, lam, tolerance=errors.tolerance, radius=errors.radius, counts=counts)
-        self.risk = GeneralRisk(problem.loss, x, y, lam, found, counts)
+        self.risk = GeneralRisk(found)
         self._grid = mechanism.grid(problem)
         # exact: fixed-point squares, at most 2⁴⁰ a row
         self.trace_units = sum(

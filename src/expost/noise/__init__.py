@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING
 from expost.lazy import public_names
 
 if TYPE_CHECKING:
-    from expost.noise.coins import bernoulli as bernoulli
     from expost.noise.gaussian import discrete_gaussian as discrete_gaussian
-    from expost.noise.laplace import discrete_laplace as discrete_laplace, geometric as geometric
-    from expost.noise.path import LevelValue as LevelValue, NoisePath as NoisePath
+    from expost.noise.laplace import (
+        KeptLevels as KeptLevels,
+        LevelValue as LevelValue,
+        NoisePath as NoisePath,
+        discrete_laplace as discrete_laplace,
+        geometric as geometric,
+    )
     from expost.noise.source import (
         SecureSource as SecureSource,
         SeededSource as SeededSource,
         WordSource as WordSource,
+        bernoulli as bernoulli,
         resolve_source as resolve_source,
     )
     from expost.noise.spherical import SphericalPath as SphericalPath

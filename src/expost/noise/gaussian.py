@@ -41,9 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from expost.noise.coins import WORD, exactly, exponential_bits, flip
 from expost.noise.laplace import Integers, digit_table, laplace_draws
-from expost.noise.source import WordSource, resolve_source
+from expost.noise.source import WORD, WordSource, exactly, exponential_bits, flip, resolve_source
 
 _WORDS = 3  # words of a coin that are compared in floating point
 _DIGITS = _WORDS * WORD

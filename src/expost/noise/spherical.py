@@ -58,9 +58,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from expost.noise.path import LevelValue, Path, check_levels
-from expost.noise.source import WordSource, resolve_source, source_claims
+from expost.noise.laplace import LevelValue, Path, check_levels
+from expost.noise.source import WordSource, resolve_source
 from expost.numeric import FloatArray
+from expost.validation import source_claims
 
 
 def uniforms(count: int, source: WordSource) -> FloatArray:
@@ -161,24 +162,6 @@ def _moments(d: int, norm: str) -> tuple[float, float]:
     if norm == "l1":
         return 2.0 * d, 24.0 * d + 4.0 * d * (d - 1)
     return d * (d + 1.0), d * (d + 1.0) * (d + 2) * (d + 3)
-
-
-_LARGEST_LOG = 37.0  # −ln 2⁻⁵³ is 36.7
-
-
-def largest_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
-    """Return a bound on ‖b‖₂ that no draw exceeds: uniforms of 52 bits have logarithms of at most 37.
-
-    Examples
-    --------
-    >>> largest_noise([(1, "l1")], [1.0])
-    37.0
-    """
-    squares = []
-    for (size, norm), weight in zip(blocks, weights, strict=True):
-        reach = {"box": (size + 1) * math.sqrt(size), "l1": math.sqrt(size), "l2": float(size)}[norm]
-        squares.append((_LARGEST_LOG * reach / weight) ** 2)
-    return math.sqrt(math.fsum(squares))
 
 
 class SphericalPath(Path):

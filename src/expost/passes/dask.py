@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from expost.exceptions import UnreadableFile
+from expost.numeric import one_thread
 from expost.passes.engine import Engine, LocalEngine, Totals, Work, joined, part_totals, watched_pass
 from expost.table.columns import Column, NamedColumns, places_of, require_readable
 from expost.table.encoding import Encoding
 from expost.table.files import is_on_disk, open_disk, open_named
 from expost.table.rows import MemorySource, RowSource
 from expost.table.streamed import ColumnsOnDisk, EncodedSource, PersonSource, StreamedSource, TargetOnDisk
-from expost.threads import one_thread
 
 _PATIENCE = 10  # seconds for a scheduler to answer
 _ALONE, _LOOK = 60.0, 2.0  # seconds for workers to come back once there are none, and between looks

@@ -30,6 +30,7 @@ from expost.goals import GOALS, Goal, words_of
 from expost.goals.goal import TestedGoal, square_unit, tested_kind
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise.source import SeededSource
+from expost.numeric import one_thread
 from expost.planning.planner import TablePricer
 from expost.planning.result import GoalPrice
 from expost.planning.savings import minimiser
@@ -38,9 +39,7 @@ from expost.release.release import Release
 from expost.search.noisy_test import laplace_deviations
 from expost.search.request import Request
 from expost.search.run import settle
-from expost.table.encoding import Encoding
-from expost.table.schema import Schema
-from expost.threads import one_thread
+from expost.table import Encoding, Schema
 
 _SCRIPTS = ("model.js", "chart.js", "watch.js", "main.js")
 
@@ -244,7 +243,7 @@ def explorer_data(
         shown = None  # a release about something else has no place on this axis
     n = rows or (shown or {}).get("rows") or _ROWS
     encoding = Encoding(schema)
-    unit = chosen.unit(square_unit(schema.target_bounds))
+    unit = chosen.unit(square_unit(schema.scaled_target))
     goals = [chosen.stated(value * unit) for value in chosen.offered]
     tables: int | SyntheticTables = worlds
     curves, savings = [], []
@@ -283,7 +282,8 @@ def explorer_data(
 def _kind(schema: Schema, stated: str | None) -> type[TestedGoal]:
     """Return the goal of that name, or the first for the schema's target."""
     labels = "binary" if schema.task == "classification" else "real"
-    fitting = {kind.flag.kind: kind for kind in map(tested_kind, GOALS) if kind is not None and kind.labels == labels}
+    kinds = [kind for kind in map(tested_kind, GOALS) if kind is not None and kind.labels == labels]
+    fitting = {kind.flag.kind: kind for kind in kinds if kind.flag.explored}
     if stated is None:
         return next(iter(fitting.values()))
     if stated not in fitting:

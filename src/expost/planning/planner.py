@@ -27,17 +27,14 @@ from expost.estimators.inputs import as_schema
 from expost.exceptions import StrongRegularizationWarning, TargetUnreachable
 from expost.goals import R2, ErrorRate, Goal
 from expost.goals.goal import as_goal, is_tested
-from expost.mechanisms import MECHANISMS
-from expost.mechanisms.objective.mechanism import ObjectivePerturbation
+from expost.mechanisms import MECHANISMS, ObjectivePerturbation
 from expost.planning.result import PURE, GoalPrice, MethodPrice, PricePlan, Saving
 from expost.planning.savings import savings
 from expost.planning.synthetic import Outcome, SyntheticTables, no_cap, uncapped_chain
 from expost.search.request import CheckedPlan, Request
 from expost.search.run import settle
 from expost.shown import down
-from expost.table.encoding import Encoding
-from expost.table.preparation import Preparation
-from expost.table.schema import Schema
+from expost.table import Encoding, Preparation, Schema
 
 Task = Literal["classification", "regression"]
 
@@ -232,8 +229,8 @@ class TablePricer(Pricer):
         """Warn if the cap leaves only a first model that λ pulls to its constant."""
         request = self._request(goal, self.n, None)
         chain = uncapped_chain(request, request.budget)
-        part = chain.start / chain.usual_start
-        if part >= 1.0:
+        part = chain.affordable_start / chain.start
+        if part in (0.0, 1.0):
             return ""
         cap, times = down(request.unit.charge(request.budget)), f"{1 / part:.2g} times"
         return (
@@ -263,8 +260,8 @@ class ArrayPricer(Pricer):
     --------
     >>> from expost import ExcessRisk
     >>> price = ArrayPricer(True, 20_000, 5, "auto", 0.1, None, tables=2).price(ExcessRisk(0.01))
-    >>> price.cheapest.perturbation, price.cheapest.known
-    ('objective', True)
+    >>> price.cheapest.perturbation, price.cheapest.known  # the null model is asked about first, as far as it takes
+    ('objective', False)
     """
 
     labels: bool

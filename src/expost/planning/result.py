@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from expost.goals import Goal, words_of
+from expost.goals import Goal, yardstick_of
 from expost.goals.goal import is_tested
-from expost.shown import aligned, down, exact, one_line, up
+from expost.shown import aligned, down, one_line, up
 from expost.table.schema import Schema
 
 LIKELY = (0.1, 0.9)  # of the synthetic tables cost less
@@ -135,7 +135,7 @@ class GoalPrice:
     @property
     def flag(self) -> str:
         """The goal as an option of the command line."""
-        return f"{self.goal.flag.name} {exact(self.goal.number)}"
+        return self.goal.option
 
     def rows_for(self, epsilon: float) -> int | None:
         """Return about how many rows let nine in ten tables pay at most ε; None if no number is seen to do.
@@ -149,7 +149,7 @@ class GoalPrice:
         """Return plain values."""
         return {
             "goal": type(self.goal).__name__,
-            "value": self.goal.number,
+            "value": self.goal.value,
             "option": self.flag,
             "methods": [price.to_dict() for price in self.methods],
             "wished_epsilon": wished,
@@ -299,7 +299,7 @@ def as_text(plan: PricePlan) -> str:
 
 def _yardsticks(plan: PricePlan) -> list[str]:
     """Say once what a constant reaches: a goal that it meets is not worth a search."""
-    found = dict.fromkeys(words_of(price.goal.name).yardstick for price in plan.goals)
+    found = dict.fromkeys(yardstick_of(price.goal.name) for price in plan.goals)
     return [f"Ask for more than a constant reaches: {text}." for text in found if text]
 
 

@@ -22,16 +22,14 @@ import numpy as np
 
 from expost.goals.goal import root
 from expost.mechanisms.objective.chain import ChainPlan
+from expost.numeric import one_thread
 from expost.planning.result import Saving
 from expost.planning.synthetic import Floats, Outcome, SyntheticTables, skewed
 from expost.search.request import Request
 from expost.search.run import settle
 from expost.solve.objective import Objective
-from expost.table.encoding import Encoding
+from expost.table import ONE, Encoding, Schema
 from expost.table.kinds import Categorical, Kind, Numeric
-from expost.table.rows import ONE
-from expost.table.schema import Schema
-from expost.threads import one_thread
 
 _LEAST = 0.01  # savings below are not worth saying
 _TABLES = 5  # that widths are estimated in
@@ -104,7 +102,7 @@ def _by_width(
     tables: SyntheticTables, encoding: Encoding, request: Request, plan: ChainPlan, level: float
 ) -> list[Saving]:
     """Halve the bounds of each number, or take its logarithm where values are likely crowded."""
-    columns = {name: kind for name, kind in encoding.schema.columns.items() if isinstance(kind, Numeric)}
+    columns = {name: kind for name, kind in encoding.parts if isinstance(kind, Numeric) and kind.shape is None}
     if not columns:
         return []
     places = {name: _place(encoding, name, kind) for name, kind in columns.items()}

@@ -12,7 +12,7 @@ prices over many of them are a range, not a forecast.
 What the search for a goal pays on them: the search itself, with seeded noise.
 
 *Few rows stand for many.* A table has m different rows, each with two targets, which stand for n. Where noise is pure
-and on the gradient, passes over rows cost what there are kinds of them (`expost.passes.blocks`), and the search is the
+and on the gradient, passes over rows cost what there are kinds of them (`expost.passes.engine`), and the search is the
 very one that n rows would get. Elsewhere rows are repeated, fewer of them than are meant, and what was spent is scaled.
 
 *Other numbers of rows.* A level of a chain (`expost.mechanisms.objective.chain`) is a number x, and noise, λ and the
@@ -45,14 +45,15 @@ from expost.goals.goal import TestedGoal, as_tested, is_tested, root
 from expost.mechanisms.objective.chain import ChainPlan
 from expost.mechanisms.objective.mechanism import ObjectiveGenerator, ObjectivePerturbation
 from expost.noise.source import SeededSource
+from expost.numeric import one_thread
 from expost.release.release import Release
 from expost.search.request import Plan, Request
 from expost.search.run import settle
+from expost.table.dates import from_days
 from expost.table.encoding import Encoding
-from expost.table.kinds import Categorical, Numeric
+from expost.table.kinds import Categorical, Dated, Numeric
 from expost.table.preparation import Preparation
 from expost.table.rows import ONE, Rows, declared
-from expost.threads import one_thread
 
 Floats = NDArray[np.float64]
 
@@ -65,6 +66,7 @@ _SPREADS = (0.1, 0.6)  # standard deviation of a target scaled to [−1, 1]: bou
 _TAIL = (0.1, 0.5)  # share of targets above what is expected of them, or below: few and far, or as many and as near
 _ABOUT_RISK = {True: ErrorRate(0.3), False: R2(0.2)}  # what a goal about the risk is taken for: labels or not
 _GRID = 200
+_RARE = 0.2  # of the share at which a constant would do, the least that is drawn of a label that a goal is about
 _SURE = 60.0  # log odds of who knows the labels
 _GOLDEN = (math.sqrt(5.0) - 1) / 2  # multiples of it fill an interval evenly, however many there are
 
@@ -127,7 +129,7 @@ def draw_features(encoding: Encoding, n: int, rng: np.random.Generator) -> Featu
     schema = replace(encoding.schema, person=None, rows_per_person=None)  # rows as they are searched
     factor = rng.normal(size=n)
     table: dict[str, Any] = {}
-    for name, kind in schema.columns.items():
+    for name, kind in schema.kinds.items():
         share = rng.uniform(*_FACTOR)
         sign = rng.choice([-1.0, 1.0])
         normal = sign * share * factor + math.sqrt(1 - share**2) * rng.normal(size=n)
@@ -144,13 +146,15 @@ def _column(kind: Any, normal: Floats, rng: np.random.Generator) -> NDArray[Any]
     if isinstance(kind, Numeric):
         place = expit(rng.normal(0.0, 0.8) + rng.uniform(0.4, 1.2) * normal)  # within the bounds, around somewhere
         cells = _number(kind, place)
+        if isinstance(kind, Dated):
+            cells = np.array([from_days(float(cell)) for cell in cells], dtype=object)
     elif isinstance(kind, Categorical):
         sizes = rng.dirichlet(np.full(len(kind.categories), 0.7))
         code = np.searchsorted(np.cumsum(sizes)[:-1], ndtr(normal))
         cells = np.array(kind.categories, dtype=object)[code]
     else:
         cells = (ndtr(normal) < rng.uniform(0.1, 0.9)).astype(object)
-    if getattr(kind, "missing", None) == "indicator":
+    if getattr(kind, "marked", kind.missing == "indicator"):
         cells = cells.astype(object)
         cells[rng.random(n) < _MISSING] = None
     return cells
@@ -163,6 +167,8 @@ def _number(kind: Numeric, place: Floats) -> Floats:
         return np.asarray((math.sqrt(low) + place * (math.sqrt(high) - math.sqrt(low))) ** 2)
     if kind.transform == "log1p" or skewed(kind):
         return np.asarray(np.expm1(math.log1p(low) + place * (math.log1p(high) - math.log1p(low))))
+    if kind.transform == "log":
+        return np.asarray(low * (high / low) ** place)
     return np.asarray(low + place * (high - low))
 
 
@@ -316,10 +322,14 @@ def _chances(score: Floats, goal: TestedGoal, reach: float, rng: np.random.Gener
         """Return how far who always states the share of positive labels misses the goal."""
         return goal.missed(np.full(2, logit(share)), both, np.array([share, 1.0 - share]))
 
-    least = root(constant, 1e-9, 0.5, 60)
-    share = math.exp(rng.uniform(math.log(min(1.1 * least, 0.5)), math.log(0.5)))
-    share = share if rng.random() < 0.5 else 1 - share
-    share = share if constant(share) > 0 else 1 - share  # a goal about one of the labels
+    if constant(0.5) > 0:
+        least = root(constant, 1e-9, 0.5, 60)
+        share = math.exp(rng.uniform(math.log(min(1.1 * least, 0.5)), math.log(0.5)))
+        share = share if rng.random() < 0.5 else 1 - share
+        share = share if constant(share) > 0 else 1 - share  # a goal about one of the labels
+    else:  # a goal about a rare one
+        most = root(constant, 1e-9, 0.5, 60)
+        share = math.exp(rng.uniform(math.log(_RARE * most), math.log(0.9 * most)))
     grid = np.quantile(score, (np.arange(_GRID) + 0.5) / _GRID)  # enough to settle two numbers
     labels = np.repeat(both, _GRID)
 

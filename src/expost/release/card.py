@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincinv
 
+from expost.release.effects import BAND, effects, svg
 from expost.release.scoring import BoundsScorer, SchemaScorer, Scorer, scorer_of
 from expost.shown import down, one_line, up
 
@@ -232,7 +233,7 @@ def units(scorer: Scorer) -> npt.NDArray[np.float64]:
 
 _TERMS = 12  # a longer formula is read in the table
 _CATEGORIES = 12
-_TRANSFORMED = {"log1p": "; ln(1 + value) counts", "sqrt": "; its square root counts"}
+_TRANSFORMED = {"log1p": "; ln(1 + value) counts", "sqrt": "; its square root counts", "log": "; its logarithm counts"}
 
 
 def card(release: Release) -> str:
@@ -246,14 +247,33 @@ def card(release: Release) -> str:
             f"<header><h1>The model</h1><p>Release <code>{text(release.id)}</code></p></header>\n",
             section("Formula", *_formula(release, scorer)),
             section("Coefficients", f"<p>{text(interval.statement)}</p>", _coefficients(release, scorer, interval)),
+            *_pictures(release, scorer),
             section("Valid for", *_valid(release, scorer)),
             section("How not to read it", bullets(_warnings(release, interval))),
         ]
     )
 
 
+def _pictures(release: Release, scorer: Scorer) -> list[str]:
+    """Return the curves of numbers, on one scale; nothing where all of them are straight lines."""
+    if not isinstance(scorer, SchemaScorer) or not any(
+        getattr(k, "shape", None) for k in scorer.encoding.schema.kinds.values()
+    ):
+        return []
+    numbers = [effect for effect in effects(release) if not effect.labels]
+    ends = [value + sign * (effect.band or 0.0) for effect in numbers for value in effect.y for sign in (-1, 1)]
+    rows = "".join(
+        f"<tr><td>{text(effect.column)}</td><td>{svg(effect, min(ends), max(ends))}</td></tr>" for effect in numbers
+    )
+    said = "What each number adds between its bounds, around its mean, on one scale; those with a logarithm on that. "
+    banded = any(effect.band is not None for effect in numbers)
+    note = f"The {BAND}." if banded else "What noise leaves of it is not stated in this release."
+    return [section("Curves", f"<p>{text(said + note)}</p><table><tbody>{rows}</tbody></table>")]
+
+
 def _formula(release: Release, scorer: Scorer) -> list[str]:
     target = text(release.target or "the target")
+    target = target if scorer.transform is None else f"{text(scorer.transform)}({target})"
     names, values = release.parameters["columns"], release.parameters["coef"]
     right = number(release.parameters["intercept"])
     if len(names) > _TERMS:
@@ -262,7 +282,8 @@ def _formula(release: Release, scorer: Scorer) -> list[str]:
         right += "".join(_term(name, value) for name, value in zip(names, values, strict=True))
     if scorer.classes is None:
         low, high = scorer.target or (-1.0, 1.0)
-        return [f"<p class=formula>{target} = {right}</p><p>kept within {number(low)} and {number(high)}</p>"]
+        own = "" if scorer.transform is None else f"; {text(release.target or 'the target')} is what has that transform"
+        return [f"<p class=formula>{target} = {right}</p><p>kept within {number(low)} and {number(high)}{own}</p>"]
     negative, positive = map(text, scorer.classes)
     said = [f"<p class=formula>{target} = {positive} when {right} &gt; 0,<br>otherwise {negative}</p>"]
     if scorer.largest_odds is not None:
@@ -313,8 +334,11 @@ def _labels(scorer: Scorer, names: Sequence[str]) -> list[tuple[str, str]]:
 def _valid(release: Release, scorer: Scorer) -> list[str]:
     moved = "<p>Numbers outside their bounds are moved to the nearest bound.</p>"
     if isinstance(scorer, SchemaScorer):
-        columns = scorer.encoding.schema.to_dict()["columns"]
-        rows = [(name, _domain(stated), _missing(stated)) for name, stated in columns.items()]
+        schema = scorer.encoding.schema
+        rows = [
+            (name, _domain(stated, schema.kinds[name]), _missing(stated, schema.kinds[name]))
+            for name, stated in schema.to_dict()["columns"].items()
+        ]
         return [moved, table(["column", "can hold", "if it is missing"], rows)]
     bounds = release.preparation.get("bounds")
     if bounds is None:
@@ -325,20 +349,32 @@ def _valid(release: Release, scorer: Scorer) -> list[str]:
     return [moved, table(["column", "can hold"], within)]
 
 
-def _domain(stated: dict[str, Any]) -> str:
+def _domain(stated: dict[str, Any], kind: Any) -> str:
     if "bounds" in stated:
         transform = _TRANSFORMED.get(stated.get("transform", ""), "")
-        return f"{number(stated['bounds'][0])} to {number(stated['bounds'][1])}{transform}"
+        low, high = (end if isinstance(end, str) else number(end) for end in stated["bounds"])
+        return f"{low} to {high}{transform}{_bend(kind)}"
     if "categories" in stated:
         listed = [str(value) for value in stated["categories"]]
         more = len(listed) - _CATEGORIES
         shown = ", ".join(listed[:_CATEGORIES]) + (f" and {more} more (above)" if more > 0 else "")
+        shown += "; from lowest to highest" if stated.get("ordered") else ""
         return f"{shown}; others count together" if stated.get("other") else shown
     return "true or false"
 
 
-def _missing(stated: dict[str, Any]) -> str:
-    kind = stated.get("missing", "indicator" if "categories" in stated else "middle")
+def _bend(kind: Any) -> str:
+    """Say what a number's part in the model looks like, if it is no straight line."""
+    shape = getattr(kind, "shape", None)
+    if shape is None:
+        return ""
+    beside = "a straight line and " if len(kind.parts) > 1 else ""
+    return f"; {beside}{shape.width} steps" if shape.steps else f"; a curve with {shape.width} knots"
+
+
+def _missing(stated: dict[str, Any], column: Any) -> str:
+    marked = getattr(column, "marked", False)
+    kind = stated.get("missing", "indicator" if "categories" in stated or marked else "middle")
     return {
         "indicator": "has a coefficient of its own",
         "middle": "counts as the middle",
@@ -348,7 +384,9 @@ def _missing(stated: dict[str, Any]) -> str:
 
 
 def _warnings(release: Release, interval: Interval) -> list[str]:
+    short = ["It is short of its goal: it is the best model of a search that found none that was good enough."]
     said = [
+        *(short if release.status == "short" else []),
         "A coefficient is no effect: columns stand for each other, and changing one in the world need not change the "
         "target.",
         "Coefficients are drawn towards zero by the regularization, and moved by noise. A small one, of either sign, "

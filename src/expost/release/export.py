@@ -5,15 +5,15 @@ else. It is fitted to a made-up table first, so that scikit-learn sets what it n
 parameters; no row is seen.
 
 Rows are read as :meth:`Release.predict` reads them with ``on_invalid="clip"``: numbers go to the nearest bound and are
-truncated to the same fixed point, categories that are not listed are others or missing. What scikit-learn has no part
-for: text is compared with the spaces around it, and columns of numbers must hold numbers, or text that NumPy reads as
-one.
+truncated to the same fixed point (hats of curves are not: they differ by a millionth), categories that are not listed
+are others or missing. What scikit-learn has no part for: text is compared with the spaces around it, and columns of
+numbers must hold numbers, or text that NumPy reads as one (or as a date).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,9 @@ from expost.release.scoring import BoundsScorer, SchemaScorer, Scorer, scorer_of
 from expost.table.bounds import Bounds
 from expost.table.cells import Lookup
 from expost.table.columns import labels_array
-from expost.table.kinds import BOOLEAN_WORDS, TRANSFORMS, Boolean, Categorical, Kind, Numeric
+from expost.table.curves import Curve
+from expost.table.dates import from_days
+from expost.table.kinds import BACK, BOOLEAN_WORDS, Boolean, Categorical, ColumnKind, Dated, Kind, Numeric
 from expost.table.rows import ONE
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ __all__ = ["to_sklearn"]
 
 Floats = npt.NDArray[np.float64]
 
-_VECTORISED = {"log1p": np.log1p, "sqrt": np.sqrt}
+_VECTORISED = {"log1p": np.log1p, "sqrt": np.sqrt, "log": np.log}
 _NAN = "\0nan"  # stands for NaN among objects, where it equals nothing
 _FAR = 1e300  # for infinity: row norms must not overflow
 
@@ -61,26 +63,29 @@ def _of_table(scorer: SchemaScorer) -> Pipeline:
     encoding = scorer.encoding
     schema = encoding.schema
     made: list[tuple[str, Any, list[str]]] = []
-    for name in encoding.columns:
-        for transformer in _transformers(schema.columns[name], schema.missing, encoding.unit):
+    for name, kind in encoding.parts:
+        for transformer in _transformers(kind, schema.missing, encoding.unit):
             made.append((f"encoded{len(made) + 1}", transformer, [name]))
     example = _frame({name: [_example(kind)] * 2 for name, kind in schema.columns.items()})
     prepare = ColumnTransformer(made, sparse_threshold=0).fit(example)
     for _, transformer, (name,) in prepare.transformers_[: len(made)]:
         kind = schema.columns[name]
         if isinstance(kind, Numeric):
-            _give_bounds(transformer, _bounds_of(kind))
+            _give_bounds(transformer, kind.scaled)
     # the constant is the first of the parameters, and takes no column
     constant = float(scorer.theta[0]) * (encoding.unit / ONE)
     return _pipeline([("encode", prepare)], scorer, scorer.theta[1:] / ONE, constant)
 
 
-def _transformers(kind: Kind, marks: Sequence[Any], unit: int) -> list[Pipeline]:
+def _transformers(kind: ColumnKind, marks: Sequence[Any], unit: int) -> list[Pipeline]:
     """Return a pipeline for each encoded column, in units of fixed point."""
     if isinstance(kind, Numeric):
         number = _number_steps(kind, marks)
-        made = [make_pipeline(*number, *_scale_steps(kind), *_fixed_point(unit))]
-        return [*made, make_pipeline(*number, _call(np.isnan), _times(unit))] if kind.missing == "indicator" else made
+        if kind.shape is None:
+            made = [make_pipeline(*number, *_scale_steps(kind), *_to_unit(), *_fixed_point(unit))]
+        else:
+            made = [make_pipeline(*number, *_scale_steps(kind), *part) for part in _curve_steps(kind, kind.shape, unit)]
+        return [*made, make_pipeline(*number, _call(np.isnan), _times(unit))] if kind.marked else made
     if isinstance(kind, Boolean):
         groups = _spellings([*BOOLEAN_WORDS, marks], fold=True)
         false, true = groups[0], groups[1]
@@ -88,7 +93,21 @@ def _transformers(kind: Kind, marks: Sequence[Any], unit: int) -> list[Pipeline]
             return [_is_one_of(true, unit), _is_one_of([*false, *true], unit, invert=True)]
         halves = [("true", _is_one_of(true, unit)), ("missing", _is_one_of([*false, *true], unit // 2, invert=True))]
         return [make_pipeline(FeatureUnion(halves), FunctionTransformer(np.sum, kw_args={"axis": 1, "keepdims": True}))]
+    assert isinstance(kind, Categorical)
     return _indicators(kind, marks, unit)
+
+
+def _curve_steps(kind: Numeric, curve: Curve, unit: int) -> Iterator[list[Any]]:
+    """Yield, for each hat or step, what makes it of a number within its bounds, after its transform; 0 of NaN."""
+    missing = [] if kind.marked else [_call(np.nan_to_num, nan=kind.middle)]
+    knots = np.array(curve.knots)
+    for i in range(curve.width):
+        if curve.steps:
+            ends = [knots[i] if i else -np.inf, knots[i + 1] if i < curve.width - 1 else np.inf]
+            yield [*missing, _call(np.digitize, bins=ends), _call(np.isin, test_elements=[1]), _times(unit)]
+        else:
+            hat = np.where(np.arange(len(knots)) == i, float(unit), 0.0)
+            yield [*missing, _call(np.interp, xp=knots, fp=hat), _call(np.nan_to_num, nan=0.0)]
 
 
 def _indicators(kind: Categorical, marks: Sequence[Any], unit: int) -> list[Pipeline]:
@@ -109,26 +128,25 @@ def _number_steps(kind: Numeric, marks: Sequence[Any]) -> list[Any]:
     lookup = Lookup([marks])
     steps: list[Any] = []
     texts = [mark for mark in marks if isinstance(mark, str)]
-    if texts:
+    dated = isinstance(kind, Dated)
+    if texts or dated:
         steps.append(_call(np.asarray, dtype=object))
-        steps += [step for text in texts for step in _without(text)]
+        steps += [step for text in texts for step in _without(text, None if dated else np.nan)]
+    if dated:  # microseconds, of which the smallest stands for none
+        steps += [_call(np.asarray, dtype="datetime64[us]"), _call(np.asarray, dtype=np.int64)]
+        steps += [_call(np.asarray, dtype=np.float64), *_without(-(2.0**63)), _times(1 / 86_400e6)]
+        return steps
     steps.append(_call(np.asarray, dtype=np.float64))
     return [*steps, *(step for value in lookup.numbers for step in _without(float(value)))]
 
 
-def _without(value: Any) -> list[Any]:
-    return [_call(np.ma.masked_equal, value=value), _call(np.ma.filled, fill_value=np.nan)]
+def _without(value: Any, instead: Any = np.nan) -> list[Any]:
+    return [_call(np.ma.masked_equal, value=value), _call(np.ma.filled, fill_value=instead)]
 
 
 def _scale_steps(kind: Numeric) -> list[Any]:
     transform = [] if kind.transform is None else [_call(_VECTORISED[kind.transform])]
-    return [_call(np.clip, a_min=kind.bounds[0], a_max=kind.bounds[1]), *transform, *_to_unit()]
-
-
-def _bounds_of(kind: Numeric) -> Bounds:
-    """Return the bounds of what is scaled."""
-    ends = kind.bounds if kind.transform is None else tuple(map(TRANSFORMS[kind.transform][0], kind.bounds))
-    return Bounds(ends[:1], ends[1:])
+    return [_call(np.clip, a_min=kind.bounds[0], a_max=kind.bounds[1]), *transform]
 
 
 def _spellings(groups: Sequence[Sequence[Any]], *, fold: bool = False) -> dict[int, list[Any]]:
@@ -171,6 +189,8 @@ def _is_one_of(cells: Sequence[Any], unit: int, *, invert: bool = False) -> Pipe
 
 def _example(kind: Kind) -> Any:
     """Return a cell that the column could hold."""
+    if isinstance(kind, Dated):
+        return from_days(kind.bounds[0])
     if isinstance(kind, Numeric):
         return kind.bounds[0]
     return kind.categories[0] if isinstance(kind, Categorical) else True
@@ -259,11 +279,19 @@ def _pipeline(steps: list[tuple[str, Any]], scorer: Scorer, theta: Floats, const
         bounds = Bounds((low,), (high,))
         center, half = float(bounds.center[0]), float(bounds.half_range[0])
         low, high = (float(min(max(center + half * end, low), high)) for end in scorer.within)
-        within = FunctionTransformer(
+        within: Any = FunctionTransformer(
             inverse_func=np.clip, inv_kw_args={"a_min": low, "a_max": high}, check_inverse=False
         )
+        if scorer.transform is not None:  # undone after predictions are within their bounds
+            back = FunctionTransformer(_VECTORISED[scorer.transform], BACK[scorer.transform], check_inverse=False)
+            ends = FunctionTransformer(
+                inverse_func=np.clip,
+                inv_kw_args=dict(zip(("a_min", "a_max"), scorer.own_bounds, strict=True)),
+                check_inverse=False,
+            )
+            within = make_pipeline(ends, back, within)
         last = TransformedTargetRegressor(LinearRegression(), transformer=within, check_inverse=False)
-        last.fit(made_up, [0.0, 1.0])
+        last.fit(made_up, [1.0, 2.0])  # which have a logarithm
         last.regressor_.coef_, last.regressor_.intercept_ = half * theta, center + half * constant
         return Pipeline([*steps, ("model", last)])
     if scorer.largest_odds is not None and np.isfinite(scorer.largest_odds):

@@ -11,13 +11,24 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from expost.account.loss import ApproximateCap
-from expost.goals import words_of
 from expost.release.card import bar, bullets, card, section, table, text
-from expost.release.words import asked, at_delta, exposed, on_rows, parts, state, subject, suspicion, usual
+from expost.release.words import (
+    asked,
+    at_delta,
+    exposed,
+    on_rows,
+    parts,
+    shown,
+    state,
+    subject,
+    suspicion,
+    to_compare,
+    usual,
+)
 from expost.shown import down, percent, up
 
 if TYPE_CHECKING:
-    from expost.account.ledger import Ledger
+    from expost.account.events import Budget
     from expost.release.release import Release
 
 
@@ -63,11 +74,10 @@ class BudgetLine:
                 raise ValueError(f"{name} must be a non-negative number")
 
     @classmethod
-    def of(cls, ledger: Ledger, release: Release) -> BudgetLine:
-        """Return what a ledger says about the data set of a release, which must be booked there."""
-        budget = ledger.budget
+    def of(cls, budget: Budget, release: Release) -> BudgetLine:
+        """Return what a ledger says (`Ledger.budget`) about the data set of a release, which must be booked there."""
         total, cap, entry = budget.total.epsilon, budget.cap, budget.entry(release.id).id
-        made = cls(ledger.dataset, total, cap.epsilon, entry, budget.held.epsilon)
+        made = cls(budget.dataset, total, cap.epsilon, entry, budget.held.epsilon)
         if isinstance(cap, ApproximateCap):
             return replace(made, delta=cap.delta, left=budget.ceiling(cap.delta))
         return made
@@ -90,7 +100,7 @@ _COLOURS = {
 
 
 def _header(release: Release) -> str:
-    verb = "Predicts" if release.status == "released" else "Meant to predict"
+    verb = "Meant to predict" if release.status == "refused" else "Predicts"
     kind = "ok" if release.status == "released" and release.secure else "no"
     outcome = state(release) if release.secure else f"{state(release)} (simulation)"
     day = "date not recorded" if release.date is None else release.date
@@ -106,6 +116,8 @@ def _warnings(release: Release) -> str:
         said.append("Simulation: the noise came from a seed. Whoever knows it can take the noise off. Protects nobody.")
     if math.isinf(release.epsilon):
         said.append("No privacy: what was released comes from the rows without any noise. Do not publish it.")
+    if release.status == "short":
+        said.append("Short of the goal: no model was shown to be as good as was asked. This is the best one found.")
     if release.parameters.get("interrupted", False):
         said.append(
             "The search was interrupted. How far it had come may depend on the rows, so what the dearest outcome could "
@@ -119,20 +131,25 @@ def _promised(release: Release) -> list[str]:
     if release.status == "refused":
         wanted = "" if goal is None else f" Asked for: {goal[0]} {goal[1]}."
         said = ["<p class=big>nothing</p>", f"<p>No model was released.{text(wanted)}</p>"]
+        if "constant" in release.parameters:
+            said.append(f"<p>{text(_sentence(to_compare(release)))} That is as good as was asked for.</p>")
         if release.closest:
-            said.append(f"<p>{text(_sentence(release.closest))}</p>")
-            if chance is not None:
-                said.append(
-                    f"<p>Of all runs like this one, refused or not, at most {up(chance, 6)} show what is false.</p>"
-                )
-        return said
-    said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(goal[1])} {on_rows(goal[0])}</p>"]
+            said += [f"<p>{text(_sentence(release.closest))}</p>", *_all_runs(chance)]
+        return [*said, *[f"<p>{text(_sentence(line))}</p>" for line in (release.going_on,) if line]]
+    number = "" if goal is None else shown(release) if release.status == "short" else goal[1]
+    where = "" if goal is None else on_rows(goal[0], release.held_out)
+    said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(number)} {where}</p>"]
     said.append(f"<p>{text(_sentence(release.promise.statement))}</p>")
-    beside = words_of(None if goal is None else goal[0]).yardstick
+    beside = to_compare(release)
     said += (
         [] if beside is None else [f"<p>To compare: {text(_sentence(beside)[0].lower() + _sentence(beside)[1:])}</p>"]
     )
-    if chance is not None:
+    if release.status == "short":
+        said += [f"<p>{text(_sentence(line))}</p>" for line in (release.closest, release.going_on) if line]
+        said += _all_runs(chance)
+    elif chance is not None:
+        if shown(release):
+            said.append(f"<p>Its tests have shown {text(shown(release))}, with the same probability.</p>")
         said.append(
             f"<p>Of all runs like this one at most {up(chance, 6)} release a model that misses, refusals counted. "
             "Where most runs are refused, a single release may be a miss more often than that.</p>"
@@ -141,6 +158,13 @@ def _promised(release: Release) -> list[str]:
         squared = up(release.promise.excess_risk_caller_units)
         said.append(f"<p>In squared units of the target the excess risk is at most {text(squared)}.</p>")
     return said
+
+
+def _all_runs(chance: float | None) -> list[str]:
+    """Say over what a bound that was shown is as rarely false as stated."""
+    if chance is None:
+        return []
+    return [f"<p>Of all runs like this one, refused or not, at most {up(chance, 6)} show what is false.</p>"]
 
 
 def _paid(release: Release) -> list[str]:
@@ -159,9 +183,12 @@ def _paid(release: Release) -> list[str]:
         f"{text(up(loss))} {text(what)}</span>"
         for (loss, what), (_, kind) in zip(spent, shares, strict=True)
     )
-    if len(spent) > 1 or total < most:
+    if not release.held_out and (len(spent) > 1 or total < most):
         said += ["<p class=small>What it was spent on:</p>", bar(shares, sum(loss for loss, _ in spent), "parts of ε")]
     said.append(f"<p>{keys}</p>")
+    if release.held_out:
+        apart = f"Tests read {release.held_out:,} rows that no model was fitted to"
+        said.append(f"<p>{apart}, so of what both cost the larger counts, not the sum.</p>")
     compared = usual(release)
     said += [] if compared is None else [f"<p>{text(compared)}.</p>"]
     if math.isinf(most):
@@ -220,7 +247,7 @@ def _stated(release: Release) -> list[str]:
             f"and no more; whoever has fewer counts as much, with rows repeated"
         )
     schema = release.preparation.get("schema")
-    where = "the next sheet" if release.status == "released" else "the file of this release"
+    where = "the file of this release" if release.status == "refused" else "the next sheet"
     if schema is not None:
         said.append(f"{_counted(schema)} come from public knowledge, not from the rows; {where} lists them")
     elif release.preparation.get("bounds") is not None:
@@ -311,7 +338,7 @@ def report(release: Release, budget: BudgetLine | None = None) -> str:
     Parameters
     ----------
     release : Release
-        Released, refused or interrupted.
+        Released, short of its goal, refused or interrupted.
     budget : BudgetLine, optional
         What has been spent on the data set, this release included.
 

@@ -22,15 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import validation
-from expost.account.composition import NEIGHBOURS, Clock, Curve, add_losses, exp
+from expost.account.composition import NEIGHBOURS, NOTHING, Clock, Curve, add_losses, exp
 from expost.goals import words_of
 from expost.release.scoring import scorer_of
-from expost.release.words import closest, summary, summary_html
+from expost.release.words import closest, going_on, summary, summary_html, to_compare
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
 FORMAT = 2
+STATUSES = ("released", "short", "refused")
 _PARTS = ("epsilon_generation", "epsilon_test", "epsilon_probe", "epsilon_conversion")
 APPROXIMATE = ("delta", "epsilon_conversion", "curve")  # said only where there is a δ
 
@@ -127,7 +128,8 @@ class Promise:
 
     ``excess_risk`` is in scaled units (rows in the unit ℓ₁ ball, targets in [−1, 1]);
     ``excess_risk_caller_units`` is the same number in squared target units where there are any. Where something else
-    was asked for, ``goal`` names it and ``at_most`` is its number, likewise, or ``at_least`` where more is better.
+    was asked for, ``goal`` names it and ``at_most`` is its number, likewise, or ``at_least`` where more is better. Of
+    several at once ``goals`` has the number of each, by its name.
     """
 
     statement: str
@@ -140,12 +142,17 @@ class Promise:
     at_most: float | None = None
     at_most_caller_units: float | None = None
     at_least: float | None = None
+    goals: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.goals is not None:
+            object.__setattr__(self, "goals", FrozenMapping(self.goals))
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Promise:
         """Return a promise as a file has it; older ones state a least R² by its distance from 1."""
-        least = words_of(fields.get("goal")).at_least and "at_least" not in fields
-        if least and fields.get("at_most") is not None:
+        older = "at_least" not in fields and fields.get("at_most") is not None
+        if older and words_of(fields.get("goal")).at_least:
             fields = {**fields, "at_most": None, "at_least": round(1.0 - fields["at_most"], 12)}
         return cls(**fields)
 
@@ -157,7 +164,8 @@ class Release:
     Attributes
     ----------
     status
-        ``"released"`` or ``"refused"``. A refusal carries no hypothesis and still costs privacy.
+        ``"released"``, ``"short"`` (no model met the goal; this is the best one, and :attr:`shown` says how good it was
+        shown to be) or ``"refused"``. A refusal carries no hypothesis and still costs privacy.
     epsilon
         Total ex-post privacy loss of this outcome.
     epsilon_worst_case
@@ -195,6 +203,10 @@ class Release:
         Random hexadecimal digits (from the operating system, whatever the seed) and the day in UTC, settled when the
         release is made. They tell one run from another and do not count when releases are compared; both stay through
         :meth:`with_details`. A release from before there were dates has ``None``.
+    held_out
+        How many rows models were tested on and not fitted to; 0 where both are all rows. What is promised is then about
+        new rows, drawn as those of the table, and of what models and tests cost the larger counts, not both
+        (`expost.search.new_rows`).
     target, columns
         Names of the column that is predicted and of those it is predicted from, as far as they are known.
     schema_fingerprint, data_fingerprint
@@ -210,7 +222,7 @@ class Release:
     True
     """
 
-    status: Literal["released", "refused"]
+    status: Literal["released", "short", "refused"]
     method: str
     epsilon_generation: float = 0.0
     epsilon_test: float = 0.0
@@ -242,6 +254,7 @@ class Release:
     delta: float = 0.0
     epsilon_conversion: float = 0.0
     curve: FrozenMapping = field(default_factory=FrozenMapping)
+    held_out: int = 0
 
     def __post_init__(self) -> None:
         for name in (*_PARTS, "epsilon_worst_case"):
@@ -251,15 +264,19 @@ class Release:
         validation.check_delta(self.delta)
         if self.delta == 0.0 and (self.epsilon_conversion or self.curve):
             raise ValueError("a release without delta has no curve, and nothing to convert")
-        for name, allowed in (("status", ("released", "refused")), ("unit", ("row", "person"))):
+        if self.curve and bool(self.held_out) != ("tested" in self.curve):
+            raise ValueError("a curve says what tests cost apart where rows were held out for them, and nowhere else")
+        for name, allowed in (("status", STATUSES), ("unit", ("row", "person"))):
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {getattr(self, name)!r}")
+                raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}, got {getattr(self, name)!r}")
         if self.epsilon_worst_case < self.epsilon:
             raise ValueError(
                 f"an outcome that cost epsilon = {self.epsilon} cannot have a worst case of {self.epsilon_worst_case}"
             )
         if self.status == "refused" and self.hypothesis is not None:
             raise ValueError("a refusal carries no hypothesis")
+        if self.status == "short" and (self.hypothesis is None or "shown" not in self.parameters):
+            raise ValueError("a release that is short of its goal carries a hypothesis and says what was shown of it")
         if self.continues is not None and not 0 <= self.epsilon_increment <= self.epsilon:
             raise ValueError("a release that continues another adds at least nothing and at most its epsilon to it")
         if not isinstance(self.id, str) or not self.id:
@@ -276,6 +293,9 @@ class Release:
     @property
     def epsilon(self) -> float:
         """Total ex-post privacy loss of this outcome (never below the exact sum of its parts)."""
+        if self.held_out:
+            models = add_losses(self.epsilon_generation, self.epsilon_conversion)
+            return add_losses(self.epsilon_probe, max(models, self.epsilon_test))
         return add_losses(*(getattr(self, name) for name in _PARTS))
 
     @property
@@ -289,8 +309,10 @@ class Release:
         if not self.curve:
             return self.epsilon
         if "times" in self.curve:
-            return min(self.epsilon, self._clock().usual_epsilon(self.curve["rho"], self.curve["pure"], self.delta))
-        return min(self.epsilon, self.account_curve().usual_epsilon(self.delta))
+            usual = self._clock().usual_epsilon(self.curve["rho"], self.curve["pure"], self.delta)
+        else:
+            usual = self._models_curve().usual_epsilon(self.delta)
+        return min(self.epsilon, max(usual, self._tests_curve().usual_epsilon(self.delta)))
 
     def _clock(self) -> Clock:
         return Clock(tuple(self.curve["times"]))
@@ -298,12 +320,14 @@ class Release:
     def least_epsilon(self) -> float:
         """Return what ε may not be below."""
         if "times" in self.curve:
-            return self._clock().epsilon(self.curve["rho"], self.curve["pure"], self.delta)
-        return self.account_curve().epsilon(self.delta)
+            least = self._clock().epsilon(self.curve["rho"], self.curve["pure"], self.delta)
+        else:
+            least = self._models_curve().epsilon(self.delta)
+        return max(least, self._tests_curve().epsilon(self.delta))
 
     @property
     def continues(self) -> str | None:
-        """Id of the release that this one goes on from on a kept path: ``epsilon`` is then that of both together."""
+        """Id of the release that this one goes on from: ``epsilon`` is then that of both together."""
         found = self.parameters.get("continues")
         return found if isinstance(found, str) else None
 
@@ -326,12 +350,39 @@ class Release:
         return exp(self.epsilon)
 
     @property
-    def closest(self) -> str:
-        """How close a refusal came, in words; empty where nothing was shown.
+    def shown(self) -> float | None:
+        """The bound that tests have shown for the model, in the units that the goal was stated in; None if none was.
 
-        What is stated is false in at most γ of all runs, refused or not, as ``promise`` says of a model that misses.
+        For a goal of at least so much (R²) it is a lower bound, for others an upper one. It is false in at most γ of
+        all runs, whichever way they end, as ``promise`` says of a model that misses; not of those that end one way.
         """
+        found, promise = self.parameters.get("shown"), self.promise
+        if not isinstance(found, int | float):
+            return None
+        if promise.at_most_caller_units is None or not promise.at_most:
+            return float(found)
+        return found * (promise.at_most_caller_units / promise.at_most) * (1.0 + 2.0**-50)  # not less by rounding
+
+    @property
+    def closest(self) -> str:
+        """How close a search came that did not meet its goal, in words; empty where nothing was shown."""
         return closest(self)
+
+    @property
+    def to_compare(self) -> str:
+        """What a constant reaches, in words: as it was measured, or in general."""
+        return to_compare(self)
+
+    @property
+    def going_on(self) -> str:
+        """What the next level of a search that did not meet its goal would have cost, in words; empty if unknown."""
+        return going_on(self)
+
+    def discarded(self) -> Release:
+        """Return the refusal that a release short of its goal is without its model; it costs the same."""
+        if self.status != "short":
+            return self
+        return dataclasses.replace(self, status="refused", hypothesis=None, level=None)
 
     def __str__(self) -> str:
         return summary(self)
@@ -339,7 +390,9 @@ class Release:
     def _repr_html_(self) -> str:
         return summary_html(self)
 
-    def predict(self, rows: Any, *, on_invalid: Literal["error", "clip"] = "error") -> NDArray[Any]:
+    def predict(
+        self, rows: Any, *, on_invalid: Literal["error", "clip"] = "error", cut_off: float | None = None
+    ) -> NDArray[Any]:
         """Predict from the release alone; this costs no privacy.
 
         Parameters
@@ -351,6 +404,8 @@ class Release:
         on_invalid : {"error", "clip"}, default="error"
             Whether cells that cannot be read raise :class:`~expost.exceptions.InvalidRows`, which names the first such
             row, or count as missing. Numbers outside their bounds are moved to the nearest either way.
+        cut_off : float, optional
+            For models for a log loss: the probability above which the positive label is given; a half by default.
 
         Returns
         -------
@@ -363,7 +418,7 @@ class Release:
             If the release holds no model, as a refusal does not.
         """
         scorer = scorer_of(self)
-        return scorer.answers(scorer.margins(rows, on_invalid))
+        return scorer.answers(scorer.margins(rows, on_invalid), cut_off)
 
     def predict_proba(self, rows: Any, *, on_invalid: Literal["error", "clip"] = "error") -> NDArray[np.float64]:
         """Return the probability of each class, where the model estimates probabilities.
@@ -409,11 +464,20 @@ class Release:
             return Curve.ex_post(self.epsilon)
         if not self.curve:
             raise ValueError("of this release only epsilon at delta is known, not its curve")
+        return self._models_curve().joined(self._tests_curve()) if self.held_out else self._models_curve()
+
+    def _models_curve(self) -> Curve:
+        """Return the curve of all, or of what was not spent on tests of rows held out."""
         return Curve.stated(self.curve["orders"], self.curve["losses"], self.curve["most"])
+
+    def _tests_curve(self) -> Curve:
+        """Return the curve of what tests of rows held out have cost, and what reads all rows."""
+        said = self.curve.get("tested")
+        return NOTHING if said is None else Curve.stated(said["orders"], said["losses"], said["most"])
 
     def with_details(self, **details: Any) -> Release:
         """Return a copy with further descriptive fields set; losses and hypothesis stay as they are."""
-        fixed = {"status", "hypothesis", *_PARTS, *APPROXIMATE, "id", "date"}
+        fixed = {"status", "hypothesis", *_PARTS, *APPROXIMATE, "held_out", "id", "date"}
         if fixed & set(details):
             raise ValueError(f"{sorted(fixed & set(details))} are settled by the search")
         return dataclasses.replace(self, **details)
@@ -428,6 +492,10 @@ class Release:
             said = {name: value for name, value in said.items() if name not in APPROXIMATE}
         if self.unit == "row":  # as files from before there were others
             del said["unit"]
+        if not self.held_out:  # likewise
+            del said["held_out"]
+        if self.promise.goals is None:  # likewise
+            del said["promise"]["goals"]
         usual = {} if self.delta == 0.0 else {"epsilon_usual": plain(self.epsilon_usual)}
         return {
             "format": FORMAT,

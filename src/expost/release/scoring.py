@@ -7,6 +7,7 @@ function of the release and of the rows to predict for; it touches no private va
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from expost import validation
 from expost.exceptions import InvalidRows
 from expost.table.bounds import Bounds
 from expost.table.columns import NamedColumns, labels_array
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid, open_rows
 from expost.table.files import is_on_disk, open_disk, open_named
-from expost.table.kinds import Numeric
+from expost.table.kinds import BACK, Dated, Numeric
 from expost.table.preparation import Preparation
 from expost.table.schema import Schema
 from expost.table.streamed import usual_rows
@@ -107,7 +109,7 @@ class Scorer(ABC):
     classes : pair or None
         Negative and positive label, for classification.
     target : (float, float) or None
-        Bounds of the target, for regression.
+        Bounds of what is predicted, for regression: of the target, or of its transform.
     largest_odds : float or None
         What log odds are moved to if they are larger; None where the model estimates no probabilities.
     within : (float, float)
@@ -123,6 +125,8 @@ class Scorer(ABC):
         self.target = None if bounds is None else (float(bounds[0]), float(bounds[1]))
         low, high = release.parameters.get("predicted_within", (-1.0, 1.0))
         self.within = (float(low), float(high))
+        self.transform: str | None = None  # of the target, which is undone at the end
+        self.own_bounds = self.target or (-1.0, 1.0)
         self.largest_odds: float | None = release.parameters.get("largest_odds")
         if self.classes is not None and release.parameters.get("loss") == "logistic" and self.largest_odds is None:
             self.largest_odds = float("inf")
@@ -155,14 +159,23 @@ class Scorer(ABC):
             return np.concatenate([np.zeros(0), *(margins for _, margins in self.pieces(rows, on_invalid))])
         return np.asarray(self.design(rows, on_invalid) @ self.theta)
 
-    def answers(self, margins: Floats) -> npt.NDArray[Any]:
-        """Return what margins mean: labels, or targets within their bounds."""
+    def answers(self, margins: Floats, cut_off: float | None = None) -> npt.NDArray[Any]:
+        """Return what margins mean: labels, or targets within their bounds.
+
+        A ``cut_off`` is the probability above which the positive label is given, where one is estimated.
+        """
+        least = 0.0
+        if cut_off is not None:
+            self.require_odds()
+            share = validation.share("cut_off", cut_off)
+            least = math.log(share / (1.0 - share))
         if self.classes is not None:
-            chosen: npt.NDArray[Any] = labels_array(list(self.classes))[(margins > 0).astype(np.intp)]
+            chosen: npt.NDArray[Any] = labels_array(list(self.classes))[(margins > least).astype(np.intp)]
             return chosen
         low, high = self.target or (-1.0, 1.0)
         moved = np.clip(margins, *self.within)
-        return np.clip(Bounds((low,), (high,)).unscale(moved[:, None])[:, 0], low, high)
+        scaled = np.clip(Bounds((low,), (high,)).unscale(moved[:, None])[:, 0], low, high)
+        return scaled if self.transform is None else np.clip(BACK[self.transform](scaled), *self.own_bounds)
 
     def require_odds(self) -> None:
         """Complain if the model estimates no probabilities."""
@@ -184,7 +197,8 @@ class SchemaScorer(Scorer):
     def __init__(self, release: Release) -> None:
         super().__init__(release)
         schema = Schema.from_dict(_thawed(release.preparation["schema"]))
-        self.encoding, self.classes, self.target = Encoding(schema), schema.classes, schema.target_bounds
+        self.encoding, self.classes, self.target = Encoding(schema), schema.classes, schema.scaled_target
+        self.transform, self.own_bounds = schema.target_transform, schema.target_bounds or (-1.0, 1.0)
 
     def design(self, rows: Any, on_invalid: OnInvalid) -> Floats:
         """Return encoded rows."""
@@ -195,7 +209,7 @@ class SchemaScorer(Scorer):
     ) -> Iterator[tuple[NamedColumns, Floats]]:
         """Yield rows, raw and encoded."""
         columns = self.encoding.schema.columns
-        numbers = {name for name, kind in columns.items() if isinstance(kind, Numeric)}
+        numbers = {name for name, kind in columns.items() if isinstance(kind, Numeric) and not isinstance(kind, Dated)}
         rows = InTurn(table, list(columns), numbers, len(self.encoding.names), on_invalid, keep)
         return self.encoding.designs(rows, on_invalid, rows.named)
 

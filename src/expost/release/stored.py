@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from expost.account.composition import NEIGHBOURS, NOTHING, Curve, room
-from expost.release.release import APPROXIMATE, FORMAT, Promise, Release, is_day, plain
+from expost.release.release import APPROXIMATE, FORMAT, STATUSES, Promise, Release, is_day, plain
 from expost.release.scoring import check_model
 from expost.shown import one_line
 
@@ -90,6 +90,7 @@ def read_release(text: str) -> Release:
     _, stated, factor, usual = (raw.pop(name, None) for name in beside)
     persons = isinstance(raw.get("parameters"), dict) and "person" in raw["parameters"]
     raw.setdefault("unit", "person" if persons else "row")  # which older files say there alone
+    raw.setdefault("held_out", 0)  # which only those say that have some
     known = {item.name for item in dataclasses.fields(Release)}
     if "delta" not in raw:
         known -= set(APPROXIMATE)
@@ -272,7 +273,7 @@ def _curve(where: str, value: Any) -> None:
     """Nothing, or losses at orders, and on a clock if there is one."""
     if value != {}:
         clock = _ON_A_CLOCK if isinstance(value, dict) and "times" in value else {}
-        _object_of({**_ON_ORDERS, **clock})(where, value)
+        _object_of({**_ON_ORDERS, **clock}, {"tested": _object_of(_ON_ORDERS)})(where, value)
 
 
 def _hypothesis(where: str, value: Any) -> None:
@@ -296,6 +297,7 @@ _PROMISE = _object_of(
         "at_most": _or_none(_NUMBER),
         "at_most_caller_units": _or_none(_LOSS),
         "at_least": _or_none(_NUMBER),
+        "goals": _or_none(_object_of({}, rest=_NUMBER)),
     },
 )
 _ON_ORDERS = {"orders": _NUMBERS, "losses": _LOSSES, "most": _LOSS}
@@ -334,13 +336,20 @@ _PARAMETERS = _object_of(
         "rows_per_person": _whole(1),
         "reasons": _TEXTS,
         "interrupted": _TRUTH,
+        "shown": _NUMBER,
+        "next_level": _LOSS,
         "unfit": _TRUTH,
+        "base_rate": _number(0.0, 1.0),
+        "base_rate_off": _POSITIVE_OR_ZERO,
+        "yardstick": _TEXT,
+        "constant": _NAME,
         "path": _NAME,
         "continues": _NAME,
         "epsilon_increment": _LOSS,
         "regularization": _POSITIVE_OR_ZERO,
         "radius": _LOSS,
         "noise_sensitivity": _POSITIVE_OR_ZERO,
+        "typical_noise": _number(1e-100),
         "noise_reach": _LOSS,
         "noise_reach_coverage": _number(0.0, 1.0),
         "statistics": _object_of(_STATISTICS),
@@ -350,7 +359,7 @@ _PARAMETERS = _object_of(
 
 #: What each field of a release must be.
 FIELDS: dict[str, Check] = {
-    "status": _one_of("released", "refused"),
+    "status": _one_of(*STATUSES),
     "method": _NAME,
     "epsilon_generation": _LOSS,
     "epsilon_test": _LOSS,
@@ -382,4 +391,5 @@ FIELDS: dict[str, Check] = {
     "delta": _number(0.0, 1.0),
     "epsilon_conversion": _LOSS,
     "curve": _curve,
+    "held_out": _whole(0),
 }

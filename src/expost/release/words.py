@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from expost.goals import words_of
+from expost.goals import words_of, yardstick_of
 from expost.shown import down, one_line, percent, up, visible
 
 if TYPE_CHECKING:
@@ -85,6 +85,9 @@ def subject(release: Release) -> str:
     schema = release.preparation.get("schema", {})
     classes = release.parameters.get("classes", schema.get("classes"))
     what = one_line(release.target or "a target")
+    transform = schema.get("target_transform")
+    if transform is not None:
+        what = f"{transform}({what})"
     if classes is not None:
         what += f" ({'/'.join(map(one_line, classes))})"
     many = len(release.columns) or release.preparation.get("n_columns")
@@ -104,10 +107,14 @@ def state(release: Release) -> str:
     """
     if release.status == "released":
         return release.status
+    if release.status == "short":
+        return "short of the goal"
     if release.parameters.get("interrupted", False):
         return "refused: the search was interrupted"
     if release.parameters.get("unfit", False):
         return "refused: the table hardly fits its schema"
+    if "constant" in release.parameters:
+        return "refused: a constant meets the goal"
     return "refused: no level met the target"
 
 
@@ -122,6 +129,12 @@ def asked(release: Release) -> tuple[str, str] | None:
     ('R²', 'at least 0.85')
     """
     goal = release.promise
+    if goal.goal is not None and goal.goals:
+        numbers = [
+            f"at least {down(number, 6)}" if words_of(name).at_least else f"at most {up(number, 6)}"
+            for name, number in goal.goals.items()
+        ]
+        return goal.goal, " and ".join(numbers)
     if goal.goal is not None and goal.at_least is not None:
         return goal.goal, f"at least {down(goal.at_least, 6)}"
     most = goal.at_most if goal.at_most_caller_units is None else goal.at_most_caller_units
@@ -129,7 +142,7 @@ def asked(release: Release) -> tuple[str, str] | None:
 
 
 def closest(release: Release) -> str:
-    """Say how close a refusal came, where its looks show it; empty where they do not (theory D3).
+    """Say how close a search came that did not meet its goal, where its looks show it (theory D3); else nothing.
 
     Examples
     --------
@@ -138,25 +151,80 @@ def closest(release: Release) -> str:
     >>> closest(Release(status="refused", method="m", promise=goal, parameters={"shown": 0.18699}))
     'closest: an error rate of at most 0.187 was shown, 0.15 was asked'
     """
-    promise, shown = release.promise, release.parameters.get("shown")
-    if release.status != "refused" or not isinstance(shown, float) or promise.goal is None or not promise.at_most:
+    goal, was_shown = asked(release), shown(release)
+    if release.status == "released" or goal is None or not was_shown:
         return ""
-    most = promise.at_most if promise.at_most_caller_units is None else promise.at_most_caller_units
-    article = "an" if promise.goal[0] in "aeiou" else "a"
-    number = up(shown * (most / promise.at_most))
-    return f"closest: {article} {promise.goal} of at most {number} was shown, {up(most, 6)} was asked"
+    article = "an" if goal[0][0] in "aeiouR" else "a"
+    return f"closest: {article} {goal[0]} of {was_shown} was shown, {goal[1].split()[-1]} was asked"
 
 
-def on_rows(goal: str) -> str:
+def shown(release: Release) -> str:
+    """Say what tests have shown of the goal's number, if anything.
+
+    Examples
+    --------
+    >>> from expost.release import Promise, Release
+    >>> goal = Promise("...", goal="R²", at_least=0.8)
+    >>> shown(Release(status="released", method="m", promise=goal, parameters={"shown": 0.83333}))
+    'at least 0.8333'
+    """
+    number = release.shown
+    if number is None or asked(release) is None:
+        return ""
+    return f"at most {up(number)}" if release.promise.at_least is None else f"at least {down(number)}"
+
+
+def going_on(release: Release) -> str:
+    """Say what the next level of a search that did not meet its goal would have cost.
+
+    Examples
+    --------
+    >>> from expost.release import Release
+    >>> going_on(Release(status="refused", method="m", parameters={"next_level": 1.375}))
+    'the next level would have cost about 1.375 more'
+    """
+    more = release.parameters.get("next_level")
+    if release.status == "released" or not isinstance(more, int | float) or math.isinf(more):
+        return ""
+    return f"the next level would have cost about {up(more)} more{at_delta(release)}"
+
+
+def to_compare(release: Release) -> str:
+    """Say what a constant reaches: as it was measured, or in general.
+
+    Examples
+    --------
+    >>> from expost.release import Release
+    >>> said = {"yardstick": "always saying no has error rate 0.046 ± 0.002", "classes": ("alive", "dead")}
+    >>> to_compare(Release(status="released", method="m", parameters=said))
+    'always saying alive has error rate 0.046 ± 0.002'
+    """
+    measured = release.parameters.get("yardstick")
+    if not isinstance(measured, str):
+        return yardstick_of(release.promise.goal)
+    classes = release.parameters.get("classes", release.preparation.get("schema", {}).get("classes"))
+    for said, label in zip(("no", "yes"), classes or (), strict=False):
+        if measured.startswith(f"always saying {said} "):
+            return f"always saying {one_line(label)} {measured.removeprefix(f'always saying {said} ')}"
+    return measured
+
+
+#: What is promised where models were tested on rows that they were not fitted to.
+NEW_ROWS = "on new rows drawn like these"
+
+
+def on_rows(goal: str, held_out: int = 0) -> str:
     """Say what a goal is promised on, and how predictions are judged there.
 
     Examples
     --------
     >>> on_rows("error rate"), on_rows("R²")
     ('on these rows', "on these rows, targets and predictions moved into the target's bounds")
+    >>> on_rows("error rate", held_out=1000)
+    'on new rows drawn like these'
     """
-    judged = words_of(goal).judged
-    return f"on these rows, {judged}" if judged else "on these rows"
+    judged, where = words_of(goal).judged, NEW_ROWS if held_out else "on these rows"
+    return f"{where}, {judged}" if judged else where
 
 
 def parts(release: Release) -> list[tuple[float, str]]:
@@ -168,7 +236,7 @@ def parts(release: Release) -> list[tuple[float, str]]:
     >>> parts(Release(status="released", method="m", epsilon_probe=0.1, epsilon_generation=0.5))
     [(0.1, 'to look at the table'), (0.5, 'the model')]
     """
-    model = "the model" if release.status == "released" else "models that are not shown"
+    model = "models that are not shown" if release.status == "refused" else "the model"
     if release.parameters.get("interrupted", False):
         model = "whatever the search may have shown"
     said = [
@@ -178,6 +246,22 @@ def parts(release: Release) -> list[tuple[float, str]]:
         (release.epsilon_conversion, "to state it at δ"),
     ]
     return [(loss, what) for loss, what in said if loss]
+
+
+def spent_on(release: Release) -> str:
+    """Say what was paid for what, in one line.
+
+    Examples
+    --------
+    >>> from expost.release import Release
+    >>> spent_on(Release(status="released", method="m", epsilon_test=0.1, epsilon_generation=0.5))
+    '0.1 tests · 0.5 the model'
+    >>> spent_on(Release(status="released", method="m", epsilon_test=0.1, epsilon_generation=0.5, held_out=200))
+    '0.1 tests · 0.5 the model; they read different rows, so the larger counts (200 rows were held out)'
+    """
+    said = " · ".join(f"{up(loss)} {what}" for loss, what in parts(release)) or "nothing"
+    apart = f"; they read different rows, so the larger counts ({release.held_out:,} rows were held out)"
+    return said + (apart if release.held_out else "")
 
 
 def usual(release: Release) -> str | None:
@@ -238,19 +322,28 @@ def summary_html(release: Release) -> str:
 
 def _lines(release: Release) -> list[tuple[str, str]]:
     """Return labels and texts."""
-    spent = " · ".join(f"{up(loss)} {what}" for loss, what in parts(release)) or "nothing"
+    spent = spent_on(release)
     rows = [] if release.secure else [("SIMULATION", "the noise came from a seed: this protects nobody")]
     goal, before = asked(release), release.continues
     if goal is not None:
         chance = release.promise.failure_probability
         sure = "" if chance is None else f" (at most {up(chance, 6)} of all runs miss, refusals counted)"
+        compared = [("to compare", text) for text in (to_compare(release),) if text]
         if release.status == "released":
-            rows.append((goal[0], f"{goal[1]} {on_rows(goal[0])}, as asked{sure}"))
-            beside = words_of(goal[0]).yardstick
-            rows += [("to compare", beside)] if beside else []
+            rows.append((goal[0], f"{goal[1]} {on_rows(goal[0], release.held_out)}, as asked{sure}"))
+            rows += [("", f"{text} was shown, as surely") for text in (shown(release),) if text]
+            rows += compared
+        elif release.status == "short":
+            sure = "" if chance is None else f" (at most {up(chance, 6)} of all runs show what is false)"
+            where = on_rows(goal[0], release.held_out)
+            rows.append((goal[0], f"asked {goal[1]}; shown {shown(release)} {where}{sure}"))
+            rows += compared
         else:
-            rows.append((goal[0], f"{goal[1]} was asked for; no model is released"))
+            where = f" {NEW_ROWS}" if release.held_out else ""
+            rows.append((goal[0], f"{goal[1]}{where} was asked for; no model is released"))
             rows += [("", text) for text in (release.closest,) if text]
+            rows += compared if "yardstick" in release.parameters else []
+        rows += [("going on", text) for text in (release.going_on,) if text]
     rows += [
         ("privacy", _paid(release)),
         ("", spent),

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from expost.lazy import public_names
 
 if TYPE_CHECKING:
-    from expost.account.levels import doubling_rounds as doubling_rounds, geometric_levels as geometric_levels
     from expost.goals.measure import (
         ErrorMeasure as ErrorMeasure,
         GradientLength as GradientLength,
         Measure as Measure,
         gradient_target as gradient_target,
     )
-    from expost.numeric import Grid as Grid
+    from expost.numeric import Grid as Grid, geometric_levels as geometric_levels
     from expost.search.above_threshold import (
         AboveThreshold as AboveThreshold,
         Calibration as Calibration,
@@ -27,7 +26,11 @@ if TYPE_CHECKING:
         above_threshold_accuracy as above_threshold_accuracy,
         calibrate as calibrate,
     )
-    from expost.search.doubling import DoublingPlan as DoublingPlan, doubling_search as doubling_search
+    from expost.search.doubling import (
+        DoublingPlan as DoublingPlan,
+        doubling_rounds as doubling_rounds,
+        doubling_search as doubling_search,
+    )
     from expost.search.gradual import PrefixPrivate as PrefixPrivate, search_path as search_path
     from expost.search.noisy_test import OneTest as OneTest
     from expost.search.refinement import KeepPath as KeepPath, refine as refine, refit as refit

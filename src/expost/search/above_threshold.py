@@ -53,8 +53,7 @@ import numpy as np
 from expost import validation
 from expost.account.composition import add_losses
 from expost.goals.measure import Measure, check_sensitivity
-from expost.noise.laplace import discrete_laplace, geometric
-from expost.noise.source import WordSource, resolve_source, source_claims
+from expost.noise import WordSource, discrete_laplace, geometric, resolve_source
 from expost.numeric import UNITS, Private
 
 CalibrationName = Literal["theorem", "published", "tight"]
@@ -256,7 +255,7 @@ class AboveThreshold(Private):
     ) -> None:
         source = resolve_source(random_state)
         self.secure, self.name, self.n_tests = source.secure, name, n_tests
-        self.claims = source_claims(source)
+        self.claims = validation.source_claims(source)
         self.calibration = calibration
         self._measure = measure
         grid = measure.uniform

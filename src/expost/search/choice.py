@@ -1,16 +1,16 @@
-"""Which mechanism a search at a δ takes.
+"""Which mechanism a search takes.
 
-For goals that are tested (:func:`staged_request`) gradient descent goes first: it gathers what it has paid for, and is
-cheapest where goals are easy. Near a model's limit perturbed objectives get further for the same loss, so a search that
-has cost several times its first level turns to pure noise on the objective, from its last model on
-(`expost.search.engine`): a pure ε holds at every δ. What decides that are released numbers alone. A way that is out of
-reach, whatever the rows are, is not begun with. For an excess risk (:func:`cheaper_at_delta`) second moments under
+For goals that are tested, without a δ, noise goes on the objective (:func:`chain_request`). At a δ
+(:func:`staged_request`) gradient descent goes first: it gathers what it has paid for, and is cheapest where goals are
+easy. Near a model's limit perturbed objectives get further for the same loss, so a search that has cost several times
+its first level turns to pure noise on the objective, from its last model on (`expost.search.engine`): a pure ε holds at
+every δ. What decides that are released numbers alone. A way that is out of reach, whatever the rows are, is not begun
+with. For an excess risk (:func:`cheaper_at_delta`) second moments under
 Gaussian noise compete with what is pure, by what each is predicted to cost. A new way is an entry in :data:`STAGED`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,12 +20,11 @@ from expost.account.account import current
 from expost.account.composition import ROW, Curve, Unit
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
+from expost.mechanisms import Mechanism, ObjectivePerturbation
 from expost.mechanisms.descent.mechanism import DescentPlan, GradientDescent
-from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.moments.gaussian import GaussianMoments, MomentsPlan
 from expost.mechanisms.moments.risk import MomentRiskPlan
 from expost.mechanisms.objective.chain import ChainPlan, GaussianChainPlan
-from expost.mechanisms.objective.mechanism import ObjectivePerturbation
 from expost.search import METHODS
 from expost.search.engine import StagedPlan
 from expost.search.request import Request
@@ -107,6 +106,27 @@ def staged_request(
     )
 
 
+def chain_request(
+    goal: TestedGoal, geometry: Geometry, n: int, failure_probability: float, budget: float, unit: Unit = ROW
+) -> Request:
+    """Return the request for a goal in people's units, for n rows of a shape; nobody states a λ.
+
+    The problem names the loss that the goal asks for and the λ of the first level; later levels have their own.
+    """
+    start = ChainPlan.settled(goal, goal.chain().loss, geometry, n, 0.1, budget)
+    lam = min(start.shot(start.affordable_start or start.start).lam, 1e15)
+    problem = Problem.of(start.loss, n=n, p=geometry.columns, regularization=lam)
+    return Request(
+        problem,
+        goal,
+        METHODS["auto"],
+        ObjectivePerturbation(geometry),
+        failure_probability,
+        max_epsilon=budget,
+        unit=unit,
+    )
+
+
 def cheaper_at_delta(gaussian: Request | None, pure: Request | None) -> Request:
     """Return the request at δ, or the pure one for the same goal with the reason for it; None is what cannot be."""
     if gaussian is None:
@@ -121,7 +141,7 @@ def cheaper_at_delta(gaussian: Request | None, pure: Request | None) -> Request:
         f"pure noise was predicted to be cheapest from public numbers alone: epsilon about {up(alone, 2)} "
         f"(second moments under Gaussian noise {said})"
     )
-    return dataclasses.replace(pure, reason=reason)
+    return replace(pure, reason=reason)
 
 
 def _pure_alone(pure: Request | None) -> Request:
@@ -132,9 +152,7 @@ def _pure_alone(pure: Request | None) -> Request:
             "gradient; leave perturbation, noise, keep_path and on_failure out, or state a goal in people's units"
         )
     current(pure.delta, pure.unit, stated=True)
-    return dataclasses.replace(
-        pure, reason="this loss has a pure way to an excess risk alone, which holds at any delta"
-    )
+    return replace(pure, reason="this loss has a pure way to an excess risk alone, which holds at any delta")
 
 
 def _expected(request: Request) -> float:

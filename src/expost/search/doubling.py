@@ -17,24 +17,20 @@ Beside it, without any search, *one shot* at one ε: what a utility theorem asks
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 from expost import validation
+from expost.account import Ledger, add_losses
 from expost.account.account import Account, Spending, current, released, unspent
-from expost.account.composition import add_losses
-from expost.account.ledger import Ledger
-from expost.account.levels import doubling_rounds
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import ABOUT_RISK
 from expost.goals.measure import Measure, charged_grid, check_sensitivity
 from expost.mechanisms.mechanism import Generator
-from expost.noise.laplace import discrete_laplace
-from expost.noise.source import WordSource, resolve_source, source_claims
+from expost.noise import WordSource, discrete_laplace, resolve_source
 from expost.release.release import Promise, Release
 from expost.search.gradual import MADE_CLAIM, TESTED_CLAIM
 from expost.search.noisy_test import OneTest
@@ -44,6 +40,22 @@ from expost.solve.ball import into_ball
 
 CALLER_CLAIM = "the black box is ε-private at every ε it was called with, in the neighbouring relation stated here"
 EXACT_CLAIM = "the noise of the black box has exactly its stated law"
+
+
+def doubling_rounds(first: float, last: float, factor: float = 2.0) -> int:
+    """Return how many rounds reach ``last`` from ``first``: T = ⌈log_factor(last/first)⌉ (theory A6).
+
+    Examples
+    --------
+    >>> doubling_rounds(1e-5, 70.8)
+    23
+    """
+    if not factor > 1:
+        raise ValueError(f"factor must exceed 1, got {factor}")
+    if not 0 < first < math.inf or not 0 < last < math.inf:
+        raise ValueError("first and last must be positive and finite")
+    # log(2²⁹)/log 2 comes out as 29.000000000000004, which is 29 rounds and not 30
+    return max(1, math.ceil(math.log(last / first) / math.log(factor) - 1e-12))
 
 
 @dataclass(frozen=True)
@@ -191,7 +203,7 @@ def doubling_search(
     def work(spending: Spending) -> Release:
         account = Account("doubling", plan.worst_case, source.secure)
         made, law = () if project is None else (MADE_CLAIM,), (EXACT_CLAIM,) if noise == "exact" else ()
-        claims = (CALLER_CLAIM, TESTED_CLAIM, *made, *law, *source_claims(source))
+        claims = (CALLER_CLAIM, TESTED_CLAIM, *made, *law, *validation.source_claims(source))
         said: dict[str, Any] = {"claims": claims, "noise": noise}
         spending.begin(account.interrupted().with_details(**said))
         return released(spending.end(doubled(mechanism, measure, plan, project, account, source, **said)))
@@ -347,7 +359,7 @@ class Theory(Method):
         epsilon = request.mechanism.shot_epsilon(problem, excess_risk)
         if budget is not None and epsilon > budget:
             # ε shrinks as 1/n, or as 1/√n with the paper's sensitivity of the ridge minimiser: measure which
-            larger = dataclasses.replace(problem, n=4 * problem.n)
+            larger = replace(problem, n=4 * problem.n)
             shrink = epsilon / request.mechanism.shot_epsilon(larger, excess_risk)
             rows = math.ceil(problem.n * (epsilon / budget) ** (math.log(4) / math.log(shrink)) * (1 + 1e-9))
             raise TargetUnreachable(

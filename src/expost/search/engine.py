@@ -11,9 +11,13 @@ search that has cost several times its first level may turn to another way, from
 sum with it is within the budget (the account is a filter, and the release states it ex post: `expost.account`).
 *Theorem (accuracy)*: test j at the model of level i passes wrongly with probability at most γ_{ij}, settled before the
 run, ΣΣ γ_{ij} ≤ γ; so a model that misses the goal is released with probability at most γ, however many levels there
-are. Everything else (step sizes, how costs grow, when to test again, when to give up) reads public and released numbers
-only, and nothing has to be right about it for either theorem. The constants were looked at on half of the tables of
-`benchmarks/panel.py`; within a factor of two they change what goals cost by a few per cent.
+are. *What is shown* (theory D3): a noisy shortfall with its margin is a bound, whatever the answer, and some bound
+along the way is false with probability at most γ, over all runs. So a release states the bound on its model; and a
+search that ends without meeting the goal hands over the model of the least bound, with that, for nothing beside what it
+has paid. Everything else (step sizes, how costs grow, when to test again, when to give up) reads public and released
+numbers only, and nothing has to be right about it for either theorem. The constants are looked at by
+`benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`; within a factor of two they change what goals
+cost by a few per cent.
 """
 
 from __future__ import annotations
@@ -22,7 +26,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, ClassVar, NoReturn, Protocol, Self
 
 import numpy as np
@@ -34,6 +37,7 @@ from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
 from expost.mechanisms.mechanism import Mechanism, NoiseKind
+from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
 from expost.search.noisy_test import RATIO, GaussianTest, GradualTest, laplace_deviations
@@ -72,10 +76,10 @@ class Schedule:
     reach
         For perturbed objectives: R, a guess of how far models are apart in units of the table; where noise on a mean
         gradient is 1/x, λ = 1/(xR).
-    step, length, settled
-        For descents: a step's noise on a mean gradient is 1/step in units of the table, and its size length over the
-        loss's largest curvature and the mean square of rows' lengths; after as many steps as ``settled`` the k-th is
-        √(settled/k) times as long.
+    step, more_steps, length, settled
+        For descents: a first stage's steps have noise 1/step on a mean gradient, in units of the table; the number of
+        steps grows with the power ``more_steps`` of all ρ; a step's size is length over the loss's largest curvature
+        and the mean square of rows' lengths; after as many steps as ``settled`` the k-th is √(settled/k) times as long.
     """
 
     start: float = 16.0
@@ -84,13 +88,14 @@ class Schedule:
     jump: float = 1.0
     gain: float = 1.2
     gathers: bool = True
-    test_part: float = 1.5
+    test_part: float = 1.0
     kept: float = 0.6
     in_squares: bool = False
     again: float = 3.0
     first: float = 0.5
     reach: float = 5.0
     step: float = 2.8
+    more_steps: float = 0.5
     length: float = 0.6
     settled: float = math.inf
 
@@ -100,12 +105,14 @@ Floats = NDArray[np.float64]
 _MOST_STAGES = 40  # ρ has grown by 10⁸ by then
 _AFTER = 1.0 + 1e-7  # sums are rounded up
 _BESIDE_LABELS, _BESIDE_SQUARES = 0.3, 3.0  # ρ of a test under Gaussian noise, as a part of a model's
-HOPELESS = 0.25  # a first level this many times below where it should be is noise
+_HOPELESS = 0.25  # a first level with this part of the precision that it should have is noise
 _LEAST_TEST = 1.0 / RATIO**4  # a level is taken if this part of its test can be afforded as well
+_ROUNDED = 1.0 + 1e-4  # grids of tests are rounded to, and charged for
 _ROOM = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
-_DOUBLINGS = 2.0  # a search gives up if as many doublings as the last ones would not get there
-_WIDE = 1.0  # in scales of noise: how far a released shortfall may be off
-_PATIENCE = 5.0  # a search turns to another way where it has cost so many times its first level
+_SLOWER = 2.0  # what is left to gain may be so many times what the last level says
+_WIDE = 1.5  # in scales of noise: how far a released shortfall may be off
+_PATIENCE = 10.0  # a search turns to another way where it has cost so many times its first level
+_PATIENCE_PART = 0.25  # or this part of the budget
 _LEARNED = 0.25  # of what is missing has been come nearer before a search gives up,
 _LONG = 200.0  # or noise has become so many times less
 _TRIED = 0.05  # of the budget is spent before a search gives up
@@ -241,10 +248,21 @@ class StagedPlan(ABC):
         """No outcome costs more than the budget, at δ."""
         return self.budget
 
-    def look(self, level: float) -> Curve:
-        """Return what the test of a model that cost so much costs at least, if it is to say anything."""
-        most = self.most_of_test(level)
-        return Curve.gaussian(most) if self.schedule.in_squares else Curve.ex_post(_LEAST_TEST * most)
+    def least_test(self, stage: int = 1) -> float:
+        """Return the least that it costs to show that a perfect model of a stage will do: ε, or ρ in squares."""
+        moved, gamma = self.sensitivity / self.goal.room * _ROUNDED, self.gamma(stage)
+        if self.schedule.in_squares:
+            return 0.5 * (deviations((1.0 - self.schedule.first) * gamma) * moved) ** 2
+        return laplace_deviations(gamma) * moved
+
+    def look(self, level: float, stage: int = 1) -> Curve:
+        """Return what the test of a stage's model, which cost so much, costs at least, if it is to say anything."""
+        least, most = self.least_test(stage), self.most_of_test(level)
+        return (
+            Curve.gaussian(max(least, most))
+            if self.schedule.in_squares
+            else Curve.ex_post(max(least, _LEAST_TEST * most))
+        )
 
     def most_of_test(self, level: float) -> float:
         """Return what the test of a model may cost: a part of about what the model cost at δ; ρ of it in squares."""
@@ -264,17 +282,22 @@ class StagedPlan(ABC):
         """ρ of the first stage."""
         return self.clear(self.least_stage)
 
+    @property
+    def affordable_start(self) -> float:
+        """The same, or the largest first stage that the budget allows; zero if none."""
+        whole, start = self._whole(), self.start
+        fits = whole.fits(self.cost(start) + self.look(start))
+        return start if fits else largest_stage(whole, self.cost, self.look, 0.0, start)
+
     def clear(self, level: float) -> float:
-        """Return the level, or a larger one whose test could show a perfect model to do: no other is worth its loss."""
-        if self.schedule.in_squares:
-            return level
-        needed = laplace_deviations(self.gamma(1)) * self.sensitivity / self.goal.chain().steer * (1.0 + 1e-6)
-        low = high = level
-        while self.most_of_test(high) < needed:
+        """Return the level, or a larger one whose test may show a perfect model to do: others are not worth a model."""
+        times = 1.0 + self.schedule.again if self.schedule.in_squares else 1.0
+        needed, low, high = self.least_test() * (1.0 + 1e-6), level, level
+        while times * self.most_of_test(high) < needed:
             low, high = high, 2.0 * high
         for _ in range(20 if high > low else 0):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if self.most_of_test(middle) < needed else (low, middle)
+            low, high = (middle, high) if times * self.most_of_test(middle) < needed else (low, middle)
         return high
 
     @property
@@ -286,19 +309,35 @@ class StagedPlan(ABC):
     @property
     def least_stage(self) -> float:
         """ρ of a stage whose noise leaves something to be seen."""
-        noise = self.noise_of(self.loss, self.geometry)
+        noise = self.noise_of(self.loss, self.geometry.coarsest)
         return rho_at(self.schedule.start * self.geometry.scale, noise, self.n, self.unit)
 
+    @property
+    def least_useful(self) -> float:
+        """The least first level that is worth its loss."""
+        return _HOPELESS**2 * self.least_stage
+
     def missing(self) -> float:
-        """Return how many times the rows it would take so that a perfect model could be shown to do; zero if it can."""
-        whole = self._whole()
-        margin = laplace_deviations(self.gamma(1)) * self.sensitivity / self.unit.worst_case(self.budget)
-        if margin > self.goal.chain().steer:
-            return margin / self.goal.chain().steer
-        needed = max(HOPELESS**2 * self.least_stage, self.clear(1e-3 * self.least_stage))
-        if whole.fits(self.cost(needed) + self.look(needed)):
+        """Return how many times the rows it would take so that a perfect model could be shown to do; zero if it can.
+
+        On a table as favourable to the goal as there can be: what is known of this one comes later.
+        """
+        best = self.measured(self.goal.at_best(), self.failure_probability)
+        if best._possible():
             return 0.0
-        return math.sqrt(needed / max(largest_stage(whole, self.cost, self.look), 1e-300))
+        low, high = 1.0, 2.0
+        while high < 1e12 and not replace(best, n=math.ceil(self.n * high))._possible():
+            low, high = high, 2.0 * high
+        for _ in range(10):
+            middle = 0.5 * (low + high)
+            enough = replace(best, n=math.ceil(self.n * middle))._possible()
+            low, high = (low, middle) if enough else (middle, high)
+        return high
+
+    def _possible(self) -> bool:
+        """Whether a first level of any use and a test of it can be afforded."""
+        level = self.least_useful
+        return self._whole().fits(self.cost(level) + self.look(level))
 
     def _whole(self) -> Account:
         """Return the account before the first step: within the budget, and one that other runs count on as well."""
@@ -314,7 +353,7 @@ class StagedPlan(ABC):
                 f"at {unit.count(self.n)} no model could be shown to meet the goal for max_epsilon = "
                 f"{down(unit.charge(self.budget))}{at}, whatever the data: the noise that hides one {unit.noun} would "
                 f"drown it. Pass a larger max_epsilon, or fewer columns or categories. "
-                f"{tried(math.ceil(self.n / unit.rows * times * 1.1), unit)}. Nothing was spent."
+                f"{tried(math.ceil(self.n / unit.rows * times), unit)}. Nothing was spent."
             )
 
     def clock(self) -> Clock:
@@ -331,20 +370,37 @@ class StagedPlan(ABC):
             times.append(min(last, most))
         return Clock.of(times)
 
-    def search(self, generator: Any, account: Account, source: WordSource) -> Release:
-        """Go from stage to stage until a test passes or the budget is used up."""
-        squares = self.timed and (bool(account.one_curve) or account.shared is not None)
+    def search(
+        self,
+        generator: Any,
+        account: Account,
+        source: WordSource,
+        running: Callable[..., StagedSearch] | None = None,
+    ) -> Release:
+        """Go from stage to stage until a test passes or the budget is used up; ``running`` is another way to test."""
+        squares = self.timed and account.in_squares
         if self.timed and not squares and self.delta >= LEAST:
             account.clock = self.clock()
-        return self.run_of(generator, account, source, squares).run()
+        run = self.run_of(generator, account, source, squares and running is None, running)
+        if not run.plan.goal.idle:
+            return run.run()
+        account.reasons.append(run.plan.goal.idle)
+        return account.refused(noise=self.noise, parameters=run.plan.goal.said)
 
-    def run_of(self, generator: Any, account: Account, source: WordSource, in_squares: bool = False) -> StagedSearch:
+    def run_of(
+        self,
+        generator: Any,
+        account: Account,
+        source: WordSource,
+        in_squares: bool = False,
+        running: Callable[..., StagedSearch] | None = None,
+    ) -> StagedSearch:
         """Return the run, before its first stage; what the goal is better tested with is released here."""
         goal, gamma = self.goal.measured(generator.judge, account, source, self.failure_probability)
         plan = self.measured(goal, gamma)
-        if in_squares:  # what others count on adds up in squares
-            plan = plan._in_squares()
-        return self.running(plan, *plan.walk(generator), account, source)
+        if in_squares:  # what others count on adds up in squares, which pure noise does not
+            plan = replace(plan._in_squares(), then=None)
+        return (running or self.running)(plan, *plan.walk(generator), account, source)
 
     def measured(self, goal: TestedGoal, gamma: float) -> Self:
         """Return the plan for a goal as it was measured, with what is left of γ."""
@@ -380,7 +436,7 @@ def largest_stage(
     low, high = 0.0, most if math.isfinite(most) else account.room
     for _ in range(30):
         middle = 0.5 * (low + high)
-        fits = middle > 0.0 and account.fits(cost(middle) + look(before + middle))
+        fits = middle > 0.0 and account.fits(cost(middle), look(before + middle))
         low, high = (middle, high) if fits else (low, middle)
     return low
 
@@ -399,6 +455,9 @@ class StagedSearch:
         self._first = 0.0  # what the first level had cost, its test included
         self.paid = 0.0  # for the last model: by all levels where they gather
         self.shortfalls: list[tuple[float, float, float]] = []  # of each level: what it had paid, noisy, scale of noise
+        # the least bound shown, its model, and what a release says of that
+        self._best: tuple[float, Any, dict[str, Any]] = (math.inf, None, {})
+        self._wanted = 0.0  # the level to go on with
 
     def _tests(self, schedule: Schedule) -> Any:
         if schedule.in_squares:
@@ -409,19 +468,40 @@ class StagedSearch:
         """Go from level to level until a test passes, or there is a reason not to go on."""
         level = self.plan.start
         while True:
-            level, why_not = self._affordable(level)
+            self._wanted, (level, why_not) = level, self._affordable(level)
             if why_not:
                 return self._refused(why_not)
             self.account.book("generation", self.walk.cost(level))
-            model = self.walk.stage(level, self.source)
-            self.stages, self.paid = self.stages + 1, self._before + level
+            drawn = self.walk.stage(level, self.source)
+            self.stages, self.paid, self.tests.shown = self.stages + 1, self._before + level, math.inf
+            model = self._placed(drawn)
             if self._passes(model, self.paid):
                 return self._released(model)
+            if self.tests.shown < self._best[0]:
+                self._best = self.tests.shown, model, self._details(model)
             self._first = self._first or self.account.total
-            if self.plan.then is not None and (self.account.total > _PATIENCE * self._first or self._futile()):
-                level = self._turn(model)
-            else:
-                level = self._next()
+            level = self._turn(drawn) if self._stalled() else self._next()
+
+    def _stalled(self) -> bool:
+        """Whether there is another way, and this one has cost much and is not seen to have met the goal."""
+        if self.plan.then is None or (self.shortfalls and self.shortfalls[-1][1] <= 0.0):
+            return False
+        return self._dear() or self._futile()
+
+    def _dear(self) -> bool:
+        """Whether this way has cost many times its first level, or much of the budget."""
+        return bool(self.account.total > min(_PATIENCE * self._first, _PATIENCE_PART * self._most))
+
+    @property
+    def _most(self) -> float:
+        """What no outcome may exceed, as the account's total is meant."""
+        return self.account.limit if self.account.delta else self.account.worst_case
+
+    def _placed(self, drawn: Floats) -> Floats:
+        """Return a level's model as it is tested."""
+        most, squares = self.plan.most_of_test(self.paid), self.plan.schedule.in_squares
+        placed: Floats = self.plan.goal.placed(drawn, self.judge, self.account, self.source, most, squares)
+        return placed
 
     def _turn(self, model: Floats) -> float:
         """Go on by the other way from the last model, with a level that costs about what was spent; return that."""
@@ -439,14 +519,20 @@ class StagedSearch:
 
     def _affordable(self, level: float) -> tuple[float, str]:
         """Return the level, or the largest that may still be taken with its test, and why it is not if it is not."""
-        before = self._before
-        if self._futile():
+        before, look = self._before, self._look
+        if self._futile() and not self._finer():
             return level, "the last levels improved too little for the goal to be reached"
-        if not self.account.fits(self.walk.cost(level) + self.plan.look(before + level)):
-            level = largest_stage(self.account, self.walk.cost, self.plan.look, before, level)
-            if before + level < self.plan.schedule.gain * self.paid or level <= 0.0:
-                return level, "the next level would exceed the budget"
+        if not self.account.fits(self.walk.cost(level), look(before + level)):
+            level = largest_stage(self.account, self.walk.cost, look, before, level)
+            least = self.plan.schedule.gain * self.paid if self.stages else self.plan.least_useful
+            if level <= 0.0 or before + level < least:
+                return level, "the next level, and a test that could show it to do, would exceed the budget"
         return level, f"no model of {self.stages} levels was good enough" if self.stages == _MOST_STAGES else ""
+
+    def _look(self, level: float) -> Curve:
+        """Return what the test of the next level's model, which costs so much, costs at least."""
+        look: Curve = self.plan.look(level, self.stages + 1)
+        return look
 
     @property
     def _before(self) -> float:
@@ -456,11 +542,12 @@ class StagedSearch:
         """Test a model that cost so much."""
         plan, goal, tests = self.plan, self.plan.goal, self.tests
         truth, error = goal.shortfall(self.judge, model), goal.shortfall_error(plan.n, model.size, model)
-        asked = truth, plan.sensitivity, error, plan.most_of_test(level), plan.gamma(self.stages)
+        least, most, gamma = plan.least_test(self.stages), plan.most_of_test(level), plan.gamma(self.stages)
         if plan.schedule.in_squares:
-            return bool(tests.pass_at(*asked))
-        before, room = tests.count, goal.chain().steer
-        passed = tests.pass_at(*asked, room)
+            first = max(most, least / (1.0 + plan.schedule.again))
+            return bool(tests.pass_at(truth, plan.sensitivity, error, first, gamma))
+        before = tests.count
+        passed = tests.pass_at(truth, plan.sensitivity, error, max(most, least), gamma, goal.room)
         if tests.count > before:
             self.shortfalls.append((level, tests.noisy, tests.scale))
         return bool(passed)
@@ -477,21 +564,25 @@ class StagedSearch:
         return self.paid * (growth - 1.0) if schedule.gathers else self.paid * growth
 
     def _futile(self) -> bool:
-        """Whether twice as much improvement as the last levels had for a doubling would not do; reads what is released.
+        """Whether the goal seems to be beyond the best model; reads what is released.
 
-        Where noise falls the best model is come nearer to, by less each time: so the goal is then beyond it.
+        A model's shortfall is about that of the best one plus c/x, x the precision of its noise, or falls faster. So
+        where q times the precision has gained g, all that is left to gain is at most g/(q − 1).
         """
-        most = self.account.limit if self.account.delta else self.account.worst_case
-        if len(self.shortfalls) < 3 or self.account.total < _TRIED * most:
+        if len(self.shortfalls) < 2 or self.account.total < _TRIED * self._most:
             return False
-        gains = [
-            (before - after + _WIDE * (wide + narrow)) / max(1.0, math.log2(self.plan.noise_quotient(paid, more)))
-            for (paid, before, wide), (more, after, narrow) in pairwise(self.shortfalls[-3:])
-        ]
-        (start, first, _), (end, shortfall, scale) = self.shortfalls[0], self.shortfalls[-1]
+        (start, first, _), (paid, before, wide), (more, after, narrow) = self.shortfalls[0], *self.shortfalls[-2:]
         # models of noise alone improve by nothing, and may yet
-        learned = first - shortfall > _LEARNED * shortfall or self.plan.noise_quotient(start, end) > _LONG
-        return learned and shortfall - _WIDE * scale > _DOUBLINGS * max(gains)
+        if first - after <= _LEARNED * after and self.plan.noise_quotient(start, more) <= _LONG:
+            return False
+        gain = before - after + _WIDE * (wide + narrow)
+        return bool(after - _WIDE * narrow > _SLOWER * gain / (self.plan.noise_quotient(paid, more) - 1.0))
+
+    def _finer(self) -> bool:
+        """Look at rows more closely from here on, where there is a finer view of them; whether there is."""
+        found = bool(getattr(self.walk, "finer", bool)())
+        self.shortfalls = [] if found else self.shortfalls
+        return found
 
     def _said(self) -> list[str]:
         each = self.plan.each.format(stages=self.stages - self._turned)
@@ -502,16 +593,31 @@ class StagedSearch:
         return self.account.released(theta, **self._details(theta))
 
     def _refused(self, reason: str) -> Release:
+        """Hand over the best model, if anything was shown of one that a constant would not do as well."""
         self.account.reasons += [*self.reasons, *self._said(), reason]
-        return self.account.refused(**self._details(None))
+        ended, (_, model, kept) = self._details(None), self._best
+        if "shown" not in kept.get("parameters", {}):
+            return self.account.refused(**ended)
+        parameters = {**kept["parameters"], **ended.pop("parameters", {})}
+        return self.account.short(model, **{**kept, **ended, "parameters": parameters})
 
     def _details(self, theta: Floats | None) -> dict[str, Any]:
-        """Return what a release of that model says beside, or a refusal."""
+        """Return what a release of the model just tested says beside; or what is said where none is good enough."""
         if theta is None:
-            return {"noise": self.plan.noise, "parameters": self.plan.goal.shown(self.tests.shown)}
-        within = self.plan.goal.within
-        said = {} if within is None else {"parameters": {"predicted_within": within}}
-        return {"level": self.stages - 1, "noise": self.plan.noise, **said}
+            return {
+                "noise": self.plan.noise,
+                "parameters": {**self.plan.goal.said, "next_level": self._price(self._wanted)},
+            }
+        goal, said = self.plan.goal, self.plan.goal.shown(self.tests.shown)
+        within = {} if goal.within is None else {"predicted_within": goal.within}
+        return {"level": self.stages - 1, "noise": self.plan.noise, "parameters": {**goal.said, **said, **within}}
+
+    def _price(self, level: float) -> float:
+        """Return about what that level would cost beside all that was paid, with the least look at its model."""
+        account, step = self.account, self.walk.cost(level) + self.plan.look(self._before + level)
+        if not account.delta:
+            return float(account.unit.charge(step.most))
+        return float((account.curve + step).epsilon(account.delta) - account.curve.epsilon(account.delta))
 
 
 StagedPlan.running = StagedSearch

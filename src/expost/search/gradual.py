@@ -20,20 +20,20 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from expost import validation
+from expost.account import Ledger, add_losses
 from expost.account.account import Account, Spending, current, released, unspent
-from expost.account.composition import add_losses
-from expost.account.ledger import Ledger
-from expost.account.levels import geometric_levels, left_after, level_count, levels_within
+from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import GradientLength, Measure, charged_grid, gradient_target
 from expost.mechanisms.mechanism import Generator
 from expost.mechanisms.moments.risk import risk_at_delta
-from expost.noise.path import LevelValue
-from expost.noise.source import WordSource
+from expost.noise import LevelValue, WordSource
+from expost.noise.laplace import check_levels
+from expost.numeric import geometric_levels
 from expost.release.release import Release
 from expost.search.above_threshold import StoppingRule, ThresholdTest, calibrate
 from expost.search.request import Method, Plan, Request
-from expost.shown import up
+from expost.shown import down, up
 from expost.solve.problem import gradient_sensitivity
 
 TESTED_CLAIM = "one row replaced moves what is tested by no more than its stated sensitivity"
@@ -189,6 +189,56 @@ def first_accepted(
     account.generation = add_losses(account.generation, path.levels[-1])
     account.test = add_losses(account.test, rule.epsilon_never)
     return account.refused(**details)
+
+
+_DEFAULT_COUNT = {"theorem": 1000, "published": 1000, "tight": 32}
+
+
+def level_count(calibration: str, levels: Sequence[float] | None, n_levels: int | None) -> int:
+    """Return how many levels are searched: those given, as many as asked for, or the default."""
+    if levels is not None:
+        if n_levels is not None:
+            raise ValueError("pass levels or n_levels, not both")
+        return len(check_levels(levels))
+    return _DEFAULT_COUNT[calibration] if n_levels is None else n_levels
+
+
+def left_after(n: int, epsilon_test: float, max_epsilon: float | None, remedy: str) -> float:
+    """Return what a test leaves of the budget, or say that not even the test fits it."""
+    if max_epsilon is None:
+        return math.inf
+    if epsilon_test >= max_epsilon:
+        rows = math.ceil(n * epsilon_test / max_epsilon * 1.1)
+        raise TargetUnreachable(
+            f"testing alone would cost epsilon = {up(epsilon_test)} at n = {n}, more than max_epsilon = "
+            f"{down(max_epsilon)}, whatever the data. Pass {remedy}, or about {rows:,} rows. Nothing was spent."
+        )
+    return max_epsilon - epsilon_test
+
+
+def levels_within(
+    budget: float,
+    levels: Sequence[float] | None,
+    first: float,
+    last: float,
+    n_levels: int,
+    epsilon_test: float,
+    max_epsilon: float | None,
+) -> tuple[float, ...]:
+    """Return the stated levels, or geometric ones, as far as they fit the budget beside the test."""
+    if levels is None:
+        last = min(last, budget)
+        chosen = geometric_levels(min(first, last / 4), last, n_levels)
+    else:
+        chosen = tuple(level for level in check_levels(levels) if level <= budget)
+        if not chosen:
+            raise TargetUnreachable(
+                f"every level exceeds what max_epsilon = {down(max_epsilon or math.inf)} leaves after a test of "
+                f"{up(epsilon_test)}. Nothing was spent."
+            )
+    while add_losses(chosen[-1], epsilon_test) > (max_epsilon or math.inf):  # the last bit of rounding
+        chosen = (*chosen[:-1], math.nextafter(chosen[-1], 0))
+    return chosen
 
 
 GRADIENTS_CHARGED = (

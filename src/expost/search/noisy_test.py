@@ -13,10 +13,10 @@ weights 1/σ², have noise that is stochastically between N(0, σ̄²) − 2 and
 How precise a second test is must be settled before the first is seen; whether it is taken need not be. No
 AboveThreshold is interleaved with fresh releases, so nothing has to be said about their concurrent composition.
 
-*Laplace noise that is taken away step by step (theory A2, B1).* For searches at a δ whose tests would cost more than
-their models if noise were Gaussian: one precise test costs its ε and no factor for δ (theory C3). *Released*: the value
-with discrete Laplace noise at levels ε₁ < … < ε_K, one after the other, on one path of gradual release
-(`expost.noise.path`), as far as it takes. *Theorem (privacy)*: however far that is, and whatever decides it from what
+*Laplace noise that is taken away step by step (theory A2, B1).* For all searches in levels but those that share a
+budget at a δ: one precise test costs its ε and no factor for δ (theory C3). *Released*: the value
+with discrete Laplace noise at levels ε₁ < … < ε_K, one after the other, on a path of gradual release
+(`expost.noise.laplace`) as far as it takes. *Theorem (privacy)*: however far that is, and whatever decides it from what
 is released, the test costs the last level alone. It is booked as the path is walked, in differences. How many levels
 there are, and how far apart, was settled before.
 
@@ -36,6 +36,13 @@ Laplace noise of scale s = f·target/ln(1/(2δ)) and the limit at (1 − f)·tar
 below −f·target = −s·ln(1/(2δ)), which has probability at most δ. The ε of a question depends on the hypothesis only
 through what is released before it is asked, so ε is known beforehand and questions add up adaptively. On the grid the
 value is rounded up, its floating-point error added, and the limit lowered by two units.
+
+*The same question, given up early* (:meth:`OneTest.ask_gradually`). *Released*: value + noise at levels ε/8, ε/4, ε/2
+and ε of a path of gradual release, as far as it takes: it ends with "no" at the first level whose noisy value lies
+three scales of its noise above the limit, and is answered at the last. *Theorem (privacy)*: as above, the last level
+revealed is what it costs. *Theorem (accuracy)*: a "yes" is one of the last level, so a wrong one is no likelier than
+before. A value that is many times too large so costs an eighth of the question; one that would pass is missed in a few
+runs of a hundred more.
 """
 
 from __future__ import annotations
@@ -51,8 +58,7 @@ from expost.account.account import Account
 from expost.account.composition import Curve
 from expost.goals.measure import Measure, charged_grid
 from expost.noise.gaussian import deviations, discrete_gaussian
-from expost.noise.laplace import discrete_laplace
-from expost.noise.path import NoisePath
+from expost.noise.laplace import NoisePath, discrete_laplace
 from expost.noise.source import WordSource
 from expost.numeric import Grid
 
@@ -158,7 +164,7 @@ class NoisyTest:
     count
         How many noisy values were released.
     shown
-        The least bound on a value that they have shown.
+        The least bound on a value that they have shown; whoever tests another value sets it to infinity before.
     """
 
     account: Account
@@ -194,7 +200,7 @@ class GaussianTest(NoisyTest):
     first: float = 0.5
 
     def pass_at(self, truth: float, sensitivity: float, error: float, rho: float, gamma: float) -> bool:
-        """Whether the value is shown to be at most zero; wrong with probability at most γ. The first must fit.
+        """Whether the value is shown to be at most zero; wrong with probability at most γ; no where none fits.
 
         Parameters
         ----------
@@ -204,6 +210,8 @@ class GaussianTest(NoisyTest):
             ρ of the first test, and γ.
         """
         value = NoisyValue.of(sensitivity, error, gaussian=True)
+        if not self.account.fits(value.curve(rho)):  # a cut-off was paid for out of its room
+            return False
         noisy = self.ask(value, truth, rho)
         if self.shows(noisy + value.margin(rho, self.first * gamma)):
             return True
@@ -214,9 +222,12 @@ class GaussianTest(NoisyTest):
         return self.shows(averaged(noisy, rho, self.ask(value, truth, more), more) + margin)
 
 
-#: Levels of a test under Laplace noise, and from one to the next: a last level costs seventeen times the first.
-LEVELS, RATIO = 7, 1.6
+#: Levels of a test under Laplace noise at most, and how many times one costs what the one before it does.
+LEVELS, RATIO = 9, 1.6
+#: A test that is likely to pass may cost so many times as much: about what the next model and its test would.
+FURTHER = 3.0
 _SURELY = 3.0  # scales of noise: a value that is that far above what could still be shown is given up
+_GRADUALLY = (1 / 8, 1 / 4, 1 / 2, 1.0)  # levels of a question that is given up early, in parts of what it costs
 
 
 @lru_cache(maxsize=256)
@@ -258,26 +269,28 @@ class GradualTest(NoisyTest):
     def pass_at(
         self, truth: float, sensitivity: float, error: float, epsilon: float, gamma: float, room: float = math.inf
     ) -> bool:
-        """Whether the value is shown to be at most zero, as :meth:`GaussianTest.pass_at`; ε is of the last level.
+        """Whether the value is shown to be at most zero, as :meth:`GaussianTest.pass_at`.
 
-        ``room`` is how far below zero a value may be thought to be: levels whose margin is larger are left out, and
-        nothing is asked or paid where that is all of them.
+        ``epsilon`` is what it may cost, or :data:`FURTHER` times that while the last noisy value says that it would
+        pass for so much. ``room`` is how far below zero a value may be thought to be: the first level is one whose
+        margin is no larger, and nothing is asked or paid where even the last one has a larger margin.
         """
         grid = Grid.of(sensitivity, error_bound=error)
-        unit, units = grid.unit, grid.units
+        unit, units, slack = grid.unit, grid.units, (LEVELS + 3) * grid.unit + error
 
-        def margin_at(level: float, count: int) -> float:
-            wide = laplace_deviations(gamma, count) * grid.effective_sensitivity * (1.0 + 1e-9)
-            return wide / level + (LEVELS + 3) * unit + error
+        def wide(count: int) -> float:
+            return laplace_deviations(gamma, count) * grid.effective_sensitivity * (1.0 + 1e-9)
 
-        levels = [epsilon / RATIO ** (LEVELS - 1 - k) for k in range(LEVELS)]
-        levels = [level for level in levels if margin_at(level, LEVELS) <= room]
+        most = FURTHER * epsilon
+        first = max(most / RATIO ** (LEVELS - 1), wide(LEVELS) / (room - slack) if room > slack else math.inf)
+        levels = [first * RATIO**k for k in range(LEVELS) if first * RATIO**k <= most * (1.0 + 1e-9)]
         if not levels:
             return False
-        margins = [margin_at(level, len(levels)) for level in levels]
+        margins = [wide(len(levels)) / level + slack for level in levels]
+        usual = min(margin for level, margin in zip(levels, margins, strict=True) if level <= max(epsilon, first))
         path = NoisePath(np.array([math.floor(truth / unit)]), units, levels, random_state=self.source)
         paid = 0.0
-        for value, margin in zip(path, margins, strict=True):
+        for value, margin, following in zip(path, margins, [*levels[1:], math.inf], strict=True):
             # the path has drawn its noise, but nothing of it has been looked at
             step = Curve.ex_post(math.nextafter(value.epsilon - paid, math.inf))
             if not self.account.fits(step):
@@ -287,7 +300,8 @@ class GradualTest(NoisyTest):
             self.noisy, self.scale = int(value.values[0]) * unit, grid.effective_sensitivity / paid
             if self.shows(self.noisy + margin):
                 return True
-            if self.noisy - _SURELY * self.scale > -margins[-1]:
+            hopeless = self.noisy - _SURELY * self.scale > -usual
+            if hopeless if following <= epsilon else self.noisy > -margins[-1]:
                 return False
         return False
 
@@ -336,6 +350,20 @@ class OneTest:
         epsilon = self.epsilon(grid.effective_sensitivity)
         noise = int(discrete_laplace(epsilon, grid.units, 1, random_state=source)[0])
         return self.passes(measure, hypothesis, noise, grid), epsilon
+
+    def ask_gradually(self, measure: Measure, hypothesis: Any, source: WordSource) -> tuple[bool, float]:
+        """Return the answer and what it cost: at most what :meth:`ask` costs, less where the value is far too large."""
+        grid = measure.fine_grid(hypothesis)
+        epsilon = self.epsilon(grid.effective_sensitivity)
+        limit = math.floor((1 - self.share) * self.target / grid.unit) - _SLACK
+        value = math.ceil((measure.value(hypothesis) + measure.error_bound(hypothesis)) / grid.unit)
+        levels = [part * epsilon for part in _GRADUALLY]
+        noisy, level = math.inf, 0.0
+        for step in NoisePath(np.array([value], dtype=object), grid.units, levels, random_state=source):
+            noisy, level = int(step.values[0]), step.epsilon
+            if noisy > limit + _SURELY * grid.units / level:
+                break
+        return noisy <= limit, level
 
     def passes(self, measure: Measure, hypothesis: Any, noise: int, grid: Grid) -> bool:
         """Return the answer for noise drawn beforehand."""

@@ -6,8 +6,8 @@ levels of the same path.
 
 *Released*, now and later: levels of one path, and what the first search asked beside it (the null model; a noisy trace
 for output perturbation). *Theorem (privacy)*: all instalments together cost what was asked beside the path and the
-largest level revealed, not a sum (`expost.noise.path`, and adaptive composition with the rest, which is independent of
-the path). *Theorem (accuracy)*: with probability 1 − γ over the noise *all* promises hold that are ever made on the
+largest level revealed, not a sum (`expost.noise.laplace`, and adaptive composition with the rest, which does not depend
+on the path). *Theorem (accuracy)*: with probability 1 − γ over the noise *all* promises hold that are ever made on the
 path, however later requests are chosen. One event sees to that, because the grid of levels is fixed before the path is
 drawn: for second moments the norm of the noise is bounded at all levels at once
 (`expost.mechanisms.moments.certificate`), an event that mentions neither α nor λ, so λ may change from one request to
@@ -31,13 +31,12 @@ out, not what was asked for; where it is no less than the null model misses at m
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -45,24 +44,22 @@ from typing import Any
 import numpy as np
 
 from expost import validation
+from expost.account import Ledger, add_losses
 from expost.account.account import Account, Spending, current, released, unspent, warn_if_large
-from expost.account.composition import add_losses
-from expost.account.ledger import Ledger
 from expost.exceptions import PathNotKeptWarning, TargetUnreachable, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import excess_risk_of
 from expost.mechanisms import Covariance, mechanism_of
 from expost.mechanisms.moments.certificate import CovariancePlan, Seen, certify_from
-from expost.noise.path import KeptLevels
+from expost.noise.laplace import KeptLevels
+from expost.numeric import one_thread
 from expost.release.release import Promise, Release, plain
 from expost.release.sealed import read_key, seal, unseal, write_private
 from expost.search import METHODS
 from expost.search.request import Request
 from expost.shown import down, up
-from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
-from expost.solve.problem import Problem
+from expost.solve import LogisticLoss, Loss, Problem, SquaredLoss
 from expost.table.preparation import Preparation
-from expost.threads import one_thread
 
 
 def with_model(release: Release, before: Release, request: Request) -> Release:
@@ -398,7 +395,7 @@ class _Kept:
         noise = "exact" if self.header["noise"] == "laplace" else "over the reals"
         outcome = outcome.with_details(noise=noise)
         made = outcome.with_details(**request.details(outcome))
-        promise = dataclasses.replace(made.promise, statement=f"{made.promise.statement}; {TOGETHER}")
+        promise = replace(made.promise, statement=f"{made.promise.statement}; {TOGETHER}")
         parameters = {
             **made.parameters,
             "path": self.header["release"],
@@ -488,7 +485,7 @@ def _promise(promise: Promise, certificate: float, fewer: bool) -> Promise:
         return Promise("no accuracy is promised: the moments are too noisy for this regularization")
     if not fewer:
         return promise
-    return dataclasses.replace(promise, statement=f"{promise.statement}, among models of the columns kept")
+    return replace(promise, statement=f"{promise.statement}, among models of the columns kept")
 
 
 def _places(said: Mapping[str, Any], p: int, columns: Sequence[str] | None) -> list[int]:

@@ -34,15 +34,16 @@ from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import RISK_CHARGED, Goal, TestedGoal, as_goal, excess_risk_of, is_tested
 from expost.goals.relative import PROBE_SHARE, GapPlan, RelativeExcessRisk, probe_gap
 from expost.mechanisms.mechanism import Generator, Mechanism
-from expost.noise.laplace import discrete_laplace
-from expost.noise.source import WordSource
+from expost.noise import WordSource, discrete_laplace
 from expost.release.release import Promise, Release
+from expost.release.words import NEW_ROWS
 from expost.shown import down, up
-from expost.solve.error_bounds import ErrorBounds
-from expost.solve.problem import Problem
+from expost.solve import ErrorBounds, Problem
 
 OnFailure = Literal["refuse", "release_optimum"]
 _MOMENTS = ("auto", "certified")  # methods that may reveal second moments
+#: What is taken as given where rows are held out.
+DRAWN_ALIKE = "rows were drawn independently from one population, and new rows are drawn from it likewise"
 _WITH_DELTA = ("auto", "certified", "stationarity")  # methods that book Rényi curves
 
 
@@ -83,7 +84,8 @@ class Method(ABC):
         assert request.goal is not None
         gamma = request.failure_probability
         kept = request.goal.promise(request.problem, reduced)
-        chance = f"with probability at least {down(1 - gamma, 6)} over the noise, either nothing is released or "
+        none = "no model is released as good enough" if request.in_levels else "nothing is released"
+        chance = f"with probability at least {down(1 - gamma, 6)} {request.chances}, either {none} or {request.about}"
         return dataclasses.replace(kept, statement=chance + kept.statement, failure_probability=gamma)
 
 
@@ -117,6 +119,11 @@ class Request:
         Whether the noisy second moments are released with the model, for the price that they were paid for.
     reason
         Why this mechanism was chosen, where there was a choice.
+    held_out
+        How many rows models are tested on and not fitted to, beside those of the problem; what is promised is about new
+        rows then (`expost.search.new_rows`).
+    continues
+        The release whose model the search begins at, if it goes on from one (`expost.search.continuation`).
     """
 
     problem: Problem
@@ -134,6 +141,8 @@ class Request:
     keep_statistics: bool = False
     delta: float = 0.0
     reason: str = ""
+    continues: Release | None = None
+    held_out: int = 0
 
     def __post_init__(self) -> None:
         checked = {
@@ -212,9 +221,13 @@ class Request:
         if shared is not None:  # whose filter no outcome gets past
             worst_case = min(worst_case, self.unit.share(shared.epsilon))
         reasons = [self.reason] if self.reason and not self.delta else []  # at a δ the plan says it
-        return Account(
+        account = Account(
             self.method.name, worst_case, secure, reasons=reasons, unit=self.unit, delta=self.delta, shared=shared
         )
+        account.held_out = self.held_out
+        if self.continues is not None:
+            account.carry_on(self.continues)
+        return account
 
     def plan(self) -> Plan:
         """Settle everything that is public, or say that the mechanism has not what the search would ask for."""
@@ -244,6 +257,10 @@ class Request:
         kind = self.mechanism.name if self.mechanism.gaussian else PURE
         loss, n, gamma = self.problem.loss, self.problem.n, self.failure_probability
         asked: Any = (n, gamma, self.budget, self.delta, self.unit)
+        if self.continues is not None:
+            from expost.mechanisms.objective.chain import ContinuedChain
+
+            return ContinuedChain.after(self.continues, goal, loss, geometry, *asked)
         plan = STAGED[kind].of(goal, loss, geometry, *asked, self.reason)
         other = getattr(self.mechanism, "then", None)
         return plan if other is None else replace(plan, then=STAGED[PURE].settled(goal, loss, other, *asked))
@@ -259,21 +276,50 @@ class Request:
             self, goal=goal, failure_probability=failure_probability, max_epsilon=max_epsilon, on_failure="refuse"
         )
 
-    def _about(self, promise: Promise) -> Promise:
-        """Add the problem that a promise is about; where λ changes from level to level it is about none."""
-        if is_tested(self.goal) and self.mechanism.geometry is not None:
+    @property
+    def in_levels(self) -> bool:
+        """Whether it is searched for in levels, each with a λ of its own, whose models are tested as they stand."""
+        return is_tested(self.goal) and self.mechanism.geometry is not None
+
+    def _promise(self, release: Release) -> Promise:
+        """Return what is promised about a release, with the problem that it is about, if λ is the same at all levels.
+
+        Of a model that is short of the goal what was shown is promised, and nothing else (theory D3).
+        """
+        promise = self.method.promise(self, release.promise)
+        if not self.in_levels:
+            return dataclasses.replace(promise, radius=self.problem.radius, regularization=self.problem.regularization)
+        if release.status != "short" or self.goal is None:
             return promise
-        return dataclasses.replace(promise, radius=self.problem.radius, regularization=self.problem.regularization)
+        sure = f"with probability at least {down(1 - self.failure_probability, 6)} {self.chances}, whichever way the"
+        true = f"true {NEW_ROWS}" if self.held_out else "true"
+        statement = f"{sure} search ends, what is shown of a model is {true}; {self.goal.words} was asked for"
+        return dataclasses.replace(promise, statement=f"{statement}, and is not promised")
+
+    @property
+    def chances(self) -> str:
+        """What a probability is over."""
+        return "over the noise and the drawing of rows" if self.held_out else "over the noise"
+
+    @property
+    def about(self) -> str:
+        """Which rows the promise is about, where those are not the rows themselves."""
+        return f"in the mean {NEW_ROWS}, bounded and rounded as they are, " if self.held_out else ""
 
     def _claims(self) -> tuple[str, ...]:
         """Say what is taken as given of parts that are not the library's own."""
         loss, mechanism, goal = self.problem.loss, self.mechanism, self.goal
         claims = {
             f"the loss {loss.name} is convex, and its slopes and curvature are what it states": loss,
+            "optimum and sensitivities of the problem are what it states": None
+            if validation.foreign(loss)
+            else self.problem,
             f"the mechanism {mechanism.name} is as private at every level as it states": mechanism,
             "one row replaced moves what the goal is tested on by no more than the goal states": goal,
         }
-        return tuple(claim for claim, part in claims.items() if part is not None and validation.foreign(part))
+        drawn = (DRAWN_ALIKE,) if self.held_out else ()
+        own = tuple(claim for claim, part in claims.items() if part is not None and validation.foreign(part))
+        return (*drawn, *own)
 
     def details(self, release: Release) -> dict[str, Any]:
         """Return what a release says about itself beside its numbers: method, promise, what is exact or charged."""
@@ -284,7 +330,7 @@ class Request:
         return {
             "method": self.method.name,
             "perturbation": mechanism.name,
-            "promise": self._about(self.method.promise(self, release.promise)),
+            "promise": self._promise(release),
             "exact": (
                 *(part for part in mechanism.exact if release.noise == "exact" or part != "generation noise"),
                 *by_goal,
@@ -294,7 +340,7 @@ class Request:
             "parameters": {
                 **release.parameters,
                 "loss": mechanism.minimised(problem),
-                "n": problem.n,
+                "n": problem.n + self.held_out,
                 "p": problem.p,
                 "paper_constants": problem.paper_constants,
                 **({} if scaled_by is None else {"noise_sensitivity": scaled_by, "radius": problem.radius}),

@@ -7,14 +7,12 @@ the curator may look at: no guarantee covers it.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost import validation
 from expost.account.account import Spending, released, unspent
@@ -24,18 +22,16 @@ from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal, excess_risk_of
 from expost.mechanisms import Generator, Mechanism, mechanism_for, mechanism_of
 from expost.mechanisms.moments.gaussian import moments_for
-from expost.noise.source import WordSource, resolve_source, source_claims
-from expost.passes.engine import engine_claims
+from expost.noise.source import WordSource, resolve_source
+from expost.numeric import FloatArray, one_thread
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.search import METHODS
 from expost.search.choice import cheaper_at_delta
 from expost.search.request import OnFailure, Plan, Request
-from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
-from expost.solve.problem import Problem
+from expost.solve import LogisticLoss, Loss, Problem, SquaredLoss
 from expost.table.rows import Rows, RowSource
 from expost.table.shape import ball, l2_ball
-from expost.threads import one_thread
 
 OPTIMUM_NOT_COVERED = "the non-private optimum was returned because nothing else qualified; it has no privacy"
 
@@ -155,10 +151,13 @@ def carry_out(
     random_state: Any,
     spending: Spending,
     describe: Callable[[Release], Release] = lambda release: release,
+    *,
+    discard: bool = False,
 ) -> Release:
     """Make the generator, carry out the plan and let the release, or the refusal, say what it is.
 
     ``spending`` holds what has to be charged from the moment noise is drawn; ``describe`` adds what the caller knows.
+    ``discard``: a model that is short of its goal is not wanted.
     """
     # thousands of small products: on a shared machine BLAS threads cost far more than they bring
     if isinstance(rows, Rows | RowSource | Sums):
@@ -169,12 +168,14 @@ def carry_out(
 
     def detailed(outcome: Release) -> Release:
         details = request.details(outcome)
-        given = (*_given(rows), *source_claims(random_state))
+        given = (*_given(rows), *validation.source_claims(random_state))
         return outcome.with_details(**{**details, "claims": (*details["claims"], *given)})
 
     held = describe(detailed(account.interrupted().with_details(noise=request.mechanism.noise_kind)))
-    unbounded = request.on_failure == "release_optimum"
-    spending.reserve(held, worst_case=math.inf if unbounded else held.epsilon_worst_case)
+    worst = math.inf if request.on_failure == "release_optimum" else held.epsilon_worst_case
+    if request.continues is not None and spending.charged(request.continues):
+        worst = held.epsilon_increment
+    spending.reserve(held, worst_case=worst)
     with one_thread():
         generator = request.mechanism.on(rows, request.problem) if isinstance(rows, Rows | RowSource | Sums) else rows
         if generator.problem != request.problem:
@@ -185,7 +186,7 @@ def carry_out(
         account.begin()
         spending.release = held
         outcome = plan.search(generator, account, source)
-        release = detailed(outcome)
+        release = detailed(outcome.discarded() if discard else outcome)
         if request.on_failure == "release_optimum":
             release = _or_optimum(release, generator)
         return spending.end(describe(release))
@@ -197,7 +198,7 @@ def _given(rows: Rows | RowSource | Sums | Generator) -> tuple[str, ...]:
         return ("the sums given are exact, of as many rows as they say, each with ‖x‖₁ ≤ 1 and |y| ≤ 1",)
     if isinstance(rows, Rows | RowSource):
         own = ("every row is what its source declares",) if validation.foreign(rows) else ()
-        return (*own, *engine_claims(getattr(rows, "engine", None)))
+        return (*own, *validation.engine_claims(getattr(rows, "engine", None)))
     return ("the generator given is what its mechanism makes of rows within bounds",)
 
 
@@ -211,14 +212,14 @@ def _or_optimum(release: Release, generator: Generator) -> Release:
         "at an infinite privacy loss",
         NotPrivateWarning,
     )
-    return dataclasses.replace(
+    return replace(
         release,
         status="released",
         hypothesis=generator.risk.optimum,
         epsilon_generation=math.inf,
         epsilon_worst_case=math.inf,
         not_covered=(OPTIMUM_NOT_COVERED,),
-        promise=dataclasses.replace(release.promise, failure_probability=0.0),
+        promise=replace(release.promise, failure_probability=0.0),
     )
 
 
@@ -313,7 +314,7 @@ def _problem(rows: Rows | Sums, loss: Loss, lam: float, calibration: str, radius
 class CuratorView:
     """The truth about a release, computed from the private rows. Do not publish it."""
 
-    optimum: NDArray[np.float64]
+    optimum: FloatArray
     excess_risk: float | None
     null_excess_risk: float
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
         ErrorBounds as ErrorBounds,
         GeneralErrors as GeneralErrors,
         RidgeErrors as RidgeErrors,
+        default_tolerance as default_tolerance,
+        distance_bound as distance_bound,
+        radius_tolerance as radius_tolerance,
     )
     from expost.solve.losses import (
         HuberLoss as HuberLoss,
@@ -23,13 +26,6 @@ if TYPE_CHECKING:
         Loss as Loss,
         SmoothedHingeLoss as SmoothedHingeLoss,
         SquaredLoss as SquaredLoss,
-    )
-    from expost.solve.minimisation import (
-        Minimum as Minimum,
-        default_tolerance as default_tolerance,
-        distance_bound as distance_bound,
-        minimise as minimise,
-        radius_tolerance as radius_tolerance,
     )
     from expost.solve.problem import (
         Problem as Problem,
@@ -39,6 +35,13 @@ if TYPE_CHECKING:
         minimiser_l2_sensitivity as minimiser_l2_sensitivity,
         paper_ridge_output_sensitivity as paper_ridge_output_sensitivity,
     )
-    from expost.solve.risk import GeneralRisk as GeneralRisk, RidgeRisk as RidgeRisk, Risk as Risk
+    from expost.solve.risk import (
+        GeneralRisk as GeneralRisk,
+        Minimum as Minimum,
+        RidgeRisk as RidgeRisk,
+        Risk as Risk,
+        minimise as minimise,
+    )
+    from expost.solve.row_sums import Passes as Passes
 
 __getattr__, __all__ = public_names(__name__)

@@ -256,7 +256,7 @@ class ErrorBounds(ABC):
 
 @dataclass(frozen=True)
 class GeneralErrors(ErrorBounds):
-    """Error bounds for :func:`~expost.solve.minimisation.minimise` and :class:`~expost.solve.risk.GeneralRisk`.
+    """Error bounds for :func:`~expost.solve.risk.minimise` and :class:`~expost.solve.risk.GeneralRisk`.
 
     Parameters
     ----------

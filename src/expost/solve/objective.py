@@ -70,7 +70,7 @@ class Objective(Private):
     lam : float
         λ > 0.
     counts : array of shape (n,), optional
-        How many rows each given one stands for, whole numbers (``expost.passes.blocks``); one if not given. Products
+        How many rows each given one stands for, whole numbers (``expost.passes.engine``); one if not given. Products
         with them are rounded once more, which ``summation_length`` allows for.
     norm : {"l1", "l2"}
         Which norm of a row is at most 1. Bounds of true risks (``expost.solve.risk``) need ``"l1"``.
@@ -127,8 +127,15 @@ class Objective(Private):
         """Return Xθ."""
         return np.asarray(self.X @ theta)
 
+    def outcomes(self, theta: FloatArray) -> tuple[int, int, int, int]:
+        """Return how many hits, false alarms, misses and others there are, as :meth:`errors` counts."""
+        alarm, positive = self.predictions(theta) > 0.0, self.y > 0.0
+        kinds = (alarm & positive, alarm & ~positive, ~alarm & positive, ~alarm & ~positive)
+        hits, false_alarms, misses, quiet = (self.count(kind) for kind in kinds)
+        return hits, false_alarms, misses, quiet
+
     def errors(self, theta: FloatArray) -> int:
-        """Return how many rows θ misclassifies, exactly if it is on the grid of `expost.passes.blocks`."""
+        """Return how many rows θ misclassifies, exactly if it is on the grid of `expost.numeric.to_grid`."""
         return self.count((self.predictions(theta) > 0.0) != (self.y > 0.0))
 
     def mean_of(

@@ -27,7 +27,7 @@ read.
 
 *Passes.* Each point that is looked at costs one pass over the rows, for its gradient and far from the end for its
 second derivatives as well; close to it those of a point before will do. From 2¹⁹ rows on they are of a sample of the
-rows (`expost.passes.blocks.sampled`); should steps be poor, of all of them again. From 200 columns on, where second
+rows (`expost.passes.engine.sampled`); should steps be poor, of all of them again. From 200 columns on, where second
 derivatives cost far more than gradients, directions come from the last few gradients first (L-BFGS), and from 1200
 columns on, where p² numbers would not do, always. Nothing rests on a direction: a point is judged by its gradient.
 """
@@ -46,8 +46,7 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import cho_factor, cho_solve
 
 from expost.exceptions import ConvergenceError
-from expost.numeric import INFLATION, UNIT, FloatArray, Private, gamma
-from expost.passes.blocks import prediction_rounding
+from expost.numeric import INFLATION, UNIT, FloatArray, Private, gamma, prediction_rounding
 from expost.solve.error_bounds import STEEPEST as STEEPEST
 from expost.solve.losses import Loss
 from expost.solve.row_sums import Passes, Slopes, slope_rounding

@@ -1,6 +1,6 @@
 """Sums over rows that are the same to the bit for every source, batch size, engine and number of workers.
 
-*Predictions* are exact up to one rounding (:mod:`expost.passes.blocks`), and φ of them is computed row by row, so
+*Predictions* are exact up to one rounding (:mod:`expost.numeric`), and φ of them is computed row by row, so
 each row contributes the same bits wherever it is read. *Sums* are of integers:
 
 - Slopes φ′, at most S = 2ˢ in size, are rounded to multiples of S·2⁻⁴⁴ and split, φ′ = (h·2²² + l)·S·2⁻⁴⁴ with |h| ≤
@@ -9,10 +9,10 @@ each row contributes the same bits wherever it is read. *Sums* are of integers:
   in ℓ₂ (‖x‖₂ ≤ 1) and one rounding.
 - Second derivatives d are for Newton's method, which needs them close and not exact: z = √(d/C)·x is rounded to
   multiples of 2⁻²⁰, C a power of four with d ≤ C, and zᵀz summed as integers below 2⁴⁰ are. Of very many rows a sample
-  will do; which rows are in it is a function of each row alone (:func:`expost.passes.blocks.sampled`).
+  will do; which rows are in it is a function of each row alone (:func:`expost.passes.engine.sampled`).
 - Means of what goals test, at most m ≤ 2ᵏ a row, are sums of multiples of 2ᵏ⁻⁵¹: off by m·2⁻⁵¹ at most.
 
-Equal rows that are worked on once (:mod:`expost.passes.blocks`) count in blocks by their number.
+Equal rows that are worked on once (:mod:`expost.passes.engine`) count in blocks by their number.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from expost.numeric import FloatArray, Private
-from expost.passes.blocks import (
+from expost.numeric import INFLATION, UNIT, AnyArray, FloatArray, Private, exact_parts, gamma, prediction_rounding
+from expost.passes.engine import (
     GROUP,
+    Engine,
+    LocalEngine,
+    Totals,
     blocks,
     distinct,
-    exact_parts,
     folded,
     gram,
     predictions,
@@ -39,7 +41,6 @@ from expost.passes.blocks import (
     weighted,
     whole,
 )
-from expost.passes.engine import Engine, LocalEngine, Totals
 from expost.passes.first_pass import judged
 from expost.solve.losses import Loss
 from expost.table.rows import FRACTION_BITS, Batch, MemorySource, Rows, RowSource, declared, given_up, thinned
@@ -83,7 +84,7 @@ class SlopeSums(_BlockSums):
     loss
         Which φ.
     parts
-        θ, from :func:`~expost.passes.blocks.exact_parts`.
+        θ, from :func:`~expost.numeric.exact_parts`.
     exponent
         s.
     sample
@@ -129,15 +130,36 @@ class SlopeSums(_BlockSums):
         return gram(z, counts), len(y) if counts is None else int(counts.sum())
 
 
+class Outcomes(NamedTuple):
+    """How many rows are predicted positive and are, are not, predicted negative and are positive after all, are not."""
+
+    hits: float
+    false_alarms: float
+    misses: float
+    quiet: float
+
+
 @dataclass(frozen=True, eq=False)
-class ErrorCount(_BlockSums):
-    """How many rows θ, on its grid, misclassifies: predicted positive where xᵀθ > 0."""
+class OutcomeCount(_BlockSums):
+    """How many rows of each outcome θ, on its grid, has: predicted positive where xᵀθ > 0."""
 
     parts: FloatArray
 
     def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
-        wrong = (predictions(x, self.parts) > 0.0) != (y > 0.0)
-        return (int(np.count_nonzero(wrong) if counts is None else counts[wrong].sum()),)
+        kind = 2 * (predictions(x, self.parts) <= 0.0) + (y <= 0.0)
+        return (np.bincount(kind, counts, minlength=4).astype(np.int64),)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCount(_BlockSums):
+    """How many rows have a prediction above as many of the edges, none to all."""
+
+    parts: FloatArray
+    edges: FloatArray
+
+    def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
+        above = np.searchsorted(self.edges, predictions(x, self.parts))
+        return (np.bincount(above, counts, minlength=len(self.edges) + 1).astype(np.int64),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,9 +272,25 @@ class Passes(Private):
         """
         return count < _FEW or abs((count << sample) - self.n) > _ODDS * math.sqrt(self.n << sample)
 
+    def outcomes(self, theta: FloatArray) -> Outcomes:
+        """Return how many rows of each outcome θ has."""
+        found = self.engine.total(self.source, OutcomeCount(exact_parts(theta)))[0]
+        return Outcomes(*(int(count) for count in found))
+
     def errors(self, theta: FloatArray) -> int:
         """Return how many rows θ misclassifies."""
-        return int(self.engine.total(self.source, ErrorCount(exact_parts(theta)))[0])
+        found = self.outcomes(theta)
+        return int(found.false_alarms + found.misses)
+
+    @property
+    def constant(self) -> tuple[int, int] | None:
+        """Which column every row has the same in, and its value in units of 2⁻²⁰, if rows declare one; public."""
+        return self.source.constant
+
+    def above(self, theta: FloatArray, edges: FloatArray) -> AnyArray:
+        """Return how many rows have a prediction above each edge, of edges that ascend."""
+        found = self.engine.total(self.source, ScoreCount(exact_parts(theta), edges))[0]
+        return np.asarray(np.cumsum(found[::-1])[::-1][1:])
 
     def mean_of(self, term: Term, theta: FloatArray, most: float = 8.0) -> float:
         """Return the mean of a term in [0, most], off by most·2⁻⁵¹ beside its evaluation."""
@@ -268,3 +306,45 @@ class Passes(Private):
         """Return the mean of (y − ȳ)², rounded once."""
         first, second = self.engine.total(self.source, target_moments)
         return float((self.n * second - first * first) / (self.n * self.n << 2 * FRACTION_BITS))
+
+
+@dataclass(frozen=True)
+class PassErrors:
+    """How far a gradient is off that one pass over the rows finds; public.
+
+    Attributes
+    ----------
+    loss, p, lam
+        What it is the gradient of.
+    """
+
+    loss: Loss
+    p: int
+    lam: float
+
+    def gradient_error_bound(self, radius: float) -> float:
+        """Return a bound on the error of a computed ‖∇L(θ)‖₂ over ‖θ‖₂ ≤ radius: predictions, slopes, sums, penalty."""
+        slope = self.loss.lipschitz(math.inf)
+        slopes = slope_rounding(self.loss) + self.loss.EVALUATION_ULPS * UNIT * slope
+        predicted = self.loss.curvature * prediction_rounding(self.p) * radius
+        return INFLATION * (slopes + predicted + gamma(self.p + 16) * (slope + self.lam * radius))
+
+
+class PassGradients(Private):
+    """Gradients of L = mean φ + (λ/2)‖θ‖², each by one pass over the rows; private."""
+
+    def __init__(self, passes: Passes, lam: float) -> None:
+        self._passes, self._lam = passes, lam
+        self._errors = PassErrors(passes.loss, passes.p, lam)
+
+    def gradient_error_bound(self, radius: float) -> float:
+        """Return the public bound."""
+        return self._errors.gradient_error_bound(radius)
+
+    def gradient_norm(self, theta: FloatArray) -> float:
+        """Return ‖∇L(θ)‖₂."""
+        return float(np.linalg.norm(self._passes.slopes(theta).gradient + self._lam * theta))
+
+    def gradient_lower(self, theta: FloatArray) -> float:
+        """Return what is known without a pass."""
+        return 0.0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     )
     from expost.table.encoding import Encoding as Encoding
     from expost.table.entrance import OnInvalid as OnInvalid
-    from expost.table.kinds import Boolean as Boolean, Categorical as Categorical, Numeric as Numeric
+    from expost.table.kinds import Boolean as Boolean, Categorical as Categorical, Dated as Dated, Numeric as Numeric
     from expost.table.preparation import Preparation as Preparation, resolve_feature_bound as resolve_feature_bound
     from expost.table.rows import (
         FRACTION_BITS as FRACTION_BITS,

@@ -12,12 +12,13 @@ import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from expost.table.cells import MISSING, UNKNOWN, Label, Lookup, is_undecoded, label, number, numbers, signs
+from expost.table.dates import day, days_of_array
 
 _NUMBERS = "biuf"
 _LOOSE = "OUST"  # objects, text and bytes: read cell by cell
@@ -99,6 +100,12 @@ class Column:
                 nan[i] = marks.code(cells[i]) != UNKNOWN
         return nan
 
+    def days(self, marks: Lookup) -> tuple[Floats, Booleans]:
+        """Read all cells as dates, days since 1970, NaN if they are none, and say which are missing or marked so."""
+        if not self.is_loose:  # numbers are no dates
+            return np.full(len(self), np.nan), self.codes(marks) != UNKNOWN
+        return _read_days(self.cells(), marks)
+
     def codes(self, lookup: Lookup) -> npt.NDArray[np.int64]:
         """Say for each cell which group of labels it belongs to."""
         values: Any = self._values
@@ -164,6 +171,17 @@ class Column:
                 "classes=(negative, positive)"
             )
         return labels_array([found[key] for key in sorted(found)]), unusable
+
+
+def _read_days(cells: list[Any], marks: Lookup) -> tuple[Floats, Booleans]:
+    """Read cells as dates, each by itself, and say which are missing."""
+    days, missing = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=np.bool_)
+    for i, cell in enumerate(cells):
+        read = None if marks.code(cell) != UNKNOWN else day(cell)
+        if read is not None:
+            days[i] = read
+        missing[i] = read != read if read is not None else marks.code(cell) != UNKNOWN
+    return days, missing
 
 
 def _cells_of(values: npt.NDArray[Any] | list[Any]) -> list[Any]:
@@ -272,6 +290,44 @@ class DictionaryColumn(Column):
     def codes(self, lookup: Lookup) -> npt.NDArray[np.int64]:
         """Say for each cell which group of labels it belongs to."""
         return np.asarray(np.array(lookup.codes(self._texts), dtype=np.int64)[self._places])
+
+    def days(self, marks: Lookup) -> tuple[Floats, Booleans]:
+        """Read all cells as dates, each text once."""
+        days, missing = _read_days(self._texts, marks)
+        return days[self._places], missing[self._places]
+
+
+class DateColumn(Column):
+    """Cells whose declared type says that they are dates or times, NumPy's; ``said`` is why they are nothing else.
+
+    Examples
+    --------
+    >>> DateColumn(np.array(["1970-01-03", "NaT"], dtype="datetime64[D]"), "dates").days(Lookup([[""]]))
+    (array([ 2., nan]), array([False,  True]))
+    """
+
+    def __init__(self, values: npt.NDArray[Any], said: str) -> None:
+        super().__init__(values)
+        self._said = said
+
+    def taken(self, places: npt.NDArray[np.intp]) -> Self:
+        """Return the cells at some places."""
+        return type(self)(self._values[places], self._said)
+
+    def days(self, marks: Lookup) -> tuple[Floats, Booleans]:
+        """Return days since 1970, and which are missing."""
+        found = days_of_array(np.asarray(self._values))
+        return found, np.isnan(found)
+
+    def undecoded(self, among: Booleans) -> Booleans:
+        """None is text."""
+        return np.zeros(len(among), dtype=np.bool_)
+
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """Complain about whoever takes them for anything else; by their declared type, which is public."""
+        raise ValueError(self._said)
+
+    cells = array = floats = numbers = codes = signs = distinct = not_numbers = refuse
 
 
 class ParsedColumn(Column):
@@ -398,6 +454,26 @@ class NamedColumns:
         return f"NamedColumns(n={self.n}, names={list(self.columns)})"
 
 
+class FirstLine(list[str]):
+    """The first line of a CSV file, which is taken for the names of its columns."""
+
+    @property
+    def doubtful(self) -> str:
+        """Why it may be a row, in words that quote nothing of it, or nothing.
+
+        Examples
+        --------
+        >>> FirstLine(["age", "town"]).doubtful
+        ''
+        >>> FirstLine(["31", "Bern"]).doubtful
+        'its first line does not look like names (a number is there, or one twice); is a header missing?'
+        """
+        plain = [name.strip() for name in self if name.strip()]
+        if len(set(plain)) == len(plain) and all(number(name) is None for name in plain):
+            return ""
+        return "its first line does not look like names (a number is there, or one twice); is a header missing?"
+
+
 def places_of(there: Sequence[Any], wanted: Sequence[str], file: Path | None = None) -> dict[str, int]:
     """Say where each column is, after complaining about those that are not there or there twice.
 
@@ -409,9 +485,10 @@ def places_of(there: Sequence[Any], wanted: Sequence[str], file: Path | None = N
         if many[name] != 1:
             if name in many:
                 raise ValueError(f"there are {many[name]} columns {name!r} in {file or 'the table'}; rename them")
+            hint = getattr(there, "doubtful", "") or suggestion(name, plain)
             if file is not None:
-                raise ValueError(f"{file} has no column {name!r}; {suggestion(name, plain)}")
-            raise ValueError(f"there is no column {name!r} in the table; {suggestion(name, plain)}")
+                raise ValueError(f"{file} has no column {name!r}; {hint}")
+            raise ValueError(f"there is no column {name!r} in the table; {hint}")
     return {name: places[name] for name in wanted}
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
 import os
 import re
 import threading
@@ -36,14 +37,14 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from expost.exceptions import UnreadableFile
-from expost.table.columns import Column, CommaColumn, NamedColumns, ParsedColumn, places_of
+from expost.table.columns import Column, CommaColumn, FirstLine, NamedColumns, ParsedColumn, places_of
 from expost.table.entrance import arrow_column
 
 LONGEST_LINE = 1 << 22  # bytes, its end not counted
 _TOO_LONG = "(a line that is too long)"  # what stands for each of its cells
 
 _SEPARATORS = (",", ";", "\t")
-_ASCII = bytes(range(128))
+_ASCII = bytes(range(128)) + rb" \x41\u0041"  # which some take for a letter
 _BY_BYTES = ("iso8859-", "cp125")  # encodings in which each byte is a letter, as their names begin
 
 
@@ -131,6 +132,7 @@ class Held:
 
 
 _CSV_PART = 1 << 23  # bytes
+_MOST_LINES = 1 << 16  # taken apart one by one at a time: some hundred bytes each for every cell
 _USUAL = 1 << 16  # bytes read beyond a part, which as a rule end its last line
 _SAMPLE = 1 << 16  # bytes that lines are guessed by
 _BLOCK = 1 << 20  # bytes that the reader takes apart at a time
@@ -216,7 +218,7 @@ class CsvFile:
             raise
         except (OSError, ValueError) as error:  # which speak of the first line and of options alone
             raise ValueError(f"{path} could not be read as CSV: {error}") from None
-        self.names = self._split(header)
+        self.names = FirstLine(self._split(header))
         self._start, self._end = len(first), self._held.opened().size()
 
     def __repr__(self) -> str:
@@ -244,7 +246,12 @@ class CsvFile:
         """Yield some columns of the lines that begin in a part."""
         places = places_of(self.names, names)
         for block in self._blocks(part):
-            yield _plain(block, places, numeric, self) or self._one_by_one([block], list(places.values()), names)
+            found = _plain(block, places, numeric, self)
+            if found is not None:
+                yield found
+            else:  # a line may be a byte, and is a list here
+                for piece in _pieces(block, _MOST_LINES):
+                    yield self._one_by_one([piece], list(places.values()), names)
 
     def whole(self, names: Sequence[str], places: Sequence[int] | None = None) -> NamedColumns:
         """Return some columns of all lines, each cell as text by itself; ``places`` where names do not say which."""
@@ -269,7 +276,7 @@ class CsvFile:
     def _first_line(self) -> bytes:
         if self._packed:
             try:
-                with gzip.open(self.path, "rb") as stream:
+                with self._unpacking() as stream:
                     return bytes(stream.readline(LONGEST_LINE + 2))
             except (EOFError, zlib.error, gzip.BadGzipFile):
                 pass
@@ -303,16 +310,19 @@ class CsvFile:
             pass
         raise UnreadableFile(f"{self.path} could not be read at byte {place}")
 
+    def _unpacking(self) -> gzip.GzipFile:
+        """Return what is in a packed file, of the file that is held; complains if it has changed."""
+        return gzip.GzipFile(fileobj=io.BufferedReader(_FromStart(self._held.opened()), _USUAL), mode="rb")
+
     def _unpacked(self) -> Iterator[bytes]:
-        self._held.opened()  # complains if it has changed
-        first = True
+        stream, first = self._unpacking(), True
         try:
-            with gzip.open(self.path, "rb") as stream:
+            with stream:
                 for block in whole_lines(stream, self._part_bytes):
                     yield block.partition(b"\n")[2] if first else block
                     first = False
             return
-        except (OSError, EOFError, zlib.error):
+        except (OSError, EOFError, zlib.error, pa.ArrowException):
             pass
         raise UnreadableFile(f"{self.path} cannot be unpacked")
 
@@ -351,13 +361,39 @@ class CsvFile:
         return [cell.strip() for cell in cells] if self._strip else cells
 
 
+class _FromStart(io.RawIOBase):
+    """A file that is held open, read from its start by whoever asks: threads share the file, and no place in it."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._place = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._file.read_at(len(buffer), self._place)
+        buffer[: len(found)] = found
+        self._place += len(found)
+        return len(found)
+
+
+def _pieces(block: bytes, lines: int) -> Iterator[bytes]:
+    """Yield a block in pieces of so many lines."""
+    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _FEED)[lines - 1 :: lines] + 1
+    start = 0
+    for end in (*map(int, ends), len(block)):
+        if end > start:
+            yield block[start:end]
+        start = end
+
+
 def _check_options(separator: str, encoding: str) -> None:
     """Complain about an option that is none."""
     if len(separator) > 1 or separator in ('"', "\n", "\r", "\0"):
         raise ValueError("separator must be one letter, such as a semicolon or a tab, and no quote or line break")
     try:
-        plain = _ASCII.decode(encoding) == _ASCII.decode("ascii")
-    except (LookupError, UnicodeError):
+        plain = _ASCII.decode(encoding, "replace") == _ASCII.decode("ascii")  # as rows are read
+    except (LookupError, UnicodeError, Warning):
         plain = False
     if not plain:
         raise ValueError(

@@ -2,8 +2,9 @@
 
 An encoded row has blocks. The first is a box: the constant and every plain number, each in [−1, 1]. After it comes one
 block for each column that has indicators, in which the entries' sizes add up to at most 1: the indicators of a
-category, one of which is 1, or a number and the mark that it is missing, one of which is 0. Indicators are not centred:
-a row of zeros but for one 1 is short in every norm, and centring would make it long.
+category, one of which is 1, the hats or steps of a number with the mark that it is missing (`expost.table.curves`), or
+a number and that mark, one of which is 0. Indicators are not centred: a row of zeros but for one 1 is short in every
+norm, and centring would make it long.
 
 How long rows are, and what 1 is in fixed point, is in :class:`~expost.table.shape.BlockRows`.
 """
@@ -21,7 +22,7 @@ from expost.exceptions import InvalidRows
 from expost.table.columns import Column, NamedColumns
 from expost.table.entrance import OnInvalid
 from expost.table.files import open_named
-from expost.table.kinds import Classes, ColumnKind, Numeric, Units
+from expost.table.kinds import Classes, ColumnKind, Units
 from expost.table.persons import count_persons, slots
 from expost.table.rows import ONE, Rows, given_up, room_for
 from expost.table.schema import Schema
@@ -83,26 +84,17 @@ class Encoding(BlockRows):
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         # those that are one number each stand in the box, before the others
-        self._columns: dict[str, ColumnKind] = dict(sorted(schema.columns.items(), key=lambda item: not item[1].boxed))
-        self._target: ColumnKind
-        if schema.classes is None:
-            assert schema.target_bounds is not None
-            self._target = Numeric(schema.target_bounds)
-        else:
-            self._target = Classes(schema.classes)
-        self.names = (CONSTANT, *(made for name, kind in self._columns.items() for made in kind.names(name)))
+        parts = [(name, part) for name, kind in schema.kinds.items() for part in kind.parts]
+        self.parts: list[tuple[str, ColumnKind]] = sorted(parts, key=lambda item: not item[1].boxed)
+        self._target: ColumnKind = schema.target_numbers if schema.classes is None else Classes(schema.classes)
+        self.names = (CONSTANT, *(made for name, kind in self.parts for made in kind.names(name)))
         validation.columns(len(self.names), f" that {len(schema.columns):,} columns of the schema become")
         if len(set(self.names)) < len(self.names):
             twice = next(name for i, name in enumerate(self.names) if name in self.names[:i])
             raise ValueError(f"two encoded columns would be called {twice!r}; rename a column or a category")
-        others = [len(kind.names(name)) for name, kind in self._columns.items() if not kind.boxed]
-        self.blocks = ((1 + len(self._columns) - len(others), "box"), *((width, "l1") for width in others))
-        self.square = 1 + len(self._columns)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The table's columns in the order in which they are encoded."""
-        return tuple(self._columns)
+        others = [len(kind.names(name)) for name, kind in self.parts if not kind.boxed]
+        self.blocks = ((1 + len(self.parts) - len(others), "box"), *((width, "l1") for width in others))
+        self.square = 1 + len(self.parts)
 
     def __repr__(self) -> str:
         return f"Encoding({len(self.schema.columns)} columns become {len(self.names)})"
@@ -156,12 +148,12 @@ class Encoding(BlockRows):
         x, tallies = self._features(raw)
         y = np.empty((len(raw), 1), dtype=np.int32)
         target = self.schema.target
-        every = (*tallies, self._fill(target, self._target, raw[target], y, ONE))
+        every = (*tallies.values(), self._fill(target, self._target, raw[target], y, ONE))
         return x, y[:, 0], np.array([tally.counts for tally in every], dtype=np.int64)
 
     def tallied(self, counts: npt.NDArray[np.int64], n: int) -> tuple[list[Tally], Tally]:
         """Return what the counts of :meth:`encoded`, added up over n rows, say of each column and the target."""
-        every = [*self._columns.items(), (self.schema.target, self._target)]
+        every = [*dict(self.parts).items(), (self.schema.target, self._target)]
         made = {
             name: Tally.of(name, kind.counted_as, n, row)
             for (name, kind), row in zip(every, counts.tolist(), strict=True)
@@ -196,7 +188,8 @@ class Encoding(BlockRows):
         total: list[Tally] | None = None
         first = None
         for raw in pieces:
-            x, tallies = self._features(raw)
+            x, found = self._features(raw)
+            tallies = list(found.values())
             total = tallies if total is None else [a + b for a, b in zip(total, tallies, strict=True)]
             if first is None and on_invalid == "error" and complaints(tallies, None):
                 row, name = self._first(raw)
@@ -221,7 +214,8 @@ class Encoding(BlockRows):
         -------
         coefficients : dict of str to float
             By name of the encoded column, the constant left out. A number counts in its own units, after its
-            transform and within its bounds (in the middle of them if it is missing), an indicator as 0 or 1.
+            transform and within its bounds (in the middle of them if it is missing), an indicator as 0 or 1, a curve
+            by what it adds at each of its knots.
         intercept : float
             What is predicted, or decided by, is the intercept and all coefficients times their columns.
 
@@ -241,7 +235,7 @@ class Encoding(BlockRows):
         intercept = middle + scaled[0]
         coefficients: dict[str, float] = {}
         place = 1
-        for column, kind in self._columns.items():
+        for column, kind in self.parts:
             center, width = kind.middle_and_half
             names = kind.names(column)
             for i, name in enumerate(names):
@@ -275,15 +269,16 @@ class Encoding(BlockRows):
                 f"This message depends on single rows and is not covered by the privacy guarantee; {STATE_ENCODING}"
             )
 
-    def _features(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], list[Tally]]:
-        """Return encoded rows, held column by column, and counts of their cells."""
+    def _features(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], dict[str, Tally]]:
+        """Return encoded rows, held column by column, and counts of their cells, once for every column."""
         x = room_for(len(raw), len(self.names), columns=True)
         x[:, 0] = self.unit
-        tallies, place = [], 1
+        tallies: dict[str, Tally] = {}
+        place = 1
         with np.errstate(all="ignore"):  # a warning would tell of a cell
-            for name, kind in self._columns.items():
+            for name, kind in self.parts:
                 width = len(kind.names(name))
-                tallies.append(self._fill(name, kind, raw[name], x[:, place : place + width], self.unit))
+                tallies[name] = self._fill(name, kind, raw[name], x[:, place : place + width], self.unit)
                 place += width
         return x, tallies
 
@@ -299,7 +294,7 @@ class Encoding(BlockRows):
     def _first(self, raw: NamedColumns) -> tuple[int, str]:
         """Return the first row with a cell that cannot be read, from 0, and its column."""
         found = []
-        for name, kind in self._columns.items():
+        for name, kind in self.parts:
             strange = kind.read(raw[name], self.schema.missing)[2]
             bad = raw[name].undecoded(strange) if kind.other else strange
             if bad.any():

@@ -33,6 +33,7 @@ from expost.table.columns import (
     ArrayRows,
     Column,
     Columns,
+    DateColumn,
     DictionaryColumn,
     RawRows,
     cells_of_row,
@@ -45,7 +46,11 @@ def columns_of_frame(frame: Any) -> Columns | None:
     names = names_of_frame(frame)
     if names is None:
         return None
-    return Columns([frame_column(frame, j, name) for j, name in enumerate(names)], int(frame.shape[0]), names)
+    columns = [frame_column(frame, j, name) for j, name in enumerate(names)]
+    for column in columns:
+        if isinstance(column, DateColumn):  # what bounds of dates describe, in a schema alone
+            column.refuse()
+    return Columns(columns, int(frame.shape[0]), names)
 
 
 def names_of_frame(frame: Any) -> list[Any] | None:
@@ -111,7 +116,13 @@ def arrow_column(column: Any, name: str) -> Column:
         return _by_text(column) or Column([_decoded(cell) for cell in column.cast(pa.large_binary()).to_pylist()])
     if type_is(kind, "decimal", "fixed_size_binary", *BYTES):
         return Column(column.to_pylist())
-    raise ValueError(f"{name} must hold real numbers; its type is {kind}")
+    said = f"{name} must hold real numbers; its type is {kind}"
+    if type_is(kind, "date", "timestamp"):
+        whole = column.cast(pa.int32() if type_is(kind, "date32") else pa.int64()).cast(pa.int64())
+        unit = "D" if type_is(kind, "date32") else "ms" if type_is(kind, "date64") else kind.unit
+        counts = _numpy(whole.fill_null(np.iinfo(np.int64).min))  # which stands for none
+        return DateColumn(counts.astype(f"datetime64[{unit}]"), said)
+    raise ValueError(said)
 
 
 TEXT = ("string", "large_string", "string_view")
@@ -134,6 +145,9 @@ def pandas_column(series: Any, name: str) -> Column:
     import pandas as pd
 
     dtype, values = series.dtype, series.array
+    if dtype.kind == "M":
+        made = series.to_numpy() if isinstance(dtype, np.dtype) else series.dt.tz_localize(None).to_numpy()
+        return DateColumn(made, f"{name} must hold real numbers; its dtype is {dtype}")
     if isinstance(dtype, np.dtype):
         require_readable(dtype, name)
         return Column(series.to_numpy())
@@ -277,6 +291,9 @@ def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> 
     listed = _as_list(y)
     if listed is not None:
         return _listed_column(listed, on_invalid, name)
+    if isinstance(y, np.ndarray) and y.dtype.kind == "M" and y.ndim == 1:
+        dates = y.filled(np.datetime64("NaT")) if isinstance(y, np.ma.MaskedArray) else y
+        return DateColumn(dates, f"{name} must hold real numbers; its dtype is {y.dtype}"), 1
     array, missing = _as_array(y, name)
     if array.ndim == 1:
         return Column(array, missing), 1

@@ -32,7 +32,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from expost.exceptions import UnreadableFile
-from expost.table.columns import Column, NamedColumns, places_of
+from expost.table.columns import Column, FirstLine, NamedColumns, places_of
 from expost.table.csv_lines import CsvFile, Held
 from expost.table.entrance import arrow_column, frame_column, names_of_frame, open_column, type_is
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
@@ -112,10 +112,10 @@ def read_table(
     file = Path(path)
     data = _opened(file, by_line=text_as_missing, text=[target] if target_as != "inferred" else [])
     try:
-        available = list(data.names) if isinstance(data, CsvFile) else list(data.column_names)
+        available = data.names if isinstance(data, CsvFile) else list(data.column_names)
     except UnicodeDecodeError:
         raise ValueError(f"the names of the columns of {file} are not in UTF-8; save it as UTF-8") from None
-    names = chosen_columns(available, target, columns, file)
+    names = chosen_columns(available if is_parquet(file) else FirstLine(available), target, columns, file)
     if isinstance(data, CsvFile):
         X, y = _from_lines(data, names, target, target_as)
     else:
@@ -142,10 +142,13 @@ def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
 
 def chosen_columns(available: list[str], target: str, columns: Sequence[str] | None, path: Path) -> list[str]:
     """Return the feature columns, after complaining about those that are not there."""
+    doubtful = getattr(available, "doubtful", "")
     repeated = sorted(name for name, many in Counter(available).items() if many > 1)
+    if repeated and doubtful:
+        raise ValueError(f"{path} cannot be read: {doubtful}")
     if repeated:
         raise ValueError(f"column name(s) {', '.join(repeated)} appear more than once in {path}; rename them")
-    listed = f"its columns are {', '.join(available)}"
+    listed = doubtful or f"its columns are {', '.join(available)}"
     if target not in available:
         raise ValueError(f"there is no target column {target!r} in {path}; {listed}")
     names = [name for name in available if name != target] if columns is None else list(columns)

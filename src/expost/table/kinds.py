@@ -1,8 +1,8 @@
-"""What a column can be (a number within bounds, one of several categories, or true or false), and what it becomes.
+"""What a column can be (a number or date within bounds, one of several categories, true or false), and what it becomes.
 
-All of it is stated, never read off the data. A column becomes one or several columns of a row: numbers in [−1, 1] or
-indicators, in fixed point. What is made of a cell depends on that cell alone. The target is a column as well: one
-number, or −1 and +1 for the two classes.
+All of it is stated, never read off the data. A column becomes one or several columns of a row: numbers in [−1, 1],
+curves (`expost.table.curves`) or indicators, in fixed point. What is made of a cell depends on that cell alone. The
+target is a column as well: one number, or −1 and +1 for the two classes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import date, time
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -21,17 +22,22 @@ from expost import validation
 from expost.table.bounds import Bounds
 from expost.table.cells import MISSING, UNKNOWN, Lookup
 from expost.table.columns import Booleans, Column, suggestion
+from expost.table.curves import USUAL, Curve, coarser, even_knots, fewer_steps, stated_knots
+from expost.table.dates import from_days, to_days
 
-Transform = Literal["log1p", "sqrt"]
-TRANSFORMS = {"log1p": (math.log1p, -1.0), "sqrt": (math.sqrt, 0.0)}  # and the lowest value that has one
+Transform = Literal["log1p", "sqrt", "log"]
+#: And the lowest value that has one, or that all of them are above.
+TRANSFORMS = {"log1p": (math.log1p, -1.0), "sqrt": (math.sqrt, 0.0), "log": (math.log, 0.0)}
+#: What has that transform, of numbers and of arrays.
+BACK = {None: np.positive, "log1p": np.expm1, "sqrt": np.square, "log": np.exp}
 BOOLEAN_WORDS = (("false", "f", "no", "n", 0), ("true", "t", "yes", "y", 1))
 
-#: What to do about a column of dates.
-NO_DATES = "a date cannot be a column; turn it into a number, such as days since a public day, or leave it out"
+#: What to do about a target that is a date.
+NO_DATES = "a date cannot be predicted; turn it into a number, such as days since a public day"
 #: What numbers look like, where cells of a column of numbers are none.
 PLAIN_NUMBERS = (
-    "write numbers plainly: 1234.5 and not 1,234.5, 12 and not 12 %, and a date as a number, such as days since a "
-    "public day"
+    "write numbers plainly: 1234.5 and not 1,234.5, 12 and not 12 %; for a column of dates state bounds that are "
+    'dates: bounds = ["1950-01-01", "2020-12-31"]'
 )
 #: What to do about columns that are no numbers, where no schema is stated.
 TEXT_COLUMNS = "a schema describes text and categories, and expost init drafts one"
@@ -75,6 +81,23 @@ class ColumnKind:
         """What is taken off the first of its columns, and what it is divided by then."""
         return 0.0, 1.0
 
+    @property
+    def bends(self) -> bool:
+        """Whether levels of a search with much noise see it coarser than it is encoded."""
+        return False
+
+    @property
+    def parts(self) -> tuple[ColumnKind, ...]:
+        """What it is encoded as: itself, or several parts of a row."""
+        return (self,)
+
+    def view(self, intervals: int, width: int) -> tuple[npt.NDArray[np.float64], bool]:
+        """Return the map from its columns to those that a coarser level sees, and whether that is one number.
+
+        Entries are at most 1 in size, and what a column adds to a block adds up to at most 1 (`expost.table.views`).
+        """
+        return np.eye(width), self.boxed
+
     def groups(self) -> list[Any]:
         """Return labels by their codes."""
         raise NotImplementedError
@@ -91,7 +114,7 @@ class ColumnKind:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Numeric(ColumnKind):
     """A column of numbers.
 
@@ -99,15 +122,28 @@ class Numeric(ColumnKind):
     ----------
     bounds : (float, float)
         Lowest and highest possible value. Values beyond them are moved to the nearest.
-    transform : {"log1p", "sqrt"}, optional
-        What is taken of a value before it is scaled: log(1 + v) or √v.
-    missing : {"middle", "indicator"}, default="middle"
-        A missing value is put in the middle of the (transformed) bounds, or there and marked in a column of its own.
+    transform : {"log1p", "sqrt", "log"}, optional
+        What is taken of a value before it is scaled: log(1 + v), √v or log v.
+    missing : {"middle", "indicator"}, optional
+        A missing value is put in the middle of the (transformed) bounds, or marked in a column of its own. By default
+        it is put in the middle of a straight line, and marked beside a curve, where that costs next to nothing.
+    curve : bool or "auto", optional
+        Whether its part in the model is a curve, not a straight line; ``"auto"`` starts from the straight line and
+        bends as noise falls. By default what the schema says of all columns.
+    knots : int or sequence of float, optional
+        Where the curve bends: so many places, evenly apart on the transformed scale (9 if nothing is said), or these.
+    steps : int or sequence of float, optional
+        A curve that jumps instead: so many intervals, or where each of them begins. With ``curve="auto"`` they stand
+        beside the straight line.
 
     Examples
     --------
     >>> Numeric((0, 100_000), transform="log1p")
-    Numeric(bounds=(0.0, 100000.0), transform='log1p', missing='middle')
+    Numeric(bounds=(0.0, 100000.0), transform='log1p')
+    >>> Numeric((17, 90), knots=[25, 40]).names("age")
+    ('age@17', 'age@25', 'age@40', 'age@90', 'age=(missing)')
+    >>> Numeric((1, 99), steps=[20, 40, 41], missing="middle").names("hours")
+    ('hours[1, 20)', 'hours[20, 40)', 'hours[40, 41)', 'hours[41, 99]')
     >>> Numeric((90, 17))
     Traceback (most recent call last):
     ...
@@ -116,7 +152,10 @@ class Numeric(ColumnKind):
 
     bounds: tuple[float, float]
     transform: Transform | None = None
-    missing: Literal["middle", "indicator"] = "middle"
+    missing: Literal["middle", "indicator"] | None = None  # type: ignore[assignment]
+    curve: bool | Literal["auto"] | None = None
+    knots: int | tuple[float, ...] | None = None
+    steps: int | tuple[float, ...] | None = None
 
     counted_as = "number"
 
@@ -126,15 +165,124 @@ class Numeric(ColumnKind):
         if self.transform is not None:
             _one_of(self.transform, tuple(TRANSFORMS), "transform")
             lowest = TRANSFORMS[self.transform][1]
-            if low < lowest or (self.transform == "log1p" and low == lowest):
-                limit = "above -1" if self.transform == "log1p" else "of at least 0"
+            if low < lowest or (self.transform != "sqrt" and low == lowest):
+                limit = "of at least 0" if self.transform == "sqrt" else f"above {lowest:g}"
                 raise ValueError(f'transform = "{self.transform}" needs a lower bound {limit}, not {low:g}')
-        _one_of(self.missing, ("middle", "indicator"), "missing")
+        if self.missing is not None:
+            _one_of(self.missing, ("middle", "indicator"), "missing")
+        self._check_curve()
+
+    def __repr__(self) -> str:
+        said = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in said if value is not None)})"
+
+    def _check_curve(self) -> None:
+        if self.curve not in (None, True, False, "auto") or isinstance(self.curve, int) != isinstance(self.curve, bool):
+            raise ValueError(f'curve must be true, false or "auto", not {self.curve!r}')
+        said = [name for name in ("knots", "steps") if getattr(self, name) is not None]
+        if len(said) == 2:
+            raise ValueError("knots are for curves that bend and steps for those that jump; state one of them")
+        for name in said:
+            checked = stated_knots(getattr(self, name), name)
+            object.__setattr__(self, name, checked)
+            if self.curve is False or (self.curve == "auto" and isinstance(checked, tuple)):
+                allowed = "false takes none" if self.curve is False else '"auto" takes how many there are at most'
+                raise ValueError(f"{name} are where a curve bends or jumps; curve = {allowed}")
+            if isinstance(checked, tuple) and not self.bounds[0] <= checked[0] <= checked[-1] <= self.bounds[1]:
+                raise ValueError(f"{name} must lie within the bounds")
+        if self.shape is not None and any(b <= a for a, b in zip(self.shape.knots, self.shape.knots[1:], strict=False)):
+            raise ValueError("knots or steps are too close to each other to be told apart")
+
+    @cached_property
+    def shape(self) -> Curve | None:
+        """Its knots, on the scale after the transform; None for a straight line."""
+        if self.unsaid or self.curve is False:
+            return None
+        low, high = (float(end[0]) for end in (self.scaled.lower, self.scaled.upper))
+        stated = self.knots if self.steps is None else self.steps
+        jumps = self.steps is not None
+        if isinstance(stated, tuple):
+            inner = (self._transformed(value) for value in stated if self.bounds[0] < value < self.bounds[1])
+            return Curve((low, *inner, high), jumps)
+        intervals = USUAL - 1 if stated is None else stated if jumps else stated - 1
+        return Curve(even_knots(low, high, intervals), jumps)
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether nothing is said of curves."""
+        return self.curve is None and self.knots is None and self.steps is None
+
+    @property
+    def marked(self) -> bool:
+        """Whether a missing value has a mark of its own."""
+        return self.missing == "indicator" or (self.missing is None and self.shape is not None)
+
+    @property
+    def boxed(self) -> bool:
+        """Whether it becomes one number and nothing else, to be put with others like it."""
+        return not self.marked and self.shape is None
+
+    @property
+    def bends(self) -> bool:
+        """Whether levels of a search with much noise see it coarser than it is encoded."""
+        return self.curve == "auto"
+
+    def view(self, intervals: int, width: int) -> tuple[npt.NDArray[np.float64], bool]:
+        """Return the map to fewer knots or steps, or to the straight line; its mark stays, if it was asked for."""
+        if not self.bends or self.shape is None:
+            return super().view(intervals, width)
+        made = (fewer_steps if self.shape.steps else coarser)(self.shape.width, intervals)
+        return with_marks(made, width, drop=intervals == 1 and self.missing is None)
+
+    def bending(self, finest: int) -> Numeric:
+        """Return it with a curve that bends as noise falls, up to so many intervals, if nothing is said of that.
+
+        Amounts, which have a transform, jump (at zero, at thresholds), other numbers bend: a straight line and steps
+        for the former, hats for the latter, are near the better of the two on tables that were looked at.
+        """
+        if self.knots is not None or self.steps is not None or self.curve in (True, False):
+            return self
+        if finest == 1:
+            return replace(self, curve=False)
+        if self.transform is None:
+            return replace(self, curve="auto", knots=finest + 1)
+        return replace(self, curve="auto", steps=finest)
+
+    @property
+    def parts(self) -> tuple[Numeric, ...]:
+        """What it is encoded as: with steps that come as noise falls, a straight line as well."""
+        if not (self.bends and self.steps is not None):
+            return (self,)
+        return replace(self, curve=False, steps=None, missing="middle"), self
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return names of the columns that a column becomes."""
-        called = column if self.transform is None else f"{self.transform}({column})"
-        return called, *super().names(column)[1:]
+        mark = (f"{column}=(missing)",) if self.marked else ()
+        if self.shape is None:
+            return (column if self.transform is None else f"{self.transform}({column})", *mark)
+        ends = self.shown_knots
+        if not self.shape.steps:
+            return (*(f"{column}@{end}" for end in ends), *mark)
+        last = len(ends) - 2
+        between = (f"{column}[{ends[i]}, {ends[i + 1]}{']' if i == last else ')'}" for i in range(last + 1))
+        return (*between, *mark)
+
+    @property
+    def shown_knots(self) -> list[str]:
+        """Knots in the column's own units, as people read them."""
+        assert self.shape is not None
+        values = self.own_units(np.array(self.shape.knots))
+        values[0], values[-1] = self.bounds
+        for digits in (4, 6, 9, 17):
+            shown = [f"{value:.{digits}g}" for value in values]
+            if len(set(shown)) == len(shown):
+                break
+        return shown
+
+    def own_units(self, scaled: npt.NDArray[np.float64]) -> list[float]:
+        """Return what has been transformed in the column's own units again."""
+        found: list[float] = np.clip(BACK[self.transform](scaled), *self.bounds).tolist()
+        return found
 
     @property
     def scaled(self) -> Bounds:
@@ -143,9 +291,14 @@ class Numeric(ColumnKind):
         return Bounds((low,), (high,))
 
     @property
+    def middle(self) -> float:
+        """The middle of what is scaled."""
+        return float(self.scaled.center[0])
+
+    @property
     def middle_and_half(self) -> tuple[float, float]:
         """What is taken off the first of its columns, and what it is divided by then."""
-        return float(self.scaled.center[0]), float(self.scaled.half_range[0])
+        return (0.0, 1.0) if self.shape else (self.middle, float(self.scaled.half_range[0]))
 
     def _transformed(self, value: float) -> float:
         return value if self.transform is None else TRANSFORMS[self.transform][0](value)
@@ -156,17 +309,91 @@ class Numeric(ColumnKind):
         return values, missing, np.isnan(values) & ~missing
 
     def write(self, read: npt.NDArray[Any], out: Units, unit: int) -> int:
-        """Write numbers, in the middle of the bounds where there is none."""
+        """Write numbers, or their hats or steps; where there is none the middle of the bounds, or a mark."""
         gone = np.isnan(read)
-        if self.missing == "indicator":
-            out[:, 1] = np.where(gone, unit, 0)
-        if self.transform is None:
-            return self.scaled.to_units(read, unit, out[:, 0]) - int(gone.sum())
         low, high = self.bounds
-        # One by one: a vectorised logarithm may round an entry differently beside other neighbours.
-        within = np.fromiter(map(self._transformed, np.clip(read, low, high).tolist()), np.float64, len(read))
-        self.scaled.to_units(within, unit, out[:, 0])
-        return int(((read < low) | (read > high)).sum())
+        outside = int(((read < low) | (read > high)).sum())
+        within: npt.NDArray[np.float64] = read
+        if self.transform is not None or self.shape is not None:
+            within = np.clip(read, low, high)
+        if self.transform is not None:
+            # One by one: a vectorised logarithm may round an entry differently beside other neighbours.
+            within = np.fromiter(map(self._transformed, within.tolist()), np.float64, len(read))
+        if self.shape is None:
+            self.scaled.to_units(within, unit, out[:, 0])
+        else:
+            if not self.marked:
+                within = np.where(gone, self.middle, within)
+            self.shape.write(within, out[:, : self.shape.width], unit)
+        if self.marked:
+            out[:, -1] = np.where(gone, unit, 0)
+        return outside
+
+
+@dataclass(frozen=True, repr=False)
+class Dated(Numeric):
+    """A column of dates, or times: a number, days since 1970, whose bounds are dates.
+
+    Parameters are those of :class:`Numeric`; knots and steps are dates as well.
+
+    Examples
+    --------
+    >>> born = Dated(("1950-01-01", "2020-12-31"))
+    >>> born.bounds, born.to_dict()
+    ((-7305.0, 18627.0), {'bounds': ['1950-01-01', '2020-12-31']})
+    """
+
+    counted_as = "date"
+
+    def __post_init__(self) -> None:
+        for name in ("bounds", "knots", "steps"):
+            stated = getattr(self, name)
+            if isinstance(stated, Iterable) and not isinstance(stated, str):
+                object.__setattr__(self, name, tuple(map(to_days, stated)))
+        if self.transform is not None:
+            raise ValueError("a date has no transform; leave it out")
+        super().__post_init__()
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
+        return f"Dated({said})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what differs from the defaults, in plain values: dates as text."""
+        said = super().to_dict()
+        return {name: list(map(from_days, value)) if isinstance(value, list) else value for name, value in said.items()}
+
+    @property
+    def shown_knots(self) -> list[str]:
+        """Knots as dates."""
+        assert self.shape is not None
+        return list(map(from_days, self.shape.knots))
+
+    def read(self, column: Column, marks: tuple[Value, ...]) -> tuple[npt.NDArray[Any], Booleans, Booleans]:
+        """Return all cells as days since 1970, which are missing, and which are no dates."""
+        values, missing = column.days(Lookup([marks]))
+        return values, missing, np.isnan(values) & ~missing
+
+
+def with_marks(
+    made: npt.NDArray[np.float64], width: int, *, drop: bool = False
+) -> tuple[npt.NDArray[np.float64], bool]:
+    """Return a map of a column's first columns with the others beside it, or without them; then it may be one number.
+
+    Examples
+    --------
+    >>> with_marks(np.array([[-1.0, 1.0]]), 3)
+    (array([[-1.,  1.,  0.],
+           [ 0.,  0.,  1.]]), False)
+    >>> with_marks(np.array([[-1.0, 1.0]]), 3, drop=True)
+    (array([[-1.,  1.,  0.]]), True)
+    """
+    rows, columns = made.shape
+    more = 0 if drop else width - columns
+    found = np.zeros((rows + more, width))
+    found[:rows, :columns] = made
+    found[rows:, columns : columns + more] = np.eye(more)
+    return found, len(found) == 1
 
 
 @dataclass(frozen=True)
@@ -181,16 +408,20 @@ class Categorical(ColumnKind):
         Whether values that are not listed share an indicator. Otherwise they are an error, or missing.
     missing : {"indicator", "other", "zero"}, default="indicator"
         A missing value has an indicator of its own, is one of the others, or has all indicators 0.
+    ordered : bool, default=False
+        Whether they are listed from lowest to highest: levels of a search with much noise then see a rank, on a
+        straight line or a coarse curve, and not every category by itself. Others and missing ones are no rank.
 
     Examples
     --------
     >>> Categorical(["Private", "State-gov"], other=True)
-    Categorical(categories=('Private', 'State-gov'), other=True, missing='indicator')
+    Categorical(categories=('Private', 'State-gov'), other=True, missing='indicator', ordered=False)
     """
 
     categories: tuple[Value, ...]
     other: bool = False
     missing: Literal["indicator", "other", "zero"] = "indicator"
+    ordered: bool = False
 
     counted_as = "category"
 
@@ -200,6 +431,10 @@ class Categorical(ColumnKind):
             raise ValueError('categories must not be empty; write categories = ["one value", "another"]')
         if not isinstance(self.other, bool):
             raise ValueError("other must be true or false")
+        if not isinstance(self.ordered, bool):
+            raise ValueError("ordered must be true or false")
+        if self.ordered and len(self.categories) < 2:
+            raise ValueError("ordered = true needs two categories or more, from lowest to highest")
         _one_of(self.missing, ("indicator", "other", "zero"), "missing")
         if self.missing == "other" and not self.other:
             raise ValueError('missing = "other" needs other = true')
@@ -214,6 +449,17 @@ class Categorical(ColumnKind):
     def boxed(self) -> bool:
         """Indicators are a block of their own."""
         return False
+
+    @property
+    def bends(self) -> bool:
+        """Whether levels of a search with much noise see it coarser than it is encoded."""
+        return self.ordered
+
+    def view(self, intervals: int, width: int) -> tuple[npt.NDArray[np.float64], bool]:
+        """Return the map to hats of few ranks, or to the rank itself, others and missing ones at zero then."""
+        if not self.ordered:
+            return super().view(intervals, width)
+        return with_marks(coarser(len(self.categories), intervals), width, drop=intervals == 1)
 
     def groups(self) -> list[Any]:
         """Return labels by their codes."""
@@ -289,7 +535,7 @@ class Classes(ColumnKind):
         return 0
 
 
-Kind = Numeric | Categorical | Boolean
+Kind = Numeric | Categorical | Boolean  # and dates, which are numbers
 
 _KINDS: dict[str, type[Any]] = {"bounds": Numeric, "categories": Categorical, "boolean": Boolean}
 _WRITE = 'write { bounds = [lowest, highest] }, { categories = ["one value", "another"] } or { boolean = true }'
@@ -301,13 +547,13 @@ def kind_from_dict(stated: Any) -> Kind:
     Examples
     --------
     >>> kind_from_dict({"bounds": [17, 90]})
-    Numeric(bounds=(17.0, 90.0), transform=None, missing='middle')
+    Numeric(bounds=(17.0, 90.0))
     >>> kind_from_dict({"bound": [17, 90]})
     Traceback (most recent call last):
     ...
     ValueError: unknown option 'bound'; did you mean 'bounds'?
     """
-    if isinstance(stated, Numeric | Categorical | Boolean):
+    if isinstance(stated, Kind):
         return stated
     if not isinstance(stated, Mapping):
         raise ValueError(f"{type(stated).__name__} is no description of a column; {_WRITE}")
@@ -319,6 +565,8 @@ def kind_from_dict(stated: Any) -> Kind:
     if len(kinds) != 1:
         raise ValueError(f"{'it has ' + ' and '.join(kinds) if kinds else 'it says nothing of its values'}; {_WRITE}")
     home = _KINDS[kinds[0]]
+    if home is Numeric and _has_dates(stated["bounds"]):
+        home = Dated
     options = [field.name for field in fields(home) if field.name != kinds[0]]
     for key in stated:
         if key != kinds[0] and key not in options:
@@ -329,13 +577,19 @@ def kind_from_dict(stated: Any) -> Kind:
     return home(**given)  # type: ignore[no-any-return]
 
 
+def _has_dates(pair: Any) -> bool:
+    """Whether a pair of bounds has dates in it, or text that looks like one."""
+    listed = isinstance(pair, Iterable) and not isinstance(pair, str | bytes)
+    return listed and any(isinstance(end, date | time) or (isinstance(end, str) and _DATE.match(end)) for end in pair)
+
+
 def pair_of_numbers(stated: Any, name: str) -> tuple[float, float]:
     """Check a pair (low, high) of finite numbers."""
     example = f"{name} = [lowest, highest]"
     if isinstance(stated, str | bytes) or not isinstance(stated, Iterable):
         raise ValueError(f"{name} must be two numbers; write {example}")
     pair = list(stated)
-    if any(isinstance(end, date | time) or (isinstance(end, str) and _DATE.match(end)) for end in pair):
+    if _has_dates(pair):
         raise ValueError(f"{name} must be two numbers: {NO_DATES}")
     if len(pair) != 2 or any(isinstance(end, bool | str | bytes) for end in pair):
         raise ValueError(f"{name} must be two numbers; write {example}")

@@ -19,7 +19,7 @@ batches.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 
@@ -427,6 +427,14 @@ class MemorySource(PrivateRows, RowSource):
         self._batches = [Batch(rows.x, rows.y)] if counts is None else list(digits(rows.x, rows.y, counts))
         if sparse:
             self._batches = [thinned(batch) for batch in self._batches]
+
+    def mapped(self, change: Callable[[Batch], Batch], p: int, declares: dict[str, Any]) -> MemorySource:
+        """Return the same rows, each changed by itself into one of p columns of which all that is declared holds."""
+        made = MemorySource.__new__(MemorySource)
+        made.n, made.p, made.engine = self.n, p, self.engine
+        vars(made).update({"longest": 1.0, **declares})
+        made._batches = [change(batch) for batch in self._batches]
+        return made
 
     def parts(self) -> Sequence[tuple[int, int]]:
         """Return slices: which batch, and where in it."""

@@ -23,20 +23,31 @@ from typing import Any, Literal
 from expost import validation
 from expost.table.cells import Lookup
 from expost.table.columns import suggestion
+from expost.table.curves import finest_of
 from expost.table.entrance import BYTES, TEXT, type_is
 from expost.table.files import ParquetTable, found_files, open_disk
 from expost.table.kinds import (
     BOOLEAN_WORDS,
-    NO_DATES,
     Boolean,
     Kind,
+    Numeric,
     Value,
     kind_from_dict,
     labels,
     pair_of_numbers,
 )
 
-_KEYS = ("target", "classes", "target_bounds", "missing", "person", "rows_per_person", "columns")
+_KEYS = (
+    "target",
+    "classes",
+    "target_bounds",
+    "target_transform",
+    "missing",
+    "person",
+    "rows_per_person",
+    "curves",
+    "columns",
+)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 LARGEST = 16 << 20  # bytes of a file
 _DEEP = re.compile(r"""(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){32}""")
@@ -51,7 +62,7 @@ class Schema:
     ----------
     target : str
         Name of the column to predict.
-    columns : mapping of str to Numeric, Categorical or Boolean
+    columns : mapping of str to Numeric, Dated, Categorical or Boolean
         The columns to predict from, by name. Names are compared without spaces around them.
     classes : pair, optional
         The negative and the positive label, for classification.
@@ -65,6 +76,12 @@ class Schema:
     rows_per_person : int, optional
         How many rows of each person count, stated with ``person``: the first ones of the table, repeated in turn if a
         person has fewer, so that every person counts alike. What it costs hardly depends on it.
+    curves : {"auto"}, optional
+        With ``"auto"`` numbers that say nothing else (``curve``, ``knots`` or ``steps``) are straight lines while noise
+        is large and curves as it falls (`expost.table.curves`). By default they are straight lines.
+    target_transform : {"log1p", "log"}, optional
+        What is predicted, and what goals are about: log(1 + target) or its logarithm. Predictions come back in the
+        target's own units.
 
     Examples
     --------
@@ -91,6 +108,8 @@ class Schema:
     missing: tuple[Value, ...] = ("",)
     person: str | None = None
     rows_per_person: int | None = None
+    curves: Literal["auto"] | None = None
+    target_transform: Literal["log1p", "log"] | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -110,6 +129,9 @@ class Schema:
             if len(pair) != 2:
                 raise ValueError('classes must be two labels; write classes = ["negative label", "positive label"]')
             put(self, "classes", pair)
+        self._check_transform()
+        if self.curves not in (None, "auto"):
+            raise ValueError(f'curves must be "auto", not {self.curves!r}; or say curve = true beside single bounds')
         put(self, "missing", labels(self.missing, "missing"))
         put(self, "columns", MappingProxyType(_named(self.columns, self.target)))
         self._check_marks()
@@ -132,6 +154,35 @@ class Schema:
             if None not in (said, value) and said != value:
                 raise ValueError(f"{name} is {said!r} in the schema and {value!r} beside it; state it in one place")
         return replace(self, **{name: value for name, value in stated.items() if value is not None})  # type: ignore[arg-type]
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What each column is, with what is said of all of them: where curves are ``"auto"``, numbers bend."""
+        numbers = {name: kind for name, kind in self.columns.items() if isinstance(kind, Numeric)}
+        bend = {name: kind for name, kind in numbers.items() if kind.curve == "auto" or (self.curves and kind.unsaid)}
+        if not bend:
+            return dict(self.columns)
+        finest = finest_of(len(bend))
+        return {**self.columns, **{name: kind.bending(finest) for name, kind in bend.items()}}
+
+    @property
+    def target_numbers(self) -> Numeric:
+        """The target as a column of numbers, for regression."""
+        assert self.target_bounds is not None
+        return Numeric(self.target_bounds, self.target_transform)
+
+    @property
+    def scaled_target(self) -> tuple[float, float] | None:
+        """Bounds of what is predicted: of the target, after its transform; None for classes."""
+        if self.target_bounds is None:
+            return None
+        scaled = self.target_numbers.scaled
+        return float(scaled.lower[0]), float(scaled.upper[0])
+
+    @property
+    def predicted(self) -> str:
+        """What is predicted, and what goals are about: the target, or a transform of it."""
+        return self.target if self.target_transform is None else f"{self.target_transform}({self.target})"
 
     @property
     def needed(self) -> list[str]:
@@ -210,9 +261,13 @@ class Schema:
             said["classes"] = list(self.classes)
         if self.target_bounds is not None:
             said["target_bounds"] = list(self.target_bounds)
+        if self.target_transform is not None:
+            said["target_transform"] = self.target_transform
         said["missing"] = list(self.missing)
         if self.person is not None:
             said["person"], said["rows_per_person"] = self.person, self.rows_per_person
+        if self.curves is not None:
+            said["curves"] = self.curves
         said["columns"] = {name: kind.to_dict() for name, kind in self.columns.items()}
         return said
 
@@ -238,6 +293,19 @@ class Schema:
 
     def _canonical(self) -> str:
         return json.dumps(self.to_dict(), ensure_ascii=True, separators=(",", ":"))
+
+    def _check_transform(self) -> None:
+        """Complain about a transform of the target that is none, or that its bounds do not allow."""
+        stated = self.target_transform
+        if stated is None:
+            return
+        if self.target_bounds is None:
+            raise ValueError("target_transform is for numbers; classes have none")
+        if stated not in ("log1p", "log"):
+            raise ValueError(f'target_transform must be "log1p" or "log", not {stated!r}')
+        if stated == "log" and self.target_bounds[0] <= 0:
+            raise ValueError('target_transform = "log" needs a lower bound above 0; or write "log1p"')
+        _ = self.target_numbers
 
     def _check_marks(self) -> None:
         """Complain about labels that would be read as missing."""
@@ -327,6 +395,7 @@ _HEAD = """\
 target = ""  # name of the column to predict; take its line out of [columns]
 classes = [ , ]  # negative and positive label; for a number to predict write instead: target_bounds = [lowest, highest]
 missing = [""]  # what stands for a missing cell, such as "?" or "NA"
+curves = "auto"  # numbers bend where noise is small enough; take the line out for straight lines
 # Has a person several rows? Then say whose a row is (and take that line out of [columns]) and how many of them count:
 # person = "patient_id"
 # rows_per_person = 5
@@ -337,12 +406,14 @@ _UNKNOWN = """\
 # Each column is one of
 #   { bounds = [0, 100] }                    a number, with the lowest and highest possible value; for amounts of very
 #                                            different size add transform = "log1p" or "sqrt"
-#   { categories = ["a", "b"] }              text or codes, with every value that can occur; other = true allows more
+#   { bounds = ["1950-01-01", "2020-12-31"] }  a date
+#   { categories = ["a", "b"] }              text or codes, with every value that can occur; other = true allows more,
+#                                            ordered = true says that they are listed from lowest to highest
 #   { boolean = true }                       true or false, yes or no, 1 or 0
-# A date cannot be a column: turn it into a number, such as days since a public day, or leave it out.
 """
 _KNOWN = '# For amounts of very different size add transform = "log1p" or "sqrt" beside bounds.\n'
 _NUMBER = "{ bounds = [ , ] }  # lowest and highest possible value"
+_DATE = '{ bounds = [ , ] }  # first and last possible date, as text: "1950-01-01"'
 _CATEGORY = "{ categories = [] }  # every value that can occur"
 
 
@@ -377,6 +448,8 @@ def draft(path: str | os.PathLike[str], *, separator: str | None = None, encodin
     if isinstance(first, ParquetTable):
         fields = zip(first.names, first.types, strict=True)
         return _HEAD + _KNOWN + "".join(f"{_described(toml_key(name.strip()), kind)}\n" for name, kind in fields)
+    if first.names.doubtful:
+        raise ValueError(f"no schema is drafted for {first.path}: {first.names.doubtful}")
     return _HEAD + _UNKNOWN + "".join(f"{toml_key(name)} = {{  }}\n" for name in first.names if name)
 
 
@@ -387,4 +460,6 @@ def _described(name: str, kind: Any) -> str:
         return f"{name} = {{ boolean = true }}"
     if type_is(kind, "dictionary", *TEXT, *BYTES):
         return f"{name} = {_CATEGORY}"
-    return f"# {name} cannot be used: {NO_DATES if type_is(kind, 'temporal') else f'its type is {kind}'}"
+    if type_is(kind, "date", "timestamp"):
+        return f"{name} = {_DATE}"
+    return f"# {name} cannot be used: its type is {kind}"

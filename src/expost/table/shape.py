@@ -24,7 +24,7 @@ a box, 1 otherwise; then √Σσ_j² = N/√A with N = Σ_b r_b√(k_b·d_b). Th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -68,6 +68,10 @@ class Geometry:
         What rows of the table were divided by; constants of a search are stated in the table's units.
     constant
         Which column is as large as its block's radius in every row; None if there is none.
+    view
+        How rows are seen that have this shape (`expost.table.views`); None if as they are.
+    coarser
+        Shapes of coarser views of the same rows, the coarsest first.
 
     Examples
     --------
@@ -83,6 +87,13 @@ class Geometry:
     reason: str = ""
     scale: float = 1.0
     constant: int | None = None
+    view: Any = field(default=None, compare=False, repr=False)
+    coarser: tuple[Geometry, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def coarsest(self) -> Geometry:
+        """What a search starts with."""
+        return self.coarser[0] if self.coarser else self
 
     @property
     def columns(self) -> int:
@@ -222,4 +233,4 @@ def cheapest_geometry(rows: BlockRows, steering: float | None = None) -> Geometr
     ]
     best = min(shapes, key=lambda shape: shape.noise)
     others = ", ".join(f"{shape.name} {shape.noise / best.noise:.2g} times" for shape in shapes if shape is not best)
-    return Geometry(best.blocks, best.radius, best.name, f"the least noise ({others} as much)", s)
+    return replace(best, reason=f"the least noise ({others} as much)", constant=None)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from expost.table.columns import Column, Columns, NamedColumns, RawRows, places_of
 from expost.table.encoding import Encoding
 from expost.table.files import Disk, ParquetTable, chosen_columns, loose, open_disk
-from expost.table.kinds import Numeric
+from expost.table.kinds import Dated, Numeric
 from expost.table.persons import Persons, times
 from expost.table.preparation import Preparation
 from expost.table.rows import Batch, RowSource, digits
@@ -100,7 +100,9 @@ class EncodedSource(StreamedSource):
 
     def __init__(self, disk: Disk, encoding: Encoding, batch_rows: int | None = None) -> None:
         schema, self.encoding = encoding.schema, encoding
-        numbers = [name for name, kind in schema.columns.items() if isinstance(kind, Numeric)]
+        numbers = [
+            name for name, kind in schema.columns.items() if isinstance(kind, Numeric) and not isinstance(kind, Dated)
+        ]
         numbers += [schema.target] if schema.classes is None else []
         names = [*schema.columns, schema.target]
         super().__init__(disk, names, numbers, len(encoding.names), encoding.declares, batch_rows)

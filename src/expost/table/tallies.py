@@ -32,7 +32,7 @@ class Tally:
     name
         The column's.
     kind
-        ``"number"``, ``"category"``, ``"boolean"`` or ``"class"``.
+        ``"number"``, ``"date"``, ``"category"``, ``"boolean"`` or ``"class"``.
     rows
         All cells.
     missing
@@ -89,6 +89,7 @@ class Tally:
 
 _WHAT = {
     "number": "cells that are not numbers",
+    "date": "cells that are not dates",
     "category": "values that are not among the categories",
     "boolean": "cells that are neither true nor false",
     "class": "labels that are neither class",
@@ -120,6 +121,8 @@ def remedies(tallies: Sequence[Tally], target: Tally | None) -> str:
         said.append(STATE_ENCODING)
     if any(tally.wrong and tally.kind == "number" for tally in _all(tallies, target)):
         said.append(f"pass decimal=',' if numbers have a decimal comma; {PLAIN_NUMBERS}")
+    if any(tally.wrong and tally.kind == "date" for tally in tallies):
+        said.append(_CHECK["date"])
     if target is not None and (target.wrong or target.missing):
         merge = "remove these rows, or merge labels until two are left and state those as classes"
         rows = "remove the rows whose target is missing or no number"
@@ -186,6 +189,7 @@ def misfits(tallies: Sequence[Tally], target: Tally | None) -> list[str]:
 
 _EXPECTED = {
     "number": "readable number",
+    "date": "readable date",
     "category": "known category",
     "boolean": "true or false",
     "class": "known label",
@@ -193,6 +197,7 @@ _EXPECTED = {
 _CHECK = {
     "number": "check that it is the right column, its decimal mark (decimal=',' for a comma) and the marks for missing "
     "cells",
+    "date": 'write dates as "2020-12-31"',
     "category": "check how the categories are spelt",
     "boolean": "if it has other words for them, describe them as categories",
     "class": "check how the classes are spelt",

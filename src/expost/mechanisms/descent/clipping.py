@@ -4,10 +4,10 @@ A row's gradient is φ′(t)·x, t its margin y·xᵀθ or its residual xᵀθ �
 into steps of 2⁻⁹ (beyond ±8 the last step counts) and each step has one slope, a multiple of 2⁻¹² truncated towards
 zero. A loss with such slopes is convex and piecewise linear, within 2⁻⁹ of the smooth one in slope; any table would be
 as private. A row's slope is then moved towards zero until |s|·‖x̃‖ ≤ C, x̃ the row in its frame
-(`expost.mechanisms.descent.clipping`): gradients are clipped by their length, so no row has to be as long as the
+(below): gradients are clipped by their length, so no row has to be as long as the
 longest there might be.
 
-*Exact.* Let θ be a multiple of a power of two that `expost.goals.measure.to_grid` allows: then xᵀθ is exact in float64
+*Exact.* Let θ be a multiple of a power of two that `expost.numeric.to_grid` allows: then xᵀθ is exact in float64
 in any order of summation, and so is ‖x̃‖², so a row's slope s is a function of that row, of θ and of the frame alone.
 s·x is an integer vector in units of 2⁻³², and sums of integers are exact. *Released* never: only with noise.
 *Sensitivity*: replacing one row moves the sum, seen in the frame, by s·x̃ − s′·x̃′, which is at most 2C long.
@@ -41,9 +41,8 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from scipy import sparse
 
-from expost.numeric import FloatArray, Private
-from expost.passes.blocks import blocks, folded, predictions, to_grid, weighted, whole
-from expost.passes.engine import Engine, LocalEngine, Totals
+from expost.numeric import FloatArray, Private, to_grid
+from expost.passes.engine import Engine, LocalEngine, Totals, blocks, folded, predictions, weighted, whole
 from expost.solve.losses import Loss
 from expost.table.rows import ONE, Batch, Rows, RowSource, as_source
 from expost.table.shape import Geometry
@@ -127,6 +126,13 @@ class Frame:
         if self.constant is not None:
             theta[self.constant] -= float(self.centre @ psi) / self.value
         return np.asarray(theta)
+
+    def parameters(self, theta: FloatArray) -> FloatArray:
+        """Return ψ of θ."""
+        psi = np.asarray(theta) / self.weights
+        if self.constant is not None:
+            psi[self.constant] += float(self.centre @ psi) / self.value
+        return psi
 
 
 def _block_of(geometry: Geometry) -> float:

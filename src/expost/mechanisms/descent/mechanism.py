@@ -13,7 +13,7 @@ before, so their curves add (`account.composition`); nothing is subsampled and n
 iterates, the frame and step sizes read released numbers only.
 
 *Stages.* A stage is a number of noisy gradient steps that together cost ρ; it goes on from where the last one ended,
-and its model is the mean of the later half of all iterates: nothing that was paid for is thrown away. Stages, tests and
+and its model is the mean of the later half of its iterates: nothing that was paid for is thrown away. Stages, tests and
 both theorems of a search are those of `expost.search.engine`.
 
 *Centre.* A part of the first stage is spent on the mean of the rows. Seen from there
@@ -21,9 +21,10 @@ both theorems of a search are those of `expost.search.engine`.
 gradients need less noise and fewer steps. What of the mean is lost in its noise is left out. A smaller part is spent on
 the mean of their squared lengths there, one number: gradients are clipped, and steps are as long, as that allows.
 
-*Noise and steps.* Steps have about the same noise while there are few of them, so a stage that pays more takes more of
-them. Descent that ends early shrinks a model as a λ would, the less the longer it goes on: noise and shrinkage fall
-together (theory C5). Noisier first steps do not pay: along directions that are nearly flat a descent remembers them.
+*Noise and steps.* With T steps that share ρ, noise adds about T/ρ to the loss and what is left to descend along flat
+directions 1/T, so T grows like √ρ and the noise of a step falls as ρ grows (for labels, whose models grow longer on the
+way, a little faster: ρ^¾). Descent that ends early shrinks a model as a λ would, the less the longer it goes on: noise
+and shrinkage fall together (theory C5).
 """
 
 from __future__ import annotations
@@ -53,16 +54,18 @@ from expost.mechanisms.objective.mechanism import ObjectivePerturbation, require
 from expost.noise.gaussian import discrete_gaussian
 from expost.noise.laplace import Integers
 from expost.noise.source import WordSource
-from expost.passes.blocks import to_grid
+from expost.numeric import to_grid
+from expost.passes.seen import seen
 from expost.passes.sums import Sums
 from expost.release.release import Release
-from expost.search.engine import Floats, Schedule, StagedMechanism, StagedPlan, rho_at
+from expost.search.engine import Floats, Schedule, StagedMechanism, StagedPlan, level_at, rho_at
 from expost.solve.error_bounds import GeneralErrors
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
 from expost.solve.row_sums import Passes
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.shape import Geometry
+from expost.table.views import seen_at
 
 _UP = 1.0 + 1e-12  # rounding of a few products
 
@@ -168,7 +171,7 @@ class GradientDescent(StagedMechanism):
 
 
 _MOMENTUM = 0.8  # part of a step that is taken again
-_LEAST_STEPS, _MOST_STEPS = 8, 256  # of a stage
+_LEAST_STEPS, _MOST_STEPS = 8, 512  # of a stage
 _CENTRE, _LENGTHS = 0.07, 0.01  # parts of the first stage's ρ for the centre, and for how long rows are
 _LESS_CLIPPED = 0.25  # C grows with this power of all ρ: what clipping misleads by counts more where noise is less
 # of tables that steps were looked at on: fewer share less noise out, and a prediction gets more of it in every step
@@ -176,6 +179,7 @@ _COLUMNS = {"binary": 113, "real": 30}
 _TOGETHER = 0.4  # steps where all columns are numbers: they move together more than indicators do
 _LONGEST = 2.0  # rows that are this many times as long as was guessed count as that
 _START_LABELS, _START = 26.0, 120.0  # of a first stage, for an error rate and for an R² of 0.8
+_USUAL = 5.0  # where a chain starts for an error rate
 _STEP = 9.0  # of a mean square
 _SPREAD, _UNEXPLAINED = 0.43, 0.2  # where these were looked at
 _SEEN = 2.0  # a mean that is that many deviations of its noise large is one
@@ -206,7 +210,8 @@ class DescentPlan(StagedPlan):
     def usual_schedule(cls, loss: Loss, goal: TestedGoal | None = None) -> Schedule:
         """Return the schedule for a loss and a goal: mean squares take closer looks."""
         if loss.labels == "binary":
-            return Schedule(start=_START_LABELS, growth=3.0, fastest=3.0, step=5.0, length=1.3, settled=48)
+            start = _START_LABELS * (1.0 if goal is None else goal.chain().start / _USUAL)
+            return Schedule(start=start, growth=3.0, fastest=3.0, step=3.5, more_steps=0.75, length=1.3, settled=48)
         if goal is None:
             return Schedule(start=_START, growth=2.2, fastest=2.2, step=_STEP, length=1.4)
         # what a goal leaves unexplained is what noise has to be small beside
@@ -225,23 +230,67 @@ class DescentPlan(StagedPlan):
         length = typical_length(geometry, stretch_of(loss), centred=True)
         return clip_slope(loss) * length * math.sqrt(geometry.columns)
 
-    def walk(self, generator: DescentGenerator) -> tuple[Walk, Judge]:
+    def walk(self, generator: DescentGenerator) -> tuple[ViewedWalk, Judge]:
         """Return the descent, at its beginning."""
-        gradients = ClippedGradients(generator.rows, SlopeTable.of(self.loss))
-        return Walk(self.loss, self.geometry, gradients, self.schedule, self.unit), generator.judge
+        return ViewedWalk(self, generator.rows), generator.judge
+
+    def seen(self, rho: float) -> Geometry:
+        """Return the shape of what a stage sees of rows, where all stages so far have cost ρ."""
+        first = self.noise_of(self.loss, self.geometry.coarsest)
+        x = level_at(rho, first, self.n, self.unit) / self.geometry.scale
+        return seen_at(self.geometry, x, lambda shape: self.noise_of(self.loss, shape), self.goal.chain().sharper)
+
+
+class ViewedWalk:
+    """A descent that sees rows as finely as its noise allows; in a finer view it goes on from its last model."""
+
+    def __init__(self, plan: DescentPlan, rows: Rows | RowSource) -> None:
+        self._plan, self._rows = plan, rows
+        self._shape: Geometry | None = None
+        self._walk: Walk
+        self._theta = np.zeros(plan.geometry.columns)
+        self._paid = 0.0
+
+    def cost(self, rho: float) -> Curve:
+        """Return what a stage costs: its steps are Gaussian releases."""
+        return Curve.gaussian(rho)
+
+    def stage(self, rho: float, source: WordSource) -> Floats:
+        """Take a stage's steps; return its model of rows as they are."""
+        self._paid += rho
+        plan, shape = self._plan, self._plan.seen(self._paid)
+        if shape is not self._shape:
+            self._shape = shape
+            rows, start = self._rows, self._theta
+            if shape.view is not None:
+                rows, start = seen(rows, shape.view), shape.view.nearest(start)
+            gradients = ClippedGradients(rows, SlopeTable.of(plan.loss))
+            self._walk = Walk(plan.loss, shape, gradients, plan.schedule, plan.unit, start)
+        self._theta = self._walk.stage(rho, source)
+        if shape.view is not None:
+            self._theta = shape.view.lifted(self._theta)
+            self._theta = to_grid(self._theta, float(np.abs(self._theta).max(initial=0.0)) or 1.0, norm="l2")
+        return self._theta
 
 
 class Walk:
-    """Where the descent is; everything in it was released."""
+    """Where the descent is; everything in it was released. It starts at zero or at a model that was."""
 
     def __init__(
-        self, loss: Loss, geometry: Geometry, gradients: ClippedGradients, schedule: Schedule, unit: Unit = ROW
+        self,
+        loss: Loss,
+        geometry: Geometry,
+        gradients: ClippedGradients,
+        schedule: Schedule,
+        unit: Unit = ROW,
+        start: Floats | None = None,
     ) -> None:
+        self._start = start
         self._gradients, self._rows, stretch = gradients, unit.rows, stretch_of(loss)
         few = _COLUMNS[loss.labels] / geometry.columns
         level = schedule.step * max(1.0, math.sqrt(few)) * geometry.scale
         self._step = rho_at(level, DescentPlan.noise_of(loss, geometry), gradients.n, unit)
-        self._slope, self._settled = clip_slope(loss), schedule.settled
+        self._slope, self._settled, self._more_steps = clip_slope(loss), schedule.settled, schedule.more_steps
         # an error rate is none the worse for it
         self._steepest = self._slope if loss.labels == "binary" else loss.lipschitz(math.inf)
         self._paid = self._first = 0.0
@@ -268,10 +317,13 @@ class Walk:
             self._centre(_CENTRE * rho, source)
             self._measure(_LENGTHS * rho, source)
             rho *= 1.0 - _CENTRE - _LENGTHS
+        if len(self._sums) == 1 and self._start is not None:
+            self._psi = self._clip.frame.parameters(self._start)
         self._paid += rho
         self._first = self._first or rho
         self._look_from(self._clip.frame, self._length, (self._paid / self._first) ** _LESS_CLIPPED)
-        count = min(max(round(rho / self._step), _LEAST_STEPS), _MOST_STEPS)
+        wanted = self._first / self._step * (self._paid / self._first) ** self._more_steps
+        count = min(max(round(wanted) - (len(self._sums) - 1), _LEAST_STEPS), _MOST_STEPS)
         noise = self._noise(self._clip, rho / count).draws(count, source)
         frame = self._clip.frame
         for step in range(count):
@@ -281,8 +333,8 @@ class Walk:
             self._velocity = _MOMENTUM * self._velocity - size * gradient
             self._psi = self._psi + self._velocity
             self._sums.append(self._sums[-1] + self._psi)
-        taken = len(self._sums) - 1
-        model = frame.hypothesis((self._sums[-1] - self._sums[taken // 2]) / (taken - taken // 2))
+        later = count - count // 2
+        model = frame.hypothesis((self._sums[-1] - self._sums[-1 - later]) / later)
         return to_grid(model, float(np.abs(model).max(initial=0.0)) or 1.0, norm="l2")
 
     def _noise(self, clip: Clip, rho: float) -> GradientNoise:

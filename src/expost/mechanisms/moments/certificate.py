@@ -4,7 +4,7 @@
 XᵀX gets the part 1 − w of ε_t and Xᵀy the part w. *Theorem (privacy)*: gradual release of both; the rule reads only
 released values and fresh randomness, so stopping at t costs ε_t and nothing else.
 
-*Theorem (accuracy)*: `expost.mechanisms.moments.operator_norm` has β and m such that with probability 1 − γ (γ is the
+*Theorem (accuracy)*: `expost.mechanisms.moments.statistics` has β and m such that with probability 1 − γ (γ is the
 norm's part: all of the search's, or three quarters if the ray is tried), at every level and for every θ, ‖Bθ − b‖ ≤
 (β/ε_t)·h(‖θ‖), h(r)² = (r/(1 − w))² + (m/w)². For any θ computed from Z and z, ĝ = (Zθ − z)/n + λθ is known and ∇L(θ) =
 ĝ − (Bθ − b)/n, so
@@ -29,22 +29,18 @@ a part of the failure probability.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from expost.account.account import Account
-from expost.account.composition import add_losses
+from expost.account import Account, add_losses
 from expost.goals.measure import gradient_target
-from expost.mechanisms.moments.operator_norm import discreteness, noise_norm, shrink, simulated
 from expost.mechanisms.moments.ray import Released, affordable, best_on_ray
-from expost.mechanisms.moments.statistics import PART_SENSITIVITY, Layout
-from expost.noise.path import KeptLevels, LevelValue, NoisePath
-from expost.noise.source import WordSource
+from expost.mechanisms.moments.statistics import PART_SENSITIVITY, Layout, discreteness, noise_norm, shrink, simulated
+from expost.noise import KeptLevels, LevelValue, NoisePath, WordSource
 from expost.numeric import AnyArray, FloatArray
 from expost.passes.sums import SUM_UNIT, Sums
 from expost.release.release import Release
@@ -116,7 +112,7 @@ class CovariancePlan:
         plan = cls._unbounded(problem, excess_risk, failure_probability, _RAY if problem.p >= _RAY_FROM else 0.0)
         if plan.ray and not affordable(problem.p, plan.ray_probability):
             plan = cls._unbounded(problem, excess_risk, failure_probability, 0.0)
-        return dataclasses.replace(plan, keep_statistics=keep_statistics)
+        return replace(plan, keep_statistics=keep_statistics)
 
     def within(self, budget: float, total: Callable[[float], float]) -> CovariancePlan | None:
         """Return it with the levels that the budget has room for, None if there are none.
@@ -124,7 +120,7 @@ class CovariancePlan:
         ``total`` says what all will have cost once a level is charged.
         """
         levels = tuple(level for level in self.levels if total(self.charge(level)) <= budget)
-        return dataclasses.replace(self, levels=levels) if levels else None
+        return replace(self, levels=levels) if levels else None
 
     @classmethod
     def _unbounded(cls, problem: Problem, excess_risk: float, failure_probability: float, ray: float) -> CovariancePlan:
@@ -142,7 +138,7 @@ class CovariancePlan:
     def _from(self, least: float, count: float) -> CovariancePlan:
         """Return it with at least so many levels, from the least on."""
         steps = tuple(_RATIO**t for t in range(_COUNT_BY * math.ceil(count / _COUNT_BY)))
-        return dataclasses.replace(self, levels=tuple(least * step for step in steps), steps=steps)
+        return replace(self, levels=tuple(least * step for step in steps), steps=steps)
 
     @classmethod
     def refinable(
@@ -191,6 +187,19 @@ class CovariancePlan:
             rough = noise_norm(p, (1.0,) * 12, gamma)  # proved, hence cheap
         target = gradient_target(self.excess_risk, self.problem.regularization)
         return rough * self.lever(norm) / (self.problem.n * target)
+
+    def predicted(self, norm: float, curvature: float) -> float:
+        """Return the first level that certifies an optimum of that norm where XᵀX/n has no smaller eigenvalue.
+
+        The module's theorem with a rough β; used to choose, never to promise.
+        """
+        lam = self.problem.regularization
+        rough = self.expected(norm) * gradient_target(self.excess_risk, lam) / self.lever(norm)
+        for level in self.levels:
+            convexity = lam + max(0.0, curvature - rough / level / (1 - self.split))
+            if rough / level * self.lever(norm) <= gradient_target(self.excess_risk, convexity):
+                return level
+        return self.levels[-1]
 
 
 def typical_norm(problem: Problem) -> float:
@@ -324,7 +333,7 @@ class Seen:
         The bound on the noise holds for them too: for θ that is zero elsewhere, ‖(Bθ − b)_S‖ ≤ ‖Bθ − b‖.
         """
         chosen = list(places)
-        return dataclasses.replace(self, second=self.second[np.ix_(chosen, chosen)], first=self.first[chosen])
+        return replace(self, second=self.second[np.ix_(chosen, chosen)], first=self.first[chosen])
 
     @property
     def matrix_noise(self) -> float:

@@ -82,7 +82,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from expost.account.composition import ROW, Curve, Unit
@@ -92,15 +91,10 @@ from expost.mechanisms.objective.mechanism import require_made_for
 from expost.noise.gaussian import deviations, discrete_gaussian
 from expost.noise.laplace import Integers
 from expost.noise.source import WordSource
-from expost.numeric import Private, round_up
-from expost.passes.blocks import to_grid
+from expost.numeric import FloatArray, Private, round_up, to_grid
 from expost.passes.sums import SUM_UNIT, Sums, sums_over
 from expost.search.engine import Schedule, StagedMechanism, StagedPlan
-from expost.solve.error_bounds import RidgeErrors
-from expost.solve.losses import Loss
-from expost.solve.problem import Problem
-from expost.solve.risk import RidgeRisk
-from expost.solve.row_sums import Passes
+from expost.solve import Loss, Passes, Problem, RidgeErrors, RidgeRisk
 from expost.table.rows import MemorySource, Rows, RowSource
 from expost.table.shape import Geometry
 
@@ -143,8 +137,6 @@ def best_weights(norm: float) -> tuple[float, float]:
     length = moments_sensitivity(1.0, math.sqrt(ratio)) * (1.0 + 1e-12)
     return 1.0 / length, math.sqrt(ratio) / length
 
-
-Floats = NDArray[np.float64]
 
 _UP = 1.0 + 1e-12  # rounding of a few products
 _FINE = 2**40  # weights of an average are whole numbers, in such parts of the first one's
@@ -190,7 +182,7 @@ class MomentNoise:
         return math.sqrt(square) * _UP
 
     @cached_property
-    def divisors(self) -> Floats:
+    def divisors(self) -> FloatArray:
         """d_j."""
         return np.asarray(self.common * np.sqrt(2.0) ** np.array(self.exponents, dtype=np.float64))
 
@@ -270,7 +262,7 @@ class AveragedMoments:
         return self.noise.tau(self.rho)
 
     @property
-    def moments(self) -> tuple[Floats, Floats]:
+    def moments(self) -> tuple[FloatArray, FloatArray]:
         """XᵀX and Xᵀy with noise, columns divided by d; each entry a quotient of integers, rounded, then divided."""
         assert not isinstance(self._total, int)
         p, scale = self.noise.geometry.columns, sum(self._weights) * SUM_UNIT
@@ -476,7 +468,7 @@ class MomentWalk:
         """Return what a stage costs: it is a Gaussian release."""
         return Curve.gaussian(rho)
 
-    def stage(self, rho: float, source: WordSource) -> Floats:
+    def stage(self, rho: float, source: WordSource) -> FloatArray:
         """Release the moments once more; return the model, on a public grid."""
         self._averaged.add(self._generator.reveal(self._noise, rho, source), rho)
         n = self._generator.problem.n

@@ -25,9 +25,8 @@ how it grows is choice.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -115,7 +114,7 @@ class MomentRiskPlan:
         base = cls(problem, excess_risk, noise, failure_probability, budget, delta, False)
         if excess_risk >= problem.loss.null_value:  # θ = 0 meets the target whatever the rows: nothing is looked at
             return base
-        both = [base._settled(), dataclasses.replace(base, tested=True)._settled()]
+        both = [base._settled(), replace(base, tested=True)._settled()]
         plan = both[bool(tested)] if tested is not None else min(both, key=lambda one: one.expected)
         return plan._within()
 
@@ -173,13 +172,13 @@ class MomentRiskPlan:
 
     def _settled(self) -> MomentRiskPlan:
         """Return it with its levels; how many there are moves quantiles a little, so that is settled first."""
-        plan = dataclasses.replace(self, rhos=(1.0,) * 16)
+        plan = replace(self, rhos=(1.0,) * 16)
         for _ in range(2):
             unit, longest = plan.bound(0.5), plan.problem.optimum_radius + plan.target / plan.problem.regularization
             least = 0.5 * (unit.vector / (_EARLIER * plan.target)) ** 2
             last = 0.5 * (_MARGIN * unit.lever(longest) / plan.target) ** 2
             count = 2 + max(0, math.ceil(math.log(last / least) / math.log(plan.growth)))
-            plan = dataclasses.replace(plan, rhos=tuple(least * plan.growth**t for t in range(count)))
+            plan = replace(plan, rhos=tuple(least * plan.growth**t for t in range(count)))
         return plan
 
     def _within(self) -> MomentRiskPlan:
@@ -196,7 +195,7 @@ class MomentRiskPlan:
             )
         if len(kept) < len(self.rhos) and most > 1.05 * kept[-1]:
             kept = (*kept, most * (1.0 - 1e-9))
-        return dataclasses.replace(self, rhos=kept)
+        return replace(self, rhos=kept)
 
     @cached_property
     def worst_case(self) -> float:
@@ -249,6 +248,9 @@ class RiskSearch(StagedSearch):
 
     def _next(self) -> float:
         return self.plan.rhos[min(self.stages, len(self.plan.rhos) - 1)]
+
+    def _placed(self, drawn: FloatArray) -> FloatArray:
+        return drawn
 
     def _passes(self, model: FloatArray, rho: float) -> bool:
         theta = self._shown(rho)

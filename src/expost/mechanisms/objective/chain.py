@@ -9,6 +9,12 @@ pays for itself. What a level costs, its Jacobian and its solver among it, stand
 `expost.mechanisms.objective.mechanism` and `expost.mechanisms.objective.gaussian`; levels, tests and both theorems are
 those of `expost.search.engine`.
 
+*Views.* Where columns bend (`expost.table.views`), a level sees rows as coarse as its noise asks for and draws a model
+of what it sees: the theorems are about those rows, whose shape is that view's. What is released is lifted to rows as
+they are, which is a public map, and so is finding a centre for the next view. Levels count as if rows were those of the
+coarsest view: a finer one costs the same and has more noise. Where released shortfalls say that the last levels
+improved too little for the goal, a chain looks closer before it gives up.
+
 A chain starts where easy goals end, jumps from there, and then lets the last noisy shortfall say how far the next level
 goes (theory D10). All of that is choice: it reads released numbers only.
 """
@@ -16,60 +22,100 @@ goes (theory D10). All of that is choice: it reads released numbers only.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.account.composition import ROW, Curve, Unit
+from expost.account.composition import Curve
+from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
 from expost.mechanisms.mechanism import NoiseKind
 from expost.mechanisms.objective.gaussian import GaussianShot
-from expost.mechanisms.objective.mechanism import ObjectiveGenerator, ObjectivePerturbation, Shot
+from expost.mechanisms.objective.mechanism import ObjectiveGenerator, Shot
 from expost.noise.source import WordSource
-from expost.passes.blocks import to_grid
-from expost.search import METHODS
-from expost.search.engine import Schedule, StagedPlan, StagedSearch, largest_stage, level_at
-from expost.search.noisy_test import laplace_deviations
-from expost.search.request import Request
+from expost.numeric import to_grid
+from expost.passes.seen import seen
+from expost.release.release import Release
+from expost.search.engine import Schedule, StagedPlan, StagedSearch, level_at
+from expost.shown import up
 from expost.solve.losses import Loss
 from expost.solve.perturbed import STEEPEST, PerturbedObjective
-from expost.solve.problem import Problem
+from expost.solve.row_sums import Passes
+from expost.table.rows import RowSource
 from expost.table.shape import Geometry
+from expost.table.views import View, seen_at
 
-_HOPELESS = 0.5  # a first level this many times below where it should be is noise
+_HOPELESS = 0.5  # a first level with this part of the precision that it should have is noise
 _FAR = 3.5  # a level with so many times less noise than the last is centred at zero: little of its noise is left then
 _FURTHER = 0.1  # the chance that noise moved the released parameters further than is stated
-_NOTHING = 1e-30  # a level of no use, where nothing can be afforded
 
 
 class PerturbedLevels:
     """The last model; it was released."""
 
-    def __init__(self, plan: _Perturbed, objective: PerturbedObjective, theta: NDArray[np.float64]) -> None:
-        self._plan, self._objective, self.theta = plan, objective, theta
-        self._level = 0.0  # of the last model
+    def __init__(self, plan: _Perturbed, passes: Passes, theta: NDArray[np.float64]) -> None:
+        self._plan, self._passes, self.theta = plan, passes, theta
+        self.level = 0.0  # of the last model
         self.drawn: Any = None  # what it was drawn by
+        self._view: View | None = None  # which the last model is of, as it was drawn
+        self._drawn_theta = theta
+        self._objectives: dict[View | None, PerturbedObjective] = {}
+        self.stretched = 1.0
+        self._least = plan.geometry.coarsest  # no coarser shape is seen any more
+
+    def finer(self) -> bool:
+        """See rows finer than the last level did, whatever the noise; whether they can be."""
+        shapes = [*self._plan.geometry.coarser, self._plan.geometry]
+        place = next(i for i, shape in enumerate(shapes) if shape.view is self._view) + 1
+        if place < len(shapes):
+            self._least = shapes[place]
+        return place < len(shapes)
+
+    def seen(self, level: float) -> Geometry:
+        """Return the shape of what a level sees of rows."""
+        by_noise = self._plan.seen(level)
+        return max(by_noise, self._least, key=lambda shape: shape.columns)
 
     def center(self, level: float) -> NDArray[np.float64]:
         """Return θ₀ of a level: the last model, or zero where that was far noisier; it was released."""
-        far = self._level and self._plan.noise_quotient(self._level, level) > _FAR
-        return np.zeros_like(self.theta) if far else self.theta
+        shape = self.seen(level)
+        far = self.level and self._plan.noise_quotient(self.level, level) > _FAR
+        if far:
+            return np.zeros(shape.columns)
+        if shape.view is self._view:
+            return self._drawn_theta
+        return self.theta if shape.view is None else np.asarray(shape.view.nearest(self.theta))
+
+    @property
+    def lift(self) -> float:
+        """How many times further apart models may be than they were as they were drawn."""
+        return 1.0 if self._view is None else self._view.stretch[0]
 
     def shot(self, level: float) -> Any:
         """Return the next level's release: a function of public and released numbers."""
-        return self._plan.shot(level, float(np.linalg.norm(self.center(level))))
+        return self._plan.shot(level, float(np.linalg.norm(self.center(level))), self.seen(level))
 
     def cost(self, level: float) -> Curve:
         """Return what the next level costs."""
-        return self._plan.cost(level, float(np.linalg.norm(self.center(level))))
+        return self._plan.cost(level, float(np.linalg.norm(self.center(level))), self.seen(level))
 
     def stage(self, level: float, source: WordSource) -> NDArray[np.float64]:
         """Perturb the objective and return the model, on a public grid."""
-        self.drawn, center, self._level = self.shot(level), self.center(level), level
-        self.theta = self.drawn.draw(self._objective, center, source)
+        self.drawn, center, self.level = self.shot(level), self.center(level), level
+        view, before = self.seen(level).view, self._view
+        # how many times further apart than last models their centres may be, where another view is taken
+        self.stretched = 1.0 if view is before else self.lift * (1.0 if view is None else view.stretch[1])
+        self._view = view
+        if view not in self._objectives:
+            rows = self._passes.source if view is None else seen(self._passes.source, view)
+            assert isinstance(rows, RowSource)
+            engine = self._passes.engine if rows.engine is None or view is None else rows.engine
+            self._objectives[view] = PerturbedObjective(Passes(self._passes.loss, rows, engine))
+        self._drawn_theta = self.drawn.draw(self._objectives[view], center, source)
+        self.theta = self._drawn_theta if view is None else view.lifted(self._drawn_theta)
         return to_grid(self.theta, float(np.abs(self.theta).max(initial=0.0)) or 1.0, norm="l2")
 
 
@@ -78,13 +124,13 @@ class _Perturbed(StagedPlan):
 
     noise: ClassVar[NoiseKind] = "over the reals"
 
-    def shot(self, level: float, center_norm: float = 0.0) -> Any:
-        """Return the release of a level."""
+    def shot(self, level: float, center_norm: float = 0.0, shape: Geometry | None = None) -> Any:
+        """Return the release of a level, of rows that are seen as its noise asks for unless a shape is stated."""
         raise NotImplementedError
 
-    def cost(self, level: float, center_norm: float = 0.0) -> Curve:
+    def cost(self, level: float, center_norm: float = 0.0, shape: Geometry | None = None) -> Curve:
         """Return what a level costs; at a first one the centre is zero."""
-        shot = self.shot(level, center_norm)
+        shot = self.shot(level, center_norm, shape)
         if isinstance(shot, GaussianShot):
             return shot.curve
         return Curve.ex_post(self.unit.charge(shot.epsilon) if self.delta else shot.epsilon)
@@ -93,6 +139,10 @@ class _Perturbed(StagedPlan):
         """Return the plan for a goal as it was measured: loss, noise and shrinkage follow it."""
         plan = super().measured(goal, gamma)
         return replace(plan, loss=goal.chain().loss, schedule=self.usual_schedule(self.loss, goal))
+
+    def seen(self, level: float) -> Geometry:
+        """Return the shape of what a level sees of rows."""
+        raise NotImplementedError
 
     def _lam(self, x: float) -> float:
         """Return λ where noise on a mean gradient is 1/x."""
@@ -105,7 +155,7 @@ class _Perturbed(StagedPlan):
     def from_model(self, judge: Any, model: NDArray[np.float64]) -> tuple[PerturbedLevels, Judge]:
         """Return the first level, centred at a model that was released."""
         passes = judge.with_loss(self.loss)
-        return PerturbedLevels(self, PerturbedObjective(passes), model), passes
+        return PerturbedLevels(self, passes, model), passes
 
 
 class GaussianChainPlan(_Perturbed):
@@ -121,16 +171,25 @@ class GaussianChainPlan(_Perturbed):
         asked = goal.chain()
         return Schedule(start=asked.start, reach=asked.reach, growth=4.0, fastest=16.0, jump=25.0, gathers=False)
 
-    def shot(self, level: float, center_norm: float = 0.0) -> GaussianShot:
+    def shot(self, level: float, center_norm: float = 0.0, shape: Geometry | None = None) -> GaussianShot:
         """Return the release of a level."""
-        lam = self._lam(level_at(level, self.noise_of(self.loss, self.geometry), self.n, self.unit))
-        return GaussianShot(self.loss, self.geometry, self.n, level, lam, center_norm, self.unit.rows)
+        shape = shape or self.seen(level)
+        lam = self._lam(level_at(level, self.noise_of(self.loss, shape), self.n, self.unit))
+        return GaussianShot(self.loss, shape, self.n, level, lam, center_norm, self.unit.rows)
+
+    def seen(self, level: float) -> Geometry:
+        """Return the shape of what a level sees of rows."""
+        first = self.noise_of(self.loss, self.geometry.coarsest)
+        x = level_at(level, first, self.n, self.unit) / self.geometry.scale
+        return seen_at(self.geometry, x, lambda shape: self.noise_of(self.loss, shape), self.goal.chain().sharper)
 
 
 class ChainPlan(_Perturbed):
     """Perturbed objectives with pure noise, all of it for one row replaced; levels are x."""
 
     gaussian: ClassVar[bool] = False
+    moved: float = 0.0  # how far noise had moved the model that it begins with, and how surely: it begins at zero
+    covered: float = 1.0
 
     @property
     def each(self) -> str:  # type: ignore[override]
@@ -151,7 +210,6 @@ class ChainPlan(_Perturbed):
             jump=5.0,
             gain=1.3,
             gathers=False,
-            test_part=2.0,
         )
 
     def less_noise(self, times: float) -> float:
@@ -166,33 +224,26 @@ class ChainPlan(_Perturbed):
         """Return what the test of a model may cost: a part of what the model costs."""
         return self.schedule.test_part * self.cost(level).most
 
-    def shot(self, level: float, center_norm: float = 0.0) -> Shot:
+    def shot(self, level: float, center_norm: float = 0.0, shape: Geometry | None = None) -> Shot:
         """Return the release of a level."""
-        noise = 2.0 * self.loss.lipschitz(math.inf) * self.geometry.noise * level / self.n
-        return Shot(self.loss, self.geometry, self.n, noise, self._lam(level), center_norm)
+        first, shape = self.geometry.coarsest.noise, shape or self.seen(level)
+        noise = 2.0 * self.loss.lipschitz(math.inf) * first * level / self.n
+        return Shot(self.loss, shape, self.n, noise, self._lam(level * first / shape.noise), center_norm)
+
+    def seen(self, level: float) -> Geometry:
+        """Return the shape of what a level sees of rows."""
+        x = level / self.geometry.scale
+        return seen_at(self.geometry, x, lambda shape: shape.noise, self.goal.chain().sharper)
 
     @property
-    def start(self) -> float:
-        """x of the first level, or the largest that the budget allows."""
-        whole = self._whole()
-        if whole.fits(self.cost(self.usual_start) + self.look(self.usual_start)):
-            return self.usual_start
-        return max(largest_stage(whole, self.cost, self.look, 0.0, self.usual_start), _NOTHING)
+    def least_stage(self) -> float:
+        """x of a level whose noise leaves something to be seen."""
+        return self.schedule.start * self.geometry.scale
 
     @property
-    def usual_start(self) -> float:
-        """x of the first level where the budget allows it."""
-        return self.clear(self.schedule.start * self.geometry.scale)
-
-    def missing(self) -> float:
-        """Return how many times the rows it would take so that a perfect model could be shown to do; zero if it can."""
-        steer = self.goal.chain().steer
-        budget = self.unit.worst_case(self.budget) if self.delta else self.budget  # as the sensitivity is meant
-        needed = laplace_deviations(self.gamma(1)) * self.sensitivity / budget
-        least = _HOPELESS * self.usual_start
-        if needed <= steer and self.start >= least:
-            return 0.0
-        return max(needed / steer, self.shot(least).epsilon / self.budget)
+    def least_useful(self) -> float:
+        """The least first level that is worth its loss."""
+        return _HOPELESS * self.least_stage
 
 
 class ChainSearch(StagedSearch):
@@ -208,20 +259,22 @@ class ChainSearch(StagedSearch):
         Models are prox points of their centres, which moves them no further apart than the centres are: so far at most
         is this one from where the same levels without noise would be, half of what is left for each.
         """
-        self.moved += self.walk.drawn.reach(_FURTHER * 0.5**self.stages)
+        before = self.moved if self.stages - self._turned > 1 else self.plan.moved
+        self.moved = before * self.walk.stretched + self.walk.drawn.reach(_FURTHER * 0.5**self.stages)
         return super()._passes(model, x)
 
     def _details(self, theta: NDArray[np.float64] | None) -> dict[str, Any]:
         """Return what a release says beside: how far noise has moved it among it."""
         if theta is None:
             return super()._details(theta)
-        details = super()._details(theta)
+        details, drawn = super()._details(theta), self.walk.drawn
         said = {
             **details.pop("parameters", {}),
             "regularization": self.walk.drawn.lam,
             "typical_noise": self.walk.drawn.typical,
-            "noise_reach": self.moved * (1 + 1e-4),  # rounding to a grid included
-            "noise_reach_coverage": 1.0 - _FURTHER,
+            **({} if drawn.geometry.view is None else {"noisy_columns": drawn.geometry.columns}),
+            "noise_reach": self.moved * self.walk.lift * (1 + 1e-4),  # rounding to a grid included
+            "noise_reach_coverage": self.plan.covered - _FURTHER,
         }
         return {**details, "parameters": said}
 
@@ -229,22 +282,56 @@ class ChainSearch(StagedSearch):
 ChainPlan.running = ChainSearch
 
 
-def chain_request(
-    goal: TestedGoal, geometry: Geometry, n: int, failure_probability: float, budget: float, unit: Unit = ROW
-) -> Request:
-    """Return the request for a goal in people's units, for n rows of a shape; nobody states a λ.
+@dataclass(frozen=True)
+class ContinuedChain(ChainPlan):
+    """A chain that begins after the level of a model that was released before, and centred at it; all of it public.
 
-    The problem names the loss that the goal asks for and the λ of the first level; later levels have their own.
+    Attributes
+    ----------
+    center, last
+        The model, and the level x that it was drawn at.
+    moved, covered
+        How far noise had moved it at most, and with which probability.
     """
-    start = ChainPlan.settled(goal, goal.chain().loss, geometry, n, 0.1, budget)
-    lam = min(start.shot(start.start).lam, 1e15)
-    problem = Problem.of(start.loss, n=n, p=geometry.columns, regularization=lam)
-    return Request(
-        problem,
-        goal,
-        METHODS["auto"],
-        ObjectivePerturbation(geometry),
-        failure_probability,
-        max_epsilon=budget,
-        unit=unit,
-    )
+
+    center: tuple[float, ...] = ()
+    last: float = 0.0
+    moved: float = 0.0
+    covered: float = 1.0
+
+    @classmethod
+    def after(cls, release: Release, *given: Any) -> ContinuedChain:
+        """Settle a chain that goes on from a release of one, or say that no data set could meet its goal."""
+        said, plan = release.parameters, cls.settled(*given)
+        # levels count as if rows were seen as coarsely as they can be
+        shapes = {shape.columns: shape.noise for shape in (*plan.geometry.coarser, plan.geometry)}
+        finer = shapes.get(said.get("noisy_columns", 0), plan.geometry.noise) / plan.geometry.coarsest.noise
+        plan = replace(
+            plan,
+            center=tuple(map(float, release.hypothesis)),
+            last=finer / said["typical_noise"],
+            moved=said["noise_reach"],
+            covered=said["noise_reach_coverage"],
+        )
+        try:
+            plan.require_possible()
+        except TargetUnreachable as error:
+            error.add_note(f"That much is left of max_epsilon after what was spent before, {up(release.epsilon)}")
+            raise
+        return plan
+
+    @classmethod
+    def usual_schedule(cls, loss: Loss, goal: TestedGoal | None = None) -> Schedule:
+        """Return the usual one without its jump, which is for a first level that is for easy goals."""
+        return replace(super().usual_schedule(loss, goal), jump=1.0)
+
+    @property
+    def least_stage(self) -> float:
+        """x of the level after the last."""
+        return max(super().least_stage, self.schedule.growth * self.last)
+
+    def walk(self, generator: ObjectiveGenerator) -> tuple[PerturbedLevels, Judge]:
+        """Return the first level, centred at the model unless that is far noisier."""
+        levels, judge = self.from_model(generator.judge, np.array(self.center))
+        levels.level = self.last
+        return levels, judge

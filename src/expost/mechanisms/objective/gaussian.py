@@ -37,13 +37,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from expost.account.composition import STEPS, Curve, add_losses
 from expost.mechanisms.objective.mechanism import LEAST_SOLVER, PerturbedMinimum
 from expost.noise.source import WordSource
 from expost.noise.spherical import LARGEST, normals
+from expost.numeric import FloatArray
 from expost.solve.losses import Loss
 from expost.table.shape import Geometry, gaussian_deviations, gaussian_size
 
@@ -117,7 +117,7 @@ class GaussianShot(PerturbedMinimum):
         """Noise of no cost would be infinite."""
         return LEAST_SOLVER * math.sqrt(2.0 * self.rho)
 
-    def noise(self, source: WordSource) -> NDArray[np.float64]:
+    def noise(self, source: WordSource) -> FloatArray:
         """Draw b."""
         blocks = zip(self.geometry.blocks, self.deviations, strict=True)
         return np.concatenate([sigma * normals(block.size, source) for block, sigma in blocks])

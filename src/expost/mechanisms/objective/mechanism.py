@@ -42,28 +42,23 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammainccinv
 
-from expost.account.account import Account
-from expost.account.composition import add_losses
+from expost.account import Account, add_losses
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target
-from expost.mechanisms.mechanism import Mechanism, NoiseKind
-from expost.noise.laplace import discrete_laplace
-from expost.noise.source import WordSource
-from expost.noise.spherical import block_noise, block_norm, largest_noise
+from expost.mechanisms.mechanism import Mechanism, NoiseKind, NullQuestion
+from expost.noise import WordSource, discrete_laplace
+from expost.noise.spherical import block_noise, block_norm
 from expost.noise.tails import laplace_norm
-from expost.numeric import Grid, grid_sensitivity, public_grid
+from expost.numeric import FloatArray, Grid, grid_sensitivity, public_grid
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.shown import down, up
-from expost.solve.error_bounds import GeneralErrors
-from expost.solve.losses import Loss
+from expost.solve import GeneralErrors, Loss, Passes, Problem
 from expost.solve.objective import Objective
 from expost.solve.perturbed import STEEPEST, PerturbedErrors, PerturbedObjective
-from expost.solve.problem import Problem
-from expost.solve.row_sums import Passes
+from expost.solve.row_sums import PassErrors, PassGradients
 from expost.table.rows import ONE, MemorySource, Rows, RowSource
 from expost.table.shape import Geometry
 
@@ -100,7 +95,7 @@ class PerturbedMinimum:
         """What covering the solver costs at least."""
 
     @abstractmethod
-    def noise(self, source: WordSource) -> NDArray[np.float64]:
+    def noise(self, source: WordSource) -> FloatArray:
         """Draw b."""
 
     @property
@@ -145,15 +140,31 @@ class PerturbedMinimum:
         length = grid.effective_sensitivity / epsilon * laplace_norm(p, failure_probability)
         return self.errors.distance + length + 2.0 * math.sqrt(p) * grid.unit
 
-    def draw(
-        self, objective: PerturbedObjective, center: NDArray[np.float64], source: WordSource
-    ) -> NDArray[np.float64]:
+    def draw(self, objective: PerturbedObjective, center: FloatArray, source: WordSource) -> FloatArray:
         """Draw the noise, minimise, and return the hypothesis, a multiple of a public power of two."""
         found = objective.minimiser(self.errors, center, self.noise(source) / self.n)
         grid, epsilon = self._solver
         extra = discrete_laplace(epsilon, grid.units, self.geometry.columns, random_state=source)
         steps = [round(float(value) / grid.unit) + int(more) for value, more in zip(found, extra, strict=True)]
         return np.array([step * grid.unit for step in steps], dtype=np.float64)
+
+
+_LARGEST_LOG = 37.0  # −ln 2⁻⁵³ is 36.7
+
+
+def largest_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
+    """Return a bound on ‖b‖₂ that no draw exceeds: its uniforms have 52 bits, and logarithms of at most 37.
+
+    Examples
+    --------
+    >>> largest_noise([(1, "l1")], [1.0])
+    37.0
+    """
+    squares = []
+    for (size, norm), weight in zip(blocks, weights, strict=True):
+        reach = {"box": (size + 1) * math.sqrt(size), "l1": math.sqrt(size), "l2": float(size)}[norm]
+        squares.append((_LARGEST_LOG * reach / weight) ** 2)
+    return math.sqrt(math.fsum(squares))
 
 
 CERTIFIED = 1.5e-4  # solver_part where a bound, not a test, says that the model is good enough
@@ -200,7 +211,7 @@ class Shot(PerturbedMinimum):
         """Noise of no cost would be infinite."""
         return LEAST_SOLVER * self.epsilon_noise
 
-    def noise(self, source: WordSource) -> NDArray[np.float64]:
+    def noise(self, source: WordSource) -> FloatArray:
         """Draw b."""
         return block_noise(*self._density, source)
 
@@ -224,18 +235,21 @@ class Shot(PerturbedMinimum):
         return block_norm(*self._density, half) / (self.n * self.lam) + self.moved(half)
 
 
-_USED = 0.6  # of γ goes to the quantile of ‖b‖; nearly tight bounds are counted against γ in few runs otherwise
+_USED = 0.7  # of γ goes to the quantile of ‖b‖; nearly tight bounds are counted against γ in few runs otherwise
 COVERED = 1e-3  # and this part to the noise that covers the solver
+NULL = 0.2  # and this part to the null model, which is asked about first
 
 
 @dataclass(frozen=True)
 class ObjectiveCertificate:
-    """The one release that suffices; public.
+    """The null model, then the one release that suffices; public.
 
     Attributes
     ----------
     problem, excess_risk, failure_probability
         What is proved.
+    null
+        The first question; None where the budget has room for the release alone.
     shot
         The release.
     budget
@@ -245,6 +259,7 @@ class ObjectiveCertificate:
     problem: Problem
     excess_risk: float
     failure_probability: float
+    null: NullQuestion | None
     shot: Shot
     budget: float
 
@@ -270,22 +285,26 @@ class ObjectiveCertificate:
                 f"{down(budget)}, whatever the data. Pass a larger excess_risk or max_epsilon, or about {rows:,} rows. "
                 f"Nothing was spent."
             )
-        return cls(problem, excess_risk, failure_probability, shot, budget)
+        errors = PassErrors(problem.loss, problem.p, problem.regularization)
+        null: NullQuestion | None = NullQuestion.of(problem, excess_risk, NULL * gamma, errors)
+        if null is not None and not null.holds_for_any_rows and add_losses(null.cost, shot.epsilon) > budget:
+            null = None
+        return cls(problem, excess_risk, failure_probability, null, shot, budget)
 
     @property
     def worst_case(self) -> float:
-        """What it costs, whatever the rows."""
-        return 0.0 if self.free else self.shot.epsilon
+        """No outcome costs more, and where the null model is nearly good enough none costs less."""
+        return 0.0 if self.free else add_losses(0.0 if self.null is None else self.null.cost, self.shot.epsilon)
 
     @property
     def free(self) -> bool:
-        """Whether θ = 0 meets the target whatever the rows: min L ≥ 0, and L(0) is at most what a row costs there."""
-        return self.excess_risk >= self.problem.loss.null_value
+        """Whether θ = 0 meets the target whatever the rows."""
+        return self.null is not None and self.null.holds_for_any_rows
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
-        """Draw it; nothing is drawn or charged where θ = 0 meets the target whatever the rows."""
-        if self.free:
-            account.reasons.append("the null model meets the target whatever the rows: nothing was looked at")
+        """Ask about the null model, and draw the release unless it will do."""
+        gradients = PassGradients(generator.rows.passes, self.problem.regularization)
+        if self.null is not None and self.null.ask(gradients, account, source):
             return account.released(np.zeros(self.problem.p))
         theta = self.shot.draw(generator.rows.perturbed, np.zeros(self.problem.p), source)
         account.generation = add_losses(account.generation, self.shot.epsilon)
@@ -337,7 +356,7 @@ class ObjectiveRows:
     equal rows are found and counted.
     """
 
-    def __init__(self, rows: Rows | RowSource, loss: Loss, counts: NDArray[np.float64] | None = None) -> None:
+    def __init__(self, rows: Rows | RowSource, loss: Loss, counts: FloatArray | None = None) -> None:
         if counts is not None and isinstance(rows, Rows):
             self.passes = Passes(loss, MemorySource(rows, counts))
         else:
@@ -362,7 +381,7 @@ class ObjectiveGenerator:
         mechanism: ObjectivePerturbation,
         rows: Rows | RowSource,
         problem: Problem,
-        counts: NDArray[np.float64] | None = None,
+        counts: FloatArray | None = None,
     ) -> None:
         self.mechanism, self.problem = mechanism, problem
         self.rows = ObjectiveRows(rows, problem.loss, counts)

@@ -17,8 +17,9 @@ asked. ∎
 (`expost.solve.losses.HuberLoss`); the noise is made for that, so the test's ε follows from what is released. It is
 asked only if that is no more than a public limit.
 
-A try that does not pass is followed by one with a larger C, then by the certificate from second moments. Order, C, β
-and the shares of γ follow from n, p, λ, α and γ; failure probabilities add up to γ.
+The null model is asked about first: with C ≥ 1 and |y| ≤ 1 Huber's gradient at θ = 0 is the squared loss's, and one
+pass over the rows finds it. A try that does not pass is followed by one with a larger C, then by the certificate from
+second moments. Order, C, β and the shares of γ follow from n, p, λ, α and γ; failure probabilities add up to γ.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from expost.account.account import Account
-from expost.account.composition import add_losses
+from expost.account import Account, add_losses
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target, mean_left_out, mean_left_out_error
-from expost.mechanisms.mechanism import Mechanism
+from expost.mechanisms.mechanism import Mechanism, NullQuestion
 from expost.mechanisms.moments.covariance import Covariance, CovarianceGenerator, RidgeCertificate
 from expost.mechanisms.objective.mechanism import (
     COVERED,
+    NULL,
     ObjectivePerturbation,
     Shot,
     noise_quantile,
@@ -50,12 +51,9 @@ from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.search.noisy_test import NoisyValue
 from expost.shown import up
-from expost.solve.error_bounds import RidgeErrors
-from expost.solve.losses import HuberLoss, Loss
+from expost.solve import HuberLoss, Loss, Passes, Problem, RidgeErrors, RidgeRisk
 from expost.solve.perturbed import PerturbedObjective
-from expost.solve.problem import Problem
-from expost.solve.risk import RidgeRisk
-from expost.solve.row_sums import Passes
+from expost.solve.row_sums import PassErrors, PassGradients
 from expost.table.rows import Rows, RowSource
 from expost.table.shape import Geometry
 
@@ -63,13 +61,12 @@ if TYPE_CHECKING:
     from expost.search.request import Plan, Request
 
 
-_SHARES = (0.85, 0.08)  # of γ, for the first try and for the second; second moments get the rest
+_SHARES = (0.85, 0.08)  # of what the null model leaves of γ, for the two tries; second moments get the rest
 _WIDER = 1.5  # C of the second try, in units of the first's
 _SLOPES = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)  # C to choose from; below 1 targets alone leave a residual beyond it
 _CERTIFIED_PARTS = (0.5, 0.6, 0.7, 0.8, 0.9)  # β to choose from
 _TEST_PARTS = (0.01, 0.03, 0.1, 0.3)  # of a try's γ, for its test
 _ROOM = 3.0  # a q of nothing passes but for a chance of ½e^(−3), a fortieth; a second try costs more than the room
-_CLEARLY_LESS = 0.75  # a first try predicted to cost at most this part of second moments is taken
 _OPTIMUM = 0.5  # guess of the largest coordinate of θ*; sound whatever it is
 
 
@@ -142,12 +139,14 @@ class HuberTry:
 
 @dataclass(frozen=True)
 class HuberCertificate:
-    """The tries, and what follows if none passes; public.
+    """The null model, the tries, and what follows if none passes; public.
 
     Attributes
     ----------
     problem
         With the squared loss.
+    null
+        The first question; None: it is not asked.
     tries
         In this order.
     otherwise
@@ -155,13 +154,15 @@ class HuberCertificate:
     """
 
     problem: Problem
+    null: NullQuestion | None
     tries: tuple[HuberTry, ...]
     otherwise: RidgeCertificate | None
 
     @property
     def expected(self) -> float:
-        """Roughly what is paid; used to choose, never to promise."""
-        return _expected(self.tries[0], noise_quantile(self.tries[0].shot.geometry, 0.1))
+        """Roughly what is paid where the null model does not quite do; used to choose, never to promise."""
+        first = _expected(self.tries[0], noise_quantile(self.tries[0].shot.geometry, 0.1))
+        return first if self.null is None else add_losses(self.null.cost, first)
 
     @property
     def worst_case(self) -> float:
@@ -169,10 +170,13 @@ class HuberCertificate:
         rest = 0.0 if self.otherwise is None else self.otherwise.worst_case
         # one sum for each part of the account, as they are booked
         generation = add_losses(*(each.shot.epsilon for each in self.tries))
-        return add_losses(generation, add_losses(*(each.dearest_test for each in self.tries)), rest) * (1 + 1e-12)
+        tests = add_losses(0.0 if self.null is None else self.null.cost, *(each.dearest_test for each in self.tries))
+        return add_losses(generation, tests, rest) * (1 + 1e-12)
 
     def search(self, generator: Any, account: Account, source: WordSource) -> Release:
-        """Take the tries, then second moments."""
+        """Ask about the null model, take the tries, then second moments."""
+        if self.null is not None and self.null.ask(generator.at_zero, account, source):
+            return account.released(np.zeros(self.problem.p))
         for index, each in enumerate(self.tries):
             theta = each.shot.draw(generator.perturbed(each.loss), np.zeros(self.problem.p), source)
             account.generation = add_losses(account.generation, each.shot.epsilon)
@@ -242,6 +246,11 @@ class ThroughHuberGenerator:
         return mean_left_out(self._passes, theta, huber, largest_prediction)
 
     @property
+    def at_zero(self) -> PassGradients:
+        """The gradient at θ = 0, where Huber's is that of the squared loss."""
+        return PassGradients(self._passes, self.problem.regularization)
+
+    @property
     def sums(self) -> Sums:
         """Exact sums, where second moments are all that is used."""
         return self.by_moments.sums
@@ -294,21 +303,20 @@ class ThroughHuber(ObjectivePerturbation):
         return Covariance().gradient_epsilon(problem, excess_risk)
 
     def certificate(self, request: Request, excess_risk: float, *, automatic: bool) -> Plan:
-        """Settle the tries, or second moments alone unless the first try is predicted to cost clearly less.
+        """Settle the null model and the tries, or second moments where those are predicted to cost less."""
+        problem, gamma = request.problem, request.failure_probability
+        alone = RidgeCertificate.of(problem, excess_risk, gamma, request.errors, budget=request.budget)
+        tried = None if excess_risk >= problem.loss.null_value else self.tries(request, excess_risk)
+        return alone if tried is None or tried.expected > alone.expected else tried
 
-        Clearly, because second moments may show curvature that no public number knows of, and then cost half of it.
-        """
-        problem, gamma, geometry = request.problem, request.failure_probability, self.geometry
-
-        def moments(gamma: float, budget: float) -> RidgeCertificate:
-            return RidgeCertificate.of(problem, excess_risk, gamma, request.errors, budget=budget)
-
-        alone = moments(gamma, request.budget)
-        if excess_risk >= problem.loss.null_value:
-            return alone
+    def tries(self, request: Request, excess_risk: float) -> HuberCertificate | None:
+        """Settle the tries, whatever else there is; None if the budget has no room for the first."""
+        problem, geometry = request.problem, self.geometry
+        errors = PassErrors(HuberLoss(1.0), problem.p, problem.regularization)
+        null = NullQuestion.of(problem, excess_risk, NULL * request.failure_probability, errors)
+        gamma, left = (1 - NULL) * request.failure_probability, (request.budget - null.cost) * (1 - 1e-9)
         typical = noise_quantile(geometry, 0.1)
         tries: list[HuberTry] = []
-        left = request.budget
         for number, share in enumerate(_SHARES):
             slopes = _SLOPES if number == 0 else (tries[0].loss.delta * _WIDER,)
             each = _best(problem, excess_risk, share * gamma, geometry, slopes, typical)
@@ -316,13 +324,13 @@ class ThroughHuber(ObjectivePerturbation):
                 break
             tries.append(each)
             left -= each.dearest * (1 + 1e-9)
-        if not tries or _expected(tries[0], typical) > _CLEARLY_LESS * alone.expected:
-            return alone
-        try:
-            rest = moments((1 - sum(_SHARES)) * gamma, left) if left > 0 else None
-        except TargetUnreachable:
-            rest = None  # a refusal then, within the budget
-        return HuberCertificate(problem, tuple(tries), rest)
+        if not tries:
+            return None
+        rest = None  # a refusal then, within the budget
+        if left > 0:
+            gamma *= 1 - sum(_SHARES)
+            rest = RidgeCertificate.of(problem, excess_risk, gamma, request.errors, budget=left, asked=True)
+        return HuberCertificate(problem, null, tuple(tries), rest)
 
     def behind(self, release: Release) -> Mechanism:
         """Return second moments where nothing else was tried: nothing of the release is then over the reals."""

@@ -1,0 +1,309 @@
+"""A promise about new rows: models are fitted to some rows and tested on the others (theory D4).
+
+Rows are split by their position, which is public, into those that models are fitted to and m that are held out. New
+rows are rows drawn independently from one population, as those of the table are taken to be: that is assumed, and said
+in every release. *Released*: models, as `expost.search.engine` releases them, of the fitted rows alone, and of each the
+noisy mean of its losses (mistakes, squared errors) on the rows held out. *Neighbours*: one row replaced, in its place.
+
+*Theorem (privacy).* The loss of an outcome is at most max(Σ models, Σ tests), and the loss of what reads all rows
+beside. The proof stands in `expost.account.account`: a row is fitted or held out, and given what was released before
+only releases about its part have another law. So tests are free as long as they cost no more than models do, and each
+here costs what models have cost beyond the tests before it. What is lost are the rows that models are not fitted to.
+
+*Theorem (accuracy).* Let the list of models, noise scales and γ_k be a function of the fitted rows, public numbers and
+noise of its own, Σγ_k ≤ γ; what tests say only chooses how far the list is gone through. Test k accepts if P[noisy mean
+≤ what was seen] ≤ γ_k for rows whose losses have the mean that the goal allows. Then a model whose mean loss e on new
+rows is above the goal is released with probability at most γ, over the noise and the drawing of rows.
+*Proof.* Fix the fitted rows and the noise of models: all of the list is fixed, and the rows held out are independent of
+it. Let G be the distribution function of the noisy mean at test k, for model k, and G₀ the one where the mean loss is
+what the goal allows. e above the goal makes losses larger, so G ≤ G₀ (below), and the test accepts only where G ≤ G₀ ≤
+γ_k at what was seen, which has probability at most γ_k: P[G(X) ≤ γ] ≤ γ for every X with distribution function G. Add
+over the list, whether or not entry k is come to, and take the mean over what was fixed. ∎ Likewise the least e with
+G_e(seen) ≤ γ_k is an upper bound for model k, false with probability at most γ_k: what is *shown*. It is false if
+models, scales or γ_k follow what tests said (the luckiest of ten models): so levels are a fixed ladder here, nothing is
+steered by noisy shortfalls, and a search may end by them but not go another way.
+
+*The law of a noisy mean.* Noise Z is discrete Laplace and independent, so G_e(x) = Σ_z P[Z = z]·T_e(x − z), T_e(x) =
+P[mean ≤ x] without noise. *Mistakes* are Binomial(m, e): T_e is exact and falls with e. *Losses in [a, b]*: T_e(x) ≤
+exp(−m·KL((x − a)/(b − a) ‖ (e − a)/(b − a))) for x ≤ e, 1 beyond (Chernoff, Hoeffding 1963), which falls with e too; so
+does a mean of such terms. The bound is used in the place of T_e. What was observed is put into no variance (that would
+be wrong in 36 % of runs at γ = 0.01). *In numbers*: z is summed over cells, each with the largest T_e in it, so the sum
+is not below G_e, by e^{1/64} at most above; where noise is narrow cells are single integers. Means of losses are
+rounded down to a grid and may be off by η, so T_e is taken at x + one unit + η.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betainc, xlogy
+
+from expost.account.account import Account
+from expost.account.composition import NOTHING, Curve
+from expost.exceptions import TargetUnreachable
+from expost.goals.goal import TestedGoal
+from expost.noise.laplace import discrete_laplace
+from expost.noise.source import WordSource
+from expost.numeric import FloatArray, Grid, bisected
+from expost.release.release import Release
+from expost.search.engine import Floats, StagedPlan, StagedSearch
+from expost.search.noisy_test import NoisyTest
+from expost.shown import down
+from expost.solve.row_sums import Passes
+from expost.table.rows import Rows, declared, given_up
+
+_CELLS = 64  # of noise within one scale of it
+_FAR = 32.0  # scales beyond which noise counts as if it passed everything: e⁻³²
+_UP = 1.0 + 1e-7  # rounding of beta functions and sums
+_LESS = 1.5  # a test that does not fit into what a ledger holds is tried with so many times less
+_LEAST = 1e-9  # and not below this
+_TESTS = 8  # share half of γ alike: what rows drawn by chance leave open does not shrink as noise does
+_FURTHER = 1.3  # a jump goes so many times further than where the rows themselves are tested, for the same reason
+
+
+def split(rows: Rows, part: float) -> tuple[Rows, Rows]:
+    """Return the rows to be fitted and those held out, spread evenly over the table: by position and number alone.
+
+    Examples
+    --------
+    >>> x = np.arange(10, dtype=np.int32)[:, None]
+    >>> fitted, held = split(Rows(x, np.zeros(10, np.int32)), 0.2)
+    >>> held.x.ravel().tolist(), fitted.n
+    ([4, 9], 8)
+    """
+    n = rows.n
+    m = held_out(n, part)
+    ends = np.arange(n + 1, dtype=object if n * m >= 1 << 62 else np.int64) * m // n
+    held = np.asarray(ends[1:] > ends[:-1], dtype=bool)
+    both = (Rows(given_up(rows.x[some]), given_up(rows.y[some]), **declared(rows)) for some in (~held, held))
+    fitted, apart = both
+    return fitted, apart
+
+
+def held_out(n: int, part: float) -> int:
+    """Return how many of n rows are held out, or say that there are too few."""
+    if n < 2:
+        raise ValueError("to hold out rows there have to be two at least. Nothing was spent")
+    return min(max(round(part * n), 1), n - 1)
+
+
+@dataclass(frozen=True)
+class NoisyMean:
+    """How the mean loss of a model on rows held out is released, and its law; settled before a row of them is read.
+
+    Attributes
+    ----------
+    m
+        How many rows.
+    lower, upper
+        Between which a row's loss lies.
+    counts
+        Whether it is one of the two: the number of mistakes is released.
+    epsilon
+        What it costs.
+    grid, error
+        What means are rounded to, and how far the computed one may be off; the number of mistakes is exact.
+    """
+
+    m: int
+    lower: float
+    upper: float
+    counts: bool
+    epsilon: float
+    grid: Grid
+    error: float = 0.0
+
+    @classmethod
+    def of(cls, goal: TestedGoal, m: int, epsilon: float, error: float) -> NoisyMean:
+        """Settle it for a goal that is a mean over rows."""
+        assert goal.each_row is not None
+        if goal.counts:
+            return cls(m, *goal.each_row, True, epsilon, Grid(1.0 / m, 1))
+        return cls(m, *goal.each_row, False, epsilon, Grid.of(goal.shortfall_sensitivity(m), error_bound=error), error)
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise, in units of the grid."""
+        return self.grid.units / self.epsilon
+
+    def ask(self, mean: float, source: WordSource) -> int:
+        """Return the noisy mean, in units of the grid."""
+        exact = round(mean * self.m) if self.counts else math.floor(mean / self.grid.unit)
+        return exact + int(discrete_laplace(self.epsilon, self.grid.units, 1, random_state=source)[0])
+
+    def chance(self, noisy: int, mean: float) -> float:
+        """Return P[noisy mean ≤ that] for rows whose loss has that mean: exactly, or a bound; it falls with the mean.
+
+        Examples
+        --------
+        >>> fair = NoisyMean(1, 0.0, 1.0, True, math.log(3.0), Grid(1.0, 1))  # one row; P[Z = z] = ½·3^−|z|
+        >>> round(fair.chance(0, 0.5), 6), round((0.75 + 0.25) / 2, 6)  # no mistake and Z ≤ 0, or one and Z ≤ −1
+        (0.5, 0.5)
+        """
+        step = max(1, math.floor(self.scale / _CELLS))
+        cells = np.arange(math.ceil(_FAR * self.scale / step))
+        first, rate = 1 + cells * step, 1.0 / self.scale
+        one_side = np.exp(-rate * first) * -math.expm1(-rate * step) / (1.0 + math.exp(-rate))
+        passed = one_side @ (self._below(noisy - first, mean) + self._below(noisy + (cells + 1) * step, mean))
+        around = math.tanh(0.5 * rate) * float(self._below(np.array([noisy]), mean)[0])
+        return min(1.0, (float(passed) + around) * _UP + 2.0 * math.exp(-_FAR))
+
+    def _below(self, units: Any, mean: float) -> FloatArray:
+        """Return T_e at so many units: P[mean of losses ≤ that] without noise, or its bound."""
+        if self.counts:
+            k = np.clip(units, 0, self.m - 1).astype(np.float64)
+            inside = betainc(self.m - k, k + 1.0, 1.0 - mean)
+            return np.where(units < 0, 0.0, np.where(units >= self.m, 1.0, inside))
+        width = self.upper - self.lower
+        x = ((np.asarray(units, dtype=np.float64) + 1.0) * self.grid.unit + self.error - self.lower) / width * _UP
+        e = min(1.0, (mean - self.lower) / width)
+        if e <= 0.0:
+            return np.where(x < 0.0, 0.0, 1.0)
+        a = np.clip(x, 0.0, e)
+        apart = xlogy(a, a / e) + (xlogy(1.0 - a, (1.0 - a) / (1.0 - e)) if e < 1.0 else np.where(a < 1.0, np.inf, 0.0))
+        return np.where(x < 0.0, 0.0, np.where(x >= e, 1.0, np.exp(-self.m * np.maximum(apart, 0.0))))
+
+    def bound(self, noisy: int, gamma: float) -> float:
+        """Return what the mean loss is at most, but for a chance of γ."""
+        return bisected(lambda mean: self.chance(noisy, mean) > gamma, self.lower, self.upper, 40)[1]
+
+
+@dataclass(frozen=True, repr=False)
+class NewRowsPlan:
+    """A search in levels whose models are tested on rows that they were not fitted to.
+
+    Attributes
+    ----------
+    plan
+        The search for models of the rows that are fitted.
+    held
+        The others; private.
+    """
+
+    plan: StagedPlan
+    held: Rows
+
+    @classmethod
+    def of(cls, plan: Any, held: Rows) -> NewRowsPlan:
+        """Settle it, or say that so few rows show nothing, whatever the model."""
+        assert isinstance(plan, StagedPlan)
+        m, goal, gamma = held.n, plan.goal, gamma_of_test(plan, 1)
+
+        def shows(rows: int) -> bool:
+            error = goal.shortfall_error(rows, plan.geometry.columns, np.zeros(plan.geometry.columns))
+            mean = NoisyMean.of(goal, rows, plan.worst_case, error)
+            return mean.chance(math.floor((goal.at_most - goal.room) / mean.grid.unit), goal.at_most) <= gamma
+
+        if not shows(m):
+            enough = m
+            while not shows(enough) and enough < 1 << 40:
+                enough = math.ceil(1.2 * enough) + 1
+            raise TargetUnreachable(
+                f"{m:,} rows held out show no model to meet the goal on new rows, whatever it is: with max_epsilon = "
+                f"{down(plan.budget)} it takes about {enough:,}. Hold out more, or ask for less. Nothing was spent."
+            )
+        return cls(plan, held)
+
+    def __repr__(self) -> str:
+        return f"NewRowsPlan(held_out={self.held.n})"
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether models book Gaussian curves."""
+        return self.plan.gaussian
+
+    @property
+    def worst_case(self) -> float:
+        """No outcome costs more."""
+        return self.plan.worst_case
+
+    def search(self, generator: Any, account: Account, source: WordSource) -> Release:
+        """Search; the account counts models and tests apart."""
+        if account.held_out != self.held.n:
+            raise ValueError("the account does not count models and tests apart. Nothing was spent")
+        held, usual = Passes.over(self.plan.loss, self.held), self.plan.running
+        kind = NewRowsSearch if usual is StagedSearch else type("NewRows", (usual, NewRowsSearch), {})
+
+        def running(*given: Any) -> StagedSearch:
+            run: NewRowsSearch = kind(*given)
+            run.held = held
+            return run
+
+        return self.plan.search(generator, account, source, running)
+
+
+class NewRowsSearch(StagedSearch):
+    """One run: a fixed ladder of levels, and one test of each model on rows held out.
+
+    What a test has said decides whether the run goes on, and nothing else: see the theorem.
+    """
+
+    held: Passes
+
+    def _tests(self, schedule: Any) -> NoisyTest:
+        return NoisyTest(self.account, self.source)
+
+    def _look(self, level: float) -> Curve:
+        """Return nothing: tests cost no more than models have."""
+        return NOTHING
+
+    def _next(self) -> float:
+        """Return the next level of the ladder."""
+        schedule = self.plan.schedule
+        growth: float = max(schedule.growth, _FURTHER * schedule.jump) if self.stages == 1 else schedule.growth
+        return self.paid * (growth - 1.0) if schedule.gathers else self.paid * growth
+
+    def _stalled(self) -> bool:
+        """Whether models have cost so much that another way is tried, where there is one; tests have no part in it."""
+        return self.plan.then is not None and self._dear()
+
+    def _finer(self) -> bool:
+        """Rows are not looked at more closely because of what tests said."""
+        return False
+
+    def _passes(self, model: Floats, level: float) -> bool:
+        """Test a model on the rows held out, for what models have cost beyond the tests before."""
+        goal, m = self.plan.goal, self.held.n
+        error = goal.shortfall_error(m, model.size, model) + 2.0**-50 * abs(goal.at_most)
+        epsilon = self.account.free_test
+        while epsilon > _LEAST and not self.account.fits(NOTHING, Curve.pure(epsilon)):
+            epsilon /= _LESS
+        if epsilon <= _LEAST:
+            return False
+        law, gamma = NoisyMean.of(goal, m, epsilon, error), gamma_of_test(self.plan, self.tests.count + 1)
+        if law.chance(math.floor((goal.at_most - goal.room) / law.grid.unit), goal.at_most) > gamma:
+            return False  # which a perfect model would not pass
+        self.account.book("test", Curve.pure(epsilon))
+        self.tests.count += 1
+        noisy = law.ask(goal.shortfall(self.held, model) + goal.at_most, self.source)
+        mean, passed = noisy * law.grid.unit, law.chance(noisy, goal.at_most) <= gamma
+        bound = law.bound(noisy, gamma) - goal.at_most
+        self.tests.shown = min(bound, 0.0) if passed else max(bound, 1e-12)
+        drawn = math.sqrt(max(0.0, mean - law.lower) * max(0.0, law.upper - mean) / m)
+        self.shortfalls.append((level, mean - goal.at_most, law.scale * law.grid.unit + drawn))
+        return bool(passed)
+
+    def _price(self, level: float) -> float:
+        """Return about what that level would cost beside all that was paid."""
+        account, step = self.account, self.walk.cost(level)
+        if not account.delta:
+            return float(step.most)
+        return float((account.curve + step).epsilon(account.delta) - account.curve.epsilon(account.delta))
+
+
+def gamma_of_test(plan: StagedPlan, test: int) -> float:
+    """Return the part of γ for a test, the first being 1: all of them add up to γ at most."""
+    alike = plan.failure_probability / _TESTS if test <= _TESTS else 0.0
+    return 0.5 * (plan.gamma(test) + alike)
+
+
+def require_mean(goal: TestedGoal) -> None:
+    """Refuse a goal that is no mean over rows."""
+    if goal.each_row is None:
+        raise ValueError(
+            f"{type(goal).__name__} is not promised about new rows: it is no mean over rows, as what it is compared "
+            f"with is one of the population too. State ErrorRate(...), LogLoss(...) or MeanSquaredError(...)"
+        )

@@ -1,0 +1,121 @@
+"""Dates and times as numbers: days since 1970-01-01, hours and minutes as parts of a day, time zones left aside.
+
+A cell is read by itself: text as ISO 8601 has it, dates and times of Python and pandas, NumPy's. What a subclass of
+them, or a time zone, overrides is not called: the fields are read by methods of Python's own classes. Whatever else is
+in a cell is no date.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from expost.table.cells import is_na
+
+_FIRST: Final = date(1970, 1, 1).toordinal()
+_DAY: Final = 86_400.0
+_LONGEST: Final = 40  # letters of a date
+_UNITS: Final = {"W": 7.0, "D": 1.0, "h": 1 / 24, "m": 1 / 1440, "s": 1 / _DAY, "ms": 1e-3 / _DAY, "us": 1e-6 / _DAY}
+_FINER: Final = {"ns": 1e-9 / _DAY, "ps": 1e-12 / _DAY, "fs": 1e-15 / _DAY, "as": 1e-18 / _DAY}
+_FAR: Final = 10**5  # years: no calendar of NumPy's overflows within
+
+
+def day(cell: Any) -> float | None:
+    """Read one cell as days since 1970: NaN if it is missing, None if it is no date.
+
+    Examples
+    --------
+    >>> day("1970-01-02"), day(" 1970-01-01T12:00 "), day(datetime(1969, 12, 31)), day(np.datetime64("1971"))
+    (1.0, 0.5, -1.0, 365.0)
+    >>> day("yesterday"), day(1970), day(None)
+    (None, None, nan)
+    """
+    if cell is None or is_na(cell):
+        return float("nan")
+    kind = type(cell)
+    if issubclass(kind, str):
+        return _of_text(str.__str__(cell))
+    if issubclass(kind, bytes):
+        return _of_text(bytes.__bytes__(cell).decode("utf-8", "replace"))
+    if issubclass(kind, datetime):
+        return _of_time(cell)
+    if issubclass(kind, date):
+        return float(date.toordinal(cell) - _FIRST)
+    if kind is np.datetime64 or (kind is np.ndarray and cell.ndim == 0 and cell.dtype.kind == "M"):
+        return float(days_of_array(np.asarray(cell).reshape(1))[0])
+    if kind is float or kind is np.float64:
+        return float(cell) if cell != cell else None  # NaN is missing, as everywhere
+    return None
+
+
+def _of_text(text: str) -> float | None:
+    text = text.strip()
+    if len(text) > _LONGEST:
+        return None
+    if text.lower() == "nat":
+        return float("nan")
+    try:
+        return _of_time(datetime.fromisoformat(text))
+    except ValueError:
+        return None
+
+
+def _of_time(cell: datetime) -> float:
+    read = (getattr(datetime, name).__get__(cell) for name in ("hour", "minute", "second", "microsecond"))
+    hour, minute, second, micro = read
+    return float(date.toordinal(cell)) - _FIRST + float(3600 * hour + 60 * minute + second + 1e-6 * micro) / _DAY
+
+
+def days_of_array(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return days since 1970 of NumPy's dates, NaN where there is none; no entry can raise or change another.
+
+    Examples
+    --------
+    >>> days_of_array(np.array(["1970-01-01", "NaT", "1972-01-01"], dtype="datetime64[s]"))
+    array([  0.,  nan, 730.])
+    """
+    unit, many = np.datetime_data(values.dtype)
+    whole = values.astype(np.int64)
+    gone = whole == np.iinfo(np.int64).min
+    if unit in ("Y", "M"):
+        within = np.clip(whole, -_FAR * 12 // many, _FAR * 12 // many) * many
+        days = within.astype(f"datetime64[{unit}]").astype("datetime64[D]").astype(np.int64).astype(np.float64)
+    else:
+        days = whole.astype(np.float64) * many * {**_UNITS, **_FINER}.get(unit, np.nan)
+    return np.where(gone, np.nan, days)
+
+
+def to_days(stated: Any) -> float:
+    """Return a stated date as days since 1970, or complain.
+
+    Examples
+    --------
+    >>> to_days(date(1970, 2, 1)), to_days(31)
+    (31.0, 31.0)
+    """
+    if isinstance(stated, int | float) and not isinstance(stated, bool):
+        return float(stated)
+    read = day(stated)
+    if read is None or read != read:
+        raise ValueError(f'{stated!r} is no date; write one as "2020-12-31"')
+    return read
+
+
+def from_days(days: float) -> str:
+    """Return days since 1970 as a date, with a time of day if it has one.
+
+    Examples
+    --------
+    >>> from_days(31.0), from_days(0.75)
+    ('1970-02-01', '1970-01-01T18:00:00')
+    """
+    whole = int(np.floor(days))
+    seconds = round((days - whole) * _DAY)
+    whole, seconds = whole + seconds // 86_400, seconds % 86_400
+    said = date.fromordinal(whole + _FIRST).isoformat()
+    if not seconds:
+        return said
+    return f"{said}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

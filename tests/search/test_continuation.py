@@ -1,0 +1,314 @@
+"""Going on from a released model of a table: what was paid counts, and everything is checked before more is."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from expost import R2, AccuracyFirstModel, ErrorRate, Ledger, LogLoss, Release, compose
+from expost.account.account import Account
+from expost.cli import main
+from expost.exceptions import AccuracyNotReached, SearchInterrupted, TargetUnreachable
+from expost.mechanisms.objective.chain import PerturbedLevels
+from expost.noise.source import SecureSource
+from expost.search import noisy_test as looks
+from expost.table.schema import Schema
+from tests.estimators.model_helpers import AMOUNT, COLUMNS, LABELS, columns, table, written
+
+GAMMA, RUNS, RARE = 0.2, 50, 1e-6
+
+
+def fitted(goal=None, **options) -> AccuracyFirstModel:
+    stated = {"random_state": 0, "failure_probability": GAMMA, **options}
+    return AccuracyFirstModel(LABELS, goal or ErrorRate(0.2), **stated).fit(table())
+
+
+def short(**options) -> tuple[AccuracyFirstModel, Release]:
+    model = AccuracyFirstModel(LABELS, ErrorRate(0.11), **{"random_state": 1, "max_epsilon": 0.06, **options})
+    with pytest.raises(AccuracyNotReached) as stopped:
+        model.fit(table())
+    assert stopped.value.release.status == "short"
+    return model, stopped.value.release
+
+
+def nothing_is_drawn(monkeypatch):
+    def draw(*_):
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr(PerturbedLevels, "stage", draw)
+    monkeypatch.setattr(SecureSource, "words", draw)
+
+
+def booked_for(monkeypatch, model) -> tuple[Release, float]:
+    """Return the release that a model is refined to, and what the new search has booked."""
+    booked, usual = [], Account.book
+
+    def noted(self, part, step):
+        booked.append(step.most)
+        return usual(self, part, step)
+
+    monkeypatch.setattr(Account, "book", noted)
+    return model.refine(table(), goal=ErrorRate(0.12)).release_, sum(booked)
+
+
+class TestCost:
+    def test_what_was_paid_counts(self, monkeypatch):
+        first = fitted()
+        one, (two, new) = first.release_, booked_for(monkeypatch, first)
+        assert (two.status, two.continues) == ("released", one.id)
+        assert two.promise.at_most == 0.12
+        assert two.epsilon_increment == pytest.approx(new, rel=1e-12)
+        assert two.epsilon == pytest.approx(one.epsilon + new, rel=1e-12)
+        assert compose([one, two]).epsilon == pytest.approx(two.epsilon)
+        assert f"beside release {one.id}" in " ".join(str(two).split())
+        assert Release.from_json(two.to_json()) == two
+        assert first.release_ is one  # the model that was gone on from stays
+
+    def test_control_an_account_that_forgets(self, monkeypatch):
+        first = fitted()
+        monkeypatch.setattr(Account, "carry_on", lambda *_: None)
+        two, new = booked_for(monkeypatch, first)
+        assert two.epsilon < 0.9 * (first.release_.epsilon + new)
+
+    def test_no_outcome_exceeds_the_budget_for_both(self):
+        first = fitted()
+        for budget in (0.3, 0.4, 0.6):
+            with pytest.raises(AccuracyNotReached) as stopped:
+                first.refine(table(), goal=ErrorRate(0.05), max_epsilon=budget)
+            assert first.release_.epsilon < stopped.value.release.epsilon <= budget
+            assert stopped.value.release.epsilon_worst_case == pytest.approx(budget)
+
+    def test_an_interruption_is_charged_for_both(self, monkeypatch):
+        first = fitted()
+        monkeypatch.setattr(PerturbedLevels, "stage", lambda *_: 1 / 0)
+        with pytest.raises(SearchInterrupted) as stopped:
+            first.refine(table(), goal=ErrorRate(0.12), max_epsilon=0.5)
+        assert stopped.value.release.epsilon == pytest.approx(0.5)
+        assert stopped.value.release.continues == first.release_.id
+
+    def test_for_persons(self):
+        people = [str(k // 2) for k in range(len(table()["hours"]))]
+        options = {"person": "who", "rows_per_person": 2, "random_state": 0, "max_epsilon": 3.0}
+        first = AccuracyFirstModel(LABELS, ErrorRate(0.2), **options).fit({**table(), "who": people})
+        second = first.refine({**table(), "who": people}, goal=ErrorRate(0.11))
+        one, two = first.release_, second.release_
+        assert two.unit == "person"
+        for part in ("epsilon_generation", "epsilon_test", "epsilon_probe"):
+            assert getattr(two, part) >= getattr(one, part)
+        assert two.epsilon == pytest.approx(one.epsilon + two.epsilon_increment)
+
+
+class TestSearch:
+    def test_it_begins_at_the_model_and_at_the_level_after_it(self, monkeypatch):
+        first, drawn = fitted(), []
+        usual = PerturbedLevels.stage
+
+        def noted(self, level, source):
+            drawn.append((level, tuple(self.theta)))
+            return usual(self, level, source)
+
+        monkeypatch.setattr(PerturbedLevels, "stage", noted)
+        first.refine(table(), goal=ErrorRate(0.12))
+        last = 1.0 / first.release_.parameters["typical_noise"]
+        assert drawn[0] == (pytest.approx(2.0 * last), tuple(first.release_.hypothesis))
+
+    def test_from_a_model_that_was_short(self):
+        model, before = short()
+        after = model.refine(table(), goal=ErrorRate(0.11), release=before, max_epsilon=2.0).release_
+        assert (after.status, after.continues) == ("released", before.id)
+        assert after.parameters["noise_reach"] > before.parameters["noise_reach"]
+        assert after.parameters["noise_reach_coverage"] == pytest.approx(0.8)
+
+    def test_again_and_again(self):
+        first = fitted()
+        second = first.refine(table(), goal=ErrorRate(0.13))
+        third = second.refine(table(), goal=ErrorRate(0.105))
+        assert third.release_.continues == second.release_.id
+        releases = [model.release_ for model in (first, second, third)]
+        assert compose(releases).epsilon == pytest.approx(third.release_.epsilon)
+
+    def test_of_numbers(self):
+        first = AccuracyFirstModel(AMOUNT, R2(0.5), random_state=0, max_epsilon=5.0).fit(table())
+        second = first.refine(table(), goal=R2(0.8))
+        assert second.release_.shown >= 0.8
+        assert second.score(table()) >= 0.8
+
+
+def false_bounds(monkeypatch) -> int:
+    """Return in how many runs a continued search states what is false of its model."""
+    false = 0
+    first = fitted()
+    for seed in range(RUNS):
+        model = first.set_params(random_state=seed)
+        try:
+            release = model.refine(table(), goal=ErrorRate((0.05, 0.11)[seed % 2]), max_epsilon=0.5).release_
+        except AccuracyNotReached as stopped:
+            release = stopped.release
+        truth = float(np.mean(release.predict(table()) != np.array(columns()["income"])))
+        false += release.shown is not None and release.shown < truth
+    return false
+
+
+class TestBound:
+    """Seeded; a false alarm has probability 10⁻⁶."""
+
+    def test_it_holds(self, monkeypatch):
+        assert false_bounds(monkeypatch) <= stats.binom.isf(RARE, RUNS, GAMMA)
+
+    def test_without_margins_it_does_not(self, monkeypatch):
+        first = fitted()
+        monkeypatch.setattr(looks, "laplace_deviations", lambda *_: 0.0)
+        monkeypatch.setattr("tests.search.test_continuation.fitted", lambda: first)
+        assert false_bounds(monkeypatch) > stats.binom.isf(RARE, RUNS, GAMMA)
+
+
+class TestRefused:
+    """Before anything is drawn, and in words."""
+
+    @pytest.mark.parametrize(
+        ("goal", "options", "said"),
+        [
+            (ErrorRate(0.3), {}, "has that already"),
+            (LogLoss(0.3), {}, "was searched for by its error rate"),
+            (ErrorRate(0.1), {"schema": {**LABELS, "columns": {**COLUMNS, "hours": {"bounds": [0, 81]}}}}, "schema"),
+            (ErrorRate(0.1), {"delta": 1e-6}, "without a delta"),
+            (ErrorRate(0.1), {"max_epsilon": 0.01}, "is about both searches"),
+            (R2(0.5), {}, "R2 is for regression"),
+        ],
+    )
+    def test_what_does_not_go_together(self, monkeypatch, goal, options, said):
+        model = fitted()
+        before = model.release_
+        nothing_is_drawn(monkeypatch)
+        with pytest.raises(ValueError, match=said) as refused:
+            model.set_params(**options).refine(table(), goal=goal, release=before)
+        assert "othing was spent" in " ".join([str(refused.value), *getattr(refused.value, "__notes__", ())])
+
+    def test_other_rows(self, monkeypatch):
+        model = fitted()
+        nothing_is_drawn(monkeypatch)
+        with pytest.raises(ValueError, match="is about other rows: n = 3000, not 2999"):
+            model.refine({name: cells[:-1] for name, cells in table().items()}, goal=ErrorRate(0.1))
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"hypothesis": (0.1, 0.2, 0.3, 0.4, 0.5)},
+            {"parameters": {"typical_noise": None}},
+            {"schema_fingerprint": "0" * 64},
+        ],
+    )
+    def test_an_edited_release(self, monkeypatch, changed):
+        model = fitted()
+        kept = dict(model.release_.parameters)
+        if "parameters" in changed:
+            changed = {"parameters": {**kept, **changed["parameters"]}}
+        nothing_is_drawn(monkeypatch)
+        with pytest.raises(ValueError, match=r"was it changed|another search|another schema"):
+            model.refine(table(), goal=ErrorRate(0.1), release=dataclasses.replace(model.release_, **changed))
+
+    def test_a_refusal_and_what_is_no_release(self, monkeypatch):
+        model = fitted()
+        refused = Release(status="refused", method="auto")
+        nothing_is_drawn(monkeypatch)
+        with pytest.raises(ValueError, match="no model to go on from"):
+            model.refine(table(), goal=ErrorRate(0.1), release=refused)
+        with pytest.raises((TypeError, ValueError), match="release must be"):
+            model.refine(table(), goal=ErrorRate(0.1), release="first.json")
+
+    def test_what_is_left_must_do(self, monkeypatch):
+        model = fitted()
+        nothing_is_drawn(monkeypatch)
+        with pytest.raises(TargetUnreachable, match="Nothing was spent") as refused:
+            model.refine(table(), goal=ErrorRate(0.01), max_epsilon=model.release_.epsilon * 1.01)
+        assert "is left of max_epsilon after what was spent before" in " ".join(refused.value.__notes__)
+
+
+class TestLedger:
+    @pytest.fixture
+    def ledger(self, tmp_path):
+        return Ledger.create(tmp_path / "book.db", "d", cap=1.0)
+
+    @staticmethod
+    def stricter(first: AccuracyFirstModel, **options) -> Release:
+        """Go on to a little more than was shown: noise is secure here, so a run may end short, and is charged alike."""
+        try:
+            return first.refine(table(), goal=ErrorRate(first.release_.shown * 0.999), **options).release_
+        except AccuracyNotReached as stopped:
+            return stopped.release
+
+    def test_the_difference_is_charged(self, ledger):
+        first = fitted(ledger=ledger, random_state=None, max_epsilon=0.9)
+        one, two = first.release_, self.stricter(first, max_epsilon=0.99)
+        charged = [entry.loss.epsilon for entry in ledger.budget.entries]
+        assert charged == [one.epsilon, two.epsilon_increment]
+        assert ledger.budget.total.epsilon == pytest.approx(two.epsilon)
+
+    def test_one_that_the_ledger_does_not_know_is_charged_with_it(self, ledger):
+        first = fitted(random_state=None, max_epsilon=0.9)
+        second = self.stricter(first.set_params(ledger=ledger))
+        assert [entry.loss.epsilon for entry in ledger.budget.entries] == [second.epsilon]
+
+    def test_an_edited_cost_is_refused(self, ledger, monkeypatch):
+        first = fitted(ledger=ledger, random_state=None, max_epsilon=0.9)
+        cheaper = dataclasses.replace(first.release_, epsilon_test=0.0)
+        nothing_is_drawn(monkeypatch)
+        with pytest.raises(ValueError, match="not what the ledger has under that id"):
+            first.refine(table(), goal=ErrorRate(0.05), release=cheaper)
+        assert len(ledger.budget.entries) == 1
+
+
+class TestCommand:
+    @pytest.fixture
+    def first(self, tmp_path, capsys):
+        source, schema = written("csv", tmp_path), tmp_path / "schema.toml"
+        schema.write_text(Schema.from_dict(LABELS).to_toml())
+        asked = [
+            "--schema",
+            str(schema),
+            "--error-rate",
+            "0.2",
+            "--seed",
+            "0",
+            "--output",
+            str(tmp_path / "first.json"),
+        ]
+        assert main(["fit", str(source), *asked]) == 0
+        capsys.readouterr()
+        return tmp_path
+
+    def refine(self, folder, *more):
+        return main(["refine", str(folder / "first.json"), str(folder / "table.csv"), *more])
+
+    def test_released_and_short(self, first, capsys):
+        assert self.refine(first, "--error-rate", "0.12", "--seed", "0") == 0
+        made = json.loads((first / "first-0.12.json").read_text())
+        assert made["parameters"]["continues"] == json.loads((first / "first.json").read_text())["id"]
+        assert "of it is new, beside release" in capsys.readouterr().out
+        assert self.refine(first, "--error-rate", "0.05", "--seed", "0", "--max-epsilon", "0.5") == 5
+        assert json.loads((first / "first-0.05-short.json").read_text())["status"] == "short"
+
+    @pytest.mark.parametrize(
+        ("more", "said"),
+        [
+            (["--error-rate", "0.3"], "has that already"),
+            (["--excess-risk", "0.1"], "how good must the model of the table be now"),
+            ([], "how good must the model of the table be now"),
+            (["--error-rate", "0.1", "--key", "key"], "--key goes with a path"),
+            (["--error-rate", "0.1", "--max-epsilon", "0.01"], "--max-epsilon = 0.01 is about both"),
+            (["--error-rate", "2"], "--error-rate must be"),
+        ],
+    )
+    def test_mistakes(self, first, capsys, more, said):
+        assert self.refine(first, *more) == 2
+        err = capsys.readouterr().err
+        assert said in err
+        assert "othing was spent" in err
+
+    def test_neither_a_table_nor_a_path(self, first, capsys):
+        assert main(["refine", str(first / "first.json"), "--error-rate", "0.1"]) == 2
+        assert "name the table to go on with" in capsys.readouterr().err
