@@ -1,80 +1,99 @@
-"""Does a plan tell what a fit pays? Planned ranges, made without data, beside fits of the tables they are about.
+"""Does a plan tell what a fit pays? Planned ranges, made without data, beside the fits of the panel.
 
-    EXPOST_DATA=... python benchmarks/plan.py [--runs 20] [--tables Adult ...]
+    EXPOST_DATA=... python benchmarks/plan.py [--only REGEX] [--privacy pure|delta]
 
-Simulation: the noise is seeded, the rows are looked at, and nobody is protected.
+A plan is told what the best linear model reaches (``expect``), as somebody might who knows such tables, or nothing.
+Fits are those that `benchmarks/panel.py` keeps in results/panel.json. Simulation: the noise is seeded, the rows are
+looked at, and nobody is protected.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import math
+import re
 import time
 from pathlib import Path
 
 import numpy as np
-from tables import Task, adult, diamonds, generated
+from panel import CAP, DELTAS, GOALS, kept, tasks
 
-from expost import R2, AccuracyFirstModel, ErrorRate, __version__, plan
-from expost.account.account import Spending
-from expost.noise import SeededSource
-from expost.search.run import carry_out, settle
+from expost import __version__, plan
 
-RESULT = Path(__file__).parent / "results" / "plan.md"
-HEAD = (
-    "| table | n | goal | planned: likely | typical | close call "
-    "| fits: 10 to 90 % | median | most | within likely | above it | plan took |"
-)
+PAGE = Path(__file__).parent / "results" / "plan.md"
+HEAD = "| table | goal | fits | likely, told what to expect | likely, told nothing | plan took |"
 
 
-def paid(task: Task, goal: ErrorRate | R2, runs: int) -> np.ndarray:
-    """Return what fits paid, one for each seed; refusals are infinite."""
-    request = AccuracyFirstModel(task.schema, goal, max_epsilon=10.0).request_for(
-        task.rows.n, task.schema, task.encoding
-    )
-    generator = request.mechanism.on(task.rows, request.problem)
-    spent = []
-    for seed in range(runs):
-        release = carry_out(request, settle(request), generator, SeededSource(seed), Spending())
-        spent.append(release.epsilon if release.status == "released" else np.inf)
-    return np.array(spent)
+def measure(task, privacy: str) -> list[dict]:
+    """Return, for each goal of a table, what fits paid and both ranges; every plan prices the three goals at once."""
+    kind, delta, about = GOALS[task.kind], DELTAS[privacy], task.about
+    ways, found = ("50", "80", "95"), kept()
+    goals = [kind(task.goal(way)) for way in ways]
+    ranges, took = [], 0.0
+    for expect in (about["best"][0], None):
+        start = time.perf_counter()
+        priced = plan(task.schema, goals, rows=about["n"], max_epsilon=CAP, delta=delta, expect=expect).goals
+        took = took or time.perf_counter() - start
+        taken = [next((way for way in price.methods if way.taken), price.cheapest) for price in priced]
+        ranges.append([(way.low, min(way.high, CAP)) for way in taken])
+    lines = []
+    for place, way in enumerate(ways):
+        runs = [run for key, run in found.items() if key.startswith(f"{task.name}|{way}|{privacy}|expost|")]
+        paid = [run["ex post" if delta else "epsilon"] for run in runs]
+        line = {"table": task.name, "goal": goals[place].words, "paid": paid, "took": took}
+        lines.append(line | {"told": ranges[0][place], "nothing": ranges[1][place]})
+    return lines
 
 
-def line(task: Task, value: float, runs: int) -> str:
-    goal = ErrorRate(value) if task.schema.classes else R2(value)
-    start = time.perf_counter()
-    price = plan(task.schema, goal, rows=task.rows.n).goals[0].cheapest
-    took = time.perf_counter() - start
-    spent = paid(task, goal, runs)
-    inside = int(((spent >= price.low) & (spent <= price.high)).sum())
-    above = int((spent > price.high).sum())
-    low, middle, high = np.quantile(spent, [0.1, 0.5, 0.9])
-    print(task.name, goal, inside, "of", runs, flush=True)
+def inside(line: dict, which: str) -> list[bool]:
+    """Whether each run lies in a range, to the two digits that it is shown with."""
+    low, high = line[which]
+    return [0.99 * low <= paid <= 1.01 * high for paid in line["paid"]]
+
+
+def summary(lines: list[dict], which: str) -> str:
+    within = [one for line in lines for one in inside(line, which)]
+    above = np.mean([paid > 1.01 * line[which][1] for line in lines for paid in line["paid"]])
+    widths = [line[which][1] / line[which][0] for line in lines]
     return (
-        f"| {task.name} | {task.rows.n:,} | {'error ≤' if task.schema.classes else 'R² ≥'} {value:g} "
-        f"| **{price.low:.3g} – {price.high:.3g}** | {price.typical:.3g} | {price.close_call:.3g} "
-        f"| {low:.3g} – {high:.3g} | {middle:.3g} "
-        f"| {spent.max():.3g} | {inside} of {runs} | {above} | {took:.1f} s |"
+        f"{np.mean(within):.2f} of {len(within)} runs within ({above:.2f} above); high over low: median "
+        f"{np.median(widths):.3g}, geometric mean {math.exp(np.mean(np.log(widths))):.3g}, largest {max(widths):.3g}"
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--tables", nargs="*", default=["Adult", "Diamonds", "generated"])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="")
+    parser.add_argument("--privacy", choices=DELTAS)
     options = parser.parse_args()
-    data = Path(os.environ["EXPOST_DATA"])
-    tasks = [task for task in (*adult(data), *diamonds(data), *generated(data)) if task.name in options.tables]
-    rows = [line(task, value, options.runs) for task in tasks for value in (*task.goals, *task.shown)]
-    text = (
-        f"# Planned prices and what fits paid\n\nexpost {__version__}; γ = 0.1. A plan reads no data: its range is "
-        f"over 30 made-up tables that follow the schema. Fits are of the tables themselves, {options.runs} seeds "
-        "each. Simulation on data one may look at. R² of 0.8 on Diamonds, whose best model reaches 0.93, asks for "
-        "less than any made-up table is asked for: most of its fits cost less than what is likely.\n"
-        f"`python benchmarks/plan.py`\n\n{HEAD}\n"
-        f"{'|---' * HEAD[1:].count('|')}|\n"
-    )
-    RESULT.write_text(text + "\n".join(rows) + "\n", encoding="utf-8")
+    text = [
+        f"# Planned prices and what fits paid\n\nexpost {__version__}; γ = 0.1, a cap of {CAP:g}. Plans read no data. "
+        "Fits are the panel's\n(`benchmarks/results/panel.md`). *Told what to expect*: `--expect`, what the best "
+        "linear model reaches on the table.\n`python benchmarks/plan.py`\n"
+    ]
+    for privacy in [options.privacy] if options.privacy else DELTAS:
+        lines: list[dict] = []
+        for task in tasks().values():
+            if re.search(options.only, task.name):
+                lines += measure(task, privacy)
+                print(privacy, task.name, round(lines[-1]["took"], 1), summary(lines, "told"), flush=True)
+        text.append(f"## {'Pure' if privacy == 'pure' else 'At δ = 10⁻⁶, ε ex post'}\n")
+        text += [f"- told what to expect: {summary(lines, 'told')}", f"- told nothing: {summary(lines, 'nothing')}"]
+        text += [f"- a plan of three goals took {max(line['took'] for line in lines):.0f} s at most\n", HEAD]
+        text.append(f"{'|---' * HEAD[1:].count('|')}|")
+        for line in lines:
+            shown = [" – ".join(f"{end:.2g}" for end in line[which]) for which in ("told", "nothing")]
+            paid = ", ".join(f"{each:.3g}" for each in sorted(line["paid"]))
+            count = sum(inside(line, "told"))
+            text.append(
+                f"| {line['table']} | {line['goal']} | {paid} | {shown[0]} ({count} of {len(line['paid'])} within) | "
+                f"{shown[1]} | {line['took']:.1f} s |"
+            )
+        text.append("")
+    if not options.only and not options.privacy:
+        PAGE.write_text("\n".join(text), encoding="utf-8")
+    else:
+        print("\n".join(text))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ import dataclasses
 import json
 import math
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from expost import (
     R2,
@@ -19,6 +21,8 @@ from expost import (
     ExcessRisk,
     LogLoss,
     MeanSquaredError,
+    Precision,
+    Recall,
     RelativeExcessRisk,
     Schema,
     plan,
@@ -28,9 +32,10 @@ from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning
 from expost.planning.savings import ANY
 from expost.table.encoding import Encoding
 from expost.table.kinds import Numeric
+from expost.table.rows import ONE
 from expost.table.shape import cheapest_geometry
 
-from .helpers import STONES, SURVEY, planned
+from .helpers import STONES, SURVEY, planned, worlds_of
 
 N = 5000
 
@@ -290,3 +295,62 @@ def test_fits_of_persons_pay_what_was_planned():
         warnings.simplefilter("ignore", LargeEpsilonWarning)
         epsilon = model.fit(table).release_.epsilon
     assert 0 < epsilon <= min(way.cheapest.high, way.cheapest.worst_case)
+
+
+# --- what is expected ------------------------------------------------------------------------------------------------
+
+
+def test_prices_rise_with_strictness_whether_or_not_something_is_expected():
+    goals = [ErrorRate(rate) for rate in (0.3, 0.26, 0.23)]
+    for expect in (None, 0.2):
+        prices = plan(SURVEY, goals, rows=5000, worlds=8, expect=expect).goals
+        for looser, stricter in pairwise([price.cheapest.epsilons for price in prices]):
+            assert all(less <= more for less, more in zip(looser, stricter, strict=True))
+
+
+def test_an_expectation_narrows_what_is_likely_and_says_which_table_it_is_about():
+    goals = [ErrorRate(0.3), ErrorRate(0.26)]
+    open_ended, told = (plan(SURVEY, goals, rows=5000, worlds=16, expect=expect) for expect in (None, 0.2))
+    for free, bound in zip(open_ended.goals, told.goals, strict=True):
+        assert bound.cheapest.high / bound.cheapest.low < 0.5 * free.cheapest.high / free.cheapest.low
+        assert free.believed is not None
+        assert bound.believed is None
+        assert free.believed[0] < free.believed[1] < free.goal.number
+    assert "has error rate 0.2, as you expect" in " ".join(str(told).split())
+    assert told.to_dict()["expect"] == 0.2
+
+
+def test_tables_are_such_that_the_best_model_reaches_what_is_expected():
+    """Whatever the goal; a goal for which more would be needed is out of reach."""
+    for schema, goals, expect in (
+        (SURVEY, (ErrorRate(0.3), ErrorRate(0.25)), ErrorRate(0.2)),
+        (STONES, (R2(0.3), R2(0.5)), R2(0.6)),
+    ):
+        tables = dataclasses.replace(worlds_of(Encoding(schema).schema.task, N), expected=(expect, goals[0]))
+        for k in range(3):
+            (rows, counts), again = (tables.rows(k, goal) for goal in goals)
+            assert np.array_equal(rows.y, again[0].y)
+            x, y = rows.x / ONE, rows.y / ONE
+            if schema is SURVEY:
+                best = LogisticRegression(C=1e4, max_iter=500).fit(x, y > 0, counts)
+                assert 1 - best.score(x, y > 0, counts) == pytest.approx(expect.number, abs=0.03)
+            else:
+                best = LinearRegression().fit(x, y, counts)
+                assert best.score(x, y, counts) == pytest.approx(expect.number, abs=0.06)
+    beyond = plan(SURVEY, [ErrorRate(0.3), ErrorRate(0.15)], rows=5000, worlds=3, expect=0.2).goals
+    assert math.isfinite(beyond[0].cheapest.high)
+    assert math.isinf(beyond[1].cheapest.low)
+
+
+@pytest.mark.parametrize(
+    ("goals", "expect", "message"),
+    [
+        ([ErrorRate(0.2), LogLoss(0.5)], 0.1, "goals of one kind"),
+        ([Recall(0.7) & Precision(0.2)], 0.1, "goals of one kind"),
+        ([ExcessRisk(0.01)], 0.1, "goals of one kind"),
+        ([ErrorRate(0.2)], 1.5, "expect must be"),
+    ],
+)
+def test_an_expectation_that_says_nothing_about_the_goals_is_refused(goals, expect, message):
+    with pytest.raises(ValueError, match=message):
+        plan(SURVEY, goals, rows=5000, worlds=1, expect=expect)

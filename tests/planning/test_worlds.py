@@ -77,7 +77,7 @@ class AbsoluteError(MeanSquaredError):
     """A goal of somebody's own: the mean of |y − prediction|, predictions moved into bounds."""
 
     name, power = "absolute error", 1
-    idle_variance, unexplained = TestedGoal.idle_variance, TestedGoal.unexplained
+    idle_variance = TestedGoal.idle_variance
 
     def shortfall(self, objective, theta):
         return objective.mean_of(lambda u, y: np.abs(np.clip(u, -1, 1) - y), theta, 2.0) - self.at_most

@@ -58,6 +58,12 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
     fit = plan.add_argument_group("the fit that is planned")
     add_promise_options(fit, lifted=False)
     add_person_options(plan)
+    fit.add_argument(
+        "--expect",
+        type=float,
+        metavar="X",
+        help="what you expect the best model without privacy to reach, in the goals' own number; narrows the prices",
+    )
     array = plan.add_argument_group("plain arrays, without a schema")
     array.add_argument("--task", choices=("regression", "classification"))
     array.add_argument("--columns", type=whole, metavar="P", help="how many columns")
@@ -109,6 +115,7 @@ def run(options: argparse.Namespace) -> int:
             task=options.task,
             columns=options.columns,
             regularization="auto" if options.regularization is None else options.regularization,
+            expect=options.expect,
             worlds=options.worlds,
             random_state=options.seed,
         )

@@ -205,6 +205,10 @@ class CountedGoal(LabelGoal):
 
     # synthetic tables
 
+    def number_at(self, reach: float) -> float | None:
+        """Return nothing: several models that miss as much differ in it."""
+        return None
+
     def missed(self, u: FloatArray, y: FloatArray, weights: FloatArray) -> float:
         """Return the shortfall at the best cut-off: it is found in a search."""
         order = np.argsort(-u, kind="stable")

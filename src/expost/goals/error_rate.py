@@ -85,7 +85,7 @@ class ErrorRate(CountedGoal):
         """Return the share of errors."""
         return false_alarms + misses
 
-    shown, missed = TestedGoal.shown, TestedGoal.missed
+    shown, missed, number_at = TestedGoal.shown, TestedGoal.missed, TestedGoal.number_at
 
     @property
     def constant(self) -> float:

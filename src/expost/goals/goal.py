@@ -435,12 +435,12 @@ class TestedGoal(Goal):
         """Return the shortfall of predictions u of targets y, so much of which each is."""
         return self.shortfall(Predicted(u, y, weights), np.ones(1))
 
+    def number_at(self, reach: float) -> float | None:
+        """Return its number for a model that misses that part of what the goal allows, if one number says it."""
+        return reach * self.number
+
     def idle_variance(self) -> float | None:
         """Return the variance of a target up to which its mean would do, if a formula says it for all rows."""
-        return None
-
-    def unexplained(self, reach: float, spread: float) -> float | None:
-        """Return the part of a target's variance that is left where that misses the part stated, if a formula does."""
         return None
 
 

@@ -75,8 +75,12 @@ class LogLoss(LabelGoal):
         )
 
     def missed(self, u: FloatArray, y: FloatArray, weights: FloatArray) -> float:
-        """Return the mean log loss less what is allowed; who knows the odds need not move them into bounds."""
-        return float(weights @ LogisticLoss().value(u, y)) - self.at_most
+        """Return the mean log loss less what is allowed, log odds moved into bounds as a test does."""
+        return float(weights @ ClippedLogLoss()(u, y)) - self.at_most
+
+    def number_at(self, reach: float) -> float:
+        """Return the log loss that is that part of the way from a perfect model's to what is allowed."""
+        return self.at_most - (1.0 - reach) * self.room
 
     def constants(self, share: float, base: BaseRate) -> dict[str, float]:
         """Return what always stating the released share misses: linear in the true one."""

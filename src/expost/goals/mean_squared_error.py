@@ -210,10 +210,6 @@ class MeanSquaredError(SquaredErrorGoal):
         """Return what is allowed: the mean has the target's variance."""
         return self.at_most
 
-    def unexplained(self, reach: float, spread: float) -> float:
-        """Return the part stated of what is allowed, as a part of the variance."""
-        return reach * self.at_most / spread**2
-
     @property
     def as_risk(self) -> float:
         """The risk of regression is half the mean square."""
@@ -304,10 +300,10 @@ class R2(SquaredErrorGoal):
         """Return R²."""
         return self.at_least - shortfall / objective.target_variance()
 
+    def number_at(self, reach: float) -> float:
+        """Return the share that is explained where that part of what may be left is."""
+        return 1.0 - reach * (1.0 - self.at_least)
+
     def idle_variance(self) -> float:
         """Return zero: the mean explains nothing, whatever the target."""
         return 0.0
-
-    def unexplained(self, reach: float, spread: float) -> float:
-        """Return the part stated of what is allowed."""
-        return reach * (1.0 - self.at_least)

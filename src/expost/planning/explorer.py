@@ -31,7 +31,7 @@ from expost.goals.goal import TestedGoal, square_unit, tested_kind
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise.source import SeededSource
 from expost.numeric import one_thread
-from expost.planning.planner import TablePricer
+from expost.planning.planner import TablePricer, rising
 from expost.planning.result import GoalPrice
 from expost.planning.savings import minimiser
 from expost.planning.synthetic import Floats, SyntheticTables
@@ -250,7 +250,7 @@ def explorer_data(
     for gamma in GAMMAS:
         pricer = TablePricer(encoding, n, gamma, None, tables=tables, seed=random_state)
         tables = pricer.drawn  # the same for every γ
-        curves.append([_curve(pricer.price(goal), n) for goal in goals])
+        curves.append([_curve(price, n) for price in rising({goal: pricer.price(goal) for goal in goals}).values()])
         if gamma == GAMMAS[1]:
             savings = [saving.to_dict() for saving in pricer.savings(goals[len(goals) // 2])]
             traces = [_trace(pricer, goal) for goal in goals]

@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import groupby, pairwise
 from typing import Any, Literal
 
 from expost import validation
@@ -26,11 +27,11 @@ from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstMode
 from expost.estimators.inputs import as_schema
 from expost.exceptions import StrongRegularizationWarning, TargetUnreachable
 from expost.goals import R2, ErrorRate, Goal
-from expost.goals.goal import as_goal, is_tested
+from expost.goals.goal import TestedGoal, as_goal, as_tested, is_tested, square_unit
 from expost.mechanisms import MECHANISMS, ObjectivePerturbation
-from expost.planning.result import PURE, GoalPrice, MethodPrice, PricePlan, Saving
+from expost.planning.result import CLOSE_CALL, PURE, TYPICAL, GoalPrice, MethodPrice, PricePlan, Saving
 from expost.planning.savings import savings
-from expost.planning.synthetic import Outcome, SyntheticTables, no_cap, uncapped_chain
+from expost.planning.synthetic import Outcome, SyntheticTables, no_cap, reach_at, uncapped_chain
 from expost.search.request import CheckedPlan, Request
 from expost.search.run import settle
 from expost.shown import down
@@ -40,7 +41,8 @@ Task = Literal["classification", "regression"]
 
 _ARRAYS = 8
 _WIDE_ARRAY = 60  # columns from which on fewer arrays are drawn
-_WIDEST = 9_000  # columns of all tables together: fewer of wider ones, three at least
+_WIDEST = 1_800  # columns of all tables together: fewer of wider ones, three at least
+_FEWER = 3  # times fewer at a δ, where every table is searched in four ways
 #: Priced if no goal is stated: what people ask for, from loose to strict.
 USUAL: dict[str, tuple[Goal, ...]] = {
     "classification": tuple(ErrorRate(rate) for rate in (0.3, 0.25, 0.2, 0.15, 0.1)),
@@ -155,6 +157,8 @@ class TablePricer(Pricer):
         As a fit is told: γ, the cap (None: the default), δ and what bad cells do.
     tables, seed
         How many tables to draw, and by which seed; or tables that were drawn for another pricer.
+    expected
+        What the best model is expected to meet just so, and the loosest of the goals; None if nothing is expected.
     """
 
     encoding: Encoding
@@ -165,6 +169,7 @@ class TablePricer(Pricer):
     on_invalid: str = "error"
     tables: int | SyntheticTables = validation.TABLES
     seed: int = 0
+    expected: tuple[TestedGoal, TestedGoal] | None = None
     _outcomes: dict[Goal, list[Outcome]] = field(default_factory=dict)
 
     @property
@@ -179,7 +184,12 @@ class TablePricer(Pricer):
             return self.tables
         each = self.encoding.schema.rows_per_person or 1
         n = each * max(1, min(self.count, _ROWS // each)) if self.delta else self.n
-        return SyntheticTables.of(self.encoding, n, self.tables, self.seed)
+        drawn = SyntheticTables.of(self.encoding, n, self.tables, self.seed)
+        if self.expected is None:
+            return drawn
+        unit = square_unit(self.encoding.schema.scaled_target)
+        best, loosest = (goal.in_scaled_units(unit) for goal in self.expected)
+        return replace(drawn, expected=(best, loosest))
 
     def _model(self, goal: Goal, budget: float | None, schema: Schema | None = None, **at: Any) -> AccuracyFirstModel:
         most = self.budget if budget is None else budget
@@ -213,10 +223,22 @@ class TablePricer(Pricer):
         tables = replace(self.drawn, n=self.n)  # the same with a δ and without
         yield Way(pure, tables, no_cap(pure(self.n, None)), most, **named)  # type: ignore[arg-type]
 
+    def price(self, goal: Goal) -> GoalPrice:
+        """Price a goal, and say what models without privacy are taken to reach where it costs that."""
+        found = super().price(goal)
+        if self.expected is not None or not is_tested(goal):
+            return found
+        believed = tuple(goal.number_at(reach_at(place)) for place in (TYPICAL, CLOSE_CALL))
+        return replace(found, believed=None if None in believed else believed)  # type: ignore[arg-type]
+
     def searched(self, way: Way, free: Request) -> list[Outcome]:
-        """Search, and keep what savings are said by."""
-        found = super().searched(way, free)
+        """Search, and keep what savings are said by; not what a model that is expected does not meet."""
         assert free.goal is not None
+        best = self.drawn.expected
+        if best is not None and stricter(as_tested(free.goal), best[0]):
+            found = [Outcome(math.inf, math.nan)] * len(self.drawn.features)
+        else:
+            found = super().searched(way, free)
         self._outcomes[free.goal] = found
         return found
 
@@ -347,6 +369,7 @@ def plan(
     task: Task | None = None,
     columns: int | None = None,
     regularization: float | str = "auto",
+    expect: float | None = None,
     worlds: int = validation.TABLES,
     random_state: int = 0,
 ) -> PricePlan:
@@ -380,6 +403,9 @@ def plan(
         Of plain arrays, instead of a schema.
     regularization : float or "auto", default="auto"
         λ, for goals of arrays, as the estimators take it.
+    expect : float, default=None
+        What you expect the best model without privacy to reach, from public knowledge, in the goals' own number: an
+        error rate, say. It narrows what is likely. Goals of one kind only.
     worlds : int, default=30
         How many made-up tables to search.
     random_state : int, default=0
@@ -407,15 +433,16 @@ def plan(
     gamma, budget = validation.failure_probability(failure_probability), validation.budget(max_epsilon)
     validation.one_of("on_invalid", on_invalid, ("error", "clip"))
     encoding, task, p = _resolved(schema, person, rows_per_person, task, columns)
-    worlds = min(worlds, max(3, _WIDEST // p))
+    worlds = min(worlds, max(3, _WIDEST // (p * _FEWER if at else p)))
     asked = _asked(goals, None if encoding is None else task)
     tables = [goal for goal in asked if encoding is not None and is_tested(goal)]
+    expected = None if expect is None else _expected(expect, asked, tables)
     priced: dict[Goal, GoalPrice] = {}
     warned: list[str] = []
     found: tuple[Saving, ...] = ()
     if encoding is not None and tables:
-        pricer = TablePricer(encoding, count, gamma, budget, at, on_invalid, worlds, random_state)
-        priced = {goal: pricer.price(goal) for goal in tables}
+        pricer = TablePricer(encoding, count, gamma, budget, at, on_invalid, worlds, random_state, expected)
+        priced = rising({goal: pricer.price(goal) for goal in tables})
         if not at:
             found = pricer.savings(tables[-1])
             warned = [pricer.shrunk(goal) for goal in tables]
@@ -431,7 +458,50 @@ def plan(
             warned += arrays.warned
     kept = tuple(dict.fromkeys(text for text in warned if text))
     described = None if encoding is None else encoding.schema
-    return PricePlan(described, p, count, gamma, budget, tuple(priced[goal] for goal in asked), found, kept, worlds, at)
+    prices = tuple(priced[goal] for goal in asked)
+    return PricePlan(described, p, count, gamma, budget, prices, found, kept, worlds, at, expect)
+
+
+def stricter(goal: TestedGoal, other: TestedGoal) -> bool:
+    """Whether a goal of the same kind asks for at least as much.
+
+    Examples
+    --------
+    >>> stricter(ErrorRate(0.1), ErrorRate(0.2)), stricter(R2(0.5), R2(0.6))
+    (True, False)
+    """
+    return goal.number >= other.number if goal.sign == "≥" else goal.number <= other.number
+
+
+def rising(priced: dict[Goal, GoalPrice]) -> dict[Goal, GoalPrice]:
+    """Return prices that do not fall as goals get stricter.
+
+    A model that meets the stricter goal meets the looser one. So where a stricter one came out cheaper, chance did it:
+    every way costs at least what it costs for the looser, table by table from the cheapest to the dearest.
+    """
+    found = dict(priced)
+    kinds = [goal for goal in priced if is_tested(goal) and goal.number_at(1.0) is not None]
+    for _, several in groupby(sorted(kinds, key=lambda goal: type(goal).__name__), type):
+        ordered = sorted(several, key=lambda goal: goal.number if goal.sign == "≥" else -goal.number)
+        for looser, goal in pairwise(ordered):
+            below = {(way.method, way.perturbation): way for way in found[looser].methods}
+            ways = [way.at_least(below.get((way.method, way.perturbation))) for way in found[goal].methods]
+            found[goal] = replace(found[goal], methods=tuple(ways))
+    return found
+
+
+def _expected(expect: float, asked: Sequence[Goal], tables: Sequence[TestedGoal]) -> tuple[TestedGoal, TestedGoal]:
+    """Return what a model is expected to meet, as a goal, and the loosest of the goals."""
+    kinds = {type(goal) for goal in asked}
+    if len(kinds) != 1 or len(tables) < len(asked) or tables[0].number_at(1.0) is None:
+        raise ValueError(
+            "expect is what the best model reaches in the goals' own number: state goals of one kind, ErrorRate(...), "
+            "LogLoss(...), R2(...) or MeanSquaredError(...), with a schema"
+        )
+    kind = type(tables[0])
+    best = kind.stated(validation.share("expect", expect, end=kind.end))
+    least = min if tables[0].sign == "≥" else max
+    return best, least(tables, key=lambda goal: goal.number)
 
 
 def _resolved(

@@ -10,15 +10,19 @@ import json
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from expost.goals import Goal, yardstick_of
 from expost.goals.goal import is_tested
-from expost.shown import aligned, down, one_line, up
+from expost.shown import aligned, down, exact, one_line, up
 from expost.table.schema import Schema
 
-LIKELY = (0.1, 0.9)  # of the synthetic tables cost less
+LIKELY = (0.0, 0.9)  # of the synthetic tables cost less: from the cheapest of them, as real ones are often easier
+TYPICAL, CLOSE_CALL = (
+    0.5,
+    7 / 8,
+)  # where in their order tables stand that cost so: the middle of all, of the last quarter
 PURE = "objective, pure noise"  # beside ways at a δ: what a fit without one would do
 _ROOM = 1.05  # rows asked for beyond what scaling says: the Jacobian's part shrinks a little slower than 1/n
 
@@ -92,6 +96,13 @@ class MethodPrice:
         hardest = sorted(paid[-max(1, len(paid) // 4) :])
         return cls(method, perturbation, tuple(sorted(paid)), worst_case, hardest[len(hardest) // 2], **told)
 
+    def at_least(self, other: MethodPrice | None) -> MethodPrice:
+        """Return the price, but no lower than another's in any place."""
+        if other is None or self.known or len(other.epsilons) != len(self.epsilons):
+            return self
+        paid = tuple(map(max, self.epsilons, other.epsilons))
+        return replace(self, epsilons=paid, close_call=max(self.close_call, other.close_call))
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; ``None`` stands for what is infinite."""
         ends = {name: getattr(self, name) for name in ("low", "typical", "high", "close_call", "worst_case")}
@@ -120,12 +131,15 @@ class GoalPrice:
         The ways to it, the cheapest first.
     unreachable
         Why no data set of this size can meet it within ``max_epsilon``; empty if one can.
+    believed
+        What the best model reaches where it costs ``typical`` and where it is a close call, if one number says so.
     """
 
     goal: Goal
     rows: int
     methods: tuple[MethodPrice, ...]
     unreachable: str = ""
+    believed: tuple[float, float] | None = None
 
     @property
     def cheapest(self) -> MethodPrice:
@@ -156,6 +170,7 @@ class GoalPrice:
             "share_within": self.cheapest.share_within(wished),
             "rows_needed": self.rows_for(wished),
             "unreachable": self.unreachable or None,
+            "believed": None if self.believed is None else list(self.believed),
         }
 
 
@@ -211,6 +226,8 @@ class PricePlan:
         How many synthetic tables were searched.
     delta
         δ that prices are at; 0 is pure.
+    expect
+        What the best model was expected to reach; None if nothing was.
     """
 
     schema: Schema | None
@@ -223,6 +240,7 @@ class PricePlan:
     warnings: tuple[str, ...]
     worlds: int
     delta: float = 0.0
+    expect: float | None = None
 
     @property
     def noun(self) -> str:
@@ -244,6 +262,7 @@ class PricePlan:
             "failure_probability": self.failure_probability,
             "max_epsilon": self.max_epsilon,
             **({"delta": self.delta} if self.delta else {}),
+            **({} if self.expect is None else {"expect": self.expect}),
             "goals": [price.to_dict(self.wished) for price in self.goals],
             "savings": [saving.to_dict() for saving in self.savings],
             "warnings": list(self.warnings),
@@ -333,19 +352,26 @@ def _head(plan: PricePlan) -> str:
 
 def _goal_table(plan: PricePlan, prices: Sequence[GoalPrice]) -> list[str]:
     stated = plan.max_epsilon is not None
-    heads = ["goal", "ε likely", "typical", "close call", "never above"]
+    hardest = [] if plan.expect is not None else ["close call"]
+    heads = ["goal", "ε likely", "typical", *hardest, "never above"]
     heads += [f"within {down(plan.wished)}?"] if stated else [f"{plan.noun} for ε ≤ {down(plan.wished)}"]
     rows = []
     for price in prices:
         way = price.cheapest
-        paid = (way.typical, way.close_call, way.worst_case)
-        row = [price.goal.words, _range(way.low, way.high), *map(amount, paid)]
+        paid = [_if(epsilon, price, k) for k, epsilon in enumerate((way.typical, way.close_call)[: 1 + len(hardest)])]
+        row = [price.goal.words, _range(way.low, way.high), *paid, amount(way.worst_case)]
         rows.append([*row, _within(price, plan) if stated else _rows(price, plan.wished)])
     return aligned([heads, *rows], gap=_GAP)
 
 
+def _if(epsilon: float, price: GoalPrice, which: int) -> str:
+    """Return a price and what a model without privacy reaches where it is that."""
+    return amount(epsilon) + ("" if price.believed is None else f" if {price.believed[which]:.2g}")
+
+
 def _method_table(plan: PricePlan, price: GoalPrice) -> list[str]:
-    rows = [[price.goal.words, "noise on", "ε likely", "typical", "never above", ""]]
+    typical = "typical" if price.believed is None else f"typical, if {price.believed[0]:.2g}"
+    rows = [[price.goal.words, "noise on", "ε likely", typical, "never above", ""]]
     for way in price.methods:
         likely = amount(way.worst_case) if way.known else _likely_range(way)
         remarks = {
@@ -423,10 +449,14 @@ def _likely(plan: PricePlan) -> str:
     if all(price.cheapest.known for price in plan.goals):
         return never
     tables = "made-up arrays" if plan.schema is None else f"{plan.worlds} made-up tables that follow the schema"
-    text = (
-        f"Likely: the middle {LIKELY[1] - LIKELY[0]:.0%} of {tables}, from easy ones to close calls, in which the best "
-        f"model hardly reaches the goal. Your rows decide. "
-    )
+    best = "the best model without privacy"
+    if plan.expect is None:
+        tables += f", from easy ones to close calls, in which {best} hardly reaches the goal,"
+    else:
+        tables += f", in all of which {best} has {plan.goals[0].goal.name} {exact(plan.expect)}, as you expect,"
+    text = f"Likely: from the cheapest of {tables} to what nine in ten of them cost at most. Your rows decide. "
+    if any(price.believed for price in plan.goals):
+        text += f"If: what {best} reaches where it costs that. State what you expect of yours, and the range narrows. "
     if plan.max_epsilon is None:
         text += f"{plan.noun.capitalize()} for ε ≤ {down(plan.wished)}: enough for nine in ten of those tables. "
     return text + never

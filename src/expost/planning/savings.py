@@ -33,6 +33,7 @@ from expost.table.kinds import Categorical, Kind, Numeric
 
 _LEAST = 0.01  # savings below are not worth saying
 _TABLES = 5  # that widths are estimated in
+_PLACES = 4  # numbers of a table that are changed one by one; what is said of others is their mean
 _MANY = 5  # categories from which on it is worth asking whether all are needed
 _HALVINGS = 12
 _REFERENCE = 0.01  # λ that the minimiser is found for, as a part of the one that a model is released at
@@ -105,8 +106,9 @@ def _by_width(
     columns = {name: kind for name, kind in encoding.parts if isinstance(kind, Numeric) and kind.shape is None}
     if not columns:
         return []
-    places = {name: _place(encoding, name, kind) for name, kind in columns.items()}
-    crowded = [name for name, kind in columns.items() if kind.transform is None and skewed(kind)]
+    some = dict.fromkeys([*list(columns)[:: -(-len(columns) // _PLACES)], *_crowding(columns)])
+    places = {name: _place(encoding, name, columns[name]) for name in some}
+    crowded = _crowding(columns)
     found: dict[str, list[float]] = {name: [] for name in (ANY, *crowded)}
     for k in range(0, len(tables.features), max(1, len(tables.features) // _TABLES)):
         quadratic, x = _Quadratic(tables, k, request, plan, level), tables.features[k].x
@@ -117,6 +119,11 @@ def _by_width(
     means = {name: float(np.mean(values)) for name, values in found.items()}
     halved = Saving(ANY, "its bounds", "halve the bounds", means[ANY], "values use only half of them", True)
     return [halved, *(_logarithm(name, columns[name], means[name]) for name in crowded)]
+
+
+def _crowding(columns: dict[str, Numeric]) -> list[str]:
+    """Return the first of those whose values are likely crowded near the lower bound."""
+    return [name for name, kind in columns.items() if kind.transform is None and skewed(kind)][:_PLACES]
 
 
 def _logarithm(name: str, kind: Numeric, saves: float) -> Saving:

@@ -59,7 +59,10 @@ Floats = NDArray[np.float64]
 
 #: What the best linear model misses, as a part of what the goal allows: from easy to nearly out of reach.
 REACH = (0.3, 0.97)
-_FACTOR = (0.0, 0.8)  # correlation of a column with the hidden factor
+# How tables differ: looked at on the panel's tables (`benchmarks/plan.py`), so that fits of real ones lie among them.
+_FACTOR = (0.0, 0.95)  # correlation of a column with the hidden factor
+_SLOPE = (0.4, 4.0)  # how widely numbers spread between their bounds: around somewhere, or at both ends
+_EVEN = (0.05, 0.5)  # shape of the weights of columns: one alone matters, or a few
 _MISSING = 0.02  # of the cells of a column that has a mark for them
 _WIDE = 1000.0  # bounds this many times apart are of something skewed, money say
 _SPREADS = (0.1, 0.6)  # standard deviation of a target scaled to [−1, 1]: bounds are often stated with much room
@@ -81,8 +84,13 @@ def reach_of(k: int, tables: int, reach: tuple[float, float] = REACH) -> float:
     >>> [round(reach_of(k, 3), 2) for k in range(3)]
     [0.59, 0.86, 0.95]
     """
+    return reach_at((k + 0.5) / tables, reach)
+
+
+def reach_at(place: float, reach: tuple[float, float] = REACH) -> float:
+    """Return the reach at a place in [0, 1] between the easiest table and the hardest."""
     first, last = reach
-    return float(1 - (1 - first) * ((1 - last) / (1 - first)) ** ((k + 0.5) / tables))
+    return float(1 - (1 - first) * ((1 - last) / (1 - first)) ** place)
 
 
 def place_of(k: int) -> float:
@@ -137,14 +145,14 @@ def draw_features(encoding: Encoding, n: int, rng: np.random.Generator) -> Featu
     labels = schema.classes
     table[schema.target] = [labels[0] if labels is not None else (schema.target_bounds or (0.0,))[0]] * n
     rows = Encoding(schema).encode(table, on_invalid="clip")
-    return Features(np.array(rows.x), _score(rows.x, _owners(encoding), rng), declared(rows))
+    return Features(np.array(rows.x), _score(rows.x, _owners(encoding), factor, rng), declared(rows))
 
 
 def _column(kind: Any, normal: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Return a column's cells, each a growing function of a normal variable."""
     n = len(normal)
     if isinstance(kind, Numeric):
-        place = expit(rng.normal(0.0, 0.8) + rng.uniform(0.4, 1.2) * normal)  # within the bounds, around somewhere
+        place = expit(rng.normal(0.0, 0.8) + _between(*_SLOPE, rng.random()) * normal)
         cells = _number(kind, place)
         if isinstance(kind, Dated):
             cells = np.array([from_days(float(cell)) for cell in cells], dtype=object)
@@ -198,27 +206,30 @@ def draw_array(preparation: Preparation, n: int, rng: np.random.Generator) -> Fe
     factor = rng.normal(size=n)
     shares = rng.uniform(*_FACTOR, size=columns) * rng.choice([-1.0, 1.0], size=columns)
     normal = factor[:, None] * shares + rng.normal(size=(n, columns)) * np.sqrt(1 - shares**2)
-    place = expit(rng.normal(0.0, 0.8, size=columns) + rng.uniform(0.4, 1.2, size=columns) * normal)
+    place = expit(rng.normal(0.0, 0.8, size=columns) + _between(*_SLOPE, rng.random(columns)) * normal)
     x, none = 2 * place - 1, np.zeros(n)
     if preparation.target is None:
         rows = preparation.prepare_classification(x, none, (0.0, 1.0))
     else:
         rows = preparation.prepare_regression(x, none)
-    return Features(np.array(rows.x), _score(rows.x, np.arange(rows.p), rng), declared(rows))
+    return Features(np.array(rows.x), _score(rows.x, np.arange(rows.p), factor, rng), declared(rows))
 
 
-def _score(x: NDArray[np.int32], owners: NDArray[np.intp], rng: np.random.Generator) -> Floats:
-    """Return a linear function of the rows in which a few columns of the table matter."""
+def _score(x: NDArray[np.int32], owners: NDArray[np.intp], factor: Floats, rng: np.random.Generator) -> Floats:
+    """Return a linear function of the rows in which a few columns of the table matter, and what moves them all."""
     centred = x / ONE
     centred = centred - centred.mean(axis=0)
     effects = rng.normal(size=centred.shape[1])
-    weights = rng.gamma(0.5, size=int(owners.max()) + 1)
+    weights = rng.gamma(_between(*_EVEN, rng.random()), size=int(owners.max()) + 1)
     total = np.zeros(len(x))
     for j, weight in enumerate(weights):
         part = centred[:, owners == j] @ effects[owners == j]
         spread = float(part.std())
         if spread > 0:
             total += weight / spread * part
+    together, part = centred @ (factor @ centred), rng.random()
+    if total.std() > 0 and together.std() > 0:
+        total = math.sqrt(1.0 - part) * total / total.std() + math.sqrt(part) * together / together.std()
     spread = float(total.std())
     return np.asarray(total / spread if spread > 0 else rng.normal(size=len(x)))
 
@@ -231,9 +242,18 @@ def _owners(encoding: Encoding) -> NDArray[np.intp]:
 
 
 def with_target(
-    features: Features, goal: Goal, labels: bool, reach: float, n: int, rng: np.random.Generator, place: float = 0.5
+    features: Features,
+    goal: Goal,
+    labels: bool,
+    reach: float,
+    n: int,
+    rng: np.random.Generator,
+    place: float = 0.5,
+    best: TestedGoal | None = None,
 ) -> tuple[Rows, Floats]:
-    """Draw targets of n rows: the best linear model reaches ``reach`` times what the goal, in scaled units, allows.
+    """Draw targets of n rows: the best linear model misses ``reach`` times what the goal, in scaled units, allows.
+
+    If ``best`` is stated it just meets that instead, whatever the goal, which no constant meets.
 
     Each row of the features stands for n/m. Their labels are drawn one by one and counted, and so are their targets,
     which scatter around the score: each is one of two, above and below what is expected, that differ from row to row.
@@ -247,14 +267,15 @@ def with_target(
     """
     if not is_tested(goal):
         goal = _ABOUT_RISK[labels]
+    best, reach = (goal, reach) if best is None else (best, 1.0)
     m = len(features.score)
     many = np.full(m, n // m)
     many[: n % m] += 1
     if labels:
-        positive = rng.binomial(many, _chances(features.score, goal, reach, rng))
+        positive = rng.binomial(many, _chances(features.score, goal, best, reach, rng))
         targets, counts = np.repeat([ONE, -ONE], m), np.concatenate([positive, many - positive])
     else:
-        two, tail = _targets(features.score, goal, reach, place, rng)
+        two, tail = _targets(features.score, goal, best, reach, place, rng)
         targets = np.trunc(np.clip(two * ONE, -ONE, ONE))
         far = rng.binomial(many, tail)
         counts = np.concatenate([far, many - far])
@@ -264,7 +285,7 @@ def with_target(
 
 
 def _targets(
-    score: Floats, goal: TestedGoal, reach: float, place: float, rng: np.random.Generator
+    score: Floats, goal: TestedGoal, best: TestedGoal, reach: float, place: float, rng: np.random.Generator
 ) -> tuple[Floats, float]:
     """Return each row's target further from what is expected, then those nearer to it, and the share of the further.
 
@@ -291,7 +312,7 @@ def _targets(
         y = np.clip(known + spread * math.sqrt(left) * scatter, -1, 1)
         if constant:
             return goal.missed(np.full(len(y), weights @ y), y, weights)
-        return goal.missed(known, y, weights) - (1 - reach) * goal.missed(y, y, weights)
+        return best.missed(known, y, weights) - (1 - reach) * best.missed(y, y, weights)
 
     spread, idle = min(_between(*_SPREADS, place), most), goal.idle_variance()
     if idle is None:
@@ -300,17 +321,16 @@ def _targets(
     if idle > 0:
         least = math.sqrt(1.2 * idle)  # a constant would not do
         spread = _between(least, max(least, most), place)
-    left = goal.unexplained(reach, spread)
-    left = root(lambda part: missed(spread, part), 0.0, 1.0) if left is None else left
+    left = root(lambda part: missed(spread, part), 0.0, 1.0)
     return expected(spread, left) + spread * math.sqrt(left) * scatter, tail
 
 
-def _between(low: float, high: float, place: float) -> float:
-    """Return a number between two, at a place in [0, 1]; equal steps are equal factors."""
-    return float(low * (high / low) ** place)
+def _between(low: float, high: float, place: Any) -> Any:
+    """Return numbers between two, at places in [0, 1]; equal steps are equal factors."""
+    return low * (high / low) ** place
 
 
-def _chances(score: Floats, goal: TestedGoal, reach: float, rng: np.random.Generator) -> Floats:
+def _chances(score: Floats, goal: TestedGoal, best: TestedGoal, reach: float, rng: np.random.Generator) -> Floats:
     """Return each row's chance of the positive label, such that who knows the score misses just the part stated.
 
     The rarer label has a share above what the goal allows, often not by much: always giving the other one is no way
@@ -324,7 +344,17 @@ def _chances(score: Floats, goal: TestedGoal, reach: float, rng: np.random.Gener
 
     if constant(0.5) > 0:
         least = root(constant, 1e-9, 0.5, 60)
-        share = math.exp(rng.uniform(math.log(min(1.1 * least, 0.5)), math.log(0.5)))
+        least, most = min(1.1 * least, 0.5), 0.5
+        if best is not goal:  # a model that leaves next to nothing of what a constant misses is not expected
+
+            def left(share: float) -> float:
+                """Return how far a constant misses, less as much as it may where a model leaves REACH[0] of that."""
+                weights = np.array([share, 1.0 - share])
+                perfect = best.missed(_SURE * both, both, weights)
+                return best.missed(np.full(2, logit(share)), both, weights) + (1.0 / REACH[0] - 1.0) * perfect
+
+            most = 0.5 if left(0.5) < 0 else max(1.2 * least, root(left, 1e-9, 0.5, 60))
+        share = math.exp(rng.uniform(math.log(least), math.log(min(most, 0.5))))
         share = share if rng.random() < 0.5 else 1 - share
         share = share if constant(share) > 0 else 1 - share  # a goal about one of the labels
     else:  # a goal about a rare one
@@ -340,7 +370,7 @@ def _chances(score: Floats, goal: TestedGoal, reach: float, rng: np.random.Gener
         odds = (grid - shift(noise)) / noise
         weights = np.concatenate([expit(odds), expit(-odds)]) / _GRID
         known, sure = np.tile(odds, 2), _SURE * labels
-        return goal.missed(known, labels, weights) - (1 - reach) * goal.missed(sure, labels, weights)
+        return best.missed(known, labels, weights) - (1 - reach) * best.missed(sure, labels, weights)
 
     noise = math.exp(root(lambda log_noise: beyond(math.exp(log_noise)), math.log(0.02), math.log(30.0)))
     return np.asarray(expit((score - shift(noise)) / noise))
@@ -372,6 +402,9 @@ class SyntheticTables:
         Of targets and noise.
     reach
         What the best model misses in the first and in the last table, as a part of what the goal allows.
+    expected
+        A goal that the best model just meets, in every table, and the loosest that tables are searched for: then they
+        are the same for all goals, and no constant meets any. In scaled units.
     """
 
     labels: bool
@@ -379,6 +412,7 @@ class SyntheticTables:
     features: Sequence[Features]
     seed: int
     reach: tuple[float, float] = REACH
+    expected: tuple[TestedGoal, TestedGoal] | None = None
 
     @classmethod
     def of(cls, encoding: Encoding, n: int, tables: int, seed: int) -> SyntheticTables:
@@ -397,7 +431,8 @@ class SyntheticTables:
         """Return table k with targets, and how many rows each of its rows stands for."""
         reach = reach_of(k, len(self.features), self.reach)
         rng = np.random.default_rng([self.seed, k, 1])
-        return with_target(self.features[k], goal, self.labels, reach, self.n, rng, place_of(k))
+        best, goal = (None, goal) if self.expected is None else self.expected
+        return with_target(self.features[k], goal, self.labels, reach, self.n, rng, place_of(k), best)
 
     def generator(self, k: int, request: Request) -> Any:
         """Return table k as the search takes it."""
