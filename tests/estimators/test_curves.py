@@ -144,7 +144,8 @@ def test_drawn():
     age = drawn["age"]
     middle = np.interp([5, 45, 95], age.x, age.y)
     assert middle[1] > middle[0] + 1  # the hump is there
-    assert 0 < age.band < 10
+    assert 0 < min(age.band) < max(age.band) < 100
+    assert drawn["town"].band[0] == 0 < drawn["town"].band[1]  # against the first
     assert middle[1] > middle[2] + 1
     assert drawn["gain"].steps
     assert drawn["since"].dated
@@ -155,11 +156,17 @@ def test_drawn():
     assert len(model.plot(["age"]).axes) == 1
     with pytest.raises(ValueError, match="no column 'agee'"):
         model.plot(["agee"])
+    other = {effect.column: effect for effect in effects(model.release_, {"town": "Rome"})}["town"]
+    assert (other.reference, other.y[1], other.band[1]) == ("Rome", 0.0, 0.0)
+    assert other.y[0] == pytest.approx(-drawn["town"].y[1])
+    for wrong in ({"town": "Paris"}, {"age": "31"}):
+        with pytest.raises(ValueError, match=r"no category of 'town'|'age' is no column of categories"):
+            model.plot(reference=wrong)
     said = report(model.release_)
     assert said.count("<polyline") == 3
-    assert "an estimate" in said
+    assert "whatever the rows are" in said
     straight = fitted(LABELS, ErrorRate(0.35))
-    assert "<polyline" not in report(straight.release_)
+    assert "from end to end" in report(straight.release_)
     assert straight.plot(["age", "town"]) is not None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -438,14 +438,16 @@ class AccuracyFirstModel(BaseEstimator):
         check_is_fitted(self, "release_")
         return self.release_.predict(table, on_invalid=self.on_invalid)
 
-    def plot(self, columns: Sequence[str] | None = None) -> Any:
+    def plot(self, columns: Sequence[str] | None = None, reference: Mapping[str, str] | None = None) -> Any:
         """Draw what each column adds to the model, or some of them: curves of numbers and bars of categories.
 
-        Returns a figure of matplotlib (``pip install 'expost[plot]'``): ``model.plot().savefig("model.png")``. It is
-        made of the release alone and costs no privacy. :mod:`expost.release.effects` says what the band around it is.
+        Categories are drawn against the first that the schema lists, or the one that ``reference`` names by column:
+        ``model.plot(reference={"sector": "private"})``. Returns a figure of matplotlib (``pip install
+        'expost[plot]'``): ``model.plot().savefig("model.png")``. It is made of the release alone and costs no privacy.
+        :mod:`expost.release.effects` says what the band around it is.
         """
         check_is_fitted(self, "release_")
-        return plot(self.release_, columns)
+        return plot(self.release_, columns, reference)
 
     def score(self, table: Any, y: Any = None) -> float:
         """Return the share of rows predicted right, or R², on rows with their target: every row counts once.
