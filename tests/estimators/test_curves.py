@@ -170,6 +170,20 @@ def test_drawn():
     assert straight.plot(["age", "town"]) is not None
 
 
+def test_coefficients_as_a_series_and_the_price_as_a_picture():
+    model = fitted(LABELS, ErrorRate(0.35))
+    series = model.coef_series_
+    assert series.to_list() == list(model.coef_.values())
+    assert series["town"]["Rome"] == model.coef_["town=Rome"]
+    assert series["age"][""] == model.coef_["age"]
+    figure = model.release_.plot_price()
+    (axis,) = figure.axes
+    drawn = [(bar.get_x(), bar.get_width()) for bar in axis.patches]
+    assert drawn[0] == (0.0, model.release_.epsilon_worst_case)
+    assert sum(width for _, width in drawn[1:]) == pytest.approx(model.release_.epsilon)
+    assert drawn[2][0] == pytest.approx(drawn[1][1])  # one after the other
+
+
 def test_a_curve_says_what_the_model_says():
     """The picture adds up to what is decided by, but for a constant."""
     model = fitted(AUTO, ErrorRate(0.15))

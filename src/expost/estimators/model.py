@@ -130,6 +130,8 @@ class AccuracyFirstModel(BaseEstimator):
     coef_ : dict of str to float
         Coefficients in the table's own units, by encoded column (``workclass=Private``); for classification of the log
         odds of the schema's positive class.
+    coef_series_ : pandas.Series
+        The same, labelled by column and value; needs pandas.
     intercept_ : float
         The constant.
     classes_ : ndarray of shape (2,)
@@ -437,6 +439,25 @@ class AccuracyFirstModel(BaseEstimator):
         """Predict the label of each row of a table as in :meth:`fit`, or its target within the bounds."""
         check_is_fitted(self, "release_")
         return self.release_.predict(table, on_invalid=self.on_invalid)
+
+    @property
+    def coef_series_(self) -> Any:
+        """The coefficients as a series of pandas, labelled by column and value: ``model.coef_series_["sector"]``.
+
+        The value is empty where the column itself counts. Needs pandas, which nothing else here does.
+        """
+        check_is_fitted(self, "release_")
+        try:
+            from pandas import MultiIndex, Series
+        except ImportError:
+            raise ImportError("coef_series_ needs pandas: pip install pandas. coef_ has the same as a dict") from None
+        labels = []
+        for column, kind in self.encoding_.parts:
+            for name in kind.names(column):
+                value = next((name.removeprefix(column + mark) for mark in "=@" if name.startswith(column + mark)), "")
+                labels.append((column, value))
+        index = MultiIndex.from_tuples(labels, names=["column", "value"])
+        return Series(list(self.coef_.values()), index=index, name=self.release_.target)
 
     def plot(self, columns: Sequence[str] | None = None, reference: Mapping[str, str] | None = None) -> Any:
         """Draw what each column adds to the model, or some of them: curves of numbers and bars of categories.
