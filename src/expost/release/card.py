@@ -271,7 +271,10 @@ def _added(release: Release, scorer: Scorer, shown: Sequence[Effect], interval: 
         return [section("Coefficients", found), section("Valid for", *_valid(release))]
     bars = [value for effect in shown for value in effect.y]
     curves = [v + sign * w for e in shown if e.band for v, w in zip(e.y, e.band, strict=True) for sign in (-1, 1)]
-    reach = {True: (min(bars), max(bars)), False: (min(bars + curves), max(bars + curves))}
+    low, high = min(bars), max(bars)
+    room = (high - low) / 2  # bands may be many times as high as curves, which are to be seen
+    edges = max(min(bars + curves), low - room), min(max(bars + curves), high + room)
+    reach = {True: (low, high), False: edges}
     schema = scorer.encoding.schema
     stated = schema.to_dict()["columns"]
     blocks = "".join(
@@ -285,7 +288,11 @@ def _added(release: Release, scorer: Scorer, shown: Sequence[Effect], interval: 
         "reference, which is the first one listed or was chosen. All bars are on one scale, and all curves on another. "
         "Other values are moved to the nearest bound."
     )
-    note = f" The {BAND}." if any(effect.band and not effect.labels for effect in shown) else ""
+    note = (
+        f" The {BAND}; it is cut off at the edges."
+        if any(effect.band and not effect.labels for effect in shown)
+        else ""
+    )
     return [
         f'<section class="wide"><h2>What each column adds</h2><p>{text(said + note)}</p>'
         f'<div class="effects">{blocks}</div></section>\n'
