@@ -354,6 +354,9 @@ def _lines(release: Release, brief: bool = False) -> list[tuple[str, str]]:
         ("in words", _in_words(release)),
         *[("", text) for text in (exposed(release),) if text],
     ]
+    reasons = release.parameters.get("reasons", ())
+    if brief and release.status == "refused":
+        rows += [("because", text) for text in reasons[-1:]]  # why it ended comes last
     if brief and goal is not None:
         return rows
     rows.append(("promise", release.promise.statement))
@@ -363,7 +366,6 @@ def _lines(release: Release, brief: bool = False) -> list[tuple[str, str]]:
     if brief:
         return rows
     rows.append(("method", _method_line(release)))
-    reasons = release.parameters.get("reasons", ())
     rows += [("because" if i == 0 else "", text) for i, text in enumerate(reasons)]
     rows.append(("noise", _noise_line(release)))
     rows += [("taken as given", text) for text in release.claims]
