@@ -291,7 +291,7 @@ Lines = Sequence[tuple[str, str]]
 def summary(release: Release, more: Lines = (), *, brief: bool = False) -> str:
     """Return the lines a person wants to read, and more of them (labels and texts) if there is more to say.
 
-    ``brief`` leaves out how it was made, what is taken as given and not covered, and the model.
+    ``brief`` leaves out how it was made, what is not covered, and the model.
 
     Examples
     --------
@@ -357,6 +357,8 @@ def _lines(release: Release, brief: bool = False) -> list[tuple[str, str]]:
     reasons = release.parameters.get("reasons", ())
     if brief and release.status == "refused":
         rows += [("because", text) for text in reasons[-1:]]  # why it ended comes last
+    if brief:
+        rows += [("taken as given", text) for text in release.claims]
     if brief and goal is not None:
         return rows
     rows.append(("promise", release.promise.statement))
