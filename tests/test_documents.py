@@ -22,6 +22,9 @@ from pathlib import Path
 
 import pytest
 
+from expost.release.words import suspicion
+from expost.shown import percent
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROOFS, SYMBOLS, CONTRIBUTING = ROOT / "docs/proofs.md", ROOT / "docs/symbols.md", ROOT / "CONTRIBUTING.md"
@@ -111,6 +114,18 @@ def test_numbers_at_a_delta_are_what_the_script_computes():
     text = (ROOT / "docs/delta.md").read_text(encoding="utf-8")
     changed = re.sub(r"([0-9.]+)(\s+to\s+)([0-9.]+)", r"\g<1>\g<2>9\g<3>", text)  # the upper end of every range
     assert unsaid(changed, stated["delta.md"]) == stated["delta.md"]
+
+
+def test_what_a_loss_means_is_what_the_readme_says():
+    stated = [percent(suspicion(before, 0.25)) for before in (0.01, 0.1, 0.5)]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert unsaid(readme, [f"at most {number}" for number in stated]) == []
+    assert unsaid(readme, [f"at most {percent(suspicion(0.01, 0.3))}"]) != []
+
+
+def test_the_readme_uses_words_that_everyone_knows():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [word for word in ("λ", "γ", "ℓ₁", "θ", "shape blocks", "excess_risk=") if word in readme] == []
 
 
 # --- references ------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_classification_as_json(tmp_path, capsys, kind):
 
 
 def test_the_summary_says_what_a_person_wants_to_know(tmp_path, capsys):
-    said = call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK[:-1], 30, "--fit-intercept")
+    said = call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK[:-1], 30, "--fit-intercept", "--verbose")
     assert said.status == 0
     lines = said.out.splitlines()
     assert lines[0].startswith("spend from 2 columns, 300 rows  ")
@@ -87,7 +87,13 @@ def test_the_summary_says_what_a_person_wants_to_know(tmp_path, capsys):
     ):
         assert text in said.out
     assert "SEEDED" not in said.out
-    assert "SEEDED" in call(capsys, "fit", write(tmp_path), *REGRESSION, *QUICK, "--seed", 1).out
+    simulated = [*REGRESSION, *QUICK, "--seed", 1]
+    assert "SEEDED" in call(capsys, "fit", write(tmp_path), *simulated, "--verbose").out
+    brief = call(capsys, "fit", write(tmp_path), *simulated).out
+    assert "SIMULATION" in brief  # whatever else is left out
+    assert "with probability at least 0.9" in brief  # the only place that says what is promised of an excess risk
+    assert "coefficients" not in brief
+    assert len(brief.splitlines()) <= 14
 
 
 def test_long_lines_are_folded_and_aligned(tmp_path, capsys):

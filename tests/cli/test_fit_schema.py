@@ -65,7 +65,11 @@ def test_released(folder, capsys, schema, goal, stated, headline):
     release = Release.from_json(said.out)
     assert (release.promise.goal, release.promise.at_most, release.promise.at_least) == stated
     assert list(release.parameters["columns"]) == ["hours", "sector=public", "sector=private", "sector=(missing)"]
-    printed = " ".join(fit(capsys, folder, *goal, schema=schema).out.split())
+    brief = fit(capsys, folder, *goal, schema=schema).out
+    assert len(brief.splitlines()) <= 12
+    printed = " ".join(brief.split())
+    assert headline in printed
+    printed = " ".join(fit(capsys, folder, *goal, "--verbose", schema=schema).out.split())
     assert " ".join(release.promise.statement.split()) in printed
     assert headline in printed
     assert ("moved into" in release.promise.statement) == (release.promise.goal != "error rate")
@@ -156,7 +160,7 @@ def test_without_a_schema_it_is_asked_for(folder, capsys):
 def test_goals_in_peoples_units_need_no_schema_where_all_columns_are_numbers(folder, capsys):
     stated = ["--target", "amount", "--task", "regression", "--target-bounds", 0, 100]
     stated += ["--columns", "hours", "--bounds", 0, 80]
-    released = call(capsys, "fit", folder / "data.csv", *stated, "--r2", "0.5", "--seed", "0")
+    released = call(capsys, "fit", folder / "data.csv", *stated, "--r2", "0.5", "--seed", "0", "--verbose")
     assert released.status == 0
     assert "R² of the bounded, rounded rows is at least 0.5" in " ".join(released.out.split())
     for wrong in (["--log-loss", "0.5"], ["--r2", "0.5", "--regularization", "0.1"]):

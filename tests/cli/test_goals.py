@@ -40,7 +40,7 @@ def test_released(data, capsys, task, goal, stated):
     assert (promise.goal, promise.at_most) == (stated[0], pytest.approx(stated[1]))
     if stated[0] == "mean squared error":
         assert json.loads(said.out)["promise"]["at_most_caller_units"] == pytest.approx(60)
-    printed = " ".join(call(capsys, "fit", data, *task, *goal).out.split())
+    printed = " ".join(call(capsys, "fit", data, *task, *goal, "--verbose").out.split())
     assert " ".join(promise.statement.split()) in printed
 
 

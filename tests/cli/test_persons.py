@@ -35,7 +35,7 @@ def fit(capsys, folder, *options, schema="schema", data="data.csv"):
 
 
 def test_the_loss_is_about_persons(folder, capsys):
-    said = fit(capsys, folder, *UNIT)
+    said = fit(capsys, folder, *UNIT, "--verbose")
     assert said.status == 0, said.err
     printed = " ".join(said.out.split())
     assert "(one person replaced)" in printed

@@ -144,7 +144,8 @@ def test_drawn():
     age = drawn["age"]
     middle = np.interp([5, 45, 95], age.x, age.y)
     assert middle[1] > middle[0] + 1  # the hump is there
-    assert 0 < age.band < 10
+    assert 0 < min(age.band) < max(age.band) < 100
+    assert drawn["town"].band[0] == 0 < drawn["town"].band[1]  # against the first
     assert middle[1] > middle[2] + 1
     assert drawn["gain"].steps
     assert drawn["since"].dated
@@ -155,12 +156,32 @@ def test_drawn():
     assert len(model.plot(["age"]).axes) == 1
     with pytest.raises(ValueError, match="no column 'agee'"):
         model.plot(["agee"])
+    other = {effect.column: effect for effect in effects(model.release_, {"town": "Rome"})}["town"]
+    assert (other.reference, other.y[1], other.band[1]) == ("Rome", 0.0, 0.0)
+    assert other.y[0] == pytest.approx(-drawn["town"].y[1])
+    for wrong in ({"town": "Paris"}, {"age": "31"}):
+        with pytest.raises(ValueError, match=r"no category of 'town'|'age' is no column of categories"):
+            model.plot(reference=wrong)
     said = report(model.release_)
     assert said.count("<polyline") == 3
-    assert "an estimate" in said
+    assert "whatever the rows are" in said
     straight = fitted(LABELS, ErrorRate(0.35))
-    assert "<polyline" not in report(straight.release_)
+    assert "from end to end" in report(straight.release_)
     assert straight.plot(["age", "town"]) is not None
+
+
+def test_coefficients_as_a_series_and_the_price_as_a_picture():
+    model = fitted(LABELS, ErrorRate(0.35))
+    series = model.coef_series_
+    assert series.to_list() == list(model.coef_.values())
+    assert series["town"]["Rome"] == model.coef_["town=Rome"]
+    assert series["age"][""] == model.coef_["age"]
+    figure = model.release_.plot_price()
+    (axis,) = figure.axes
+    drawn = [(bar.get_x(), bar.get_width()) for bar in axis.patches]
+    assert drawn[0] == (0.0, model.release_.epsilon_worst_case)
+    assert sum(width for _, width in drawn[1:]) == pytest.approx(model.release_.epsilon)
+    assert drawn[2][0] == pytest.approx(drawn[1][1])  # one after the other
 
 
 def test_a_curve_says_what_the_model_says():

@@ -167,7 +167,7 @@ class TestReleased:
         assert release.closest == release.going_on == ""
         assert "as asked" in str(release)
         assert f"{release.shown:.3g}"[:4] in str(release)
-        assert "Its tests have shown at most" in report(release)
+        assert "its tests have shown it, with the same probability" in report(release)
         assert Release.from_json(release.to_json()).shown == release.shown
 
     def test_searches_whose_tests_only_pass_say_nothing(self):

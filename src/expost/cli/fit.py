@@ -34,7 +34,7 @@ from expost.cli.options import (
     stated_target_type,
     table_on_disk,
 )
-from expost.cli.output import add_output, check_output, deliver, noting, outcome
+from expost.cli.output import add_output, add_verbose, check_output, deliver, noting, outcome
 from expost.cli.progress import Progress
 from expost.cli.terminal import complain, paid
 from expost.goals import FLAGS
@@ -182,6 +182,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     out = fit.add_argument_group("output")
     out.add_argument("--json", action="store_true", help="print the release as JSON")
     add_output(out, "where to save the release (default: a new file named after data and target; with --json none)")
+    add_verbose(out)
     out.add_argument("--report", type=Path, metavar="FILE", help="also write a report for a privacy officer, in HTML")
     out.add_argument(
         "--when-short",

@@ -37,6 +37,15 @@ def add_output(parser: argparse._ActionsContainer, help: str) -> None:
     parser.add_argument("--force", action="store_true", help="write over files that are there already")
 
 
+def add_verbose(parser: argparse._ActionsContainer) -> None:
+    """Add ``--verbose``."""
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="also show what exactly is promised, how it was made, what is not covered, and the model",
+    )
+
+
 def check_output(
     path: Path | None, *, force: bool = False, option: str = "--output", inputs: Sequence[Path | None] = ()
 ) -> None:
@@ -316,7 +325,8 @@ def _shown(
     from expost.release.words import summary
 
     charge = budget if budget is None or isinstance(budget, str) else _charged_by(budget, release)
-    shown = summary(release, [] if charge is None else [("ledger", charge)])
+    brief = not getattr(options, "verbose", True)
+    shown = summary(release, [] if charge is None else [("ledger", charge)], brief=brief)
     fitted = hasattr(options, "report")
     if saved is None:
         return "\n".join([*([shown, ""] if fitted else []), release.to_json()])

@@ -22,7 +22,7 @@ from expost.cli.options import (
     stated_goals,
     stated_ledger,
 )
-from expost.cli.output import add_output, check_output, deliver, noting, outcome
+from expost.cli.output import add_output, add_verbose, check_output, deliver, noting, outcome
 from expost.cli.predict import read_release
 from expost.goals import FLAGS
 
@@ -94,6 +94,7 @@ def add_arguments(refine: argparse.ArgumentParser) -> None:
 def add_release_output(parser: argparse.ArgumentParser) -> None:
     """Add the options of a release that is made of another."""
     parser.add_argument("--json", action="store_true", help="print the release as JSON")
+    add_verbose(parser)
     add_output(parser, "where to save the release (default: a new file beside the other; with --json none)")
 
 

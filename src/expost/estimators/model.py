@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -130,6 +130,8 @@ class AccuracyFirstModel(BaseEstimator):
     coef_ : dict of str to float
         Coefficients in the table's own units, by encoded column (``workclass=Private``); for classification of the log
         odds of the schema's positive class.
+    coef_series_ : pandas.Series
+        The same, labelled by column and value; needs pandas.
     intercept_ : float
         The constant.
     classes_ : ndarray of shape (2,)
@@ -438,14 +440,35 @@ class AccuracyFirstModel(BaseEstimator):
         check_is_fitted(self, "release_")
         return self.release_.predict(table, on_invalid=self.on_invalid)
 
-    def plot(self, columns: Sequence[str] | None = None) -> Any:
-        """Draw what each column adds to the model, or some of them: curves of numbers and bars of categories.
+    @property
+    def coef_series_(self) -> Any:
+        """The coefficients as a series of pandas, labelled by column and value: ``model.coef_series_["sector"]``.
 
-        Returns a figure of matplotlib (``pip install 'expost[plot]'``): ``model.plot().savefig("model.png")``. It is
-        made of the release alone and costs no privacy. :mod:`expost.release.effects` says what the band around it is.
+        The value is empty where the column itself counts. Needs pandas, which nothing else here does.
         """
         check_is_fitted(self, "release_")
-        return plot(self.release_, columns)
+        try:
+            from pandas import MultiIndex, Series
+        except ImportError:
+            raise ImportError("coef_series_ needs pandas: pip install pandas. coef_ has the same as a dict") from None
+        labels = []
+        for column, kind in self.encoding_.parts:
+            for name in kind.names(column):
+                value = next((name.removeprefix(column + mark) for mark in "=@" if name.startswith(column + mark)), "")
+                labels.append((column, value))
+        index = MultiIndex.from_tuples(labels, names=["column", "value"])
+        return Series(list(self.coef_.values()), index=index, name=self.release_.target)
+
+    def plot(self, columns: Sequence[str] | None = None, reference: Mapping[str, str] | None = None) -> Any:
+        """Draw what each column adds to the model, or some of them: curves of numbers and bars of categories.
+
+        Categories are drawn against the first that the schema lists, or the one that ``reference`` names by column:
+        ``model.plot(reference={"sector": "private"})``. Returns a figure of matplotlib (``pip install
+        'expost[plot]'``): ``model.plot().savefig("model.png")``. It is made of the release alone and costs no privacy.
+        :mod:`expost.release.effects` says what the band around it is.
+        """
+        check_is_fitted(self, "release_")
+        return plot(self.release_, columns, reference)
 
     def score(self, table: Any, y: Any = None) -> float:
         """Return the share of rows predicted right, or R², on rows with their target: every row counts once.

@@ -23,6 +23,16 @@ Gamma(d)²)
 | ℓ₁ | 2d | 24d + 4d(d−1) |
 | Euclidean | d(d+1) | d(d+1)(d+2)(d+3) |
 
+*Theorem (how far it scatters a function).* If f has slopes of at most 1 (‖∇f‖₂ ≤ 1 almost everywhere), then f of noise
+in blocks has a variance of at most M + Q. M is the largest of C_j over the blocks that are no boxes, Q the sum of C_j
+over the boxes. C_j·w_j² is 4 for an ℓ₁ ball; d(d+1)/(d−1) for a Euclidean one, 4 if d = 1; for a box it is
+(d+1)·(4(d+2)/π² + d/3).
+*Proof.* Blocks are independent, so Var f ≤ Σ_j E Var_j f, Var_j over block j alone. Where it is no box, Var_j f ≤
+C_j·E‖∇_j f‖² is Poincaré's inequality: Laplace variables of scale 1 have the constant 4, and so has their product; a
+spherical log-concave law has at most E‖b‖²/(d−1) (Bonnefont, Joulin, Ma 2016). These add up to at most M, as Σ_j‖∇_j
+f‖² ≤ 1. In a box b = g·U. Given g, U is uniform on a cube of constant 4/π², which gives (4/π²)·E g²; the mean over U is
+a function of g of slope at most E‖U‖₂ ≤ √(d/3), and Var g = d + 1. ∎
+
 **Gradual release with spherical noise** (theory B8): one real vector under ℓ₂ sensitivity. *Released*: the values of a
 real vector v ∈ ℝᵖ plus noise of density ∝ e^(−ε_t‖b‖₂/Δ) at levels ε₁ < … < ε_t, for whatever t the search stops at.
 *Neighbours*: v and v′ with ‖v − v′‖₂ ≤ Δ. *Guarantee*: every prefix up to t is a randomised function of the value at t
@@ -52,7 +62,7 @@ last value there as well; but the draws have their stated densities only to abou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -137,6 +147,29 @@ _DRAW = {"box": _box, "l1": _laplace, "l2": spherical_noise}
 
 
 _UP = 1.0 + 1e-12
+
+
+def block_spread(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
+    """Return a bound on the standard deviation of a function of the noise, for slopes of at most 1.
+
+    Examples
+    --------
+    >>> block_spread([(9, "l1"), (4, "l1")], [0.5, 1.0])
+    4.0
+    """
+    found = [
+        (norm == "box", _POINCARE[norm](size) / weight**2) for (size, norm), weight in zip(blocks, weights, strict=True)
+    ]
+    boxes = math.fsum(value for boxed, value in found if boxed)
+    others = max((value for boxed, value in found if not boxed), default=0.0)
+    return math.sqrt(boxes + others)
+
+
+_POINCARE: dict[str, Callable[[int], float]] = {
+    "box": lambda d: (d + 1) * (4.0 * (d + 2) / math.pi**2 + d / 3.0),
+    "l1": lambda d: 4.0,
+    "l2": lambda d: 4.0 if d == 1 else d * (d + 1.0) / (d - 1.0),
+}
 
 
 def block_norm(blocks: Sequence[tuple[int, str]], weights: Sequence[float], failure_probability: float) -> float:

@@ -1,5 +1,7 @@
 """The model card: the formula in the caller's units, where it is valid, how much of it is noise, how not to read it.
 
+*How far noise scatters each coefficient by itself* is in `expost.release.effects`.
+
 How far noise may have moved each coefficient, from public numbers alone.
 
 *Noise on the parameters* (output perturbation). What is released is θ* + b, θ* the parameters that the same rows and
@@ -25,16 +27,15 @@ from __future__ import annotations
 import decimal
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaincinv
 
-from expost.release.effects import BAND, effects, svg
-from expost.release.scoring import BoundsScorer, SchemaScorer, Scorer, scorer_of
+from expost.release.effects import BAND, Effect, effects, svg, units
+from expost.release.scoring import SchemaScorer, Scorer, scorer_of
 from expost.shown import down, one_line, up
 
 if TYPE_CHECKING:
@@ -222,64 +223,132 @@ def _on_gradient(release: Release) -> Interval | None:
     )
 
 
-def units(scorer: Scorer) -> npt.NDArray[np.float64]:
-    """Return what 1 in each scaled parameter is in the coefficient of the caller's column, the constant left out."""
-    if isinstance(scorer, SchemaScorer):
-        coefficients, _ = scorer.encoding.to_caller_units(np.ones(len(scorer.theta)))
-        return np.array(list(coefficients.values()))
-    assert isinstance(scorer, BoundsScorer)
-    return scorer.preparation.to_caller_units(np.ones(len(scorer.theta)))[0]
-
-
-_TERMS = 12  # a longer formula is read in the table
-_CATEGORIES = 12
+_TERMS = 12  # a longer formula is read column by column
+_LONG = 9  # longer lists of categories may be broken
 _TRANSFORMED = {"log1p": "; ln(1 + value) counts", "sqrt": "; its square root counts", "log": "; its logarithm counts"}
 
 
-def card(release: Release) -> str:
-    """Return the card as markup; nothing for a release without a model."""
+def card(release: Release, reference: Mapping[str, str] | None = None) -> str:
+    """Return the card as markup; nothing for a release without a model.
+
+    ``reference`` names the category that others of its column are shown against, by column.
+    """
     if release.hypothesis is None or "coef" not in release.parameters:
         return ""
-    scorer = scorer_of(release)
-    interval = noise_interval(release)
+    scorer, interval = scorer_of(release), noise_interval(release)
+    shown = [] if not isinstance(scorer, SchemaScorer) else effects(release, reference)
+    if reference and not shown:
+        raise ValueError("this model has no columns of categories, so none is shown against another")
     return "".join(
         [
             f"<header><h1>The model</h1><p>Release <code>{text(release.id)}</code></p></header>\n",
-            section("Formula", *_formula(release, scorer)),
-            section("Coefficients", f"<p>{text(interval.statement)}</p>", _coefficients(release, scorer, interval)),
-            *_pictures(release, scorer),
-            section("Valid for", *_valid(release, scorer)),
+            section("Formula", *_formula(release, scorer, shown)),
+            '<div class="pair">',
             section("How not to read it", bullets(_warnings(release, interval))),
+            section("Noise", *_noise(release, interval, banded=any(effect.band for effect in shown))),
+            "</div>\n",
+            *_added(release, scorer, shown, interval),
         ]
     )
 
 
-def _pictures(release: Release, scorer: Scorer) -> list[str]:
-    """Return the curves of numbers, on one scale; nothing where all of them are straight lines."""
-    if not isinstance(scorer, SchemaScorer) or not any(
-        getattr(k, "shape", None) for k in scorer.encoding.schema.kinds.values()
-    ):
-        return []
-    numbers = [effect for effect in effects(release) if not effect.labels]
-    ends = [value + sign * (effect.band or 0.0) for effect in numbers for value in effect.y for sign in (-1, 1)]
-    rows = "".join(
-        f"<tr><td>{text(effect.column)}</td><td>{svg(effect, min(ends), max(ends))}</td></tr>" for effect in numbers
+def _noise(release: Release, interval: Interval, *, banded: bool) -> list[str]:
+    """Say how much of the numbers is noise: of each by itself where that is known, and of all together."""
+    said = []
+    if banded:
+        said.append(
+            "± … at most: one standard deviation over the noise. Drawn again from the same rows at the same levels, a "
+            "number would scatter by no more, whatever the rows are. Where many rows bear on it it scatters by less; "
+            "how much less depends on the rows, and is not shown."
+        )
+    return [f"<p>{text(line)}</p>" for line in (*said, interval.statement)]
+
+
+def _added(release: Release, scorer: Scorer, shown: Sequence[Effect], interval: Interval) -> list[str]:
+    """Return what each column adds: a small block for each, on one scale; a plain table where there is no schema."""
+    if not isinstance(scorer, SchemaScorer):
+        found = _coefficients(release, scorer, interval)
+        return [section("Coefficients", found), section("Valid for", *_valid(release))]
+    bars = [value for effect in shown for value in effect.y]
+    curves = [v + sign * w for e in shown if e.band for v, w in zip(e.y, e.band, strict=True) for sign in (-1, 1)]
+    low, high = min(bars), max(bars)
+    room = (high - low) / 2  # bands may be many times as high as curves, which are to be seen
+    edges = max(min(bars + curves), low - room), min(max(bars + curves), high + room)
+    reach = {True: (low, high), False: edges}
+    schema = scorer.encoding.schema
+    stated = schema.to_dict()["columns"]
+    blocks = "".join(
+        f'<div class="effect{" long" if len(effect.labels) > _LONG else ""}"><h3>{text(effect.column)}</h3>'
+        f"<p>{text(_domain(stated[effect.column], schema.kinds[effect.column], effect))}</p>"
+        f"{_drawn(effect, reach, interval)}</div>"
+        for effect in shown
     )
-    said = "What each number adds between its bounds, around its mean, on one scale; those with a logarithm on that. "
-    banded = any(effect.band is not None for effect in numbers)
-    note = f"The {BAND}." if banded else "What noise leaves of it is not stated in this release."
-    return [section("Curves", f"<p>{text(said + note)}</p><table><tbody>{rows}</tbody></table>")]
+    said = (
+        "What each column adds to the sum: numbers around their mean between the bounds, categories against the "
+        "reference, which is the first one listed or was chosen. All bars are on one scale, and all curves on another. "
+        "Other values are moved to the nearest bound."
+    )
+    note = (
+        f" The {BAND}; it is cut off at the edges."
+        if any(effect.band and not effect.labels for effect in shown)
+        else ""
+    )
+    return [
+        f'<section class="wide"><h2>What each column adds</h2><p>{text(said + note)}</p>'
+        f'<div class="effects">{blocks}</div></section>\n'
+    ]
 
 
-def _formula(release: Release, scorer: Scorer) -> list[str]:
+def _drawn(effect: Effect, reach: Mapping[bool, tuple[float, float]], interval: Interval) -> str:
+    """Return the picture of a column: a curve with its band, or a row with a bar for each category.
+
+    ``reach`` says between which numbers bars lie, and curves.
+    """
+    lowest, highest = reach[bool(effect.labels)]
+    span = (highest - lowest) or 1.0
+    times = 1.0 if effect.straight is None else 2.0  # a line is told from end to end, and drawn from its middle
+    noise = [f"± {up(times * max(effect.band), 2)} at most"] if effect.band else []
+    if interval.width is not None:
+        noise.append(f"± {up(times * interval.width * max(effect.lengths), 2)} {_sort(interval)}")
+    rows = []
+    if effect.labels:
+        shown = zip(effect.labels, effect.y, strict=True)
+        rows = [(name, value, name == effect.reference) for name, value in shown]
+    if effect.missing is not None:
+        rows.append(("(missing)", effect.missing, False))
+    made = "" if effect.labels else f"{svg(effect, lowest, highest)}<p>{text(_ends(effect))}</p>"
+    made += f"<p>{text(('each ' if effect.labels else '') + ', '.join(noise))}</p>" if noise else ""
+    lines = []
+    for name, value, chosen in rows:
+        left, right = sorted((100 * (0.0 - lowest) / span, 100 * (min(max(value, lowest), highest) - lowest) / span))
+        bar_of = f'<rect class="bars" x="{left:.1f}" y="1" width="{max(right - left, 0.5):.1f}" height="6"/>'
+        drawn = f'<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{bar_of}</svg>'
+        figure = "reference" if chosen else number(value, 3)
+        lines.append(f"<tr><td>{text(name)}</td><td>{drawn}</td><td class=n>{text(figure)}</td></tr>")
+    return made + (f"<table><tbody>{''.join(lines)}</tbody></table>" if lines else "")
+
+
+def _ends(effect: Effect) -> str:
+    """Say between what a number's part in the sum lies."""
+    if effect.straight is not None:
+        slope, along = effect.straight
+        each = "" if along == effect.column else f" of {along}"
+        return f"{number(slope, 3)} for each 1{each}; {number(effect.y[-1] - effect.y[0], 3)} from end to end"
+    return f"from {number(min(effect.y), 3)} to {number(max(effect.y), 3)}"
+
+
+def _formula(release: Release, scorer: Scorer, shown: Sequence[Effect]) -> list[str]:
     target = text(release.target or "the target")
     target = target if scorer.transform is None else f"{text(scorer.transform)}({target})"
-    names, values = release.parameters["columns"], release.parameters["coef"]
-    right = number(release.parameters["intercept"])
-    if len(names) > _TERMS:
-        right += " + each coefficient below times its column"
+    constant, terms = release.parameters["intercept"], _terms(release, shown)
+    if len(terms) > _TERMS:
+        constant += math.fsum(effect.level for effect in shown)
+        right = (
+            f"{number(constant)} + {'what each column adds' if shown else 'each coefficient times its column'}, below"
+        )
     else:
-        right += "".join(_term(name, value) for name, value in zip(names, values, strict=True))
+        constant += math.fsum(effect.level for effect in shown if effect.straight is None)
+        right = number(constant) + "".join(terms)
     if scorer.classes is None:
         low, high = scorer.target or (-1.0, 1.0)
         own = "" if scorer.transform is None else f"; {text(release.target or 'the target')} is what has that transform"
@@ -292,75 +361,69 @@ def _formula(release: Release, scorer: Scorer) -> list[str]:
     return said
 
 
-def _term(name: str, value: float) -> str:
-    shown = text(name)
-    column, found, label = name.partition("=")
-    if found:
-        shown = f"[{text(column)} = {text(label)}]"
-    return f" {'−' if value < 0 else '+'} {number(abs(value))}·<wbr>{shown}"
+def _terms(release: Release, shown: Sequence[Effect]) -> list[str]:
+    """Return what is added to the constant, term by term: the lines of numbers, curves, categories but the reference.
+
+    Where terms are written out, the constant holds the references of categories and the means of curves.
+    """
+    if not shown:
+        columns = zip(release.parameters["columns"], release.parameters["coef"], strict=True)
+        return [_term(value, text(name)) for name, value in columns]
+    terms = []
+    for effect in shown:
+        column = text(effect.column)
+        if effect.straight is not None:
+            terms.append(_term(effect.straight[0], text(effect.straight[1])))
+        elif not effect.labels:
+            terms.append(f" + the curve of {column}")
+        of = zip(effect.labels, effect.y, strict=False)
+        terms += [_term(y, f"[{column} = {text(label)}]") for label, y in of if label != effect.reference]
+        if effect.missing is not None:
+            terms.append(_term(effect.missing, f"[{column} missing]"))
+    return terms
+
+
+def _term(value: float, what: str) -> str:
+    return f" {'−' if value < 0 else '+'} {number(abs(value))}·<wbr>{what}"
 
 
 def _coefficients(release: Release, scorer: Scorer, interval: Interval) -> str:
+    """Return the coefficients of a model of numbers within bounds."""
     names, values = release.parameters["columns"], release.parameters["coef"]
-    labels = _labels(scorer, names)
-    valued = any(value for _, value in labels)
-    rows, last = [], None
-    for (column, value), coefficient, unit in zip(labels, values, units(scorer), strict=True):
-        row = ["" if column == last else column, *([value] if valued else []), number(coefficient)]
-        rows.append(row + ([] if interval.width is None else [f"± {up(interval.width * abs(float(unit)), 2)}"]))
-        last = column
-    headings = ["column", *(["value"] if valued else []), "coefficient"]
-    if interval.width is not None:
-        headings.append(f"noise ({100 * COVERAGE:.0f} %)" if interval.kind == "interval" else "noise, bound")
-    return table(
-        headings, rows, numbers=(len(headings) - 2, len(headings) - 1) if interval.width else (len(headings) - 1,)
-    )
+    rows = [[str(name), number(value)] for name, value in zip(names, values, strict=True)]
+    if interval.width is None:
+        return table(["column", "coefficient"], rows, numbers=(1,))
+    for row, unit in zip(rows, units(scorer), strict=True):
+        row.append(f"± {up(interval.width * abs(float(unit)), 2)}")
+    return table(["column", "coefficient", f"noise, {_sort(interval)}"], rows, numbers=(1, 2))
 
 
-def _labels(scorer: Scorer, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return column and value of each encoded column; no value where the column itself counts."""
-    if not isinstance(scorer, SchemaScorer):
-        return [(str(name), "") for name in names]
-    columns = scorer.encoding.schema.columns
-    # the longest column that fits: a name may hold an equals sign, and one name may begin like another
-    known = sorted(columns, key=len, reverse=True)
-    found = [next((name for name in known if encoded.startswith(f"{name}=")), None) for encoded in names]
-    return [
-        (encoded, "") if name is None else (name, encoded.removeprefix(f"{name}="))
-        for encoded, name in zip(names, found, strict=True)
-    ]
+def _sort(interval: Interval) -> str:
+    return f"{100 * COVERAGE:.0f} %" if interval.kind == "interval" else "at worst"
 
 
-def _valid(release: Release, scorer: Scorer) -> list[str]:
-    moved = "<p>Numbers outside their bounds are moved to the nearest bound.</p>"
-    if isinstance(scorer, SchemaScorer):
-        schema = scorer.encoding.schema
-        rows = [
-            (name, _domain(stated, schema.kinds[name]), _missing(stated, schema.kinds[name]))
-            for name, stated in schema.to_dict()["columns"].items()
-        ]
-        return [moved, table(["column", "can hold", "if it is missing"], rows)]
+def _valid(release: Release) -> list[str]:
     bounds = release.preparation.get("bounds")
     if bounds is None:
         limit = number(release.preparation["feature_bound"])
         return [f"<p>Rows whose absolute values add up to at most {limit}; longer ones are shrunk to that.</p>"]
     ends = zip(release.parameters["columns"], bounds["lower"], bounds["upper"], strict=True)
     within = [(str(name), f"{number(low)} to {number(high)}") for name, low, high in ends]
+    moved = "<p>Numbers outside their bounds are moved to the nearest bound.</p>"
     return [moved, table(["column", "can hold"], within)]
 
 
-def _domain(stated: dict[str, Any], kind: Any) -> str:
+def _domain(stated: dict[str, Any], kind: Any, effect: Effect) -> str:
+    """Say what a column can hold, where that is not a bar, and what becomes of a missing cell."""
+    said = []
     if "bounds" in stated:
         transform = _TRANSFORMED.get(stated.get("transform", ""), "")
         low, high = (end if isinstance(end, str) else number(end) for end in stated["bounds"])
-        return f"{low} to {high}{transform}{_bend(kind)}"
-    if "categories" in stated:
-        listed = [str(value) for value in stated["categories"]]
-        more = len(listed) - _CATEGORIES
-        shown = ", ".join(listed[:_CATEGORIES]) + (f" and {more} more (above)" if more > 0 else "")
-        shown += "; from lowest to highest" if stated.get("ordered") else ""
-        return f"{shown}; others count together" if stated.get("other") else shown
-    return "true or false"
+        said.append(f"{low} to {high}{transform}{_bend(kind)}")
+    said += ["from lowest to highest"] if stated.get("ordered") else []
+    if effect.missing is None and "(missing)" not in effect.labels:
+        said.append(f"missing: {'(other)' if stated.get('missing') == 'other' else 'the middle'}")
+    return "; ".join(said)
 
 
 def _bend(kind: Any) -> str:
@@ -372,26 +435,17 @@ def _bend(kind: Any) -> str:
     return f"; {beside}{shape.width} steps" if shape.steps else f"; a curve with {shape.width} knots"
 
 
-def _missing(stated: dict[str, Any], column: Any) -> str:
-    marked = getattr(column, "marked", False)
-    kind = stated.get("missing", "indicator" if "categories" in stated or marked else "middle")
-    return {
-        "indicator": "has a coefficient of its own",
-        "middle": "counts as the middle",
-        "other": "is one of the others",
-        "zero": "counts nothing",
-    }[kind]
-
-
 def _warnings(release: Release, interval: Interval) -> list[str]:
     short = ["It is short of its goal: it is the best model of a search that found none that was good enough."]
     said = [
         *(short if release.status == "short" else []),
-        "A coefficient is no effect: columns stand for each other, and changing one in the world need not change the "
-        "target.",
-        "Coefficients are drawn towards zero by the regularization, and moved by noise. A small one, of either sign, "
-        "says nothing.",
-        "The promise is about the rows the model was fitted to. On others it may be better or worse.",
+        "What a column adds is no effect: columns stand for each other, and changing one in the world need not change "
+        "the target.",
+        "Numbers are drawn towards zero by the regularization, and moved by noise. A small one, of either sign, says "
+        "nothing.",
+        "The promise is about the rows the model was fitted to. On others it may be better or worse."
+        if not release.held_out
+        else "The promise is about new rows drawn as these were. On others it may be better or worse.",
     ]
     if interval.kind != "interval":
         said.append("No test of significance can be made of these numbers.")

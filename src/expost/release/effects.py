@@ -1,32 +1,36 @@
 """What each column adds to a model, as pictures: curves for numbers, bars for categories, and what noise leaves.
 
-Everything is read off a release; no row is looked at. What a column adds is shown around its mean over the picture, as
-the constant takes up the rest.
+Everything is read off a release; no row is looked at. Numbers are shown around their mean over the picture, categories
+against one of them, the *reference*: the first that the schema lists unless another is named (which is the commonest
+nobody was told). The constant takes up the rest.
 
-*The band.* Noise b moves a coefficient that no row bears on by b_j/(nλ), and others the less the more rows there are:
-how much less depends on the rows, which are not shown. The band is what nine draws of ten leave where there are hardly
-any rows, for noise of its typical size that is shared out evenly among the columns that the model was drawn with: an
-estimate, and said to be one. (The bound of `expost.release.card` is on all parameters together, and far wider.)
-Releases that do not state their typical noise have no band.
+*The band.* Whatever is drawn is a sum a·θ of parameters, less another: a knot's value less the curve's mean, a
+category's less the reference's. Over the noise θ scatters in no direction by a larger standard deviation than the
+release's ``noise_spread`` times the direction's length, whatever the rows are (theorem "scatter" of
+`expost.mechanisms.objective.mechanism`). So ‖a‖₂ times that bounds the standard deviation of what is drawn: √2 times
+as much for the difference of two categories as for one. It is reached where no row bears on it, and most rows leave
+less; how much less is not public. Releases that do not state it have no band.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from expost.release.scoring import SchemaScorer, scorer_of
+from expost.release.scoring import BoundsScorer, SchemaScorer, Scorer, scorer_of
 
 if TYPE_CHECKING:
     from expost.release.release import Release
 
-BAND = "band: what noise typically leaves of a value with hardly any rows, less where there are many (an estimate)"
-_WIDTH = 1.64  # standard deviations: nine draws of ten
+BAND = "band: one standard deviation of what noise leaves, at most, whatever the rows are"
 _POINTS = 101
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,17 @@ class Effect:
     x, y
         Values in the column's own units (days since 1970 for dates) and what they add; for bars their places.
     band
-        Half its height; None if nothing is known of it.
+        How far noise scatters each of them, in standard deviations, at most; empty if nothing is known of it.
+    lengths
+        Of each, how long a direction of the parameters it is, in units of what is shown.
+    reference
+        Of bars: the label that they are shown against.
+    level
+        What was taken off all of ``y``, and is in the constant.
+    straight
+        Of a number that counts by a straight line alone: its coefficient, and what the line is along.
+    missing
+        What missing cells add, where that is neither a bar nor on the curve.
     steps, dated, logarithmic
         Whether it jumps, what x is, and how it is best shown.
     """
@@ -51,71 +65,142 @@ class Effect:
     x: tuple[float, ...]
     y: tuple[float, ...]
     labels: tuple[str, ...] = ()
-    band: float | None = None
+    band: tuple[float, ...] = ()
+    lengths: tuple[float, ...] = ()
+    reference: str | None = None
+    level: float = 0.0
+    straight: tuple[float, str] | None = None
+    missing: float | None = None
     steps: bool = False
     dated: bool = False
     logarithmic: bool = False
 
 
-def effects(release: Release) -> list[Effect]:
+def units(scorer: Scorer) -> Floats:
+    """Return what 1 in each scaled parameter is in the coefficient of the caller's column, the constant left out."""
+    if isinstance(scorer, SchemaScorer):
+        coefficients, _ = scorer.encoding.to_caller_units(np.ones(len(scorer.theta)))
+        return np.array(list(coefficients.values()))
+    assert isinstance(scorer, BoundsScorer)
+    return scorer.preparation.to_caller_units(np.ones(len(scorer.theta)))[0]
+
+
+def effects(release: Release, reference: Mapping[str, str] | None = None) -> list[Effect]:
     """Return what each column of a table with a schema adds to the model, in the order of the schema.
 
-    What is added is in units of the target (after its transform), or of the sum whose sign decides.
+    What is added is in units of the target (after its transform), or of the sum whose sign decides. ``reference`` names
+    the category that others of its column are shown against, by column.
     """
     scorer = scorer_of(release)
     if not isinstance(scorer, SchemaScorer):
         raise ValueError("only models of tables with a schema are drawn")
     if "coef" not in release.parameters:
         raise ValueError("this release states no coefficients")
-    coefficients = dict(zip(release.parameters["columns"], release.parameters["coef"], strict=True))
-    made = dict(_parts(release, scorer, coefficients))
+    chosen = dict(reference or {})
+    model = _Model(release, scorer)
+    made = dict(_parts(model, scorer, chosen))
+    if chosen:
+        known = ", ".join(name for name, effect in made.items() if effect.labels)
+        raise ValueError(f"{next(iter(chosen))!r} is no column of categories in the model; such are {known or 'none'}")
     return [made[name] for name in scorer.encoding.schema.columns]
 
 
-def _parts(release: Release, scorer: SchemaScorer, coefficients: dict[str, float]) -> Iterator[tuple[str, Effect]]:
-    kinds, band = scorer.encoding.schema.kinds, _band(release, scorer)
-    for column, kind in kinds.items():
-        values = [(part, [coefficients[name] for name in part.names(column)]) for part in kind.parts]
+class _Model:
+    """Coefficients by name, what 1 in a parameter is in each of them, and how far noise scatters a parameter."""
+
+    def __init__(self, release: Release, scorer: SchemaScorer) -> None:
+        names = release.parameters["columns"]
+        self._coefficients = dict(zip(names, release.parameters["coef"], strict=True))
+        self._units = dict(zip(names, np.abs(units(scorer)).tolist(), strict=True))
+        self._spread = release.parameters.get("noise_spread")
+
+    def values(self, names: Sequence[str]) -> Floats:
+        return np.array([self._coefficients[name] for name in names])
+
+    def scatter(self, names: Sequence[str], weights: Floats) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return what noise leaves of directions, a row for each; and how long these are, in units of coefficients."""
+        lengths = np.linalg.norm(weights * np.array([self._units[name] for name in names]), axis=1)
+        band = () if self._spread is None else tuple((self._spread * lengths).tolist())
+        return band, tuple(lengths.tolist())
+
+
+def _parts(model: _Model, scorer: SchemaScorer, chosen: dict[str, str]) -> Iterator[tuple[str, Effect]]:
+    for column, kind in scorer.encoding.schema.kinds.items():
         if hasattr(kind, "bounds"):
-            yield column, _number(column, kind, values, band)
-            continue
-        (_, bars) = values[-1]
-        names = [name.removeprefix(f"{column}=") for name in kind.names(column)]
-        if not hasattr(kind, "categories"):  # true or false
-            names, bars = ["false", "true", *names[1:]], [0.0, *bars]
-        shown = tuple((np.array(bars) - np.mean(bars)).tolist())
-        yield column, Effect(column, tuple(map(float, range(len(bars)))), shown, tuple(names), band)
+            yield column, _number(column, kind, model)
+        else:
+            yield column, _bars(column, kind, model, chosen.pop(column, None))
 
 
-def _number(column: str, kind: Any, values: Sequence[tuple[Any, list[float]]], band: float | None) -> Effect:
-    """Return the curve of a number: its parts added up along its bounds."""
+def _bars(column: str, kind: Any, model: _Model, chosen: str | None) -> Effect:
+    """Return the bars of categories, or of true and false, less that of the reference."""
+    names, listed = kind.names(column), hasattr(kind, "categories")
+    weights, labels = np.eye(len(names)), [name.removeprefix(f"{column}=") for name in names]
+    if not listed:
+        weights, labels = np.vstack([np.zeros(len(names)), weights]), ["false", "true", *labels[1:]]
+    if chosen is not None and chosen not in labels:
+        raise ValueError(f"{chosen!r} is no category of {column!r} in the model; these are {', '.join(labels)}")
+    at = 0 if chosen is None else labels.index(chosen)
+    values = weights @ model.values(names)
+    band, lengths = model.scatter(names, weights - weights[at])
+    return Effect(
+        column,
+        tuple(map(float, range(len(labels)))),
+        tuple((values - values[at]).tolist()),
+        tuple(labels),
+        band,
+        lengths,
+        reference=labels[at],
+        level=float(values[at]),
+        missing=-float(values[at]) if listed and kind.missing == "zero" else None,
+    )
+
+
+def _number(column: str, kind: Any, model: _Model) -> Effect:
+    """Return the curve of a number: its parts added up along its bounds, around their mean."""
     low, high = float(kind.scaled.lower[0]), float(kind.scaled.upper[0])
     inner = [] if kind.shape is None else list(kind.shape.knots)
     jumps = kind.shape is not None and kind.shape.steps
     at = np.unique([*np.linspace(low, high, _POINTS), *inner, *(np.nextafter(inner, -np.inf) if jumps else [])])
     at = at[(at >= low) & (at <= high)]
-    total = np.zeros(len(at))
-    for part, found in values:
+    names: list[str] = []
+    made: list[Floats] = []
+    middle: list[Floats] = []
+    line = None
+    for part in kind.parts:
+        own = list(part.names(column))
+        columns = np.zeros((len(at), len(own)))
+        absent = np.zeros(len(own))
         if part.shape is None:
-            total += found[0] * at
-        elif part.shape.steps:
-            total += np.array(found)[np.searchsorted(np.array(part.shape.knots)[1:-1], at, side="right")]
+            columns[:, 0], absent[0], line = at, (low + high) / 2, own[0]
         else:
-            total += np.interp(at, part.shape.knots, found[: part.shape.width])
-    own = kind.own_units(at)
-    dated = kind.counted_as == "date"
-    skewed = kind.transform in ("log1p", "log")
-    return Effect(column, tuple(own), tuple((total - total.mean()).tolist()), (), band, jumps, dated, skewed)
-
-
-def _band(release: Release, scorer: SchemaScorer) -> float | None:
-    """Return the estimate that the module's text explains, in the units that coefficients are shown in."""
-    noise, shrinkage = (release.parameters.get(name) for name in ("typical_noise", "regularization"))
-    if noise is None or shrinkage is None:
-        return None
-    columns = release.parameters.get("noisy_columns", len(scorer.theta))
-    half = 1.0 if scorer.target is None else (scorer.target[1] - scorer.target[0]) / 2
-    return float(_WIDTH * noise / math.sqrt(columns) / shrinkage / scorer.encoding.scale * half)
+            knots, width = np.array(part.shape.knots), part.shape.width
+            for j in range(width):
+                if part.shape.steps:
+                    columns[:, j] = np.searchsorted(knots[1:-1], at, side="right") == j
+                else:
+                    columns[:, j] = np.interp(at, knots, np.arange(width) == j)
+        if part.marked:
+            absent[-1] = 1.0
+        names, made, middle = names + own, [*made, columns], [*middle, absent]
+    weights, coefficients = np.hstack(made), model.values(names)
+    mean = weights.mean(axis=0)
+    level = float(mean @ coefficients)
+    band, lengths = model.scatter(names, weights - mean)
+    return Effect(
+        column,
+        tuple(kind.own_units(at)),
+        tuple((weights @ coefficients - level).tolist()),
+        (),
+        band,
+        lengths,
+        level=level,
+        straight=None if line is None or kind.shape is not None else (float(model.values([line])[0]), line),
+        missing=float(np.concatenate(middle) @ coefficients) - level if kind.marked else None,
+        steps=jumps,
+        dated=kind.counted_as == "date",
+        logarithmic=kind.transform in ("log1p", "log"),
+    )
 
 
 def svg(effect: Effect, lowest: float, highest: float) -> str:
@@ -131,25 +216,26 @@ def svg(effect: Effect, lowest: float, highest: float) -> str:
 
     y = np.array(effect.y)
     shade = ""
-    if effect.band is not None:
-        around = " ".join([*line(y - effect.band), *reversed(line(y + effect.band))])
+    if effect.band:
+        band = np.array(effect.band)
+        around = " ".join([*line(y - band), *reversed(line(y + band))])
         shade = f'<polygon points="{around}" fill="currentColor" opacity="0.15"/>'
     zero = height + lowest / span * height
     axis = f'<line x1="0" x2="{width:g}" y1="{zero:.1f}" y2="{zero:.1f}" stroke="currentColor" opacity="0.3"/>'
     curve = f'<polyline points="{" ".join(line(y))}" fill="none" stroke="currentColor" stroke-width="1.5"/>'
     return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" aria-hidden="true">'
+        f'<svg viewBox="0 0 {width:g} {height:g}" preserveAspectRatio="none" aria-hidden="true">'
         f"{shade}{axis}{curve}</svg>"
     )
 
 
-def plot(release: Release, columns: Sequence[str] | None = None) -> Any:
+def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapping[str, str] | None = None) -> Any:
     """Draw what each column adds; see :meth:`expost.AccuracyFirstModel.plot`."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError("plot needs matplotlib: pip install 'expost[plot]'") from None
-    found = effects(release)
+    found = effects(release, reference)
     if columns is not None:
         known = {effect.column: effect for effect in found}
         unknown = [name for name in columns if name not in known]
@@ -160,11 +246,14 @@ def plot(release: Release, columns: Sequence[str] | None = None) -> Any:
     down = math.ceil(len(found) / across)
     figure = Figure(figsize=(4.2 * across, 2.9 * down), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False)
-    reach = [abs(value) + (effect.band or 0.0) for effect in found for value in effect.y]
-    most = 1.05 * max([*reach, 1e-12])  # one scale for all, so that columns can be compared
+    reach = [np.abs(effect.y) + (effect.band or 0.0) for effect in found]
+    most = 1.05 * max(
+        1e-12, *(float(each.max()) for each in reach)
+    )  # one scale for all, so that columns can be compared
     for axis, effect in zip(axes.flat, found, strict=False):
         _draw(axis, effect)
-        axis.set_title(effect.column, fontsize=10, loc="left")
+        against = "" if effect.reference is None else f", against {effect.reference}"
+        axis.set_title(f"{effect.column}{against}", fontsize=10, loc="left")
         axis.set_ylim(-most, most)
         axis.axhline(0.0, color="0.8", lw=0.8, zorder=0)
         axis.spines[["top", "right"]].set_visible(False)
@@ -176,8 +265,8 @@ def plot(release: Release, columns: Sequence[str] | None = None) -> Any:
     what = f"{schema['target_transform']}({what})" if "target_transform" in schema else what
     if "classes" in schema:
         what = f"the sum that says {schema['classes'][1]} where it is positive"
-    banded = any(effect.band is not None for effect in found)
-    figure.suptitle(f"what each column adds to {what}, around its mean", fontsize=11, x=0.01, ha="left")
+    banded = any(effect.band for effect in found)
+    figure.suptitle(f"what each column adds to {what}; numbers around their mean", fontsize=11, x=0.01, ha="left")
     figure.supxlabel(BAND if banded else "what noise leaves is not stated in this release", fontsize=8, color="0.4")
     return figure
 
@@ -189,7 +278,12 @@ def _draw(axis: Any, effect: Effect) -> None:
             shown = [""] * len(shown)
             axis.set_xlabel(f"{len(effect.labels)} categories", fontsize=8)
         axis.bar(
-            effect.x, effect.y, yerr=effect.band, color="#0072B2", alpha=0.8, error_kw={"lw": 0.8, "ecolor": "0.4"}
+            effect.x,
+            effect.y,
+            yerr=effect.band or None,
+            color="#0072B2",
+            alpha=0.8,
+            error_kw={"lw": 0.8, "ecolor": "0.4"},
         )
         axis.set_xticks(effect.x, shown, rotation=40, ha="right", rotation_mode="anchor")
         return
@@ -200,6 +294,6 @@ def _draw(axis: Any, effect: Effect) -> None:
     if effect.logarithmic:
         axis.set_xscale("symlog" if effect.x[0] < 1 else "log")
     y = np.array(effect.y)
-    if effect.band is not None:
-        axis.fill_between(x, y - effect.band, y + effect.band, color="#0072B2", alpha=0.18, lw=0)
+    if effect.band:
+        axis.fill_between(x, y - np.array(effect.band), y + np.array(effect.band), color="#0072B2", alpha=0.18, lw=0)
     axis.plot(x, y, color="#0072B2", lw=1.6)

@@ -6,12 +6,14 @@ The officer's sheet: what was promised, what was paid and for what, what that me
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from expost.account.loss import ApproximateCap
 from expost.release.card import bar, bullets, card, section, table, text
+from expost.release.project import Project
 from expost.release.words import (
     asked,
     at_delta,
@@ -136,20 +138,11 @@ def _promised(release: Release) -> list[str]:
         if release.closest:
             said += [f"<p>{text(_sentence(release.closest))}</p>", *_all_runs(chance)]
         return [*said, *[f"<p>{text(_sentence(line))}</p>" for line in (release.going_on,) if line]]
-    number = "" if goal is None else shown(release) if release.status == "short" else goal[1]
-    where = "" if goal is None else on_rows(goal[0], release.held_out)
-    said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(number)} {where}</p>"]
-    said.append(f"<p>{text(_sentence(release.promise.statement))}</p>")
-    beside = to_compare(release)
-    said += (
-        [] if beside is None else [f"<p>To compare: {text(_sentence(beside)[0].lower() + _sentence(beside)[1:])}</p>"]
-    )
+    said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(goal[1])} {_where(release)}</p>"]
     if release.status == "short":
-        said += [f"<p>{text(_sentence(line))}</p>" for line in (release.closest, release.going_on) if line]
-        said += _all_runs(chance)
-    elif chance is not None:
-        if shown(release):
-            said.append(f"<p>Its tests have shown {text(shown(release))}, with the same probability.</p>")
+        said = [f"<p class=big>nothing</p><p>Asked for: {text(goal[0])} {text(goal[1])}.</p>"] if goal else []
+    said.append(f"<p>{text(_sentence(release.promise.statement))}</p>")
+    if release.status == "released" and chance is not None:
         said.append(
             f"<p>Of all runs like this one at most {up(chance, 6)} release a model that misses, refusals counted. "
             "Where most runs are refused, a single release may be a miss more often than that.</p>"
@@ -158,6 +151,34 @@ def _promised(release: Release) -> list[str]:
         squared = up(release.promise.excess_risk_caller_units)
         said.append(f"<p>In squared units of the target the excess risk is at most {text(squared)}.</p>")
     return said
+
+
+def _where(release: Release) -> str:
+    goal = asked(release)
+    return "" if goal is None else text(on_rows(goal[0], release.held_out))
+
+
+def _shown(release: Release) -> list[str]:
+    """Return what tests have shown of the model, and what a constant reaches; nothing for a refusal, which says it."""
+    goal, found, said = asked(release), shown(release), []
+    if release.status == "refused" or goal is None:
+        return []
+    if found:
+        short = release.status == "short"
+        by = "" if short else ": its tests have shown it, with the same probability"
+        said.append(f"<p{' class=big' if short else ''}>{text(goal[0])} {text(found)} {_where(release)}{by}</p>")
+    if release.status == "short":
+        said += [f"<p>{text(_sentence(line))}</p>" for line in (release.closest, release.going_on) if line]
+        said += _all_runs(release.promise.failure_probability)
+    return said
+
+
+def _yardstick(release: Release) -> list[str]:
+    beside = "" if release.status == "refused" else to_compare(release)
+    if not beside:
+        return []
+    beside = _sentence(beside)[:1].lower() + _sentence(beside)[1:]
+    return [f"<p>To compare: {text(beside)} A model that does no better has learned nothing.</p>"]
 
 
 def _all_runs(chance: float | None) -> list[str]:
@@ -173,8 +194,6 @@ def _paid(release: Release) -> list[str]:
         return ["<p class=big>ε = ∞</p>"]
     of = "" if math.isinf(most) else f" of {up(most)} at most"
     said = [f"<p class=big>ε = {up(total)}{of}{at_delta(release)}</p>"]
-    if not math.isinf(most) and most > 0:
-        said.append(bar([(total, "model")] if total else [], most, f"{up(total)} of {up(most)}"))
     if not spent:
         return [*said, "<p>Nothing was spent.</p>"]
     shares = [(loss, _COLOURS.get(what, "model")) for loss, what in spent]
@@ -183,8 +202,8 @@ def _paid(release: Release) -> list[str]:
         f"{text(up(loss))} {text(what)}</span>"
         for (loss, what), (_, kind) in zip(spent, shares, strict=True)
     )
-    if not release.held_out and (len(spent) > 1 or total < most):
-        said += ["<p class=small>What it was spent on:</p>", bar(shares, sum(loss for loss, _ in spent), "parts of ε")]
+    if not math.isinf(most) and most > 0:
+        said.append(bar([(total, "model")] if release.held_out else shares, most, f"{up(total)} of {up(most)}"))
     said.append(f"<p>{keys}</p>")
     if release.held_out:
         apart = f"Tests read {release.held_out:,} rows that no model was fitted to"
@@ -207,7 +226,7 @@ def _in_words(release: Release) -> list[str]:
         return [f"<p>Nothing is promised: whoever sees this may learn everything about a {unit}.</p>"]
     if release.epsilon == 0:
         return [f"<p>Nobody can learn anything about a {unit} from this.</p>"]
-    rows = [(percent(before), percent(suspicion(before, release.epsilon))) for before in _SUSPICIONS]
+    most = ["can become at most", *(percent(suspicion(before, release.epsilon)) for before in _SUSPICIONS)]
     whose, way = f"Whatever somebody suspected about one {unit}", ", up or down"
     if release.delta:  # which is about one value against one other, and one direction
         whose, way = f"Where somebody weighs whether one {unit} is a certain one or a certain other", ""
@@ -215,7 +234,7 @@ def _in_words(release: Release) -> list[str]:
         f"<p>{whose}, what this {unit} adds to the release {'raises' if release.delta else 'changes'} the odds by a "
         f"factor of at most <b>{up(release.risk_factor)}</b>{way}, whatever else they know and whatever is done with "
         f"it later.{_chance(release)}</p>",
-        table(["a suspicion of", "can become at most"], rows, numbers=(0, 1)),
+        table(["a suspicion of", *map(percent, _SUSPICIONS)], [most], numbers=(1, 2, 3)),
         "<p class=small>A suspicion p becomes at most p·e<sup>ε</sup>/(1 − p + p·e<sup>ε</sup>), rounded up here. "
         f"Compared: the rows as they are, and the same rows with one {unit} replaced by any other.</p>",
     ]
@@ -323,7 +342,7 @@ def _made(release: Release) -> list[str]:
         lines.append(f"schema SHA-256 {release.schema_fingerprint}")
     if release.data_fingerprint is not None:
         lines.append(f"data SHA-256 {release.data_fingerprint}")
-    return [f"<div class=small>{bullets(lines)}</div>"]
+    return [f'<div class="small made">{bullets(lines)}</div>']
 
 
 def _sentence(line: str) -> str:
@@ -332,7 +351,51 @@ def _sentence(line: str) -> str:
     return line[:1].upper() + line[1:] + ("" if line.endswith((".", "!", "?")) else ".")
 
 
-def report(release: Release, budget: BudgetLine | None = None) -> str:
+def _protects(release: Release) -> list[str]:
+    """Say in two sentences what differential privacy is, and whether this is it."""
+    whose = "a person" if release.unit == "person" else "one row"
+    but = f", but for a chance of δ = {release.delta:g}" if release.delta else ""
+    said = (
+        f"Differential privacy limits how much of what is released can hang on {whose}: with {whose} replaced by any "
+        f"other, the same could have come out, with a chance that differs by no more than the factor under “In words”"
+        f"{but}. It does not hide what is true of many: what the rows show together is what the model is for."
+    )
+    if not release.secure or math.isinf(release.epsilon):
+        said = f"This release has no differential privacy. With it, {said[0].lower()}{said[1:]}"
+    return [f"<p>{text(said)}</p>"]
+
+
+_FIELDS = {"data_set": "data set", "purpose": "purpose", "recipient": "recipient", "contact": "contact"}
+
+
+def _project(project: Project) -> list[str]:
+    """Return the fields of a project; blanks are lines to write on."""
+    cells = []
+    for name, label in _FIELDS.items():
+        value = getattr(project, name)
+        filled = text(value) if value else '<span class="blank">to fill in</span>'
+        cells.append(f"<div><dt>{text(label)}</dt><dd>{filled}</dd></div>")
+    return [f"<dl>{''.join(cells)}</dl>"]
+
+
+def _affirmed(release: Release, project: Project) -> list[str]:
+    """Say what somebody who signs the sheet says by it, and what not."""
+    what = "the purpose and the recipient above" if not project.blank else "the fields above, once filled in,"
+    booked = "everything released about these rows is counted under “This data set”"
+    return [
+        f"<p>Whoever signs affirms that what is “stated, not checked” is so; that {what} are right; and that {booked}. "
+        "It is no statement about the arithmetic, which the library answers for, or about other rows.</p>"
+    ]
+
+
+def report(
+    release: Release,
+    budget: BudgetLine | None = None,
+    project: Project | None = None,
+    *,
+    reference: Mapping[str, str] | None = None,
+    evaluation: str = "",
+) -> str:
     """Return a report on a release as one HTML page.
 
     Parameters
@@ -341,11 +404,17 @@ def report(release: Release, budget: BudgetLine | None = None) -> str:
         Released, short of its goal, refused or interrupted.
     budget : BudgetLine, optional
         What has been spent on the data set, this release included.
+    project : Project, optional
+        Data set, purpose, recipient and contact; what is not stated is shown as blank.
+    reference : mapping of str to str, optional
+        The category that others of its column are shown against, by column; by default the first that is listed.
+    evaluation : str, optional
+        Markup of an evaluation, which becomes a sheet of its own. It is put in as it is.
 
     Returns
     -------
     str
-        HTML that refers to nothing outside itself; the same for the same release.
+        HTML that refers to nothing outside itself; the same for the same arguments.
 
     Examples
     --------
@@ -354,20 +423,25 @@ def report(release: Release, budget: BudgetLine | None = None) -> str:
     >>> "refused" in page, "<script" in page
     (True, False)
     """
-    model = card(release)
+    model, project = card(release, reference), project or Project()
+    found = [*_shown(release), *_yardstick(release)]
     officers = [
         _header(release),
         _warnings(release),
+        section("What this is", *_protects(release)),
+        section("Project", *_project(project)),
         section("Promised", *_promised(release)),
+        *([section("Shown", *found)] if found else []),
         section("Paid", *_paid(release)),
         section("In words", *_in_words(release)),
         section("Stated, not checked", *_stated(release)),
         section("Outside the guarantee", bullets(_outside(release))),
         section("This data set", *_data_set(release, budget)),
         section("How it was made", *_made(release)),
+        section("The signature", *_affirmed(release, project)),
         '<div class="sign"><span>Name</span><span>Date</span><span>Signature</span></div>\n',
     ]
-    sheets = ["".join(officers), *([model] if model else [])]
+    sheets = ["".join(officers), *([model] if model else []), *([evaluation] if evaluation else [])]
     body = "".join(f'<main class="sheet">\n{part}</main>\n' for part in sheets)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

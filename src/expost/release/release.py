@@ -390,6 +390,15 @@ class Release:
     def _repr_html_(self) -> str:
         return summary_html(self)
 
+    def plot_price(self) -> Any:
+        """Draw what was spent on what, beside what no outcome could have exceeded.
+
+        Returns a figure of matplotlib (``pip install 'expost[plot]'``).
+        """
+        from expost.release.price import plot_price
+
+        return plot_price(self)
+
     def predict(
         self, rows: Any, *, on_invalid: Literal["error", "clip"] = "error", cut_off: float | None = None
     ) -> NDArray[Any]:

@@ -351,6 +351,7 @@ _PARAMETERS = _object_of(
         "noise_sensitivity": _POSITIVE_OR_ZERO,
         "typical_noise": _number(1e-100),
         "noise_reach": _LOSS,
+        "noise_spread": _number(1e-100),
         "noise_reach_coverage": _number(0.0, 1.0),
         "statistics": _object_of(_STATISTICS),
     },

@@ -288,8 +288,10 @@ _COEFFICIENTS = 24  # more would push the price off the screen
 Lines = Sequence[tuple[str, str]]
 
 
-def summary(release: Release, more: Lines = ()) -> str:
-    """Return the few lines a person wants to read, and more of them (labels and texts) if there is more to say.
+def summary(release: Release, more: Lines = (), *, brief: bool = False) -> str:
+    """Return the lines a person wants to read, and more of them (labels and texts) if there is more to say.
+
+    ``brief`` leaves out how it was made, what is not covered, and the model.
 
     Examples
     --------
@@ -306,7 +308,7 @@ def summary(release: Release, more: Lines = ()) -> str:
     title, outcome = subject(release), state(release)
     gap = WIDTH - len(title) - len(outcome)
     first = f"{title}{' ' * gap}{outcome}" if gap >= 2 else f"{title}\n  {outcome}"
-    return visible(f"{first}\n{_aligned([*_lines(release), *more])}")
+    return visible(f"{first}\n{_aligned([*_lines(release, brief), *more])}")
 
 
 def summary_html(release: Release) -> str:
@@ -320,7 +322,7 @@ def summary_html(release: Release) -> str:
     return f"<div><div>{caption}</div><table>{rows}</table></div>"
 
 
-def _lines(release: Release) -> list[tuple[str, str]]:
+def _lines(release: Release, brief: bool = False) -> list[tuple[str, str]]:
     """Return labels and texts."""
     spent = spent_on(release)
     rows = [] if release.secure else [("SIMULATION", "the noise came from a seed: this protects nobody")]
@@ -351,13 +353,21 @@ def _lines(release: Release) -> list[tuple[str, str]]:
         *([("", f"{up(release.epsilon_increment)} of it is new, beside release {before}")] if before else []),
         ("in words", _in_words(release)),
         *[("", text) for text in (exposed(release),) if text],
-        ("promise", release.promise.statement),
     ]
+    reasons = release.parameters.get("reasons", ())
+    if brief and release.status == "refused":
+        rows += [("because", text) for text in reasons[-1:]]  # why it ended comes last
+    if brief:
+        rows += [("taken as given", text) for text in release.claims]
+    if brief and goal is not None:
+        return rows
+    rows.append(("promise", release.promise.statement))
     if release.promise.excess_risk_caller_units is not None and release.preparation.get("target") is not None:
         squared = f"at most {up(release.promise.excess_risk_caller_units)} in squared target units"
         rows.append(("in your units", f"excess risk {squared} (risk: half the mean square, plus penalty)"))
+    if brief:
+        return rows
     rows.append(("method", _method_line(release)))
-    reasons = release.parameters.get("reasons", ())
     rows += [("because" if i == 0 else "", text) for i, text in enumerate(reasons)]
     rows.append(("noise", _noise_line(release)))
     rows += [("taken as given", text) for text in release.claims]

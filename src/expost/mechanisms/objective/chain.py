@@ -123,6 +123,7 @@ class _Perturbed(StagedPlan):
     """What chains share, whatever the noise; attributes are those of :class:`~expost.search.engine.StagedPlan`."""
 
     noise: ClassVar[NoiseKind] = "over the reals"
+    scattered: float = 0.0  # how far noise scattered the model that it begins with: it begins at zero
 
     def shot(self, level: float, center_norm: float = 0.0, shape: Geometry | None = None) -> Any:
         """Return the release of a level, of rows that are seen as its noise asks for unless a shape is stated."""
@@ -156,6 +157,31 @@ class _Perturbed(StagedPlan):
         """Return the first level, centred at a model that was released."""
         passes = judge.with_loss(self.loss)
         return PerturbedLevels(self, passes, model), passes
+
+
+class _PerturbedSearch(StagedSearch):
+    """One run of a chain, which knows how far noise scatters a coefficient of its models."""
+
+    plan: _Perturbed
+    walk: PerturbedLevels
+    spread = 0.0
+
+    def _passes(self, model: NDArray[np.float64], level: float) -> bool:
+        """Test a model.
+
+        Slopes in the noise of an earlier level are no larger than they were there, times what another view stretches;
+        noise of levels is independent, so variances add.
+        """
+        before = self.spread if self.stages - self._turned > 1 else self.plan.scattered
+        self.spread = math.hypot(before * self.walk.stretched, self.walk.drawn.spread)
+        return super()._passes(model, level)
+
+    def _details(self, theta: NDArray[np.float64] | None) -> dict[str, Any]:
+        """Return what a release says beside: how far noise scatters each coefficient, unless that is not known."""
+        details, found = super()._details(theta), self.spread * self.walk.lift
+        if theta is None or self._turned or not math.isfinite(found):
+            return details
+        return {**details, "parameters": {**details.get("parameters", {}), "noise_spread": found}}
 
 
 class GaussianChainPlan(_Perturbed):
@@ -246,11 +272,10 @@ class ChainPlan(_Perturbed):
         return _HOPELESS * self.least_stage
 
 
-class ChainSearch(StagedSearch):
+class ChainSearch(_PerturbedSearch):
     """One run of a pure chain, which knows how far noise has moved its models."""
 
     plan: ChainPlan
-    walk: PerturbedLevels
     moved = 0.0
 
     def _passes(self, model: NDArray[np.float64], x: float) -> bool:
@@ -279,6 +304,7 @@ class ChainSearch(StagedSearch):
         return {**details, "parameters": said}
 
 
+GaussianChainPlan.running = _PerturbedSearch
 ChainPlan.running = ChainSearch
 
 
@@ -292,10 +318,13 @@ class ContinuedChain(ChainPlan):
         The model, and the level x that it was drawn at.
     moved, covered
         How far noise had moved it at most, and with which probability.
+    scattered
+        How far it scattered a coefficient of it; infinite if the release does not say.
     """
 
     center: tuple[float, ...] = ()
     last: float = 0.0
+    scattered: float = 0.0
     moved: float = 0.0
     covered: float = 1.0
 
@@ -312,6 +341,7 @@ class ContinuedChain(ChainPlan):
             last=finer / said["typical_noise"],
             moved=said["noise_reach"],
             covered=said["noise_reach_coverage"],
+            scattered=said.get("noise_spread", math.inf),
         )
         try:
             plan.require_possible()

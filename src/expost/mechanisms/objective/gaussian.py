@@ -40,7 +40,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from expost.account.composition import STEPS, Curve, add_losses
-from expost.mechanisms.objective.mechanism import LEAST_SOLVER, PerturbedMinimum
+from expost.mechanisms.objective.mechanism import COVERING, LEAST_SOLVER, PerturbedMinimum
 from expost.noise.source import WordSource
 from expost.noise.spherical import LARGEST, normals
 from expost.numeric import FloatArray
@@ -105,6 +105,11 @@ class GaussianShot(PerturbedMinimum):
     def typical(self) -> float:
         """Root mean square of ‖b‖₂/n."""
         return 2.0 * self.rows * self.slope * gaussian_size(self.geometry) / (math.sqrt(2.0 * self.rho) * self.n)
+
+    @property
+    def spread(self) -> float:
+        """No coefficient has a larger standard deviation over draws of b; the solver's noise included."""
+        return max(self.deviations) / (self.n * self.lam) * COVERING
 
     @property
     def pull(self) -> float:

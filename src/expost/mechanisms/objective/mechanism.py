@@ -27,6 +27,16 @@ from θ̂ by at most the solver's error, rounding and the noise that covers them
 Failure probabilities add. The bound is nearly what it takes in truth, most directions of b meeting curvature of the
 order of λ: promises are broken nearly as often as γ allows. A part of γ is therefore kept back.
 
+*Theorem (scatter).* Over draws of b each coefficient of θ̂ has a standard deviation of at most V/(nλ), whatever the
+rows are: V that of `expost.noise.spherical.block_spread`, or the largest σ of Gaussian noise. That is about √p less
+than the bound on all of θ̂ together; the difference of two coefficients has at most √2 times as much.
+*Proof.* b ↦ dᵀθ̂ has the gradient −H⁻¹d/n, H = ∇²L(θ̂) ⪰ λI almost everywhere, so its slopes are at most ‖d‖/(nλ). (For
+Gaussian noise this is Poincaré's inequality.) A centre that was drawn before adds no more than its own scatter, as prox
+points are no further apart than their centres: variances of levels add. ∎ It is attained where no row bears on d. How
+much less it is elsewhere is a matter of H, which is private. Released numbers do not bound it: a category that no row
+has leaves −b_j/(nλ), which may look like any other coefficient. Paying for it is dear: ln dᵀH⁻¹d moves by up to J, by
+the determinants' argument, for each d anew, and J is a few hundredths to tenths of ε.
+
 Never is the realised ‖b‖ reported, branched on or redrawn by: it is n‖∇L(θ̂)‖, a private number. The solver's noise and
 the rounding are exact; the noise on the gradient is continuous, theorems about it are over the reals, and releases say
 so.
@@ -49,7 +59,7 @@ from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target
 from expost.mechanisms.mechanism import Mechanism, NoiseKind, NullQuestion
 from expost.noise import WordSource, discrete_laplace
-from expost.noise.spherical import block_noise, block_norm
+from expost.noise.spherical import block_noise, block_norm, block_spread
 from expost.noise.tails import laplace_norm
 from expost.numeric import FloatArray, Grid, grid_sensitivity, public_grid
 from expost.passes.sums import Sums
@@ -66,6 +76,7 @@ if TYPE_CHECKING:
     from expost.search.request import Plan, Request
 
 
+COVERING = 1.01  # the solver, its noise and the rounding move a coefficient by less than this part more
 LEAST_SOLVER = 1e-8  # part of what the noise on the gradient costs that covering the solver costs at least
 
 
@@ -83,6 +94,11 @@ class PerturbedMinimum:
     @abstractmethod
     def typical(self) -> float:
         """Root mean square of ‖b‖₂/n."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> float:
+        """No coefficient has a larger standard deviation over draws of b; the solver's noise included."""
 
     @property
     @abstractmethod
@@ -200,6 +216,11 @@ class Shot(PerturbedMinimum):
     def typical(self) -> float:
         """Root mean square of ‖b‖₂/n."""
         return 2.0 * self.slope * self.geometry.noise / (self.epsilon_noise * self.n)
+
+    @property
+    def spread(self) -> float:
+        """No coefficient has a larger standard deviation over draws of b; the solver's noise included."""
+        return block_spread(*self._density) / (self.n * self.lam) * COVERING
 
     @property
     def pull(self) -> float:
