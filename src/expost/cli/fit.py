@@ -41,6 +41,7 @@ from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS, NOISES, WITH_SCHEMA
 from expost.search import METHOD_NAMES as METHODS
 from expost.shown import up
+from expost.table.file_types import file_of
 from expost.validation import CALIBRATIONS
 
 if TYPE_CHECKING:  # imported once the arguments are known to be right
@@ -241,7 +242,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.bounds_file is not None:
         check_input(options.bounds_file, "file of bounds")
     if options.fingerprint_data and not options.data.is_file():
-        raise ValueError(f"--fingerprint-data takes one file, and {options.data} is a folder or a pattern")
+        raise ValueError(f"--fingerprint-data takes one file, and {options.data} is a folder, a pattern or a database")
     _check_outputs(options)
 
 
@@ -271,7 +272,7 @@ def _search(options: argparse.Namespace, ledger: Ledger | None, progress: Progre
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Complain about files that could not be written before there is anything to write."""
-    read = (options.data, options.schema, options.bounds_file, options.ledger, options.key)
+    read = (file_of(options.data), options.schema, options.bounds_file, options.ledger, options.key)
     check_output(options.output, force=options.force, inputs=read)
     check_output(options.report, force=options.force, option="--report", inputs=read)
     check_output(options.keep_path, force=True, option="--keep-path", inputs=read)  # none that is there is taken later

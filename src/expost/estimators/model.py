@@ -50,7 +50,7 @@ from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.table.columns import labels_array
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid
-from expost.table.files import is_on_disk
+from expost.table.files import is_on_disk, table_claims
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.schema import Schema
 from expost.table.shape import block_geometry, cheapest_geometry
@@ -294,6 +294,7 @@ class AccuracyFirstModel(BaseEstimator):
             columns = tuple(tally.readable for tally in tallies)
             plan = CheckedPlan(plan, columns, target.readable, n, unit.share(most), unit)
         not_covered, claims = (BAD_ROWS, *found.not_covered), (*found.claims, *validation.engine_claims(self.engine))
+        claims = (*claims, *table_claims(table))
         if clip:
             not_covered = found.not_covered
             claims = (CLIPPED_TARGETS if schema.classes is None else CLIPPED_LABELS, *claims)
