@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from expost import goals, validation
 from expost.goals import FLAGS, Flag
-from expost.table.file_types import CSV, ENDINGS, PARQUET, database_in, ends, require_package_for
 
 if TYPE_CHECKING:
     from expost.account.ledger import Ledger
@@ -237,6 +236,8 @@ def stated_goal(options: argparse.Namespace) -> goals.Goal | None:
 
 def check_tables(path: Path) -> None:
     """Complain about a file, folder, pattern of tables or database that cannot be read."""
+    from expost.table.file_types import database_in, require_package_for
+
     database = database_in(path)
     if database is not None:
         check_input(database[1], "database")
@@ -247,6 +248,8 @@ def check_tables(path: Path) -> None:
 
 def check_table(path: Path) -> None:
     """Complain about a table that cannot be read: none, a folder, no permission, of an unknown kind."""
+    from expost.table.file_types import ENDINGS, ends, require_package_for
+
     check_input(path)
     if not ends(path, ENDINGS):
         raise ValueError(f"cannot tell the type of {path}; its name must end in {', '.join(ENDINGS)}")
@@ -383,6 +386,8 @@ def stated_engine(options: argparse.Namespace) -> Any:
 
 def table_on_disk(options: argparse.Namespace) -> TableOnDisk | None:
     """Return a table without a schema that is to be read in pieces; None if it is read whole."""
+    from expost.table.file_types import CSV, PARQUET, ends
+
     engine = stated_engine(options)
     path = options.data
     usual = (options.separator, options.decimal, options.encoding) == (None, ".", "utf-8")

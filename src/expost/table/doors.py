@@ -32,21 +32,13 @@ import pyarrow.ipc
 from expost.exceptions import UnreadableFile
 from expost.table.columns import Column, NamedColumns, places_of
 from expost.table.csv_lines import Held
-from expost.table.entrance import frame_column, names_of_frame
+from expost.table.entrance import is_called, named_columns
 from expost.table.file_types import require_package
 
 _CELL_ROWS = 1 << 13  # rows of cells that are read at a time
 _AT_ONCE = 1 << 17  # rows of small batches of a file that are one part
 
 SAME_ROWS = "the function that hands out the table returns the same rows in the same order whenever it is called"
-
-
-def columns_of(batch: Any, names: Sequence[str]) -> NamedColumns:
-    """Take columns out of a frame of pandas, Polars or PyArrow by their names."""
-    there = names_of_frame(batch)
-    assert there is not None
-    places = places_of(there, names)
-    return NamedColumns({name: frame_column(batch, j, name) for name, j in places.items()}, int(batch.shape[0]))
 
 
 class ArrowFile:
@@ -100,7 +92,7 @@ class ArrowFile:
         places = sorted(places_of(self.names, names).values())
         batches = list(self._batches(range(len(self._sizes)), places))
         kept = [pa.field(self.names[j], self.types[j]) for j in places]
-        return columns_of(pa.Table.from_batches(batches, None if batches else pa.schema(kept)), names)
+        return named_columns(pa.Table.from_batches(batches, None if batches else pa.schema(kept)), names)
 
     def _batches(self, part: Iterable[int], places: Sequence[int]) -> Iterator[Any]:
         reader = None
@@ -231,7 +223,7 @@ class Stream:
             places = places_of(self.names, names)
             batches = [piece.select(list(places.values())) for piece in self.pieces()]
             kept = [pa.field(self.names[j], self.types[j]) for j in places.values()]
-            return columns_of(pa.Table.from_batches(batches, pa.schema(kept)), names)
+            return named_columns(pa.Table.from_batches(batches, pa.schema(kept)), names)
         every: list[list[Any]] = [[] for _ in self.names]
         for piece in self.pieces():
             for column, more in zip(every, piece.columns, strict=True):
@@ -243,21 +235,7 @@ def taken(piece: Any, names: Sequence[str], rows: int) -> Iterator[NamedColumns]
     """Yield some columns of a batch or of cells, so many rows at a time."""
     for start in range(0, piece.num_rows, rows):
         some = piece.slice(start, rows)
-        yield some.taken(names) if isinstance(some, Cells) else columns_of(some, names)
-
-
-def is_stream(table: Any) -> bool:
-    """Whether a table hands out batches of Arrow, or is a function that returns what does; a frame is none."""
-    if isinstance(table, type) or names_of_frame(table) is not None:
-        return False
-    return hasattr(type(table), "__arrow_c_stream__") or is_called(table)
-
-
-def is_called(table: Any) -> bool:
-    """Whether a table is a function that hands it out."""
-    if isinstance(table, type) or hasattr(type(table), "__arrow_c_stream__"):
-        return False
-    return callable(table) and not hasattr(table, "columns")
+        yield some.taken(names) if isinstance(some, Cells) else named_columns(some, names)
 
 
 def stream_of_batches(table: Any) -> Stream:

@@ -40,14 +40,19 @@ from expost.table.doors import (
     SAME_ROWS,
     ArrowFile,
     Stream,
-    columns_of,
-    is_called,
-    is_stream,
     query_of,
     stream_of_batches,
     workbook,
 )
-from expost.table.entrance import arrow_column, names_of_frame, open_column, type_is
+from expost.table.entrance import (
+    arrow_column,
+    is_called,
+    is_stream,
+    named_columns,
+    names_of_frame,
+    open_column,
+    type_is,
+)
 from expost.table.file_types import (
     ARROW,
     CSV,
@@ -365,7 +370,7 @@ def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
     if isinstance(frame, str | os.PathLike):
         return read_columns(frame, names)
     if names_of_frame(frame) is not None:
-        return columns_of(frame, names)
+        return named_columns(frame, names)
     if is_stream(frame):
         return stream_of_batches(frame).whole(names)
     if not isinstance(frame, Mapping):
@@ -416,7 +421,7 @@ def read_columns(
     file = Path(path)
     _require_file(file)
     if is_parquet(file):
-        return columns_of(_parquet(file), names)
+        return named_columns(_parquet(file), names)
     opened = _file(file, separator=separator, decimal=decimal, encoding=encoding)
     assert not isinstance(opened, ParquetTable)
     return opened.whole(names)
@@ -497,7 +502,7 @@ class ParquetTable:
                 break
             if batch is None:
                 return
-            yield columns_of(batch, names)
+            yield named_columns(batch, names)
         # out here: the reader's own message may quote cells and would ride along as the context
         groups = ", ".join(map(str, part))
         raise UnreadableFile(f"{self.path} could not be read: row group(s) {groups} are damaged or out of reach")
@@ -556,6 +561,12 @@ class Disk:
     def once(self) -> bool:
         """Whether its rows come but once, so that whoever makes several passes has to keep them."""
         return any(isinstance(file, Stream) and file.once for file in self.files)
+
+    @property
+    def header(self) -> list[str]:
+        """The names of all columns, as far as they are public: in JSON lines each row has names of its own."""
+        files = [file for file in self.files if not isinstance(file, JsonLines)]
+        return list(dict.fromkeys(name for file in files for name in file.names))
 
     def require(self, names: Sequence[str]) -> None:
         """Complain about columns that a file lacks or has twice, and name the first such file if there are several."""

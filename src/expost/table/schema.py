@@ -23,8 +23,7 @@ from expost import validation
 from expost.table.cells import Lookup
 from expost.table.columns import suggestion
 from expost.table.curves import finest_of
-from expost.table.doors import is_stream
-from expost.table.entrance import BYTES, TEXT, type_is
+from expost.table.entrance import BYTES, TEXT, is_stream, type_is
 from expost.table.file_types import database_in
 from expost.table.files import found_files, open_disk
 from expost.table.kinds import (
@@ -382,6 +381,18 @@ def _toml(value: Any) -> str:
     if isinstance(value, Sequence):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def toml_line(name: str, value: Any) -> str:
+    """Return a line of a schema in TOML.
+
+    Examples
+    --------
+    >>> from expost.table import Numeric
+    >>> toml_line("age", Numeric((0, 100))), toml_line("missing", ["", "?"])
+    ('age = { bounds = [0, 100] }', 'missing = ["", "?"]')
+    """
+    return f"{toml_key(name)} = {_toml(value if isinstance(value, Mapping | Sequence) else value.to_dict())}"
 
 
 def toml_key(name: str) -> str:
