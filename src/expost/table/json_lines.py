@@ -84,12 +84,19 @@ def _columns(lines: Iterable[bytes], names: Sequence[str]) -> NamedColumns:
     return NamedColumns(columns, len(found))
 
 
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _DIGITS else float(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer)  # made once, which takes longer than a line does
+
+
 def _row(line: bytes) -> dict[str, Any] | None:
     """Return the cells of a line; None if it is no object, or too long."""
     if len(line) > LONGEST_LINE + 1:
         return None
     try:
-        row = json.loads(line.decode("utf-8", "replace"), parse_int=_integer)
+        row = _DECODER.decode(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
     if type(row) is not dict:
@@ -97,10 +104,6 @@ def _row(line: bytes) -> dict[str, Any] | None:
     if b"\\u" in line:  # by which a line can hold half of a letter, which no file can be written with
         return {name: _whole_letters(cell) if type(cell) is str else cell for name, cell in row.items()}
     return row
-
-
-def _integer(digits: str) -> int | float:
-    return int(digits) if len(digits) <= _DIGITS else float(digits)
 
 
 def _whole_letters(text: str) -> str:
