@@ -21,6 +21,7 @@ from expost import AccuracyFirstModel, DaskEngine, LocalEngine, TableOnDisk
 from expost.goals import R2
 from expost.noise.source import SecureSource
 from expost.table.doors import SAME_ROWS
+from expost.table.files import open_disk
 
 from .helpers import call
 
@@ -145,6 +146,7 @@ def handed_out(doors):
         "reader": (lambda: table.to_reader(max_chunksize=100), ()),
         "relation": (lambda: duckdb.from_arrow(table), ()),
         "polars": (lambda: pl.from_arrow(table), ()),
+        "query": (lambda: open_disk(f"sqlite:{doors / 't.db'}", query=QUERY), ()),
         "function": (lambda: lambda: table.to_reader(max_chunksize=90), (SAME_ROWS,)),
         "function of frames": (lambda: lambda: pl.from_arrow(table), (SAME_ROWS,)),
     }
@@ -292,6 +294,16 @@ def test_what_is_not_installed(doors, capsys, monkeypatch, package, door):
     extra = {"duckdb": "duckdb", "openpyxl": "excel"}[package]
     assert (said.status, said.out) == (2, "")
     assert f"needs {package}: pip install 'expost[{extra}]'. Nothing was spent" in said.err
+
+
+def test_a_cluster_reads_no_workbook(doors, capsys, monkeypatch):
+    monkeypatch.chdir(doors)
+    asked = ["--target", "y", "--task", "regression", "--columns", "age", "--bounds", "0", "100"]
+    asked += ["--target-bounds", "0", "10", "--r2", "0.5"]
+    for more in (["--schema", "rows.toml", "--r2", "0.5"], asked):
+        said = call(capsys, "fit", "t.xlsx", "--sheet", "visits", *more, "--engine", "dask")
+        assert (said.status, said.out) == (2, "")
+        assert "t.xlsx is read by this process, and a cluster has workers elsewhere: pass --engine local" in said.err
 
 
 def test_drafts(doors, capsys, monkeypatch, tmp_path):

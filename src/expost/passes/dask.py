@@ -25,7 +25,6 @@ from expost.numeric import one_thread
 from expost.passes.engine import Engine, LocalEngine, Totals, Work, joined, part_totals, watched_pass
 from expost.passes.kept import kept
 from expost.table.columns import Column, NamedColumns, places_of, require_readable
-from expost.table.doors import Stream
 from expost.table.encoding import Encoding
 from expost.table.files import is_on_disk, open_disk, open_named
 from expost.table.rows import MemorySource, RowSource
@@ -266,13 +265,7 @@ def stream_of(table: Any, encoding: Encoding, engine: Engine) -> StreamedSource 
             "names do not travel. Pass engine='local', which reads a table of any size in pieces"
         )
     if is_on_disk(table):
-        disk = open_disk(table)
-        if isinstance(engine, DaskEngine) and any(isinstance(file, Stream) for file in disk.files):
-            raise ValueError(
-                f"{disk.files[0].path} is read by this process, and a cluster has workers elsewhere: pass "
-                f"engine='local'"
-            )
-        disk = kept(disk, encoding.schema.needed, engine if isinstance(engine, LocalEngine) else None)
+        disk = kept(open_disk(table), encoding.schema.needed, engine)
         return (EncodedSource if encoding.schema.person is None else PersonSource)(disk, encoding)
     if is_dask_frame(table):
         return EncodedSource(from_dask_frame(table), encoding)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from expost.exceptions import UnreadableFile
-from expost.passes.engine import LocalEngine, note
+from expost.passes.engine import Engine, LocalEngine, note
 from expost.passes.first_pass import KEPT
 from expost.passes.scratch import STATED, UNSTATED, usual_folder
 from expost.table.columns import NamedColumns, places_of
@@ -32,8 +32,8 @@ _ROWS, _BYTES = 1 << 16, 1 << 25  # of a record
 _NONCE = 12  # bytes, which say where a record stands
 
 
-def kept(disk: Disk, names: Sequence[str], engine: LocalEngine | None = None) -> Disk:
-    """Return a table that can be read again and again; columns that are not named are dropped.
+def kept(disk: Disk, names: Sequence[str], engine: Engine | None = None) -> Disk:
+    """Return a table that can be read again and again; columns of a stream that are not named are dropped.
 
     Examples
     --------
@@ -42,6 +42,10 @@ def kept(disk: Disk, names: Sequence[str], engine: LocalEngine | None = None) ->
     >>> [columns["age"].cells() for _ in range(2) for columns in disk.read(disk.pieces()[0], ["age"], frozenset(), 9)]
     [[31, 47], [31, 47]]
     """
+    if any(isinstance(file, Stream) for file in disk.files) and not isinstance(engine, LocalEngine | None):
+        raise ValueError(
+            f"{disk.files[0].path} is read by this process, and a cluster has workers elsewhere: pass engine='local'"
+        )
     if not disk.once:
         return disk
     disk.require(names)

@@ -198,7 +198,7 @@ class Stream:
         while True:
             try:
                 piece, failed = next(opened.pieces, None), False
-            except UnreadableFile:
+            except (UnreadableFile, MemoryError):
                 raise
             except Exception:  # of a package whose errors are not known here, and may quote cells
                 piece, failed = None, True

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from expost.table.cells import label
+from expost.table.cells import UNKNOWN, label
 from expost.table.columns import Column, NamedColumns
 from expost.table.kinds import Boolean, Categorical, Classes, Dated, Kind, Numeric
 from expost.table.persons import names_a_person
@@ -39,7 +39,12 @@ _RARE = 0.001  # part of the rows: a category with fewer is nearly empty
 _WRONG, _GUESSED = 0.001, 0.01  # part of the rows, or of the variance; and by a constant
 _ROWS_A_BIN = 5
 
-_OF_NO_KIND: dict[Any, str] = {list: "a list", dict: "an object", tuple: "a line that is no object"}
+_OF_NO_KIND: dict[Any, str] = {
+    type(None): "an empty cell",
+    list: "a list",
+    dict: "an object",
+    tuple: "a line that is no object",
+}
 
 Floats = npt.NDArray[np.float64]
 
@@ -308,7 +313,7 @@ def _part_of(read: npt.NDArray[Any], kind: Kind) -> npt.NDArray[np.int64]:
         return np.where(np.isnan(scaled), BINS, np.minimum(scaled * BINS, BINS - 1)).astype(np.int64)
     if isinstance(kind, Categorical):
         many = len(kind.categories)
-        return np.where(read >= 0, read, np.where(read == -2, many, many + 1)).astype(np.int64)
+        return np.where(read >= 0, read, np.where(read == UNKNOWN, many, many + 1)).astype(np.int64)
     return np.where(read >= 0, read, 2).astype(np.int64)
 
 
