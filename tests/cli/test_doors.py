@@ -303,7 +303,7 @@ def test_a_cluster_reads_no_workbook(doors, capsys, monkeypatch):
     for more in (["--schema", "rows.toml", "--r2", "0.5"], asked):
         said = call(capsys, "fit", "t.xlsx", "--sheet", "visits", *more, "--engine", "dask")
         assert (said.status, said.out) == (2, "")
-        assert "t.xlsx is read by this process, and a cluster has workers elsewhere: pass --engine local" in said.err
+        assert "pass --engine local: t.xlsx is read by this process, and a cluster has workers elsewhere" in said.err
 
 
 def test_drafts(doors, capsys, monkeypatch, tmp_path):

@@ -42,16 +42,17 @@ def kept(disk: Disk, names: Sequence[str], engine: Engine | None = None) -> Disk
     >>> [columns["age"].cells() for _ in range(2) for columns in disk.read(disk.pieces()[0], ["age"], frozenset(), 9)]
     [[31, 47], [31, 47]]
     """
-    if any(isinstance(file, Stream) for file in disk.files) and not isinstance(engine, LocalEngine | None):
+    streams = [file for file in disk.files if isinstance(file, Stream)]
+    engine = LocalEngine() if engine is None else engine
+    if streams and not isinstance(engine, LocalEngine):
         raise ValueError(
-            f"{disk.files[0].path} is read by this process, and a cluster has workers elsewhere: pass engine='local'"
+            f"pass engine='local': {streams[0].path} is read by this process, and a cluster has workers elsewhere"
         )
-    if not disk.once:
+    if not disk.once or not isinstance(engine, LocalEngine):
         return disk
     disk.require(names)
-    [stream] = disk.files
-    assert isinstance(stream, Stream)
-    file = KeptStream(stream, names, LocalEngine() if engine is None else engine)
+    [stream] = streams
+    file = KeptStream(stream, names, engine)
     if file.n == 0:
         raise ValueError(f"{stream.path} has no rows; one that has been read before has none left, so pass a fresh one")
     return Disk([file])
