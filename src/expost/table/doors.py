@@ -27,12 +27,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.ipc
 
 from expost.exceptions import UnreadableFile
 from expost.table.columns import Column, NamedColumns, places_of
 from expost.table.csv_lines import Held
-from expost.table.entrance import is_called, named_columns
+from expost.table.entrance import BYTES, TEXT, is_called, named_columns, type_is
 from expost.table.file_types import require_package
 
 _CELL_ROWS = 1 << 13  # rows of cells that are read at a time
@@ -100,6 +101,7 @@ class ArrowFile:
             try:
                 reader = self._reader(places) if reader is None else reader
                 batch = reader.get_batch(k)
+                _require_sound(batch)
             except UnreadableFile:
                 raise
             except (pa.ArrowException, OSError, ValueError):
@@ -107,6 +109,26 @@ class ArrowFile:
             if batch is None:  # out here, as above
                 raise UnreadableFile(f"{self.path} could not be read: batch {k} is damaged or out of reach")
             yield batch
+
+
+_BYTES_OF = {"string": pa.binary(), "large_string": pa.large_binary(), "string_view": pa.binary_view()}
+
+
+def _require_sound(batch: Any) -> None:
+    """Complain about text that would be read beyond its memory, which Arrow does not look for in its own files.
+
+    Whether it is in UTF-8 is not asked: a row in which it is not must not stop the others.
+    """
+    batch.validate()
+    for column in batch.columns:
+        if type_is(column.type, "dictionary"):
+            places = pc.min_max(column.indices)
+            low, high = places["min"].as_py(), places["max"].as_py()
+            if low is not None and not 0 <= low <= high < len(column.dictionary):
+                raise ValueError("a place that is not in the dictionary")
+            column = column.dictionary
+        if type_is(column.type, *TEXT, *BYTES):
+            column.view(_BYTES_OF.get(f"{column.type}", column.type)).validate(full=True)
 
 
 class Cells(NamedTuple):
