@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
-import pytest
 
 from expost.table.files import open_disk
 
@@ -24,7 +23,7 @@ other = lambda value: Categorical([value], other=True)
 columns = {"x": Numeric((0, 2)), "text": other("a"), "coded": other("u"), "view": other("b")}
 encoding = Encoding(Schema("y", columns, target_bounds=(0, 1)))
 good = path.read_bytes()
-for _ in range(200):
+for _ in range(150):
     bad = bytearray(good)
     for _ in range(draw.choice([1, 1, 3, 10])):
         bad[draw.randrange(len(bad))] = draw.randrange(256)
@@ -52,11 +51,10 @@ def table():
     )
 
 
-@pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
-def test_changed_bytes_end_no_process(tmp_path, compression):
+def test_changed_bytes_end_no_process(tmp_path):
     """Without a look at where texts lie Arrow reads beyond its memory, and the process is ended: that was seen."""
     path = tmp_path / "t.feather"
-    pa.feather.write_feather(table(), path, compression=compression, chunksize=20)
+    pa.feather.write_feather(table(), path, compression="uncompressed", chunksize=20)
     done = subprocess.run([sys.executable, "-c", BROKEN, str(path)], capture_output=True, encoding="utf-8", check=True)
     kinds = done.stdout
     assert "'read'" in kinds

@@ -55,7 +55,7 @@ def encoded(folder, rows, text=()):
     return np.hstack([batches[0].x, batches[0].y[:, None]])
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=st.tuples(*[CELL] * 5), place=st.integers(0, 3), text=st.sampled_from([(), NAMES]))
 def test_a_row_replaced_by_anything_leaves_the_others_alone(tmp_path, one, place, text):
     alone = encoded(tmp_path, GOOD, text)

@@ -62,7 +62,7 @@ def lines(rows):
     return [json.dumps(row).encode() for row in rows]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=st.one_of(ROWS, st.sampled_from(BROKEN), st.binary(max_size=30)), place=st.integers(0, 3))
 def test_a_row_replaced_by_anything_leaves_the_others_alone(tmp_path, one, place):
     rows = lines(GOOD)

@@ -185,9 +185,13 @@ class AccuracyFirstModel(BaseEstimator):
 
         Parameters
         ----------
-        table : frame of pandas, Polars or PyArrow, mapping of names to columns, path, or Dask DataFrame
-            Private rows, the target among the columns. A path names a CSV or Parquet file, a folder of them or a
-            pattern (``"2024-*.parquet"``); such a table is read in pieces and need not fit into memory.
+        table : frame of pandas, Polars or PyArrow, mapping of names to columns, path, Dask DataFrame, or stream
+            Private rows, the target among the columns. A path names a file, a folder of them or a pattern
+            (``"2024-*.parquet"``); such a table is read in pieces and need not fit into memory. A stream is anything
+            that hands out batches of Arrow (a relation of DuckDB, a ``RecordBatchReader``): it is read once, and the
+            columns that the schema names are kept until the search ends, in memory or encrypted on a disk. A function
+            without arguments that returns a stream is called for every pass instead, and is trusted to return the same
+            rows in the same order (:mod:`expost.table.doors`).
         y : array-like of shape (n_rows,), optional
             The target, where it is not among the columns: what scikit-learn's tools pass.
         **unsupported
