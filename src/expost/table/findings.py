@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from expost.table.cells import UNKNOWN, label
+from expost.table.cells import UNKNOWN, is_undecoded, label
 from expost.table.columns import Column, NamedColumns
 from expost.table.kinds import Boolean, Categorical, Classes, Dated, Kind, Numeric
 from expost.table.persons import names_a_person
@@ -120,9 +120,10 @@ class Spellings:
         different, more = len(self.found) - _SHOWN, "or more " * (self.others > 0)
         return ", ".join(said) + (f" and {different:,} {more}others" if different > 0 else "")
 
-    def top(self) -> list[str]:
-        """Return the most frequent ones that are text, as they stand."""
-        return [self.texts[spelt] for spelt, _ in self._ordered()[:_SHOWN] if spelt in self.texts]
+    def top(self, least: float = 1) -> list[str]:
+        """Return the most frequent ones that are text, as they stand, of those that are there so often at least."""
+        found = [self.texts[spelt] for spelt, many in self._ordered()[:_SHOWN] if many >= least and spelt in self.texts]
+        return [text for text in found if not is_undecoded(text)]
 
     def _ordered(self) -> list[tuple[str, int]]:
         return sorted(self.found.items(), key=lambda item: (-item[1], item[0]))
@@ -184,8 +185,11 @@ class Looked:
             many = f"{len(spellings.found):,}{' or more' * (spellings.others > 0)}"
             values = "value" if tally.other == 1 else "values"
             said = f"{tally.other:,} {values} came under other, {many} different: {spellings.listed()}"
-            line = _with_categories(name, kind, spellings.top())
-            return [Finding("other", name, said, f"if the code book lists them, {line}")]
+            often = spellings.top(max(2.0, _RARE * self._rows))
+            line = f"if the code book lists them, {_with_categories(name, kind, often)}"
+            if not often:
+                line = f"if they are ids or free text, take out the line {toml_line(name, kind)}"
+            return [Finding("other", name, said, line)]
         cells = "cell is" if tally.unreadable == 1 else "cells are"
         said = f"{tally.unreadable:,} {cells} {_NOUNS[tally.kind]}: {spellings.listed()}"
         return [Finding("unreadable", name, said, self._mended(tally, spellings.top()))]
