@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.table.hostile import SECRET
@@ -110,11 +114,17 @@ town = { categories = ["Bern", "Zürich"], other = true }
 """
 
 
-def test_counts_without_quoting(tmp_path, capsys):
+def test_counts_for_the_curator_alone(tmp_path, capsys):
+    """Spellings are shown here, and nowhere in what a fit says."""
     data = csv(tmp_path, "1,5;Bern;0", f"{SECRET}x;{SECRET};1", "200;;", "3;Bern;0,5")
     said = call(capsys, "check", data, "--schema", schema(tmp_path, SMALL), "--decimal", ",")
     assert said.status == 3
-    assert SECRET not in said.out + said.err
+    assert said.out.splitlines()[0].startswith("For the curator alone")
+    assert f'1 cell is no number: "{SECRET}x" (1)' in said.out
+    assert f'1 value came under other, 1 different: "{SECRET}" (1)' in said.out
+    refused = call(capsys, "fit", data, "--schema", schema(tmp_path, SMALL), "--decimal", ",", "--r2", "0.5")
+    assert refused.status == 2
+    assert SECRET not in refused.out + refused.err
     assert numbers(said.out, "age") == [3, 0, 1, 1, 0]
     assert numbers(said.out, "town") == [3, 1, 0, 0, 1]
     assert numbers(said.out, "y") == [3, 1, 0, 0, 0]
@@ -153,3 +163,128 @@ def test_no_rows_and_no_schema(tmp_path, capsys):
     assert "has no rows" in call(capsys, "check", csv(tmp_path), "--schema", schema(tmp_path, SMALL)).err
     said = call(capsys, "check", csv(tmp_path), "--schema", tmp_path / "none.toml")
     assert (said.status, said.out) == (2, "")
+
+
+LOOKED = """
+target = "y"
+classes = ["no", "yes"]
+[columns]
+age = { bounds = [0, 100] }
+income = { bounds = [0, 1000000] }
+town = { categories = ["Bern", "Oslo", "Chur"], other = true }
+late = { boolean = true }
+score = { bounds = [0, 20] }
+"""
+
+
+def visits(folder, **changed):
+    """Return a table in which something is to be said about every column, unless it is changed."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    y = rng.random(n) < 0.3
+    columns = {
+        "patient_id": np.arange(n) // 2,
+        "age": rng.choice(["31", "47.5", "62", "?", "n/a"], n, p=[0.3, 0.3, 0.3, 0.07, 0.03]),
+        "income": rng.uniform(0, 900, n),
+        "town": rng.choice(["Bern", "Oslo", "Köln", "a\x1b[2J"], n, p=[0.5, 0.4, 0.07, 0.03]),
+        "late": rng.choice(["ja", "nein"], n),
+        "score": y * 10 + rng.uniform(0, 4, n),
+        "y": np.where(y, "yes", "no"),
+    }
+    return write(folder, "csv", pa.table(columns | changed))
+
+
+def below(out, said):
+    """Return the line below one of the findings."""
+    lines = out.splitlines()
+    return lines[next(k for k, line in enumerate(lines) if line.startswith(f"  {said}")) + 1].strip()
+
+
+def test_what_to_look_at_and_what_to_type(tmp_path, capsys):
+    data = visits(tmp_path)
+    out = call(capsys, "check", data, "--schema", schema(tmp_path, LOOKED)).out
+    marks = below(out, 'age: 177 cells are no number: "?" (119), "n/a" (58)')
+    assert marks == 'if they stand for no value, missing = ["", "?", "n/a"]'
+    assert "\x1b" not in out
+    others = below(out, 'town: 214 values came under other, 2 different: "Köln" (148), "a\\u001b[2J" (66)')
+    assert others.startswith('if the code book lists them, town = { categories = ["Bern", "Oslo", "Chur", "Köln"')
+    assert "take out the line" not in below(out, "income: 100.0% of its numbers lie within a hundredth of its bounds")
+    assert 'transform = "log1p"' in below(out, "income")
+    rare = below(out, 'town: 1 of 3 categories are nearly empty: "Chur" (0)')
+    assert rare == 'if they are publicly known to be rare, town = { categories = ["Bern", "Oslo"], other = true }'
+    assert below(out, "late: 2,000 cells are neither") == (
+        'if these are its words, late = { categories = ["ja", "nein"] }'
+    )
+    assert below(out, "score: it repeats the target y") == "if not, take out the line score = { bounds = [0, 20] }"
+    assert below(out, "patient_id: by its name") == (
+        "if a person has several rows, --person patient_id --rows-per-person K"
+    )
+    # what was said to be typed is taken, and nothing is said about it then
+    mended = LOOKED.replace("[columns]", 'missing = ["", "?", "n/a"]\n[columns]').replace(', "Chur"', "")
+    mended = mended.replace("late = { boolean = true }", 'late = { categories = ["nein", "ja"] }')
+    mended = mended.replace("score = { bounds = [0, 20] }\n", "").replace("[0, 1000000]", "[0, 1000]")
+    asked = ["--person", "patient_id", "--rows-per-person", "2"]
+    said = call(capsys, "check", data, "--schema", schema(tmp_path, mended), *asked)
+    assert said.status == 0
+    assert [line for line in said.out.splitlines() if line.startswith("  ") and ":" in line] == [
+        '  town: 214 values came under other, 2 different: "Köln" (148), "a\\u001b[2J" (66)'
+    ]
+
+
+def test_as_json(tmp_path, capsys):
+    said = call(capsys, "check", visits(tmp_path), "--schema", schema(tmp_path, LOOKED), "--json")
+    found = json.loads(said.out)
+    assert (said.status, found["fits"], found["rows"]) == (3, False, 2000)
+    assert found["columns"][0]["unreadable"] == 177
+    assert sum(found["target"]["classes"].values()) == 2000
+    about = [(finding["about"], finding["column"]) for finding in found["findings"]]
+    assert about == [
+        ("unreadable", "age"),
+        ("other", "town"),
+        ("unreadable", "late"),
+        ("bounds", "income"),
+        ("categories", "town"),
+        ("target", "score"),
+        ("person", "patient_id"),
+    ]
+
+
+def test_columns_that_say_much_of_the_target_do_not_repeat_it(tmp_path, capsys):
+    """Of numbers and of classes; one that repeats it but for a few rows in a thousand is found."""
+    rng = np.random.default_rng(1)
+    y = rng.uniform(0, 10, 4000)
+    text = 'target = "y"\ntarget_bounds = [0, 10]\n[columns]\n'
+    text += "near = { bounds = [0, 10] }\nsame = { bounds = [0, 20] }\ncode = { bounds = [0, 1] }\n"
+    data = pa.table({"near": y + rng.normal(0, 1, 4000), "same": 20 - 2 * y, "code": rng.random(4000), "y": y})
+    out = call(capsys, "check", write(tmp_path, "csv", data), "--schema", schema(tmp_path, text)).out
+    assert [line.split(":")[0] for line in out.splitlines() if "repeats the target" in line] == ["  same"]
+    labels = rng.integers(0, 2, 4000)
+    wrong = {"few": 2, "many": 40}
+    columns = {name: np.where(np.arange(4000) < k, 1 - labels, labels) for name, k in wrong.items()}
+    text = 'target = "y"\nclasses = [0, 1]\n[columns]\nfew = { categories = [0, 1] }\nmany = { boolean = true }\n'
+    data = write(tmp_path, "csv", pa.table({**columns, "y": labels}))
+    out = call(capsys, "check", data, "--schema", schema(tmp_path, text)).out
+    assert [line.split(":")[0] for line in out.splitlines() if "repeats the target" in line] == ["  few"]
+
+
+def test_few_spellings_are_told_apart(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("expost.table.findings.MOST", 10)
+    data = visits(tmp_path, town=np.arange(2000).astype(str))
+    out = call(capsys, "check", data, "--schema", schema(tmp_path, LOOKED)).out
+    assert "2,000 values came under other, 10 or more different" in out
+    assert "and 5 or more others" in out
+
+
+@pytest.mark.parametrize("persons", [True, False])
+def test_fit_says_which_column_is_a_persons(tmp_path, capsys, persons):
+    """By the names of columns alone: rows of persons that are none change nothing."""
+    asked = ["--schema", schema(tmp_path, LOOKED), "--error-rate", "0.4", "--seed", "1", "--on-invalid", "clip"]
+    asked += ["--output", tmp_path / "model.json", "--force"]
+    more = ["--person", "patient_id", "--rows-per-person", "2"] if persons else []
+    said = call(capsys, "fit", visits(tmp_path), *asked, *more)
+    assert ("expost: column patient_id: by its name it says whose a row is" in said.err) == (not persons)
+    if not persons:
+        other = call(capsys, "fit", visits(tmp_path, patient_id=np.arange(2000)), *asked)
+        assert [line for line in other.err.splitlines() if "patient_id" in line] == [
+            line for line in said.err.splitlines() if "patient_id" in line
+        ]

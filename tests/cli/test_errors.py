@@ -125,7 +125,7 @@ def test_noise_is_drawn_where_nothing_is_wrong(tmp_path, capsys, no_noise):
 def test_files_that_cannot_be_read(tmp_path, capsys):
     wrong(call(capsys, "fit", tmp_path / "none.csv", *REGRESSION, *QUICK), "there is no file")
     wrong(call(capsys, "fit", tmp_path, *REGRESSION, *QUICK), "there is no file ending in .csv")
-    text = tmp_path / "data.txt"
+    text = tmp_path / "data.md"
     text.write_text("age\n1\n")
     wrong(call(capsys, "fit", text, *REGRESSION, *QUICK), "cannot tell the type")
     broken = tmp_path / "broken.parquet"

@@ -30,7 +30,11 @@ TABLES = {
     "twice.csv": b"a,a,y\n1,2,3\n",
     "latin.csv": "größe,a,b,y\n1,2,3,4\n".encode("latin-1"),
     "utf16.csv": "a,b,y\n1,2,3\n".encode("utf-16"),
-    "other.txt": b"a,b,y\n1,2,3\n",
+    "other.md": b"a,b,y\n1,2,3\n",
+    "binary.feather": BINARY,
+    "empty.arrow": b"",
+    "binary.xlsx": BINARY,
+    "binary.jsonl.gz": BINARY,
 }
 SCHEMAS = {
     "nothing": ("", "the schema has no target"),

@@ -79,7 +79,7 @@ def test_errors(tmp_path):
     with pytest.raises(FileNotFoundError):
         draft(tmp_path / "none.csv")
     with pytest.raises(ValueError, match="cannot tell the type"):
-        draft(write(tmp_path, b"a\n", "t.txt"))
+        draft(write(tmp_path, b"a\n", "t.md"))
     with pytest.raises(ValueError, match="could not be read as CSV"):
         draft(write(tmp_path, b"\n1\n"))
     with pytest.raises(ValueError, match="could not be read as Parquet"):

@@ -319,7 +319,7 @@ def test_structure(frame, said):
 
 def test_structure_of_files(tmp_path):
     with pytest.raises(ValueError, match="cannot tell the type"):
-        read_columns(csv(tmp_path, "a\n1\n", "t.txt"), ["a"])
+        read_columns(csv(tmp_path, "a\n1\n", "t.md"), ["a"])
     with pytest.raises(ValueError, match="more than one of comma, semicolon and tab; state the separator"):
         read_columns(csv(tmp_path, "a,b;c\n1\n"), ["c"])
     assert len(read_columns(csv(tmp_path, "a,b;c\n1\n"), ["c"], separator=";")) == 1

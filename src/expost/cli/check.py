@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from expost.cli.options import (
     DATA,
@@ -19,12 +21,14 @@ from expost.cli.terminal import own_words, print_text
 from expost.shown import aligned, one_line
 
 if TYPE_CHECKING:
+    from expost.passes.first_pass import Survey
+    from expost.table.findings import Finding
     from expost.table.persons import PersonTally
     from expost.table.tallies import Tally
 
 DESCRIPTION = (
-    "Count the cells of a file that do not fit its schema. The counts come from single rows and are not private: they "
-    "are for the curator alone."
+    "Count the cells of a file that do not fit its schema, show how they are spelt and what to type next. All of that "
+    "comes from single rows and is not private: it is for the curator alone."
 )
 EXAMPLES = ("expost check survey.csv --schema survey.toml",)
 EXITS = {
@@ -36,6 +40,9 @@ EXITS = {
 UNFIT = 3  # what was asked was done, and the answer is no
 FITS = "The table fits the schema."
 CURATOR = "For the curator alone: what follows was counted from single rows and is not private. Do not publish it."
+WHY = (
+    "A schema that follows the rows is not private: change what a code book, or whoever knows the table, says as well."
+)
 _HEADINGS = ("column", "kind", "readable", "missing", "unreadable", "outside", "other")
 
 
@@ -45,6 +52,7 @@ def add_arguments(check: argparse.ArgumentParser) -> None:
     check.add_argument("--schema", type=Path, required=True, metavar="FILE", help="the schema, in TOML")
     add_file_options(check)
     add_person_options(check)
+    check.add_argument("--json", action="store_true", help="print it as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,35 +60,74 @@ def run(options: argparse.Namespace) -> int:
     check_tables(options.data)
     check_schema(options.schema)
     from expost.passes.first_pass import survey
+    from expost.passes.kept import kept
     from expost.table.encoding import Encoding
     from expost.table.files import open_disk
     from expost.table.tallies import clipped_away, complaints, misfits, remedies, uneven_lines
 
     encoding = Encoding(stated_schema(options))
     schema = encoding.schema
-    found = survey(open_disk(options.data, **file_options(options)), encoding)
+    disk = kept(open_disk(options.data, **file_options(options)), schema.needed)
+    found = survey(disk, encoding)
     if found is None:
         raise ValueError(f"{options.data} has no rows")
     tallies, target, persons = found.columns, found.target, found.persons
     wrong, refused = misfits(tallies, target), complaints(tallies, target)
     away = [] if wrong else clipped_away(tallies, target)
+    uneven, many = uneven_lines(found.uneven, found.rows)
+    said = argparse.Namespace(**vars(options), on_invalid=None)  # an option of expost fit, which is spoken of
+    notes = [] if persons is None else _persons(persons, one_line(schema.person), schema.rows_per_person or 1)
+    notes += [f"Check: {uneven}"] if found.uneven else []
+    notes += [f"Refused by expost fit without --on-invalid clip: {reason}" for reason in refused]
+    notes += [f"Check: {own_words(reason, said)}" for reason in [*wrong, *away]]
+    notes += [f"What to do: {own_words(remedies(tallies, target), said)}"] if refused else []
+    strangers = persons is not None and (persons.unreadable > 0 or persons.undecoded > 0)
+    verdict = _verdict(bool(wrong or refused or strangers), bool(away), many)
+    if options.json:
+        print_text(_as_json(found, schema.classes, notes, verdict))
+        return 0 if verdict == FITS else UNFIT
     lines = [CURATOR, "", *_table([*tallies, target]), ""]
     if target.classes is not None and schema.classes is not None:
         named = zip(schema.classes, target.classes, strict=True)
         labels = ", ".join(f"{label} {count:,}" for label, count in named)
         lines += [one_line(f"classes of {target.name}: {labels}")]
     lines += [f"{found.rows:,} rows; {len(schema.columns)} columns become {len(encoding.names)}"]
-    lines += [] if persons is None else _persons(persons, one_line(schema.person), schema.rows_per_person or 1)
-    uneven, many = uneven_lines(found.uneven, found.rows)
-    lines += [f"Check: {uneven}"] if found.uneven else []
-    lines += [f"Refused by expost fit without --on-invalid clip: {reason}" for reason in refused]
-    said = argparse.Namespace(**vars(options), on_invalid=None)  # an option of expost fit, which is spoken of
-    lines += [f"Check: {own_words(reason, said)}" for reason in [*wrong, *away]]
-    lines += [f"What to do: {own_words(remedies(tallies, target), said)}"] if refused else []
-    strangers = persons is not None and (persons.unreadable > 0 or persons.undecoded > 0)
-    verdict = _verdict(bool(wrong or refused or strangers), bool(away), many)
-    print_text("\n".join([*lines, verdict]))
+    lines += [*notes, *_findings(found.findings), verdict]
+    print_text("\n".join(lines))
     return 0 if verdict == FITS else UNFIT
+
+
+def _as_json(found: Survey, classes: Any, notes: list[str], verdict: str) -> str:
+    """Return all of it as JSON."""
+    target = found.target
+    labels = None if target.classes is None else {str(c): n for c, n in zip(classes, target.classes, strict=True)}
+    said = {
+        "for": CURATOR,
+        "rows": found.rows,
+        "columns": [_counts(tally) for tally in found.columns],
+        "target": _counts(target) | ({} if labels is None else {"classes": labels}),
+        "persons": None if found.persons is None else asdict(found.persons),
+        "uneven_lines": found.uneven,
+        "notes": notes,
+        "findings": [asdict(finding) for finding in found.findings],
+        "fits": verdict == FITS,
+        "verdict": verdict,
+    }
+    return json.dumps(said, indent=2, ensure_ascii=False)
+
+
+def _counts(tally: Tally) -> dict[str, Any]:
+    return {name: getattr(tally, name) for name in ("name", *_HEADINGS[1:])}
+
+
+def _findings(found: list[Finding]) -> list[str]:
+    """Return what to look at, a line for each thing and one below it that says what to type."""
+    if not found:
+        return []
+    lines = ["", "What to look at, and what to type:"]
+    for finding in found:
+        lines += [f"  {one_line(finding.column)}: {one_line(finding.said)}", f"      {one_line(finding.type)}"]
+    return [*lines, WHY, ""]
 
 
 def _verdict(refused: bool, away: bool, uneven: bool) -> str:

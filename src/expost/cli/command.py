@@ -42,7 +42,7 @@ COMMANDS = {
     "check": ("expost.cli.check", "count how a file fits its schema (for the curator alone)"),
     "plan": ("expost.cli.plan", "say what a goal would cost, without reading data"),
     "explore": ("expost.cli.explore", "write a page to explore prices on, and open it"),
-    "fit": ("expost.cli.fit", "fit a model to a CSV or Parquet file"),
+    "fit": ("expost.cli.fit", "fit a model to a file, a folder or a query"),
     "predict": ("expost.cli.predict", "predict the rows of a file with a released model"),
     "export": ("expost.cli.export", "write a released model as one of scikit-learn"),
     "report": ("expost.cli.report", "write a report on a release for a privacy officer"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import sys
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +42,8 @@ from expost.cli.terminal import complain, paid
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS, NOISES, WITH_SCHEMA
 from expost.search import METHOD_NAMES as METHODS
-from expost.shown import up
+from expost.shown import one_line, up
+from expost.table.file_types import file_of
 from expost.validation import CALIBRATIONS
 
 if TYPE_CHECKING:  # imported once the arguments are known to be right
@@ -48,6 +51,7 @@ if TYPE_CHECKING:  # imported once the arguments are known to be right
     from expost.goals import Goal
     from expost.release.release import Release
     from expost.table.files import Table
+    from expost.table.schema import Schema
     from expost.table.streamed import TableOnDisk
 
 # options that only fits without a schema have
@@ -242,7 +246,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.bounds_file is not None:
         check_input(options.bounds_file, "file of bounds")
     if options.fingerprint_data and not options.data.is_file():
-        raise ValueError(f"--fingerprint-data takes one file, and {options.data} is a folder or a pattern")
+        raise ValueError(f"--fingerprint-data takes one file, and {options.data} is a folder, a pattern or a database")
     _check_outputs(options)
 
 
@@ -272,7 +276,7 @@ def _search(options: argparse.Namespace, ledger: Ledger | None, progress: Progre
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Complain about files that could not be written before there is anything to write."""
-    read = (options.data, options.schema, options.bounds_file, options.ledger, options.key)
+    read = (file_of(options.data), options.schema, options.bounds_file, options.ledger, options.key)
     check_output(options.output, force=options.force, inputs=read)
     check_output(options.report, force=options.force, option="--report", inputs=read)
     check_output(options.keep_path, force=True, option="--keep-path", inputs=read)  # none that is there is taken later
@@ -299,6 +303,7 @@ def _search_columns(
     """Fit columns of numbers that options describe."""
     streamed = table_on_disk(options)
     if streamed is not None:
+        _remark(streamed.X.disk.header, None)
         progress.stage(f"reading and searching{_if_stopped(options)}")
         on_disk = _model(options, streamed, goal, ledger)
         release, complaint = _outcome(on_disk, streamed.X, streamed.y)
@@ -318,6 +323,7 @@ def _search_columns(
         raise ValueError(f"{options.data} has no rows")
     if options.task == "regression" and table.y.dtype.kind not in "biuf":
         raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
+    _remark(table.column_names, None)
     model = _model(options, table, goal, ledger)
     progress.stage(f"searching{_if_stopped(options)}")
     release, complaint = _outcome(model, _named_columns(table), table.y)
@@ -360,8 +366,20 @@ def _search_table(
         holdout=options.new_rows,
         **({} if options.max_epsilon is None else {"max_epsilon": options.max_epsilon}),
     )
+    disk = open_disk(options.data, **file_options(options))
+    _remark(disk.header, schema)
     progress.stage(f"reading and searching{_if_stopped(options)}")
-    return _outcome(model, open_disk(options.data, **file_options(options)))
+    return _outcome(model, disk)
+
+
+def _remark(names: Sequence[str], schema: Schema | None) -> None:
+    """Say, before anything is read, which columns look by their names as if they said whose a row is."""
+    from expost.table.findings import persons_unnamed
+
+    for finding in persons_unnamed(names, schema):
+        with_schema = "" if schema is not None else " (with --schema)"
+        said = one_line(f"expost: column {finding.column}: {finding.said}; {finding.type}{with_schema}")
+        print(said, file=sys.stderr, flush=True)
 
 
 def _model(options: argparse.Namespace, table: Table | TableOnDisk, goal: Goal | None, ledger: Ledger | None) -> Any:

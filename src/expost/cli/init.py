@@ -9,6 +9,7 @@ from pathlib import Path
 from expost.cli.options import DATA, add_file_options, check_tables, file_options
 from expost.cli.output import check_output, write_whole
 from expost.cli.terminal import print_line
+from expost.table.file_types import CSV, TABS, TEXT, database_in, ends, file_of
 
 DESCRIPTION = (
     "Draft a schema for a file, from the names of its columns and their declared types. No row is looked at: bounds "
@@ -31,7 +32,7 @@ def add_arguments(init: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the draft to a new file; returns the exit status."""
     check_tables(options.data)
-    check_output(options.output, force=options.force, inputs=(options.data,))
+    check_output(options.output, force=options.force, inputs=(file_of(options.data),))
     from expost.table.schema import draft
 
     write_whole(options.output, draft(options.data, **file_options(options)), force=options.force)
@@ -46,13 +47,17 @@ def _how_written(options: argparse.Namespace) -> str:
     said = "" if options.separator is None else f" --separator {shlex.quote(options.separator)}"
     if options.encoding != "utf-8":
         said += f" --encoding {shlex.quote(options.encoding)}"
+    for option in ("query", "sheet"):
+        stated = getattr(options, option)
+        said += "" if stated is None else f" --{option} {shlex.quote(stated)}"
+    if database_in(options.data):
+        return said
     from expost.table.csv_lines import CsvFile
-    from expost.table.files import found_files, is_parquet
+    from expost.table.files import found_files
 
     file = found_files(options.data)[0]
-    if is_parquet(file):
+    if not ends(file, CSV + TABS + TEXT):
         return said
-
-    stated = file_options(options)
-    first = CsvFile(file, separator=stated.get("separator"), encoding=stated["encoding"])
+    separator = "\t" if ends(file, TABS) else file_options(options)["separator"]
+    first = CsvFile(file, separator=separator, encoding=options.encoding)
     return f"{said} --decimal ,    (without --decimal if there is a point)" if first.separator == ";" else said

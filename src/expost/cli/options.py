@@ -234,20 +234,26 @@ def stated_goal(options: argparse.Namespace) -> goals.Goal | None:
     return reduce(and_, made) if made else None
 
 
-ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")
-
-
 def check_tables(path: Path) -> None:
-    """Complain about a file, folder or pattern of tables that cannot be read."""
-    if not path.is_dir() and (path.exists() or not any(mark in str(path) for mark in "*?[")):
+    """Complain about a file, folder, pattern of tables or database that cannot be read."""
+    from expost.table.file_types import database_in, require_package_for
+
+    database = database_in(path)
+    if database is not None:
+        check_input(database[1], "database")
+        require_package_for(path)
+    elif not path.is_dir() and (path.exists() or not any(mark in str(path) for mark in "*?[")):
         check_table(path)
 
 
 def check_table(path: Path) -> None:
     """Complain about a table that cannot be read: none, a folder, no permission, of an unknown kind."""
+    from expost.table.file_types import ENDINGS, ends, require_package_for
+
     check_input(path)
-    if not path.name.lower().endswith(ENDINGS):
+    if not ends(path, ENDINGS):
         raise ValueError(f"cannot tell the type of {path}; its name must end in {', '.join(ENDINGS)}")
+    require_package_for(path)
 
 
 def check_input(path: Path, what: str = "file", hint: str = "") -> None:
@@ -273,11 +279,17 @@ def check_release(path: Path) -> None:
 
 
 #: What may be named where rows are read in pieces.
-DATA = "a .csv, .csv.gz or .parquet file, a folder or a 'pattern*' of them"
+DATA = (
+    "a .csv, .tsv, .txt, .jsonl, .parquet or .feather file, a folder or a 'pattern*' of them, a workbook (.xlsx), or "
+    "sqlite:FILE or duckdb:FILE with --query"
+)
 
 
 def add_file_options(parser: argparse.ArgumentParser, *, decimal: bool = True) -> None:
-    """Add the options of CSV files."""
+    """Add the options of CSV files, databases and workbooks."""
+    rows = parser.add_argument_group("databases and workbooks")
+    rows.add_argument("--query", metavar="SQL", help="which rows of a database: 'select ...'")
+    rows.add_argument("--sheet", metavar="NAME", help="of a workbook (default: its first)")
     group = parser.add_argument_group("CSV files")
     group.add_argument(
         "--separator", metavar="CHAR", help="between cells, or the word tab (default: as the first line has it)"
@@ -309,9 +321,8 @@ def stated_schema(options: argparse.Namespace) -> Schema:
 def file_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return them as arguments of the functions that read files."""
     separator = "\t" if options.separator in ("tab", "\\t") else options.separator
-    return {name: getattr(options, name) for name in ("decimal", "encoding") if hasattr(options, name)} | {
-        "separator": separator
-    }
+    names = ("decimal", "encoding", "query", "sheet")
+    return {name: getattr(options, name) for name in names if hasattr(options, name)} | {"separator": separator}
 
 
 #: Bytes from which on a file without a schema is read in pieces; smaller ones are read whole.
@@ -375,21 +386,28 @@ def stated_engine(options: argparse.Namespace) -> Any:
 
 def table_on_disk(options: argparse.Namespace) -> TableOnDisk | None:
     """Return a table without a schema that is to be read in pieces; None if it is read whole."""
+    from expost.table.file_types import CSV, PARQUET, ends
+
     engine = stated_engine(options)
     path = options.data
     usual = (options.separator, options.decimal, options.encoding) == (None, ".", "utf-8")
+    usual = usual and (options.query, options.sheet) == (None, None) and ends(path, CSV + PARQUET)
     packed = _PACKED if path.suffix == ".gz" else 1
     if engine is None and usual and path.is_file() and path.stat().st_size * packed < LARGE:
         return None
-    if not path.exists() and not any(mark in str(path) for mark in "*?["):
+    if usual and not path.exists() and not any(mark in str(path) for mark in "*?["):
         return None
     import numpy as np
 
+    from expost.passes.kept import kept
+    from expost.table.files import open_disk
     from expost.table.streamed import TableOnDisk
 
     stated = file_options(options)
-    stated.update(separator=stated["separator"] or ",", strip=False)
-    table = TableOnDisk(path, options.target, columns=options.columns, engine=engine, **stated)
+    stated.update(separator=stated["separator"] or ("," if ends(path, CSV) or path.is_dir() else None), strip=False)
+    disk = open_disk(path, **stated)
+    disk = kept(disk, disk.files[0].names, engine)
+    table = TableOnDisk(disk, options.target, columns=options.columns, engine=engine)
     if table.y.dtype.kind == "O" and stated_target_type(options) == "number":
         table.y.dtype = np.dtype(np.float64)  # a CSV file says nothing; the classes that were stated do
     if options.task == "regression" and table.y.dtype.kind not in "biuf":

@@ -14,6 +14,7 @@ from expost import validation
 from expost.cli.options import DATA, add_file_options, check_release, check_tables, file_options
 from expost.cli.output import add_output, check_output, whole_file
 from expost.cli.terminal import print_line, unwritten
+from expost.table.file_types import file_of
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         validation.share("--cut-off", options.cut_off)
     check_release(options.model)
     check_tables(options.data)
-    check_output(options.output, force=options.force, inputs=(options.model, options.data))
+    check_output(options.output, force=options.force, inputs=(options.model, file_of(options.data)))
     pieces = _predicted(read_release(options.model), options)
     if options.output is None:
         _print([text for text, _ in pieces])  # all of it, or none if a row cannot be read

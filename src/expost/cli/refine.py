@@ -25,6 +25,7 @@ from expost.cli.options import (
 from expost.cli.output import add_output, add_verbose, check_output, deliver, noting, outcome
 from expost.cli.predict import read_release
 from expost.goals import FLAGS
+from expost.table.file_types import file_of
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -179,6 +180,8 @@ def output_of(options: argparse.Namespace, called: str) -> Path | None:
     output: Path | None = options.output
     if output is None and not options.json:
         output = options.release.with_name(f"{options.release.stem}-{called}.json")
-    read = (options.release, *(getattr(options, name, None) for name in ("data", "path", "key", "ledger")))
+    read = (options.release, *(getattr(options, name, None) for name in ("path", "key", "ledger")))
+    data = getattr(options, "data", None)
+    read = read if data is None else (*read, file_of(data))
     check_output(output, force=options.force, inputs=read)
     return output

@@ -50,7 +50,7 @@ from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.table.columns import labels_array
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid
-from expost.table.files import is_on_disk
+from expost.table.files import is_on_disk, table_claims
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.schema import Schema
 from expost.table.shape import block_geometry, cheapest_geometry
@@ -187,9 +187,13 @@ class AccuracyFirstModel(BaseEstimator):
 
         Parameters
         ----------
-        table : frame of pandas, Polars or PyArrow, mapping of names to columns, path, or Dask DataFrame
-            Private rows, the target among the columns. A path names a CSV or Parquet file, a folder of them or a
-            pattern (``"2024-*.parquet"``); such a table is read in pieces and need not fit into memory.
+        table : frame of pandas, Polars or PyArrow, mapping of names to columns, path, Dask DataFrame, or stream
+            Private rows, the target among the columns. A path names a file, a folder of them or a pattern
+            (``"2024-*.parquet"``); such a table is read in pieces and need not fit into memory. A stream is anything
+            that hands out batches of Arrow (a relation of DuckDB, a ``RecordBatchReader``): it is read once, and the
+            columns that the schema names are kept until the search ends, in memory or encrypted on a disk. A function
+            without arguments that returns a stream is called for every pass instead, and is trusted to return the same
+            rows in the same order (:mod:`expost.table.doors`).
         y : array-like of shape (n_rows,), optional
             The target, where it is not among the columns: what scikit-learn's tools pass.
         **unsupported
@@ -296,6 +300,7 @@ class AccuracyFirstModel(BaseEstimator):
             columns = tuple(tally.readable for tally in tallies)
             plan = CheckedPlan(plan, columns, target.readable, n, unit.share(most), unit)
         not_covered, claims = (BAD_ROWS, *found.not_covered), (*found.claims, *validation.engine_claims(self.engine))
+        claims = (*claims, *table_claims(table))
         if clip:
             not_covered = found.not_covered
             claims = (CLIPPED_TARGETS if schema.classes is None else CLIPPED_LABELS, *claims)

@@ -23,6 +23,7 @@ import numpy as np
 from expost.exceptions import UnreadableFile
 from expost.numeric import one_thread
 from expost.passes.engine import Engine, LocalEngine, Totals, Work, joined, part_totals, watched_pass
+from expost.passes.kept import kept
 from expost.table.columns import Column, NamedColumns, places_of, require_readable
 from expost.table.encoding import Encoding
 from expost.table.files import is_on_disk, open_disk, open_named
@@ -264,7 +265,8 @@ def stream_of(table: Any, encoding: Encoding, engine: Engine) -> StreamedSource 
             "names do not travel. Pass engine='local', which reads a table of any size in pieces"
         )
     if is_on_disk(table):
-        return (EncodedSource if encoding.schema.person is None else PersonSource)(open_disk(table), encoding)
+        disk = kept(open_disk(table), encoding.schema.needed, engine)
+        return (EncodedSource if encoding.schema.person is None else PersonSource)(disk, encoding)
     if is_dask_frame(table):
         return EncodedSource(from_dask_frame(table), encoding)  # type: ignore[arg-type]
     return None

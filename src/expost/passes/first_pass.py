@@ -17,8 +17,10 @@ import numpy.typing as npt
 
 from expost.passes.engine import Engine, LocalEngine, Totals, note, watched_pass
 from expost.passes.scratch import STATED, UNSTATED, Scratch, usual_folder
+from expost.table.columns import NamedColumns
 from expost.table.encoding import Encoding
 from expost.table.files import Disk
+from expost.table.findings import Finding, Looked
 from expost.table.persons import PersonTally, count_persons
 from expost.table.rows import Batch, Rows, RowSource, declared, given_up
 from expost.table.streamed import EncodedSource, StreamedSource
@@ -174,6 +176,8 @@ class Survey:
         Persons and their rows, where the schema names them.
     uneven
         Lines of CSV files that have another number of cells than the first.
+    findings
+        What to look at, and what to type next.
     """
 
     rows: int
@@ -181,10 +185,25 @@ class Survey:
     target: Tally
     persons: PersonTally | None
     uneven: int
+    findings: list[Finding]
+
+
+class _Surveyed(EncodedSource):
+    """Rows that are looked at before they are encoded."""
+
+    def __init__(self, disk: Disk, encoding: Encoding) -> None:
+        super().__init__(disk, encoding)
+        self.looked = Looked(encoding.schema)
+
+    def made(self, columns: NamedColumns) -> Batch:
+        self.looked.at(columns)
+        return super().made(columns)
 
 
 def survey(disk: Disk, encoding: Encoding) -> Survey | None:
     """Count what fits, holding a few batches at a time, and what tells persons apart; None if there are no rows.
+
+    A table whose rows come but once has to be kept first (:mod:`expost.passes.kept`).
 
     Examples
     --------
@@ -202,7 +221,7 @@ def survey(disk: Disk, encoding: Encoding) -> Survey | None:
     disk.require(encoding.schema.needed)
     if disk.guess < _FEW and disk.count() == 0:
         return None
-    source = EncodedSource(disk, encoding)
+    source = _Surveyed(disk, encoding)
     rows, cells, uneven = LocalEngine().total(source, lambda batch: (batch.rows, batch.cells, batch.uneven))
     columns, target = encoding.tallied(cells, rows)
     schema, persons = encoding.schema, None
@@ -210,4 +229,5 @@ def survey(disk: Disk, encoding: Encoding) -> Survey | None:
         found = (disk.read(part, [schema.person], frozenset(), source.batch_rows) for part in source.parts())
         cells_of = (cell for read in found for some in read for cell in some[schema.person].cells())
         persons = count_persons(cells_of, schema.rows_per_person, schema.missing)
-    return Survey(rows, columns, target, persons, uneven)
+    names = dict.fromkeys(name for file in disk.files for name in file.names)
+    return Survey(rows, columns, target, persons, uneven, source.looked.findings(columns, target, list(names)))

@@ -406,9 +406,9 @@ class Release:
 
         Parameters
         ----------
-        rows : frame of pandas, Polars or PyArrow, mapping of names to columns, array, or path
-            Of a CSV or Parquet file, a folder or a pattern, which is read in pieces; or what
-            :func:`~expost.table.files.open_disk` opened, with how CSV files are written. Needs no target.
+        rows : frame of pandas, Polars or PyArrow, mapping of names to columns, array, path, or stream
+            Of a file, a folder or a pattern, which is read in pieces; what hands out batches of Arrow, which is read
+            once; or what :func:`~expost.table.files.open_disk` opened, with how CSV files are written. Needs no target.
             Columns of an array stand in the order of :attr:`columns`; others are found by name.
         on_invalid : {"error", "clip"}, default="error"
             Whether cells that cannot be read raise :class:`~expost.exceptions.InvalidRows`, which names the first such

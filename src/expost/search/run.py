@@ -30,6 +30,7 @@ from expost.search import METHODS
 from expost.search.choice import cheaper_at_delta
 from expost.search.request import OnFailure, Plan, Request
 from expost.solve import LogisticLoss, Loss, Problem, SquaredLoss
+from expost.table.files import table_claims
 from expost.table.rows import Rows, RowSource
 from expost.table.shape import ball, l2_ball
 
@@ -198,7 +199,11 @@ def _given(rows: Rows | RowSource | Sums | Generator) -> tuple[str, ...]:
         return ("the sums given are exact, of as many rows as they say, each with ‖x‖₁ ≤ 1 and |y| ≤ 1",)
     if isinstance(rows, Rows | RowSource):
         own = ("every row is what its source declares",) if validation.foreign(rows) else ()
-        return (*own, *validation.engine_claims(getattr(rows, "engine", None)))
+        return (
+            *own,
+            *validation.engine_claims(getattr(rows, "engine", None)),
+            *table_claims(getattr(rows, "disk", None)),
+        )
     return ("the generator given is what its mechanism makes of rows within bounds",)
 
 

@@ -141,7 +141,90 @@ _LONG = 1 << 17  # bytes of a line with quotes, beyond which a reader line by li
 _MARK = b"\xef\xbb\xbf"  # which Arrow's reader leaves out at the start of what it is given, and nowhere else
 
 
-class CsvFile:
+class LinesFile:
+    """A file of which every line is a row, cut into runs of whole lines; packed in ``.gz``, it is one run."""
+
+    n = None
+
+    def __init__(self, path: Path, part_bytes: int = _CSV_PART) -> None:
+        self.path, self._part_bytes = path, part_bytes
+        self._packed = path.name.lower().endswith(".gz")
+        self._held = Held(path)
+        self._start, self._end = 0, self._held.opened().size()  # of the rows
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.path})"
+
+    @cached_property
+    def guess(self) -> int:
+        """About how many lines there are, by the first of them."""
+        if self._packed:
+            return int(self._end) // 8
+        sample = self._held.opened().read_at(_SAMPLE, self._start)
+        length = len(sample) / max(1, sample.count(b"\n"))
+        return int((self._end - self._start) / max(1.0, length))
+
+    def parts(self) -> list[tuple[int, int]]:
+        """Return runs of bytes, between the first line and the end; a packed file is one."""
+        if self._packed:
+            return [(0, 0)]
+        size = self._part_bytes
+        return [(start, min(start + size, self._end)) for start in range(self._start, self._end, size)]
+
+    def count(self) -> int:
+        """Count the lines after the first."""
+        if self._packed:
+            return sum(block.count(b"\n") + (not block.endswith(b"\n")) for block in self._unpacked() if block)
+        file, size = self._held.opened(), 1 << 22
+        total, last = 0, b"\n"
+        for start in range(self._start, self._end, size):
+            block = self._at(file, min(size, self._end - start), start)
+            total, last = total + block.count(b"\n"), block[-1:]
+        return total + (last != b"\n")
+
+    def _lines(self, start: int, stop: int) -> Iterator[bytes]:
+        """Yield the lines that begin from ``start`` on and before ``stop``; as they stand, but for a last too long."""
+        file = self._held.opened()
+        # a byte before, which says whether a line begins at start, and as a rule the end of the last line
+        size, within = stop - start + 1 + _USUAL, stop - start
+        data = self._at(file, size, start - 1) if start else b"\n" + self._at(file, size - 1, 0)
+        first = data.find(b"\n", 0, within)
+        if first < 0:
+            return
+        last = data.find(b"\n", within)
+        if last < 0:  # enough to end a line that is not too long, or to show that it is
+            data += self._at(file, LONGEST_LINE + 2, start - 1 + len(data))
+            last = data.find(b"\n", within)
+        yield data[first + 1 : last + 1 if last >= 0 else len(data)]
+
+    def _at(self, file: Any, size: int, place: int) -> bytes:
+        try:
+            return bytes(file.read_at(size, place))
+        except (OSError, pa.ArrowException):
+            pass
+        raise UnreadableFile(f"{self.path} could not be read at byte {place}")
+
+    def _unpacking(self) -> gzip.GzipFile:
+        """Return what is in a packed file, of the file that is held; complains if it has changed."""
+        return gzip.GzipFile(fileobj=io.BufferedReader(_FromStart(self._held.opened()), _USUAL), mode="rb")
+
+    def _unpacked(self) -> Iterator[bytes]:
+        stream, first = self._unpacking(), True
+        try:
+            with stream:
+                for block in whole_lines(stream, self._part_bytes):
+                    yield block.partition(b"\n")[2] if first and self._start else block  # without a header
+                    first = False
+            return
+        except (OSError, EOFError, zlib.error, pa.ArrowException):
+            pass
+        raise UnreadableFile(f"{self.path} cannot be unpacked")
+
+    def _blocks(self, part: tuple[int, int]) -> Iterator[bytes]:
+        return filter(None, self._unpacked() if self._packed else self._lines(*part))
+
+
+class CsvFile(LinesFile):
     """A CSV file whose rows are not in memory.
 
     Parameters
@@ -190,8 +273,6 @@ class CsvFile:
     (['age', 'city'], ['Bern, BE', None, None, None, 'Rome'], ['31', '47', '52,Oslo', '', '�'])
     """
 
-    n = None
-
     def __init__(
         self,
         path: Path,
@@ -204,10 +285,8 @@ class CsvFile:
     ) -> None:
         if decimal not in (".", ","):
             raise ValueError('decimal must be "." or ","')
-        self.path, self.decimal, self.encoding = path, decimal, encoding
-        self._strip, self._part_bytes = strip, part_bytes
-        self._packed = path.name.lower().endswith(".gz")
-        self._held = Held(path)
+        super().__init__(path, part_bytes)
+        self.decimal, self.encoding, self._strip = decimal, encoding, strip
         try:
             _check_options(separator or "", encoding)
             first = self._first_line()
@@ -219,26 +298,7 @@ class CsvFile:
         except (OSError, ValueError) as error:  # which speak of the first line and of options alone
             raise ValueError(f"{path} could not be read as CSV: {error}") from None
         self.names = FirstLine(self._split(header))
-        self._start, self._end = len(first), self._held.opened().size()
-
-    def __repr__(self) -> str:
-        return f"CsvFile({self.path})"
-
-    @cached_property
-    def guess(self) -> int:
-        """About how many lines there are, by the first of them."""
-        if self._packed:
-            return int(self._end) // 8
-        sample = self._held.opened().read_at(_SAMPLE, self._start)
-        length = len(sample) / max(1, sample.count(b"\n"))
-        return int((self._end - self._start) / max(1.0, length))
-
-    def parts(self) -> list[tuple[int, int]]:
-        """Return runs of bytes, between the first line and the end; a packed file is one."""
-        if self._packed:
-            return [(0, 0)]
-        size = self._part_bytes
-        return [(start, min(start + size, self._end)) for start in range(self._start, self._end, size)]
+        self._start = len(first)
 
     def read(
         self, part: tuple[int, int], names: Sequence[str], numeric: frozenset[str], rows: int
@@ -262,17 +322,6 @@ class CsvFile:
             pass
         raise ValueError(f"{self.path} could not be read as CSV")
 
-    def count(self) -> int:
-        """Count the lines after the first."""
-        if self._packed:
-            return sum(block.count(b"\n") + (not block.endswith(b"\n")) for block in self._unpacked() if block)
-        file, size = self._held.opened(), 1 << 22
-        total, last = 0, b"\n"
-        for start in range(self._start, self._end, size):
-            block = self._at(file, min(size, self._end - start), start)
-            total, last = total + block.count(b"\n"), block[-1:]
-        return total + (last != b"\n")
-
     def _first_line(self) -> bytes:
         if self._packed:
             try:
@@ -288,46 +337,6 @@ class CsvFile:
                 return found
             found += more
         return found[: found.index(b"\n") + 1] if b"\n" in found else found
-
-    def _lines(self, start: int, stop: int) -> Iterator[bytes]:
-        """Yield the lines that begin from ``start`` on and before ``stop``; as they stand, but for a last too long."""
-        file = self._held.opened()
-        # a byte before, which says whether a line begins at start, and as a rule the end of the last line
-        data, within = self._at(file, stop - start + 1 + _USUAL, start - 1), stop - start
-        first = data.find(b"\n", 0, within)
-        if first < 0:
-            return
-        last = data.find(b"\n", within)
-        if last < 0:  # enough to end a line that is not too long, or to show that it is
-            data += self._at(file, LONGEST_LINE + 2, start - 1 + len(data))
-            last = data.find(b"\n", within)
-        yield data[first + 1 : last + 1 if last >= 0 else len(data)]
-
-    def _at(self, file: Any, size: int, place: int) -> bytes:
-        try:
-            return bytes(file.read_at(size, place))
-        except (OSError, pa.ArrowException):
-            pass
-        raise UnreadableFile(f"{self.path} could not be read at byte {place}")
-
-    def _unpacking(self) -> gzip.GzipFile:
-        """Return what is in a packed file, of the file that is held; complains if it has changed."""
-        return gzip.GzipFile(fileobj=io.BufferedReader(_FromStart(self._held.opened()), _USUAL), mode="rb")
-
-    def _unpacked(self) -> Iterator[bytes]:
-        stream, first = self._unpacking(), True
-        try:
-            with stream:
-                for block in whole_lines(stream, self._part_bytes):
-                    yield block.partition(b"\n")[2] if first else block
-                    first = False
-            return
-        except (OSError, EOFError, zlib.error, pa.ArrowException):
-            pass
-        raise UnreadableFile(f"{self.path} cannot be unpacked")
-
-    def _blocks(self, part: tuple[int, int]) -> Iterator[bytes]:
-        return filter(None, self._unpacked() if self._packed else self._lines(*part))
 
     def _one_by_one(self, blocks: Iterable[bytes], places: Sequence[int], names: Sequence[str]) -> NamedColumns:
         lines: list[bytes] = []

@@ -35,8 +35,10 @@ from expost.table.columns import (
     Columns,
     DateColumn,
     DictionaryColumn,
+    NamedColumns,
     RawRows,
     cells_of_row,
+    places_of,
     require_readable,
 )
 
@@ -63,6 +65,28 @@ def names_of_frame(frame: Any) -> list[Any] | None:
     if polars is not None and isinstance(frame, polars.DataFrame):
         return list(frame.columns)
     return None
+
+
+def named_columns(frame: Any, names: Sequence[str]) -> NamedColumns:
+    """Take columns out of a frame by their names; spaces around names in the frame do not count."""
+    there = names_of_frame(frame)
+    assert there is not None
+    places = places_of(there, names)
+    return NamedColumns({name: frame_column(frame, j, name) for name, j in places.items()}, int(frame.shape[0]))
+
+
+def is_stream(table: Any) -> bool:
+    """Whether a table hands out batches of Arrow, or is a function that returns what does; a frame is none."""
+    if isinstance(table, type) or names_of_frame(table) is not None:
+        return False
+    return hasattr(type(table), "__arrow_c_stream__") or is_called(table)
+
+
+def is_called(table: Any) -> bool:
+    """Whether a table is a function that hands it out."""
+    if isinstance(table, type) or hasattr(type(table), "__arrow_c_stream__"):
+        return False
+    return callable(table) and not hasattr(table, "columns")
 
 
 def frame_column(frame: Any, j: int, name: Any) -> Column:

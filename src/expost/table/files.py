@@ -1,5 +1,6 @@
-"""Tables in CSV and Parquet files, folders of them and patterns such as ``2024-*.parquet``: which files a path means,
-and their columns, each to be read cell by cell, whole or in pieces.
+"""Tables in files, folders of them and patterns such as ``2024-*.parquet``: which files a path means, and their
+columns, each to be read cell by cell, whole or in pieces. The name of a file says its type, as
+:mod:`expost.table.file_types` lists them.
 
 Which files and columns there are is public, so it may be complained about: errors name files and columns, never a
 value. Reading a whole table by :func:`read_table` is the curator's step, whose errors can still depend on what is in
@@ -10,7 +11,8 @@ What is public about a table in pieces is settled when it is opened: which files
 parts. Rows are read part by part, a batch at a time, columns that nobody asked for not at all, so that memory depends
 neither on the size of a file nor on that of its row groups. A part is described by public values only and may be read
 anywhere, also on another machine that sees the same files. A Parquet file is read a row group at a time, small ones
-together; a CSV file in runs of lines (:mod:`expost.table.csv_lines`).
+together; a CSV file in runs of lines (:mod:`expost.table.csv_lines`); what else there is, as :mod:`expost.table.doors`
+and :mod:`expost.table.json_lines` say.
 """
 
 from __future__ import annotations
@@ -34,11 +36,39 @@ import pyarrow.parquet
 from expost.exceptions import UnreadableFile
 from expost.table.columns import Column, FirstLine, NamedColumns, places_of
 from expost.table.csv_lines import CsvFile, Held
-from expost.table.entrance import arrow_column, frame_column, names_of_frame, open_column, type_is
+from expost.table.doors import (
+    SAME_ROWS,
+    ArrowFile,
+    Stream,
+    query_of,
+    stream_of_batches,
+    workbook,
+)
+from expost.table.entrance import (
+    arrow_column,
+    is_called,
+    is_stream,
+    named_columns,
+    names_of_frame,
+    open_column,
+    type_is,
+)
+from expost.table.file_types import (
+    ARROW,
+    CSV,
+    ENDINGS,
+    EXCEL,
+    FOLDERS,
+    JSON,
+    PARQUET,
+    TABS,
+    TYPES,
+    database_in,
+    ends,
+)
+from expost.table.json_lines import JsonLines, json_lines
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
 
-CSV = (".csv", ".csv.gz")
-PARQUET = (".parquet", ".pq")
 _TRUTH = {"true": 1.0, "false": 0.0}
 _NUMERIC = ("integer", "floating", "boolean", "decimal", "null")  # the last is a column without a single value: all NaN
 
@@ -110,6 +140,7 @@ def read_table(
            [nan,  0.]])
     """
     file = Path(path)
+    _require_file(file, CSV + PARQUET)
     data = _opened(file, by_line=text_as_missing, text=[target] if target_as != "inferred" else [])
     try:
         available = data.names if isinstance(data, CsvFile) else list(data.column_names)
@@ -124,7 +155,6 @@ def read_table(
 
 
 def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
-    _require_file(path)
     if is_parquet(path):
         return _parquet(path)
     try:
@@ -239,10 +269,11 @@ def _inferred(cells: list[str | None]) -> npt.NDArray[Any]:
 def found_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return files of a table in the order of their names; nothing is opened.
 
-    The path is a file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``; a folder, of which all such files are
-    meant, those in folders within it too; or a pattern with ``*``, ``?`` or ``**``. It is an error if there is none, if
-    a name does not tell the type, if a folder holds files of both types, or if a link leads nowhere. A file that is
-    found under two names is one, too: its rows would count twice, and ε is stated for rows that count once.
+    The path is a file whose name says its type (:mod:`expost.table.file_types`); a folder, of which all files of one of
+    its ``TYPES`` are meant, those in folders within it too; or a pattern with ``*``, ``?`` or ``**``. It is an error if
+    there is none, if a name does not tell the type, if a folder holds files of two types, or if a link leads nowhere. A
+    file that is found under two names is one, too: its rows would count twice, and ε is stated for rows that count
+    once.
 
     Examples
     --------
@@ -255,10 +286,10 @@ def found_files(path: str | os.PathLike[str]) -> list[Path]:
     """
     path = Path(path)
     if path.is_dir():
-        inside = [file for file in path.rglob("*") if _ends(file, CSV + PARQUET)]
+        inside = [file for file in path.rglob("*") if ends(file, FOLDERS)]
         files = _each_once(file for file in inside if not file.name.startswith((".", "_")))
         if not files:
-            raise FileNotFoundError(f"there is no file ending in {', '.join(CSV + PARQUET)} in the folder {path}")
+            raise FileNotFoundError(f"there is no file ending in {', '.join(FOLDERS)} in the folder {path}")
         _require_one_type(path, files)
     elif path.is_file():
         files = [path]
@@ -291,11 +322,11 @@ def _each_once(names: Iterable[Path]) -> list[Path]:
     return sorted(found.values())
 
 
-def _require_file(file: Path) -> None:
+def _require_file(file: Path, endings: tuple[str, ...] = ENDINGS) -> None:
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {file}")
-    if not _ends(file, CSV + PARQUET):
-        raise ValueError(f"cannot tell the type of {file}; its name must end in {', '.join(CSV + PARQUET)}")
+    if not ends(file, endings):
+        raise ValueError(f"cannot tell the type of {file}; its name must end in {', '.join(endings)}")
     try:
         str(file).encode()
     except UnicodeEncodeError:  # which no reader of tables opens
@@ -304,31 +335,29 @@ def _require_file(file: Path) -> None:
 
 def is_parquet(file: Path) -> bool:
     """Whether a file is Parquet, by its name."""
-    return _ends(file, PARQUET)
+    return ends(file, PARQUET)
 
 
 def _require_one_type(folder: Path, files: list[Path]) -> None:
     """Complain about a folder in which the same rows may stand twice, once in each type."""
-    if len({is_parquet(file) for file in files}) == 1:
+    types = [name for name, endings in TYPES.items() if any(ends(file, endings) for file in files)]
+    if len(types) == 1:
         return
     inner = "" if all(file.parent == folder for file in files) else "**/"
-    endings = [ending for ending in CSV + PARQUET if any(_ends(file, (ending,)) for file in files)]
+    endings = [ending for ending in FOLDERS if any(ends(file, (ending,)) for file in files)]
     patterns = " or ".join(f"'{folder}/{inner}*{ending}'" for ending in endings)
+    both = "both " if len(types) == 2 else ""
     raise ValueError(
-        f"{folder} holds both CSV and Parquet files, and the same rows might count twice; pass a pattern that says "
-        f"which are meant, such as {patterns}"
+        f"{folder} holds {both}{' and '.join(types)} files, and the same rows might count twice; pass a pattern that "
+        f"says which are meant, such as {patterns}"
     )
-
-
-def _ends(file: Path, endings: tuple[str, ...]) -> bool:
-    return file.name.lower().endswith(endings)
 
 
 def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
     """Take columns out of a table by their names; spaces around names in the table do not count.
 
-    The table is a frame of pandas, Polars or PyArrow, a mapping of names to columns, NamedColumns, or the path of a
-    file (:func:`read_columns`).
+    The table is a frame of pandas, Polars or PyArrow, whatever else hands out batches of Arrow, a mapping of names to
+    columns, NamedColumns, or the path of a file (:func:`read_columns`).
 
     Examples
     --------
@@ -340,10 +369,10 @@ def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
         return frame
     if isinstance(frame, str | os.PathLike):
         return read_columns(frame, names)
-    there = names_of_frame(frame)
-    if there is not None:
-        places = places_of(there, names)
-        return NamedColumns({name: frame_column(frame, j, name) for name, j in places.items()}, int(frame.shape[0]))
+    if names_of_frame(frame) is not None:
+        return named_columns(frame, names)
+    if is_stream(frame):
+        return stream_of_batches(frame).whole(names)
     if not isinstance(frame, Mapping):
         raise ValueError(
             f"columns are found by their names: pass a frame, a dictionary of columns or the path of a file, "
@@ -368,12 +397,12 @@ def read_columns(
     decimal: str = ".",
     encoding: str = "utf-8",
 ) -> NamedColumns:
-    """Read columns of a CSV or Parquet file, so that no row changes how another is read.
+    """Read columns of a file, so that no row changes how another is read.
 
     Parameters
     ----------
     path : str or path
-        A file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``. In a CSV file every line is one row.
+        A file whose name ends in one of ``file_types.ENDINGS``. In a CSV file every line is one row.
     names : sequence of str
         Which columns.
     separator, decimal, encoding
@@ -392,8 +421,10 @@ def read_columns(
     file = Path(path)
     _require_file(file)
     if is_parquet(file):
-        return open_named(_parquet(file), names)
-    return CsvFile(file, separator=separator, decimal=decimal, encoding=encoding).whole(names)
+        return named_columns(_parquet(file), names)
+    opened = _file(file, separator=separator, decimal=decimal, encoding=encoding)
+    assert not isinstance(opened, ParquetTable)
+    return opened.whole(names)
 
 
 def _parquet(file: Path) -> Any:
@@ -471,7 +502,7 @@ class ParquetTable:
                 break
             if batch is None:
                 return
-            yield open_named(batch, names)
+            yield named_columns(batch, names)
         # out here: the reader's own message may quote cells and would ride along as the context
         groups = ", ".join(map(str, part))
         raise UnreadableFile(f"{self.path} could not be read: row group(s) {groups} are damaged or out of reach")
@@ -495,6 +526,9 @@ class Piece:
     part: Any
 
 
+File = ParquetTable | CsvFile | JsonLines | ArrowFile | Stream
+
+
 class Disk:
     """Files that together are one table, in the order of their rows.
 
@@ -506,8 +540,8 @@ class Disk:
         Number of rows, or a guess of it, for whoever waits.
     """
 
-    def __init__(self, files: Sequence[ParquetTable | CsvFile]) -> None:
-        self.files = list(files)
+    def __init__(self, files: Sequence[Any]) -> None:
+        self.files: list[File] = list(files)
         known = [file.n for file in self.files]
         self.n = None if None in known else sum(n for n in known if n is not None)
         self.guess = sum(file.guess for file in self.files)
@@ -521,12 +555,24 @@ class Disk:
 
     def count(self) -> int:
         """Count the rows; of a CSV file that is its lines."""
-        return sum(file.count() if isinstance(file, CsvFile) else file.n for file in self.files)
+        return sum(file.count() if isinstance(file, CsvFile | JsonLines | Stream) else file.n for file in self.files)
+
+    @property
+    def once(self) -> bool:
+        """Whether its rows come but once, so that whoever makes several passes has to keep them."""
+        return any(isinstance(file, Stream) and file.once for file in self.files)
+
+    @property
+    def header(self) -> list[str]:
+        """The names of all columns, as far as they are public: in JSON lines each row has names of its own."""
+        files = [file for file in self.files if not isinstance(file, JsonLines)]
+        return list(dict.fromkeys(name for file in files for name in file.names))
 
     def require(self, names: Sequence[str]) -> None:
         """Complain about columns that a file lacks or has twice, and name the first such file if there are several."""
         for file in self.files:
-            places_of(file.names, names, None if len(self.files) == 1 else file.path)
+            if not isinstance(file, JsonLines):  # in which each line has names of its own
+                places_of(file.names, names, None if len(self.files) == 1 else file.path)
 
     def read(self, piece: Piece, names: Sequence[str], numeric: frozenset[str], rows: int) -> Iterator[NamedColumns]:
         """Yield columns, at most about so many rows at a time; ``numeric`` ones are likely to hold numbers."""
@@ -534,15 +580,39 @@ class Disk:
 
 
 def is_on_disk(table: Any) -> bool:
-    """Whether a table is stated by where it is."""
-    return isinstance(table, str | os.PathLike | Disk)
+    """Whether a table is stated by where it is, or by what hands it out."""
+    return isinstance(table, str | os.PathLike | Disk) or is_stream(table)
 
 
-def open_disk(path: str | os.PathLike[str] | Disk, **options: Any) -> Disk:
-    """Open a file, a folder or a pattern (:func:`found_files`).
+def table_claims(table: Any) -> tuple[str, ...]:
+    """Return what is taken as given of a table that a function hands out anew for every pass.
 
-    Options say how CSV files are written: ``separator``, ``decimal``, ``encoding`` and ``strip``, as in
-    :class:`~expost.table.csv_lines.CsvFile`.
+    Examples
+    --------
+    >>> table_claims(lambda: pa.table({"age": [31]})), table_claims("people.csv")
+    (('the function that hands out the table returns the same rows in the same order whenever it is called',), ())
+    """
+    if isinstance(table, Disk):
+        called = any(isinstance(file, Stream) and file.called for file in table.files)
+    else:
+        called = is_stream(table) and is_called(table)
+    return (SAME_ROWS,) if called else ()
+
+
+def open_disk(table: Any, *, query: str | None = None, sheet: str | None = None, **options: Any) -> Disk:
+    """Open a file, a folder or a pattern (:func:`found_files`), a query of a database, or what hands out batches.
+
+    Parameters
+    ----------
+    table : str, path, Disk, or anything that hands out batches of Arrow
+        ``sqlite:visits.db`` and ``duckdb:visits.db`` are databases; see :mod:`expost.table.doors`.
+    query : str, optional
+        Which rows of a database.
+    sheet : str, optional
+        Which sheet of a workbook, by default its first.
+    **options
+        How CSV files are written: ``separator``, ``decimal``, ``encoding`` and ``strip``, as in
+        :class:`~expost.table.csv_lines.CsvFile`.
 
     Examples
     --------
@@ -555,7 +625,31 @@ def open_disk(path: str | os.PathLike[str] | Disk, **options: Any) -> Disk:
     ...     [columns for piece in disk.pieces() for columns in disk.read(piece, ["age"], frozenset(), 100)]
     [NamedColumns(n=1, names=['age']), NamedColumns(n=1, names=['age'])]
     """
-    if isinstance(path, Disk):
-        return path
-    files = found_files(path)
-    return Disk([ParquetTable(file) if is_parquet(file) else CsvFile(file, **options) for file in files])
+    if isinstance(table, Disk):
+        return table
+    if is_stream(table):
+        return Disk([stream_of_batches(table)])
+    database = database_in(table)
+    if database is not None:
+        return Disk([query_of(*database, query)])
+    if query is not None:
+        raise ValueError(f"query= goes with a database, such as sqlite:visits.db or duckdb:visits.db, not {table}")
+    files = found_files(table)
+    if sheet is not None and not all(ends(file, EXCEL) for file in files):
+        raise ValueError(f"sheet= goes with a workbook (.xlsx), not {table}")
+    return Disk([_file(file, sheet, **options) for file in files])
+
+
+def _file(file: Path, sheet: str | None = None, **options: Any) -> File:
+    """Open a file as the type that its name says."""
+    if is_parquet(file):
+        return ParquetTable(file)
+    if ends(file, ARROW):
+        return ArrowFile(file)
+    if ends(file, JSON):
+        return json_lines(file)
+    if ends(file, EXCEL):
+        return workbook(file, sheet)
+    if ends(file, TABS):
+        options = {**options, "separator": options.get("separator") or "\t"}
+    return CsvFile(file, **options)

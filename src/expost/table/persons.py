@@ -14,6 +14,7 @@ together: whoever stands behind them is protected with the rest.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -54,6 +55,29 @@ def person_of(cell: Any) -> Hashable:
             return repr(value)
         value = int(value)
     return str(value) if value.bit_length() < _DIGITS else hex(value)
+
+
+_WHO = (
+    "person|patient|user|customer|client|member|employee|student|pupil|subject|participant|respondent|citizen|"
+    "resident|taxpayer|insured|account"
+)
+_NAMED = re.compile(
+    f"(?:{_WHO})_?(?:id|nr|no|num|number|key|code|uuid|guid|hash)|(?:id|uuid)_?(?:{_WHO})|person|patient|user|pid|uid|"
+    "ssn|social_security(?:_no|_number)?|mrn|nhs_?(?:no|number)|ahv_?(?:nr)?|e_?mail(?:_address)?|phone(?:_number)?|"
+    "user_?name|full_?name|first_?name|last_?name|surname|passport(?:_no|_number)?"
+)
+
+
+def names_a_person(name: str) -> bool:
+    """Whether the name of a column says that it tells whose a row is; names are public, and no row is looked at.
+
+    Examples
+    --------
+    >>> [names_a_person(name) for name in ("patient_id", "UserID", "E-Mail", "SSN", "age", "paid", "members")]
+    [True, True, True, True, False, False, False]
+    """
+    parted = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())
+    return _NAMED.fullmatch(re.sub(r"[^a-z0-9]+", "_", parted.lower()).strip("_")) is not None
 
 
 class Persons:

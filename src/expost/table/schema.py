@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -24,8 +23,9 @@ from expost import validation
 from expost.table.cells import Lookup
 from expost.table.columns import suggestion
 from expost.table.curves import finest_of
-from expost.table.entrance import BYTES, TEXT, type_is
-from expost.table.files import ParquetTable, found_files, open_disk
+from expost.table.entrance import BYTES, TEXT, is_stream, type_is
+from expost.table.file_types import database_in
+from expost.table.files import found_files, open_disk
 from expost.table.kinds import (
     BOOLEAN_WORDS,
     Boolean,
@@ -383,6 +383,18 @@ def _toml(value: Any) -> str:
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else repr(value)
 
 
+def toml_line(name: str, value: Any) -> str:
+    """Return a line of a schema in TOML.
+
+    Examples
+    --------
+    >>> from expost.table import Numeric
+    >>> toml_line("age", Numeric((0, 100))), toml_line("missing", ["", "?"])
+    ('age = { bounds = [0, 100] }', 'missing = ["", "?"]')
+    """
+    return f"{toml_key(name)} = {_toml(value if isinstance(value, Mapping | Sequence) else value.to_dict())}"
+
+
 def toml_key(name: str) -> str:
     """Return a name as TOML writes it before an equals sign."""
     return name if _BARE.fullmatch(name) else _toml(name)
@@ -417,17 +429,23 @@ _DATE = '{ bounds = [ , ] }  # first and last possible date, as text: "1950-01-0
 _CATEGORY = "{ categories = [] }  # every value that can occur"
 
 
-def draft(path: str | os.PathLike[str], *, separator: str | None = None, encoding: str = "utf-8") -> str:
+def draft(
+    path: Any,
+    *,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    query: str | None = None,
+    sheet: str | None = None,
+) -> str:
     """Draft a schema for a file.
 
     Parameters
     ----------
     path : str or path
-        A file ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``; or a folder or pattern of them, of which the
-        first is looked at. The first line of a CSV file has the names of its columns; nothing is known about their
-        types.
-    separator, encoding
-        As for :func:`expost.table.files.read_columns`.
+        What :func:`expost.table.files.open_disk` takes; of a folder or a pattern the first file is looked at. The
+        first line of a CSV file has the names of its columns; nothing is known about their types.
+    separator, encoding, query, sheet
+        As for :func:`expost.table.files.open_disk`.
 
     Returns
     -------
@@ -444,12 +462,15 @@ def draft(path: str | os.PathLike[str], *, separator: str | None = None, encodin
     age = {  }
     "home town" = {  }
     """
-    first = open_disk(found_files(path)[0], separator=separator, encoding=encoding).files[0]
-    if isinstance(first, ParquetTable):
-        fields = zip(first.names, first.types, strict=True)
+    one = path if database_in(path) or is_stream(path) else found_files(path)[0]
+    first = open_disk(one, query=query, sheet=sheet, separator=separator, encoding=encoding).files[0]
+    types = getattr(first, "types", None)
+    if types is not None:
+        fields = zip(first.names, types, strict=True)
         return _HEAD + _KNOWN + "".join(f"{_described(toml_key(name.strip()), kind)}\n" for name, kind in fields)
-    if first.names.doubtful:
-        raise ValueError(f"no schema is drafted for {first.path}: {first.names.doubtful}")
+    doubtful = getattr(first.names, "doubtful", "")
+    if doubtful:
+        raise ValueError(f"no schema is drafted for {first.path}: {doubtful}")
     return _HEAD + _UNKNOWN + "".join(f"{toml_key(name)} = {{  }}\n" for name in first.names if name)
 
 

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from expost.table.columns import Column, Columns, NamedColumns, RawRows, places_of
 from expost.table.encoding import Encoding
-from expost.table.files import Disk, ParquetTable, chosen_columns, loose, open_disk
+from expost.table.files import Disk, chosen_columns, loose, open_disk
+from expost.table.json_lines import JsonLines
 from expost.table.kinds import Dated, Numeric
 from expost.table.persons import Persons, times
 from expost.table.preparation import Preparation
@@ -233,7 +234,7 @@ class TableOnDisk:
     Parameters
     ----------
     path : str or path
-        A CSV or Parquet file, a folder of them, or a pattern.
+        What :func:`expost.table.files.open_disk` takes, unless its rows come but once.
     target, columns
         Names of the target column and of feature columns, by default all others.
     engine : None, "local", "dask" or an engine, default=None
@@ -273,7 +274,18 @@ class TableOnDisk:
         **options: Any,
     ) -> None:
         disk = open_disk(path, **options)
-        self.column_names = tuple(chosen_columns(disk.files[0].names, target, columns, disk.files[0].path))
+        if disk.once:
+            raise ValueError(
+                f"{disk.files[0].path} gives its rows once, and these are read several times; pass a function without "
+                f"arguments that hands them out anew, or read them into a frame for fit"
+            )
+        first = disk.files[0]
+        available = first.names
+        if isinstance(first, JsonLines):  # in which names are those of a row, which must not decide anything
+            if columns is None:
+                raise ValueError(f"pass columns= with the columns to use: {first.path} has no header that lists them")
+            available = [*columns, target]
+        self.column_names = tuple(chosen_columns(available, target, columns, first.path))
         disk.require([*self.column_names, target])
         n = disk.n if disk.n is not None else disk.count()
         if n == 0:
@@ -287,7 +299,8 @@ class TableOnDisk:
 
 def _dtype(disk: Disk, target: str) -> np.dtype[Any]:
     first, found = disk.files[0], object
-    if isinstance(first, ParquetTable):
+    types = getattr(first, "types", None)  # which a CSV file does not declare
+    if types is not None:
         with suppress(NotImplementedError):
-            found = first.types[places_of(first.names, [target])[target]].to_pandas_dtype()
+            found = types[places_of(first.names, [target])[target]].to_pandas_dtype()
     return np.dtype(found)

@@ -1,0 +1,79 @@
+"""Cells of SQLite have types of their own each: whatever stands in one, nothing is said, and no other row changes."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from expost import Schema
+from expost.passes.kept import kept
+from expost.table.encoding import Encoding
+from expost.table.files import open_disk
+from expost.table.kinds import Boolean, Categorical, Dated, Numeric
+from expost.table.streamed import EncodedSource
+
+from .hostile import SECRET, shows, silence
+
+COLUMNS = {
+    "age": Numeric((0, 100)),
+    "job": Categorical(["a", "b", 3], other=True),
+    "vip": Boolean(),
+    "born": Dated(("1950-01-01", "2020-12-31")),
+}
+SCHEMA = Schema("y", COLUMNS, target_bounds=(0, 1), missing=("", "?", -999))
+NAMES = [*COLUMNS, "y"]
+GOOD = [(31.5, "a", 1, "1970-01-01", 0), ("47", 3, "no", None, "0.5"), (None, "z", "?", "x", 1.0)]
+# SQLite itself makes a missing cell of NaN
+CELL = st.one_of(
+    st.none(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+    st.binary(max_size=8),
+    st.sampled_from([b"\xff\xfe", b"31", SECRET, "9" * 100_000, float("inf"), 1e308, "\x00a", b"\x80" * 1000]),
+)
+
+
+def encoded(folder, rows, text=()):
+    path = folder / "t.db"
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"create table t ({', '.join(NAMES)})")
+        connection.executemany("insert into t values (?, ?, ?, ?, ?)", rows)
+        for name in text:  # text that is not in UTF-8, which SQLite stores all the same
+            connection.execute(f"update t set {name} = cast({name} as text) where typeof({name}) = 'blob'")
+    with silence():
+        disk = kept(open_disk(f"sqlite:{path}", query="select * from t order by rowid"), SCHEMA.needed)
+        source = EncodedSource(disk, Encoding(SCHEMA))
+        batches = [batch for _ in range(2) for part in source.parts() for batch in source.read(part)]
+    assert len(batches) == 2
+    np.testing.assert_array_equal(batches[0].x, batches[1].x)
+    return np.hstack([batches[0].x, batches[0].y[:, None]])
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(one=st.tuples(*[CELL] * 5), place=st.integers(0, 3), text=st.sampled_from([(), NAMES]))
+def test_a_row_replaced_by_anything_leaves_the_others_alone(tmp_path, one, place, text):
+    alone = encoded(tmp_path, GOOD, text)
+    found = encoded(tmp_path, [*GOOD[:place], one, *GOOD[place:]], text)
+    np.testing.assert_array_equal(np.delete(found, place, axis=0), alone)
+
+
+def test_a_query_that_fails_on_a_row_quotes_nothing(tmp_path):
+    path = tmp_path / "t.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("create table t (age, y)")
+        connection.executemany("insert into t values (?, 1)", [("{}",)] * 20_000 + [(SECRET + "{",)])
+    query = "select json_extract(age, '$.a') as age, y from t"
+    disk = open_disk(f"sqlite:{path}", query=query)
+    with pytest.raises(OSError, match="could not be read to its end") as caught:
+        kept(disk, ["age", "y"])
+    assert SECRET not in shows(caught.value)
+    first = f"{query} order by rowid desc"
+    with pytest.raises(ValueError, match="cannot be carried out while rows are read") as caught:
+        open_disk(f"sqlite:{path}", query=first)
+    assert SECRET not in shows(caught.value)
