@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from expost.release.evaluation import Evaluation
     from expost.release.release import Release
 
-MARGIN = 0.02
 DESCRIPTION = (
     "Say what a released model is worth on private rows: recall, precision and errors at every cut-off, ROC, "
     "calibration and lift, or R² and residuals. All of it comes from one noisy histogram. What that costs follows from "
@@ -64,7 +63,7 @@ def add_arguments(evaluate: argparse.ArgumentParser) -> None:
     evaluate.add_argument(
         "--margin",
         type=float,
-        default=MARGIN,
+        default=validation.EVALUATED_WITHIN,
         metavar="M",
         help="every count, as a share of the rows, is right within it: the smaller, the dearer (default: %(default)s)",
     )
@@ -129,11 +128,17 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--output names the file in JSON; the page beside it ends in .html")
     release = read_release(options.release)
     ledger = None if options.public_rows and options.ledger is None else stated_ledger(options)
+    return evaluate_and_show(release, options, ledger)
+
+
+def evaluate_and_show(release: Release, options: argparse.Namespace, ledger: Ledger | None) -> int:
+    """Evaluate a release as options say, save it and show it; returns the exit status."""
+    before = paid()  # by a fit that this follows
     with noting(options) as noted:
         try:
             made, complaint = outcome(lambda: evaluated(release, options, ledger).release)
         except (ValueError, TypeError, OSError) as error:
-            if paid() is not None:
+            if paid() is not None and paid() is not before:  # it is no mistake of the caller's, then
                 raise
             return complain(error, options)
     stem = options.release.with_name(f"{options.release.stem}-evaluation")

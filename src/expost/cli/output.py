@@ -241,7 +241,7 @@ def deliver(
     from expost.account.account import Spending
 
     failures: Failures = []
-    saved = _save(release, options, failures)
+    saved = options.saved = _save(release, options, failures)
     uncharged = Spending.latest is not None and Spending.latest.uncharged  # a warning says why; it is not asked again
     unasked = uncharged or (options.json and getattr(options, "report", None) is None)
     budget = None if ledger is None or unasked else asked(ledger)

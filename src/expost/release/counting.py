@@ -229,6 +229,7 @@ def evaluate(
         "edges": cells.edges,
         "target_edges": cells.target_edges,
         "cut_offs": cells.cut_offs,
+        "asked": tuple(cut_offs),
         "rows": "public" if public_rows else "held out" if new_rows else "all",
         "target": scorer.target or (-1.0, 1.0),
         "transform": scorer.transform,

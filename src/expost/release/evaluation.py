@@ -531,12 +531,13 @@ class Evaluation:
         return [f"  {line}" for line in aligned(rows)]
 
     def chosen(self, most: int = 9) -> list[AtCutOff]:
-        """Return some of the cut-offs, spread over those that flag some rows and not all; the model's own is in."""
+        """Return some of the cut-offs, spread over those that flag some rows and not all; the model's own is in,
+        and those that were asked for."""
         own = self.own_cut_off
         useful = [at for at in self.at if 0.005 < at.flagged.value < 0.995 or at is own]
         places = sorted({round(i * (len(useful) - 1) / max(1, most - 2)) for i in range(most - 1)})
         kept = [useful[i] for i in places if i < len(useful)]
-        return [at for at in useful if at in kept or at is own]
+        return [at for at in self.at if at in kept or at is own or at.cut_off in self._said["asked"]]
 
     def _numbers(self) -> list[str]:
         named = one_line(self.release.target or "the target")

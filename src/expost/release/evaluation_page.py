@@ -21,10 +21,11 @@ _COLOURS = """
 .evaluation { --ink: #1c1c1c; --faint: #595959; --line: #c8c8c8; --curve: #1f3f66; --other: #a2501a; --shade: #9db8d2; }
 """
 _STYLE = """
-.evaluation figure { display: inline-block; margin: 0 3mm 3mm 0; vertical-align: top; break-inside: avoid;
-  max-width: 100%; }
-.evaluation figcaption { font-size: 9pt; color: var(--faint); max-width: 80mm; }
-.evaluation svg { width: 80mm; max-width: 100%; height: auto; display: block; }
+.evaluation .pictures { display: flex; flex-wrap: wrap; gap: 3mm 4mm; margin-top: 3mm; }
+.evaluation figure { margin: 0; break-inside: avoid; width: 80mm; max-width: 100%; }
+.evaluation td { white-space: nowrap; }
+.evaluation figcaption { font-size: 9pt; color: var(--faint); }
+.evaluation svg { width: 100%; height: auto; display: block; }
 .evaluation svg text { font: 11px system-ui, sans-serif; fill: var(--faint); }
 .evaluation .frame { fill: none; stroke: var(--line); }
 .evaluation .guide { stroke: var(--line); stroke-dasharray: 4 4; }
@@ -42,7 +43,7 @@ body { color-scheme: light dark; }
   body { background: #16181c; color: #e6e6e6; }
   h2, th, .small { color: #b9bec6; } header { border-color: #e6e6e6; } th { border-color: #666; }
   .warning { color: #ff9d8f; border-color: #ff9d8f; }
-  .evaluation { --ink: #e6e6e6; --faint: #b9bec6; --line: #4a4f57; --curve: #8fbcf0; --other: #f0a878;
+  .themed .evaluation { --ink: #e6e6e6; --faint: #b9bec6; --line: #4a4f57; --curve: #8fbcf0; --other: #f0a878;
     --shade: #45658a; }
 }
 """
@@ -71,7 +72,7 @@ def evaluation_page(evaluation: Evaluation) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{text(name)}</title>\n'
-        f"<style>\n{style}{_THEMES}</style>\n</head>\n<body>\n<header><h1>{text(name)}</h1><p>"
+        f"<style>\n{style}{_THEMES}</style>\n</head>\n<body class='themed'>\n<header><h1>{text(name)}</h1><p>"
         f"Evaluation <code>{text(evaluation.release.id)}</code> of release <code>{text(of)}</code> on {evaluation.n:,} "
         f"rows · {text(day)}</p></header>\n{evaluation_html(evaluation)}</body>\n</html>\n"
     )
@@ -170,11 +171,12 @@ def _of_classes(found: Evaluation) -> str:
         + table([heading, "recall", "precision", "flagged", "errors"], at, numbers=(0,))
         + f"<p class=small>Of all rows, at {text(where)}:</p>\n"
         + table(["truly", "predicted positive", "predicted negative"], confusion)
-        + _roc(found)
-        + _against_cut_off(found)
-        + _calibration(found)
-        + _lift(found)
+        + _pictures(_roc(found), _against_cut_off(found), _calibration(found), _lift(found))
     )
+
+
+def _pictures(*figures: str) -> str:
+    return f'<div class="pictures">\n{"".join(figures)}</div>\n'
 
 
 def _roc(found: Evaluation) -> str:
@@ -217,7 +219,7 @@ def _against_cut_off(found: Evaluation) -> str:
 
 
 def _calibration(found: Evaluation) -> str:
-    groups = [group for group in found.calibration if group.share.value > 0.002]
+    groups = [group for group in found.calibration if group.share.low > 0.0]  # of fewer nothing can be said
     if found.probabilities:
         chart = _Chart((0.0, 1.0), (0.0, 1.0), "probability that the model states", "share that is positive")
         chart.line([(0.0, 0.0), (1.0, 1.0)], "guide")
@@ -261,8 +263,7 @@ def _of_numbers(found: Evaluation) -> str:
         named
         + table(["of the model", ""], rows)
         + table(["residuals, this share", "at most", "surely between"], quantiles, numbers=(0, 1))
-        + _residuals(found)
-        + _predicted(found)
+        + _pictures(_residuals(found), _predicted(found))
     )
 
 

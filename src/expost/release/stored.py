@@ -330,6 +330,7 @@ _EVALUATION = _object_of(
         "edges": _NUMBERS,
         "target_edges": _NUMBERS,
         "cut_offs": _list_of(_number(0.0, 1.0)),
+        "asked": _list_of(_number(0.0, 1.0)),
         "target": _list_of(_NUMBER, 2),
         "transform": _or_none(_NAME),
         "reach": _number(0.0, 2.0),
