@@ -24,7 +24,7 @@ import numpy as np
 
 from expost import validation
 from expost.account.account import Account, Spending, current, unspent, warn_if_large
-from expost.account.composition import ROW, Unit
+from expost.account.composition import ROW, Curve, Unit
 from expost.account.ledger import Ledger
 from expost.exceptions import TargetUnreachable
 from expost.noise.laplace import discrete_laplace
@@ -254,7 +254,7 @@ def evaluate(
         account = Account(METHOD, worst_case=epsilon, secure=validation.secure(random_state), unit=unit, delta=delta)
         account.count_on(current(delta, unit, stated=delta > 0.0))
         account.one_curve = "pure" if spending.holds and delta else None
-        if not account.affords(epsilon):
+        if account.shared is not None and not account.shared.fits(Curve.pure(unit.charge(epsilon)), account):
             raise TargetUnreachable("what is left of the budget does not pay for this margin. Nothing was spent")
         source = resolve_source(random_state)
         held = described(account.interrupted(), 2.0 / epsilon)
@@ -320,11 +320,11 @@ def _held_out(release: Release, rows: Rows | RowSource) -> Rows:
             "many, or with a cluster: pass engine=LocalEngine(memory=...) with more megabytes. Nothing was spent"
         )
     n, m = rows.n, release.held_out
-    fitted = release.parameters.get("n")
-    if n != int(fitted or 0) + m:
+    before = int(release.parameters.get("n", 0))
+    if n != before:
         raise ValueError(
-            f"this table has {n:,} rows and the model was fitted to {fitted:,} with {m:,} held out: pass the same "
-            f"table, in the same order, from which the rows held out are taken. Nothing was spent"
+            f"this table has {n:,} rows and the fit had {before:,}, of which {m:,} were held out: pass the same table, "
+            f"in the same order. Nothing was spent"
         )
     ends = np.arange(n + 1, dtype=object if n * m >= 1 << 62 else np.int64) * m // n
     held = np.asarray(ends[1:] > ends[:-1], dtype=bool)

@@ -23,7 +23,7 @@ _COLOURS = """
 _STYLE = """
 .evaluation .pictures { display: flex; flex-wrap: wrap; gap: 3mm 4mm; margin-top: 3mm; }
 .evaluation figure { margin: 0; break-inside: avoid; width: 80mm; max-width: 100%; }
-.evaluation td { white-space: nowrap; }
+.evaluation td { white-space: nowrap; } .evaluation td:last-child:not(.n) { min-width: 0; }
 .evaluation figcaption { font-size: 9pt; color: var(--faint); }
 .evaluation svg { width: 100%; height: auto; display: block; }
 .evaluation svg text { font: 11px system-ui, sans-serif; fill: var(--faint); }
@@ -237,7 +237,7 @@ def _calibration(found: Evaluation) -> str:
 
 def _lift(found: Evaluation) -> str:
     at = sorted(found.at, key=lambda row: row.flagged.value)
-    at = [row for row in at if row.flagged.value > found.margin]  # of fewer nothing can be said
+    at = [row for row in at if row.flagged.value > found.margin and math.isfinite(row.lift.value)]
     if not at:
         return ""
     top = max(1.0, *(min(row.lift.high, 2.0 * max(r.lift.value for r in at)) for row in at))
