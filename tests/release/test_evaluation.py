@@ -285,18 +285,34 @@ def test_a_table_on_disk_is_read_in_pieces_to_the_same_counts(tmp_path, kind):
     assert (counts(data, y=table()["income"]) == counts(table())).all()
 
 
-def test_a_model_of_columns_with_bounds(tmp_path):
-    X, y = np.array([table()["hours"], table()["amount"]]).T, np.array(table()["income"])
+@pytest.mark.parametrize("labels", [("low", "high"), (0, 1), (-1.0, 1.0)])
+def test_a_model_of_columns_with_bounds(tmp_path, labels):
+    """In memory, and in two files of a folder."""
+    features = pa.table({"a": table()["hours"], "b": table()["amount"]})
+    y = np.array(labels)[(np.array(table()["income"]) == "high").astype(int)]
     fitted = AccuracyFirstLogisticRegression(
-        goal=ErrorRate(0.3), bounds={"a": (0, 80), "b": (0, 100)}, classes=("low", "high"), random_state=0
-    ).fit(pa.table({"a": X[:, 0], "b": X[:, 1]}), y)
-    exact = fitted.release_.evaluate(pa.table({"a": X[:, 0], "b": X[:, 1]}), y, margin=MARGIN, public_rows=True)
-    right = fitted.predict(pa.table({"a": X[:, 0], "b": X[:, 1]})) == y
-    assert exact.own_cut_off.errors.value == pytest.approx(1 - right.mean())
-    release = fitted.release_.with_details(target="y")
-    pa.csv.write_csv(pa.table({"a": X[:, 0], "b": X[:, 1], "y": y}), tmp_path / "t.csv")
-    again = release.evaluate(tmp_path / "t.csv", margin=MARGIN, public_rows=True)
+        goal=ErrorRate(0.3), bounds={"a": (0, 80), "b": (0, 100)}, classes=labels, random_state=0
+    ).fit(features, y)
+    exact = fitted.release_.evaluate(features, y, margin=MARGIN, public_rows=True)
+    assert exact.own_cut_off.errors.value == pytest.approx(1 - (fitted.predict(features) == y).mean())
+    whole = features.append_column("y", pa.array(y))
+    for i in range(2):
+        pa.csv.write_csv(whole.slice(1500 * i, 1500), tmp_path / f"{i}.csv")
+    again = fitted.release_.with_details(target="y").evaluate(tmp_path, margin=MARGIN, public_rows=True)
     assert again.release.hypothesis == exact.release.hypothesis
+    with pytest.raises(ValueError, match="pass the features and y"):
+        fitted.release_.evaluate(whole, margin=MARGIN)
+
+
+def test_persons_on_disk_fill_slots_as_in_memory(tmp_path):
+    data = {**table(), "id": [i // 4 for i in range(N)]}
+    release = model({**LABELS, "person": "id", "rows_per_person": 3}, ErrorRate(0.25)).fit(data).release_
+    pa.csv.write_csv(pa.table(data), tmp_path / "t.csv")
+    one, two = (
+        release.evaluate(rows, margin=MARGIN, max_epsilon=9.0, random_state=1) for rows in (data, tmp_path / "t.csv")
+    )
+    assert (one.n, one.release.hypothesis) == (3 * N // 4, two.release.hypothesis)
+    assert one.release.parameters["persons"] == N // 4
 
 
 class TestStrangeRows:

@@ -35,12 +35,12 @@ from expost.passes.engine import Totals, blocks, folded, predictions
 from expost.passes.first_pass import counted, look_at
 from expost.release.evaluation import METHOD, NUMBER_BINS, SCORE_BINS, Evaluation, Kind, price_of
 from expost.release.release import Promise, Release
-from expost.release.scoring import BoundsScorer, SchemaScorer, Scorer, scorer_of
+from expost.release.scoring import BoundsScorer, InTurn, SchemaScorer, Scorer, scorer_of
 from expost.shown import down
 from expost.table.columns import NamedColumns
 from expost.table.encoding import Encoding
 from expost.table.entrance import open_column
-from expost.table.files import is_on_disk, open_named, read_table
+from expost.table.files import is_on_disk, open_named
 from expost.table.rows import ONE, Batch, MemorySource, Rows, RowSource, declared, given_up
 from expost.table.streamed import PersonSource
 from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
@@ -350,19 +350,25 @@ def _opened(
         if release.target is None:
             raise ValueError("this release does not name its target: pass the features and y")
         if is_on_disk(table):
-            path = table.files[0].path if hasattr(table, "files") else table
-            read = read_table(
-                path, release.target, columns=names, text_as_missing=True, target_as="number" if number else "text"
-            )
-            X, y = read.X, read.y
+            # in pieces, of which features and targets are kept: a model of columns with bounds has few
+            numbers = {*names, release.target} if number else set(names)
+            found = InTurn(table, [*names, release.target], numbers, len(names), on_invalid)
+            parts = [(_values(columns, names), columns[release.target].cells()) for columns in found]
+            if not parts:
+                raise ValueError("there are no rows; pass at least one")
+            X, y = np.concatenate([values for values, _ in parts]), [cell for _, cells in parts for cell in cells]
         else:
             raw = open_named(table, [*names, release.target])
-            X, y = np.column_stack([raw[name].floats(slice(None)) for name in names]), raw[release.target]
+            X, y = _values(raw, names), raw[release.target]
     target, _ = open_column(y, on_invalid="clip", name="y")
     recipe = scorer.preparation
     if scorer.classes is None:
         return recipe.prepare_regression(X, target, on_invalid=on_invalid), ROW
     return recipe.prepare_classification(X, target, scorer.classes, on_invalid=on_invalid), ROW
+
+
+def _values(columns: NamedColumns, names: Sequence[str]) -> FloatArray:
+    return np.column_stack([columns[name].floats(slice(None)) for name in names])
 
 
 def _encoded(
