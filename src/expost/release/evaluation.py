@@ -547,14 +547,28 @@ class Evaluation:
         square = self.mean_squared_error
         lines = [
             f"  R² {r2.value:.3f}, {end}, at most {up(min(1.0, r2.high), 3)}; values rounded to "
-            f"{len(self.middles[0])} by {len(self.middles[1])} bins, residuals beyond {self.reach:.3g} count as that",
-            f"  mean squared error of {unit} {square.value:.4g} ({down(square.low, 3)} to {up(square.high, 3)})",
+            f"{len(self.middles[0])} by {len(self.middles[1])} bins, residuals beyond "
+            f"{short(self.reach)} count as that",
+            f"  mean squared error of {unit} {short(square.value)} ({short(float(down(square.low, 3)))} to "
+            f"{short(float(up(square.high, 3)))})",
         ]
-        rows: list[Sequence[str]] = [("share of residuals", "at most", "surely between")]
+        rows: list[Sequence[str]] = [("share of residuals", "at most", "between")]
         for share in (0.05, 0.25, 0.5, 0.75, 0.95):
             q = self.residual_quantile(share)
-            rows.append((f"{share:.0%}", f"{q.value:.3g}", f"{q.low:.3g} and {q.high:.3g}"))
+            rows.append((f"{share:.0%}", short(q.value), f"{short(q.low)} and {short(q.high)}"))
         return [*lines, *(f"  {line}" for line in aligned(rows, right=(0, 1)))]
+
+
+def short(value: float) -> str:
+    """Write a number of the target in three digits, without an exponent where people would write none.
+
+    Examples
+    --------
+    >>> short(-1062.4), short(0.04321), short(2.5e9)
+    ('-1,060', '0.0432', '2.5e+09')
+    """
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if 1000.0 <= abs(rounded) < 1e7 else f"{rounded:.3g}"
 
 
 def _ratio(part: Band, rest: Band, whole: Band | None) -> Band:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from expost.release.card import table, text
-from expost.release.evaluation import AtCutOff, Band, Evaluation
+from expost.release.evaluation import AtCutOff, Band, Evaluation, short
 from expost.shown import down, up
 
 Points = Sequence[tuple[float, float]]
 
-_WIDTH, _HEIGHT, _LEFT, _BELOW = 320.0, 240.0, 46.0, 36.0
+_WIDTH, _HEIGHT, _LEFT, _BELOW = 320.0, 240.0, 60.0, 36.0
 _TICKS = 5
 _COLOURS = """
 .evaluation { --ink: #1c1c1c; --faint: #595959; --line: #c8c8c8; --curve: #1f3f66; --other: #a2501a; --shade: #9db8d2; }
@@ -88,13 +88,17 @@ class _Chart:
         self.x, self.y, self.parts = x, y, list[str]()
         width, height = _WIDTH - _LEFT - 10, _HEIGHT - _BELOW - 8
         self.parts.append(f'<rect class="frame" x="{_LEFT}" y="8" width="{width}" height="{height}"/>')
+        wide = max(len(short(end)) for end in (*x, (x[0] + 3 * x[1]) / 4)) > 5
         for k in range(_TICKS):
             part = k / (_TICKS - 1)
             across_at, up_at = x[0] + part * (x[1] - x[0]), y[0] + part * (y[1] - y[0])
             left, top = self.at(across_at, up_at)
             end = "middle" if 0 < k < _TICKS - 1 else "start" if k == 0 else "end"
-            self.parts.append(f'<text x="{left:.1f}" y="{_HEIGHT - 20}" text-anchor="{end}">{across_at:.3g}</text>')
-            self.parts.append(f'<text x="{_LEFT - 5}" y="{top + 4:.1f}" text-anchor="end">{up_at:.3g}</text>')
+            if k % 2 == 0 or not wide:  # longer ones would run into each other
+                self.parts.append(
+                    f'<text x="{left:.1f}" y="{_HEIGHT - 20}" text-anchor="{end}">{short(across_at)}</text>'
+                )
+            self.parts.append(f'<text x="{_LEFT - 5}" y="{top + 4:.1f}" text-anchor="end">{short(up_at)}</text>')
         middle = _LEFT + width / 2
         self.parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 5}" text-anchor="middle">{text(across)}</text>')
         self.parts.append(
@@ -132,7 +136,7 @@ class _Chart:
         self.parts.append(f'<circle class="dot" cx="{left:.1f}" cy="{at:.1f}" r="3"/>')
 
     def cell(self, x: tuple[float, float], y: tuple[float, float], shade: float) -> None:
-        """Fill a cell, the darker the more."""
+        """Fill a cell, the stronger the more."""
         (left, low), (right, high) = self.at(x[0], y[0]), self.at(x[1], y[1])
         self.parts.append(
             f'<rect class="cell" x="{left:.1f}" y="{high:.1f}" width="{right - left:.1f}" height="{low - high:.1f}" '
@@ -252,17 +256,20 @@ def _of_numbers(found: Evaluation) -> str:
     low = "not shown" if math.isinf(r2.low) else down(r2.low, 3)
     rows = [
         ("R², values rounded to their bins", f"{r2.value:.3f} ({low} to {up(min(1.0, r2.high), 3)})"),
-        ("mean squared error", f"{square.value:.4g} ({down(square.low, 3)} to {up(square.high, 3)})"),
+        (
+            "mean squared error",
+            f"{short(square.value)} ({short(float(down(square.low, 3)))} to {short(float(up(square.high, 3)))})",
+        ),
     ]
     quantiles = []
     for share in (0.05, 0.25, 0.5, 0.75, 0.95):
         q = found.residual_quantile(share)
-        quantiles.append((f"{share:.0%}", f"{q.value:.3g}", f"{q.low:.3g} and {q.high:.3g}"))
+        quantiles.append((f"{share:.0%}", short(q.value), f"{short(q.low)} and {short(q.high)}"))
     named = "" if found.transform is None else f"<p class=small>All of it is about {text(found.transform)} of it.</p>\n"
     return (
         named
         + table(["of the model", ""], rows)
-        + table(["residuals, this share", "at most", "surely between"], quantiles, numbers=(0, 1))
+        + table(["residuals, this share", "at most", "between"], quantiles, numbers=(0, 1))
         + _pictures(_residuals(found), _predicted(found))
     )
 
@@ -293,5 +300,5 @@ def _predicted(found: Evaluation) -> str:
             across = (middle + half * targets[i], middle + half * targets[i + 1])
             chart.cell(across, (middle + half * ends[0], middle + half * ends[1]), 0.1 + 0.9 * float(count) / most)
     return chart.figure(
-        "Predicted against actual", "Darker cells have more rows; cells with little but noise are blank."
+        "Predicted against actual", "Stronger cells hold more rows; those with little but noise are blank."
     )
