@@ -39,6 +39,8 @@ GAMMA = 0.1
 MARGIN = 0.2
 #: Part of the rows that models are tested on and not fitted to, where a promise is about new rows.
 HOLDOUT = 0.25
+#: What counts of an evaluation are right within, as a share of the rows, where the command line states none.
+EVALUATED_WITHIN = 0.02
 _PLAIN = {"numpy", *sys.stdlib_module_names}
 #: Synthetic tables that a plan searches, where the caller states no number.
 TABLES = 30

@@ -119,7 +119,7 @@ def test_at_the_command_line(folder, capsys, arguments):
 def test_only_commands_that_could_have_spent_say_so(folder, capsys, command):
     """``expost ledger`` books what was spent elsewhere: of that it could not be said."""
     said, shown = call(capsys, command, "--no-such-option").err, call(capsys, command, "--help").out
-    assert (SPENT in said.lower()) == (SPENT in shown) == (command in ("fit", "refine"))
+    assert (SPENT in said.lower()) == (SPENT in shown) == (command in ("fit", "refine", "evaluate"))
 
 
 def test_what_was_spent_is_not_denied(folder, capsys, monkeypatch):

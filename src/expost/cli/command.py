@@ -44,6 +44,7 @@ COMMANDS = {
     "explore": ("expost.cli.explore", "write a page to explore prices on, and open it"),
     "fit": ("expost.cli.fit", "fit a model to a file, a folder or a query"),
     "predict": ("expost.cli.predict", "predict the rows of a file with a released model"),
+    "evaluate": ("expost.cli.evaluate", "say what a released model is worth on private rows, for a stated margin"),
     "export": ("expost.cli.export", "write a released model as one of scikit-learn"),
     "report": ("expost.cli.report", "write a report on a release for a privacy officer"),
     "refine": ("expost.cli.refine", "go on from a release to a more accurate one and pay the difference"),

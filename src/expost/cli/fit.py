@@ -38,7 +38,7 @@ from expost.cli.options import (
 )
 from expost.cli.output import add_output, add_verbose, check_output, deliver, noting, outcome
 from expost.cli.progress import Progress
-from expost.cli.terminal import complain, paid
+from expost.cli.terminal import NOT_WRITTEN, WRONG, complain, paid, print_line
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS, NOISES, WITH_SCHEMA
 from expost.search import METHOD_NAMES as METHODS
@@ -91,7 +91,8 @@ EXAMPLES = (
 )
 EXITS = {
     0: "released",
-    1: "released, short or refused, but a file could not be written, nothing printed, or the ledger not charged",
+    1: "released, short or refused, but a file could not be written, nothing printed, the ledger not charged, or the "
+    "model not evaluated",
     2: "a mistake in the arguments, the schema or the table; nothing was spent",
     3: "refused or interrupted, with its cost",
     5: "short of the goal: the best model is saved, with what was shown of it and its cost",
@@ -189,6 +190,15 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     add_verbose(out)
     out.add_argument("--report", type=Path, metavar="FILE", help="also write a report for a privacy officer, in HTML")
     out.add_argument(
+        "--evaluate",
+        nargs="?",
+        type=float,
+        const=validation.EVALUATED_WITHIN,
+        metavar="M",
+        help="also say what the model is worth, as expost evaluate --margin does, and charge it: --max-epsilon is for "
+        "both together; with --new-rows on the rows held out (default: %(const)s where no margin is stated)",
+    )
+    out.add_argument(
         "--when-short",
         default="keep",
         choices=("keep", "discard"),
@@ -213,12 +223,47 @@ def run(options: argparse.Namespace) -> int:
             raise
         return complain(error, options)
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
-    return deliver(release, options, ledger, complaint, noted)
+    status = deliver(release, options, ledger, complaint, noted)
+    return status if options.evaluate is None or release.hypothesis is None else _evaluated(options, ledger, status)
+
+
+def _evaluated(options: argparse.Namespace, ledger: Ledger | None, status: int) -> int:
+    """Evaluate the model that was saved on the same table, and charge that as well; returns the exit status."""
+    from expost.cli.evaluate import evaluate_and_show
+    from expost.cli.predict import read_release
+
+    if options.saved is None:  # which was said
+        return status
+    release = read_release(options.saved)
+    left = (validation.MOST if options.max_epsilon is None else options.max_epsilon) - release.epsilon
+    if not left > 0.0:
+        complain("--max-epsilon is spent, so the model is not evaluated; expost evaluate does it later", options)
+        return status
+    stated = {
+        "release": options.saved,
+        "margin": options.evaluate,
+        "max_epsilon": left,
+        "new_rows": bool(options.new_rows),
+        "public_rows": False,
+        "cut_off": [],
+        "bins": None,
+        "residuals_within": None,
+        "output": None,
+    }
+    print_line("")
+    found = evaluate_and_show(release, argparse.Namespace(**{**vars(options), **stated}), ledger)
+    return status or (NOT_WRITTEN if found == WRONG else found)
 
 
 def _check(options: argparse.Namespace) -> None:
     """Complain about what is wrong whatever the table holds, before anything is imported that would take time."""
     check_numbers(options)
+    if options.evaluate is not None:
+        validation.share("--evaluate", options.evaluate)
+        if options.json:
+            raise ValueError(
+                "--evaluate goes without --json, which prints one release; run expost evaluate --json after"
+            )
     goals = [flag for flag in FLAGS.values() if getattr(options, flag.attribute) is not None]
     if options.schema is not None:
         _check_with_schema(options)

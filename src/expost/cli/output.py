@@ -180,7 +180,7 @@ def _short(name: str, most: int) -> str:
     return os.fsencode(name)[:most].decode(errors="ignore")
 
 
-def _asked(ledger: Ledger) -> Budget | str:
+def asked(ledger: Ledger) -> Budget | str:
     """Return what the ledger says now, or why it says nothing; asked once, for a report and the summary."""
     try:
         return ledger.budget
@@ -188,7 +188,7 @@ def _asked(ledger: Ledger) -> Budget | str:
         return str(error) or "interrupted"
 
 
-def _charged_by(budget: Budget, release: Release) -> str:
+def charged_by(budget: Budget, release: Release) -> str:
     """Say what the ledger charged for a release, and what is left."""
     try:
         entry = budget.entry(release.id)
@@ -250,10 +250,10 @@ def deliver(
     from expost.account.account import Spending
 
     failures: Failures = []
-    saved = _save(release, options, failures)
+    saved = options.saved = _save(release, options, failures)
     uncharged = Spending.latest is not None and Spending.latest.uncharged  # a warning says why; it is not asked again
     unasked = uncharged or (options.json and getattr(options, "report", None) is None)
-    budget = None if ledger is None or unasked else _asked(ledger)
+    budget = None if ledger is None or unasked else asked(ledger)
     _save_report(release, options, budget, failures)
     keep = "keep the release above, it was paid for" if saved is None else f"the release is in {saved}"
     failure: BaseException | None
@@ -324,7 +324,7 @@ def _shown(
     """Return the summary and, of a fit, what can be done next; or the whole release if it is nowhere else."""
     from expost.release.words import summary
 
-    charge = budget if budget is None or isinstance(budget, str) else _charged_by(budget, release)
+    charge = budget if budget is None or isinstance(budget, str) else charged_by(budget, release)
     brief = not getattr(options, "verbose", True)
     shown = summary(release, [] if charge is None else [("ledger", charge)], brief=brief)
     fitted = hasattr(options, "report")

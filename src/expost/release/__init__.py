@@ -12,6 +12,7 @@ from expost.lazy import public_names
 
 if TYPE_CHECKING:
     from expost.account.composition import NEIGHBOURS as NEIGHBOURS
+    from expost.release.evaluation import Evaluation as Evaluation
     from expost.release.page import BudgetLine as BudgetLine, report as report
     from expost.release.release import FrozenMapping as FrozenMapping, Promise as Promise, Release as Release
 

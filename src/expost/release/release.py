@@ -12,7 +12,7 @@ import json
 import math
 import platform
 import secrets
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
@@ -29,6 +29,9 @@ from expost.release.words import closest, going_on, summary, summary_html, to_co
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
+
+    from expost.account.ledger import Ledger
+    from expost.release.evaluation import Evaluation
 
 FORMAT = 2
 STATUSES = ("released", "short", "refused")
@@ -445,6 +448,96 @@ class Release:
         scorer = scorer_of(self)
         scorer.require_odds()
         return scorer.chances(scorer.margins(rows, on_invalid))
+
+    def evaluate(
+        self,
+        table: Any,
+        y: Any = None,
+        *,
+        margin: float,
+        failure_probability: float = validation.GAMMA,
+        max_epsilon: float = validation.MOST,
+        bins: int | None = None,
+        cut_offs: Sequence[float] = (),
+        residuals_within: float | None = None,
+        new_rows: bool = False,
+        public_rows: bool = False,
+        on_invalid: Literal["error", "clip"] = "clip",
+        engine: Any = None,
+        delta: float = 0.0,
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> Evaluation:
+        """Find out what the model is worth on private rows, from one noisy histogram, and pay for it.
+
+        It costs what the margin asks for, known before a row is read (:mod:`expost.release.evaluation`), and that adds
+        up with what the model cost (:func:`expost.compose`).
+
+        Parameters
+        ----------
+        table : frame of pandas, Polars or PyArrow, mapping of names to columns, path, or Dask DataFrame
+            The rows, the target among the columns; as in :meth:`expost.AccuracyFirstModel.fit`.
+        y : array-like of shape (n_rows,), optional
+            The target, where it is not among the columns.
+        margin : float
+            Every count that is shown, as a share of the rows, is right within it.
+        failure_probability : float, default=0.1
+            γ: the chance, over the noise, that any band is missed.
+        max_epsilon : float, default=2.0
+            A margin that would cost more is refused before a row is read.
+        bins : int, optional
+            Bins of scores (32 by default), or each of targets and of residuals (16). The price grows with their root.
+        cut_offs : sequence of float, default=()
+            Probabilities that are to be edges of bins, beside those that are and the model's own (a half).
+        residuals_within : float, optional
+            Where bins of residuals end, in units of the target (of its transform); larger ones count as that. By
+            default it follows from the goal.
+        new_rows : bool, default=False
+            Only the rows that the fit held out (``holdout``), of the same table in the same order.
+        public_rows : bool, default=False
+            The rows are public: no noise, no charge. Never for rows of anybody who is to be protected.
+        on_invalid : {"error", "clip"}, default="clip"
+            What cells do that cannot be read: count as missing, a label as the negative class, a target as the middle
+            of its bounds; or stop, which the guarantee does not cover, because it tells of a row.
+        engine : None, "local", "dask" or an engine, default=None
+            As in a fit.
+        delta : float, default=0.0
+            What a budget (:func:`expost.budget`) or ledger at a δ counts by; the noise is the same.
+        ledger : Ledger, optional
+            The budget that is charged, or refuses before anything is spent.
+        random_state : None, int or RandomState, default=None
+            As in a fit: anything but ``None`` is simulation and protects nobody.
+
+        Returns
+        -------
+        expost.release.Evaluation
+            Tables, curves and bands; its ``release`` is what was paid.
+
+        Raises
+        ------
+        TargetUnreachable
+            The margin would cost more than ``max_epsilon``; nothing was spent.
+        """
+        from expost.release.counting import evaluate
+
+        return evaluate(
+            self,
+            table,
+            y,
+            margin=margin,
+            failure_probability=failure_probability,
+            max_epsilon=max_epsilon,
+            bins=bins,
+            cut_offs=cut_offs,
+            residuals_within=residuals_within,
+            new_rows=new_rows,
+            public_rows=public_rows,
+            on_invalid=on_invalid,
+            engine=engine,
+            delta=delta,
+            ledger=ledger,
+            random_state=random_state,
+        )
 
     def to_sklearn(self) -> Pipeline:
         """Return the model as a fitted pipeline of scikit-learn's own parts, which scores without this library.

@@ -269,6 +269,8 @@ def scorer_of(release: Release) -> Scorer:
     """
     if release.hypothesis is None:
         raise ValueError("this release was refused: it holds no model, only what the search cost")
+    if "evaluation" in release.parameters:
+        raise ValueError("this is an evaluation, which holds counts and no model; name the release of the model")
     if "schema" in release.preparation:
         return SchemaScorer(release)
     if "feature_bound" in release.preparation:

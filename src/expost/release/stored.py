@@ -319,9 +319,27 @@ _PREPARATION = _object_of(
 )
 _STATISTICS = {"second": _NUMBERS, "first": _NUMBERS}
 _STATISTICS |= {"noise": _number(0.0, 1e50), "split": _number(1e-9, 1.0 - 1e-9), "shrunk": _POSITIVE_OR_ZERO}
+_EVALUATION = _object_of(
+    {
+        "of": _NAME,
+        "kind": _one_of("classification", "regression"),
+        "rows": _one_of("all", "held out", "public"),
+        "n": _whole(1),
+        "margin": _number(0.0, 1.0),
+        "scale": _number(0.0),
+        "edges": _NUMBERS,
+        "target_edges": _NUMBERS,
+        "cut_offs": _list_of(_number(0.0, 1.0)),
+        "asked": _list_of(_number(0.0, 1.0)),
+        "target": _list_of(_NUMBER, 2),
+        "transform": _or_none(_NAME),
+        "reach": _number(0.0, 2.0),
+    }
+)
 _PARAMETERS = _object_of(
     {},
     {
+        "evaluation": _EVALUATION,
         "n": _whole(1),
         "p": _whole(1),
         "loss": _TEXT,

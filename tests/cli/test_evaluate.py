@@ -1,0 +1,173 @@
+"""``expost evaluate`` and ``expost fit --evaluate``: what they print, save and charge, and how they refuse."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from expost import ErrorRate, Ledger, LogLoss, Release
+from expost.release import Evaluation
+from tests.cli.helpers import call
+from tests.estimators.model_helpers import LABELS, model, table
+
+SCHEMA = """
+target = "income"
+classes = ["low", "high"]
+[columns]
+hours = { bounds = [0, 80] }
+sector = { categories = ["public", "private"] }
+"""
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kept")
+    release = model(LABELS, LogLoss(0.5)).fit(table()).release_
+    (folder / "m.json").write_text(release.to_json(), encoding="utf-8")
+    pa.csv.write_csv(pa.table(table()), folder / "t.csv")
+    (folder / "s.toml").write_text(SCHEMA, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def folder(kept, tmp_path, monkeypatch):
+    for path in kept.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_it_prints_a_table_and_saves_it_with_a_page(folder, capsys):
+    said = call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1", "--cut-off", "0.3", "0.7", "--seed", "1")
+    assert (said.status, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert len(lines) < 20
+    assert "known before a row was read" in said.out
+    assert "AUC 0." in said.out
+    assert "SEEDED SIMULATION" in said.out
+    assert any(line.split()[0] == "0.3" for line in lines)
+    found = Evaluation.from_json((folder / "m-evaluation.json").read_text(encoding="utf-8"))
+    assert found.margin == 0.1
+    page = (folder / "m-evaluation.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 4
+    assert "http" not in page
+    assert call(capsys, "report", "m-evaluation.json", "--output", "r.html").status == 0
+    assert "evaluation of release" in (folder / "r.html").read_text(encoding="utf-8")
+
+
+def test_a_second_one_has_a_name_of_its_own_and_a_named_one_is_not_written_over(folder, capsys):
+    for _ in range(2):
+        assert call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1").status == 0
+    assert (folder / "m-evaluation-2.html").is_file()
+    for name in ("m.json", "m-evaluation.json", "x.html"):
+        said = call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1", "--output", name)
+        assert said.status == 2, name
+        assert "nothing was spent" in said.err.lower()
+
+
+def test_json_goes_to_standard_output(folder, capsys):
+    said = call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1", "--json")
+    assert Evaluation.from_json(said.out).epsilon > 0
+
+
+def test_a_ledger_books_it_and_refuses(folder, capsys):
+    Ledger.create(folder / "b.db", "d", cap=0.2)
+    on = ("--ledger", "b.db", "--dataset", "d")
+    said = call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1", *on)
+    assert said.status == 0, said.err
+    assert "charged;" in said.out
+    [entry] = Ledger(folder / "b.db", "d").budget.entries
+    assert entry.loss.epsilon == Evaluation.from_json((folder / "m-evaluation.json").read_text("utf-8")).epsilon
+    said = call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.05", *on)
+    assert said.status == 2
+    assert "nothing was spent" in said.err.lower()
+    assert "income" in call(capsys, "ledger", "show", "b.db").out
+    assert call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1", "--seed", "1", *on).status == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--margin", "0.001"), "State a larger margin"),
+        (("--margin", "0"), "--margin must be"),
+        (("--new-rows",), "--new-rows"),
+        (("--new-rows", "--public-rows"), "not allowed with"),
+        (("--bins", "5"), "bins must be"),
+        (("--residuals-within", "5"), "predict numbers"),
+        (("--cut-off", "2"), "between 0 and 1"),
+    ],
+)
+def test_mistakes_cost_nothing(folder, capsys, options, said):
+    found = call(capsys, "evaluate", "m.json", "t.csv", *options)
+    assert found.status == 2
+    assert said in found.err
+    assert "nothing was spent" in found.err.lower()
+    assert not (folder / "m-evaluation.json").exists()
+
+
+def test_public_rows_are_exact_and_said_so(folder, capsys):
+    said = call(capsys, "evaluate", "m.json", "t.csv", "--public-rows")
+    assert said.status == 0
+    assert "PUBLIC ROWS" in said.out
+    assert json.loads((folder / "m-evaluation.json").read_text("utf-8"))["epsilon"] == 0
+
+
+def test_a_fit_evaluates_what_it_made(folder, capsys):
+    """Charged beside the fit, within the same --max-epsilon; on rows held out where there are some."""
+    Ledger.create(folder / "b.db", "d", cap=3.0)
+    fit = ("fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.3")
+    said = call(capsys, *fit, "--evaluate", "0.1", "--ledger", "b.db", "--dataset", "d", "--output", "r.json")
+    assert said.status == 0, said.err
+    assert "AUC" in said.out
+    first, second = (Release.from_json((folder / name).read_text("utf-8")) for name in ("r.json", "r-evaluation.json"))
+    assert sorted(e.loss.epsilon for e in Ledger(folder / "b.db", "d").budget.entries) == sorted(
+        [first.epsilon, second.epsilon]
+    )
+    assert second.parameters["evaluation"]["of"] == first.id
+    said = call(capsys, *fit, "--evaluate", "0.001", "--output", "q.json", "--seed", "1")
+    assert said.status == 1
+    assert (folder / "q.json").is_file()
+    assert "State a larger" in said.err
+    said = call(capsys, *fit, "--evaluate", "0.3", "--new-rows", "0.3", "--output", "n.json", "--seed", "1")
+    assert said.status == 0, said.err
+    assert "rows that no model was fitted to" in said.out
+    assert call(capsys, *fit, "--evaluate", "--json").status == 2
+    assert call(capsys, *fit, "--evaluate", "2").status == 2
+
+
+def test_a_file_that_cannot_be_written_loses_nothing(folder, capsys, monkeypatch):
+    import expost.cli.evaluate
+
+    def full(*_, **__):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(expost.cli.evaluate, "write_new", full)
+    said = call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1")
+    assert said.status == 1
+    assert Evaluation.from_json(said.out).epsilon > 0
+    assert "keep the evaluation above" in said.err
+
+
+def test_an_interruption_says_what_it_cost(folder, capsys, monkeypatch):
+    import expost.release.counting
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(expost.release.counting, "discrete_laplace", stopped)
+    said = call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1")
+    assert said.status == 3
+    assert "has to be counted as spent" in said.err
+    assert json.loads(said.out)["parameters"]["interrupted"] is True
+
+
+def test_a_refusal_holds_no_model_to_evaluate(folder, capsys):
+    release = model(LABELS, ErrorRate(0.25)).fit(table()).release_
+    said = json.loads(release.to_json()) | {"status": "refused", "hypothesis": None, "level": None}
+    (folder / "no.json").write_text(json.dumps(said), encoding="utf-8")
+    found = call(capsys, "evaluate", "no.json", "t.csv")
+    assert found.status == 2
+    assert "holds no model" in found.err

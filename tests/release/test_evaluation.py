@@ -1,0 +1,412 @@
+"""What an evaluation releases, what it costs, and that what it says is true."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from sklearn.metrics import r2_score, roc_auc_score
+
+import expost.release.counting
+from expost import R2, AccuracyFirstLogisticRegression, ErrorRate, LogLoss, Release, budget, compose
+from expost.exceptions import InvalidRows, LargeEpsilonWarning, LedgerRefused, SearchInterrupted, TargetUnreachable
+from expost.noise.laplace import discrete_laplace
+from expost.release import Evaluation, report
+from tests.account.ledger_helpers import charged, new_ledger
+from tests.estimators.model_helpers import AMOUNT, LABELS, N, model, table
+from tests.helpers import at_most_by_chance
+
+MARGIN = 0.1
+
+
+@cache
+def released(kind: str = "odds") -> Release:
+    schema = AMOUNT if kind == "numbers" else LABELS
+    goal = {"odds": LogLoss(0.5), "labels": ErrorRate(0.25), "numbers": R2(0.5)}[kind]
+    return model(schema, goal).fit(table()).release_
+
+
+def evaluated(kind="odds", data=None, **options) -> Evaluation:
+    data = table() if data is None else data
+    return released(kind).evaluate(data, **{"margin": MARGIN, "random_state": 1, **options})
+
+
+def counts(data, kind="odds", **options) -> np.ndarray:
+    """The exact histogram."""
+    found = released(kind).evaluate(data, margin=MARGIN, public_rows=True, **options)
+    return np.array(found.release.hypothesis)
+
+
+class TestSensitivity:
+    ROWS = (("hours", (0.0, 41.0, 80.0, -5.0, 1e300, float("nan"), None, "x", [1])), ("sector", ("public", "?", 3)))
+
+    @pytest.mark.parametrize("kind", ["odds", "labels", "numbers"])
+    def test_a_replaced_row_moves_two_counts_by_one_whatever_it_holds(self, kind):
+        target, values = ("amount", (0.0, 55.5, 1e9, None)) if kind == "numbers" else ("income", ("high", "low", "", 7))
+        data = {name: cells[:8] for name, cells in table().items()}
+        before, moved = counts(data, kind), set()
+        for hours in self.ROWS[0][1]:
+            for sector in self.ROWS[1][1]:
+                for value in values:
+                    other = {name: list(cells) for name, cells in data.items()}
+                    other["hours"][3], other["sector"][3], other[target][3] = hours, sector, value
+                    after = counts(other, kind)
+                    assert after.sum() == before.sum() == 8
+                    moved.add(int(np.abs(after - before).sum()))
+        assert moved <= {0, 2}
+        assert 2 in moved
+
+    def test_a_replaced_person_moves_twice_as_many_as_they_have_slots(self):
+        """With fewer rows or more of them, anywhere in the table; and the loss is that many times as large."""
+        k, n = 3, 3000
+        schema = {**LABELS, "person": "id", "rows_per_person": k}
+        data = {**table(n), "id": [i // 3 for i in range(n)]}
+        release = model(schema, ErrorRate(0.25)).fit(data).release_
+
+        def exact(rows):
+            return np.array(release.evaluate(rows, margin=MARGIN, public_rows=True).release.hypothesis)
+
+        before, moved = exact(data), []
+        for extra in (["low"], ["high"] * 2, ["high", "low"] * 4):
+            keep = [i for i in range(n) if data["id"][i] != 5]
+            other = {name: [cells[i] for i in keep] for name, cells in data.items()}
+            for i, label in enumerate(extra):
+                for name, value in (("hours", 80.0 * i), ("sector", "public"), ("income", label), ("id", 5)):
+                    other[name].insert(17 * i, value)
+            moved.append(int(np.abs(exact(other) - before).sum()))
+        assert max(moved) == 2 * k
+        found = release.evaluate(data, margin=MARGIN, random_state=0)
+        assert found.release.unit == "person"
+        scale = found.release.parameters["evaluation"]["scale"]
+        assert found.epsilon >= 2 * k / scale
+
+    def test_the_noise_is_that_of_the_loss(self, monkeypatch):
+        """Its mean size over 60 runs of 64 counts lies within a tenth of the law's, six deviations of that mean; noise
+        at half the scale does not.
+        """
+
+        def size() -> float:
+            exact = counts(table())
+            runs = [np.array(evaluated(random_state=seed).release.hypothesis) - exact for seed in range(60)]
+            return float(np.abs(runs).mean())
+
+        r = evaluated().epsilon / 2
+        law = 1 / np.sinh(r)
+        assert size() == pytest.approx(law, rel=0.1)
+        broken = expost.release.counting
+        monkeypatch.setattr(
+            broken, "discrete_laplace", lambda e, *rest, **named: discrete_laplace(2 * e, *rest, **named)
+        )
+        assert size() != pytest.approx(law, rel=0.3)
+
+
+class TestWhatIsPublic:
+    def test_rows_change_counts_and_nothing_else(self):
+        """Neither what it costs nor where edges are."""
+        other = table(income=["low"] * N, hours=[80.0] * N, sector=["?"] * N)
+        one, two = evaluated().release, evaluated(data=other).release
+        assert one.parameters == two.parameters
+        assert (one.epsilon, one.promise, one.claims) == (two.epsilon, two.promise, two.claims)
+
+    def test_edges_hold_the_models_own_cut_off_and_those_stated(self):
+        assert evaluated("odds").own_cut_off.cut_off == 0.5
+        assert evaluated("labels").own_cut_off.cut_off == 0.0
+        found = evaluated(cut_offs=[0.123])
+        exact = evaluated(cut_offs=[0.123], public_rows=True, random_state=None)
+        assert "0.123" in str(found)
+        for at in exact.at:
+            positive = released().predict(table(), cut_off=at.cut_off) == "high"
+            assert at.flagged.value == positive.mean()
+            assert at.hits.value == (positive & (np.array(table()["income"]) == "high")).mean()
+
+    def test_a_margin_that_costs_too_much_is_refused_before_anything_is_spent(self, tmp_path):
+        ledger = new_ledger(tmp_path)
+        with pytest.raises(TargetUnreachable, match="Nothing was spent"):
+            evaluated(margin=0.001, ledger=ledger, random_state=None)
+        assert charged(ledger) == []
+        with pytest.warns(LargeEpsilonWarning):
+            assert evaluated(margin=0.016, max_epsilon=20.0).epsilon > 2.0
+
+
+class TestBands:
+    @pytest.mark.parametrize("kind", ["odds", "labels"])
+    def test_all_hold_at_once(self, kind, monkeypatch):
+        """In at least 1 − γ of 60 runs, the AUC of the scores included; with noise three times as large they do not.
+
+        Chance of a false alarm: RARE.
+        """
+        exact = evaluated(kind, public_rows=True, random_state=None)
+        truth = np.array(table()["income"]) == "high"
+        scores = released(kind).predict_proba(table())[:, 1] if kind == "odds" else None
+        area = None if scores is None else roc_auc_score(truth, scores)
+
+        def missed(seed: int) -> bool:
+            found = evaluated(kind, random_state=seed)
+            true = [value for at in exact.at for value in at[1:]] + [exact.base_rate]
+            bands = [value for at in found.at for value in at[1:]] + [found.base_rate]
+            true += [group.positive for group in exact.calibration]
+            bands += [group.positive for group in found.calibration]
+            right = all(b.low - 1e-12 <= t.value <= b.high + 1e-12 for b, t in zip(bands, true, strict=True))
+            within = found.auc.low <= exact.auc.value <= found.auc.high
+            return not (
+                right and within and (area is None or found.auc_of_scores.low <= area <= found.auc_of_scores.high)
+            )
+
+        assert sum(map(missed, range(60))) <= at_most_by_chance(60, 0.1)
+        broken = expost.release.counting
+        monkeypatch.setattr(
+            broken, "discrete_laplace", lambda e, *rest, **named: discrete_laplace(e / 3, *rest, **named)
+        )
+        assert sum(map(missed, range(40))) > at_most_by_chance(40, 0.1)
+
+    def test_of_numbers(self, monkeypatch):
+        """As above."""
+        exact = evaluated("numbers", public_rows=True, random_state=None)
+        residuals = np.array(table()["amount"]) - released("numbers").predict(table())
+
+        def missed(seed: int) -> bool:
+            found = evaluated("numbers", random_state=seed)
+            pairs = [(found.r2, exact.r2.value), (found.mean_squared_error, exact.mean_squared_error.value)]
+            pairs += [
+                (b, t.value) for (_, b), (_, t) in zip(found.residuals_below(), exact.residuals_below(), strict=True)
+            ]
+            pairs += [(found.residual_quantile(q), np.quantile(residuals, q)) for q in (0.1, 0.5, 0.9)]
+            return not all(band.low - 1e-9 <= true <= band.high + 1e-9 for band, true in pairs)
+
+        assert sum(map(missed, range(60))) <= at_most_by_chance(60, 0.1)
+        broken = expost.release.counting
+        monkeypatch.setattr(
+            broken, "discrete_laplace", lambda e, *rest, **named: discrete_laplace(e / 3, *rest, **named)
+        )
+        assert sum(map(missed, range(40))) > at_most_by_chance(40, 0.1)
+
+    def test_r2_of_bins_is_near_that_of_rows(self):
+        exact = evaluated("numbers", public_rows=True, random_state=None)
+        truth = r2_score(table()["amount"], released("numbers").predict(table()))
+        assert exact.r2.value == pytest.approx(truth, abs=0.02)
+
+    def test_a_cut_off_may_be_chosen_by_them(self):
+        found = evaluated(margin=0.04)
+        cut_off = found.cut_off_for(recall=0.8)
+        positive = released().predict(table(), cut_off=cut_off) == "high"
+        truth = np.array(table()["income"]) == "high"
+        assert (positive & truth).sum() >= 0.8 * truth.sum()
+        assert found.cut_off_for(recall=0.8, surely=False) >= cut_off
+        assert found.cut_off_for(precision=0.7) < 0.9
+        with pytest.raises(ValueError, match="is reached"):
+            found.cut_off_for(precision=0.9999)
+        with pytest.raises(ValueError, match="one of recall and precision"):
+            found.cut_off_for()
+        with pytest.raises(ValueError, match="labels alone"):
+            evaluated("labels").cut_off_for(recall=0.8)
+
+
+class TestCharged:
+    def test_by_a_ledger(self, tmp_path):
+        ledger = new_ledger(tmp_path, cap=0.5)
+        found = evaluated(ledger=ledger, random_state=None)
+        assert charged(ledger) == [found.epsilon]
+        assert compose([released(), found.release]).epsilon == pytest.approx(released().epsilon + found.epsilon)
+        with pytest.raises(LedgerRefused):
+            evaluated(margin=0.025, ledger=ledger, random_state=None)
+        assert charged(ledger) == [found.epsilon]
+
+    def test_an_interruption_is_charged_once_noise_is_drawn_and_not_before(self, tmp_path, monkeypatch):
+        ledger = new_ledger(tmp_path)
+
+        def stopped(*_, **__):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(expost.release.counting, "_counts", stopped)
+            with pytest.raises(KeyboardInterrupt):
+                evaluated(ledger=ledger, random_state=None)
+        assert sum(charged(ledger)) == 0.0
+        monkeypatch.setattr(expost.release.counting, "discrete_laplace", stopped)
+        with pytest.raises(SearchInterrupted) as caught:
+            evaluated(ledger=ledger, random_state=None)
+        assert sum(charged(ledger)) == caught.value.release.epsilon > 0.0
+        with pytest.raises(ValueError, match="did not come to its end"):
+            Evaluation(caught.value.release)
+
+    def test_by_a_shared_budget(self):
+        with budget(0.3, 1e-6) as shared:
+            found = evaluated(delta=1e-6)
+            assert shared.epsilon_spent == pytest.approx(found.epsilon, rel=1e-3)
+            with pytest.raises(ValueError, match="need its delta"):
+                evaluated()
+            with pytest.raises(TargetUnreachable, match="budget"):
+                evaluated(margin=0.025, delta=1e-6)
+            assert not shared.closed
+        assert Evaluation.from_json(found.to_json()).release == found.release
+
+    def test_public_rows_are_not(self, tmp_path):
+        found = evaluated(public_rows=True, random_state=None)
+        assert (found.epsilon, found.margin, found.rows) == (0.0, 0.0, "public")
+        assert "PUBLIC ROWS" in str(found)
+        assert "Public rows" in found.to_html()
+        with pytest.raises(ValueError, match="leave out ledger"):
+            evaluated(public_rows=True, ledger=new_ledger(tmp_path))
+
+
+def test_new_rows_are_those_that_the_fit_held_out(monkeypatch):
+    release = model(LABELS, ErrorRate(0.3), holdout=0.2).fit(table()).release_
+    monkeypatch.setattr(expost.release.counting, "discrete_laplace", lambda e, s, size, **_: np.zeros(size, int))
+    found = release.evaluate(table(), margin=0.2, new_rows=True, random_state=0)
+    held = {name: cells[4::5] for name, cells in table().items()}
+    assert found.n == release.held_out == N // 5
+    exact = release.evaluate(held, margin=0.2, public_rows=True)
+    assert found.release.hypothesis == exact.release.hypothesis
+    with pytest.raises(ValueError, match="pass the same table"):
+        release.evaluate(held, margin=0.2, new_rows=True)
+    with pytest.raises(ValueError, match="only a fit with holdout"):
+        evaluated(new_rows=True)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "folder"])
+def test_a_table_on_disk_is_read_in_pieces_to_the_same_counts(tmp_path, kind):
+    data = pa.table(table())
+    path = tmp_path / f"t.{kind}"
+    if kind == "folder":
+        path = tmp_path
+        for i in range(3):
+            pa.parquet.write_table(data.slice(1000 * i, 1000), tmp_path / f"{i}.parquet")
+    elif kind == "csv":
+        pa.csv.write_csv(data, path)
+    else:
+        pa.parquet.write_table(data, path)
+    assert (counts(path) == counts(table())).all()
+    data = {name: cells for name, cells in table().items() if name != "income"}
+    assert (counts(data, y=table()["income"]) == counts(table())).all()
+
+
+@pytest.mark.parametrize("labels", [("low", "high"), (0, 1), (-1.0, 1.0)])
+def test_a_model_of_columns_with_bounds(tmp_path, labels):
+    """In memory, and in two files of a folder."""
+    features = pa.table({"a": table()["hours"], "b": table()["amount"]})
+    y = np.array(labels)[(np.array(table()["income"]) == "high").astype(int)]
+    fitted = AccuracyFirstLogisticRegression(
+        goal=ErrorRate(0.3), bounds={"a": (0, 80), "b": (0, 100)}, classes=labels, random_state=0
+    ).fit(features, y)
+    exact = fitted.release_.evaluate(features, y, margin=MARGIN, public_rows=True)
+    assert exact.own_cut_off.errors.value == pytest.approx(1 - (fitted.predict(features) == y).mean())
+    whole = features.append_column("y", pa.array(y))
+    for i in range(2):
+        pa.csv.write_csv(whole.slice(1500 * i, 1500), tmp_path / f"{i}.csv")
+    again = fitted.release_.with_details(target="y").evaluate(tmp_path, margin=MARGIN, public_rows=True)
+    assert again.release.hypothesis == exact.release.hypothesis
+    with pytest.raises(ValueError, match="pass the features and y"):
+        fitted.release_.evaluate(whole, margin=MARGIN)
+
+
+def test_persons_on_disk_fill_slots_as_in_memory(tmp_path):
+    data = {**table(), "id": [i // 4 for i in range(N)]}
+    release = model({**LABELS, "person": "id", "rows_per_person": 3}, ErrorRate(0.25)).fit(data).release_
+    pa.csv.write_csv(pa.table(data), tmp_path / "t.csv")
+    one, two = (
+        release.evaluate(rows, margin=MARGIN, max_epsilon=9.0, random_state=1) for rows in (data, tmp_path / "t.csv")
+    )
+    assert (one.n, one.release.hypothesis) == (3 * N // 4, two.release.hypothesis)
+    assert one.release.parameters["persons"] == N // 4
+
+
+class TestStrangeRows:
+    @pytest.mark.parametrize("label", ["high", "low", "", None])
+    def test_one_class_or_none(self, label):
+        found = evaluated(data=table(income=[label] * N))
+        assert found.base_rate.high >= (1.0 if label == "high" else 0.0)
+        assert 0.0 <= found.auc.low <= found.auc.value <= found.auc.high <= 1.0
+        assert "<svg" in found.to_page()
+        assert str(found)
+        exact = evaluated(data=table(income=[label] * N), public_rows=True, random_state=None)
+        assert exact.base_rate.value == (label == "high")
+        assert "<svg" in exact.to_page()
+
+    @pytest.mark.parametrize("amount", [50.0, None, 1e9])
+    def test_constant_targets(self, amount):
+        for public in (False, True):
+            found = evaluated("numbers", data=table(amount=[amount] * N), public_rows=public)
+            assert found.r2.low <= found.r2.value <= found.r2.high or found.r2.value == -np.inf
+            assert str(found)
+            assert "<svg" in found.to_page()
+
+    def test_cells_that_do_not_fit_stop_it_only_if_asked(self):
+        data = table(hours=["x", *table()["hours"][1:]])
+        assert evaluated(data=data).n == N
+        with pytest.raises(InvalidRows, match="hours"):
+            evaluated(data=data, on_invalid="error")
+
+    def test_no_rows_or_columns(self):
+        with pytest.raises(ValueError, match="no rows"):
+            evaluated(data={name: [] for name in table()})
+        with pytest.raises(ValueError, match="income"):
+            evaluated(data={name: cells for name, cells in table().items() if name != "income"})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"margin": 0.0}, "margin must be"),
+        ({"margin": 1.5}, "margin must be"),
+        ({"max_epsilon": -1}, "max_epsilon must be positive"),
+        ({"bins": 3}, "bins must be an even"),
+        ({"bins": True}, "bins must be an even"),
+        ({"cut_offs": [1.0]}, "cut_offs must be"),
+        ({"residuals_within": 3.0}, "for models that predict numbers"),
+        ({"failure_probability": 0}, "failure_probability must"),
+        ({"on_invalid": "drop"}, "on_invalid must be"),
+        ({"public_rows": "yes"}, "public_rows must be True or False"),
+    ],
+)
+def test_arguments(options, said):
+    with pytest.raises(ValueError, match=said):
+        evaluated(**options)
+
+
+class TestRecord:
+    @pytest.mark.parametrize("kind", ["odds", "labels", "numbers"])
+    def test_it_survives_json_and_a_report(self, kind):
+        found = evaluated(kind)
+        again = Evaluation.from_json(found.to_json())
+        assert again.release == found.release
+        assert str(again) == str(found)
+        assert again.to_page() == found.to_page()
+        assert "an evaluation of release" in report(again.release).lower()
+        assert "<script" not in again.to_page()
+        with pytest.raises(ValueError, match="name the release of the model"):
+            again.release.predict(table())
+        with pytest.raises(ValueError, match="evaluation already"):
+            again.release.evaluate(table(), margin=MARGIN)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"edges": [0.0]},
+            {"edges": [3.0, 0.0]},
+            {"cut_offs": [0.5]},
+            {"kind": "regression"},
+            {"kind": "ranking"},
+            {"scale": -1.0},
+            {"n": 0},
+            {"margin": 2.0},
+            {"more": 1},
+        ],
+    )
+    def test_a_changed_file_is_noticed(self, change):
+        said = json.loads(evaluated().to_json())
+        said["parameters"]["evaluation"].update(change)
+        with pytest.raises(ValueError, match=r"not an evaluation|not a release"):
+            Evaluation.from_json(json.dumps(said))
+
+    def test_counts_of_another_shape(self):
+        said = json.loads(evaluated().to_json())
+        for counts in ([1.0], [[1], [2]], None, [["a"] * 32] * 2):
+            with pytest.raises(ValueError, match=r"not an evaluation|not a release|did not come"):
+                Evaluation.from_json(json.dumps({**said, "hypothesis": counts}))
+        with pytest.raises(ValueError, match="no evaluation"):
+            Evaluation(released())
