@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pyarrow as pa
@@ -54,8 +55,24 @@ def test_it_prints_a_table_and_saves_it_with_a_page(folder, capsys):
     page = (folder / "m-evaluation.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 4
     assert "http" not in page
-    assert call(capsys, "report", "m-evaluation.json", "--output", "r.html").status == 0
-    assert "evaluation of release" in (folder / "r.html").read_text(encoding="utf-8")
+
+
+def test_the_report_of_the_model_takes_it_in(folder, capsys):
+    assert call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1", "--seed", "1").status == 0
+    alone = call(capsys, "report", "m-evaluation.json", "--output", "r.html")
+    assert alone.status == 2
+    assert "expost report MODEL.json --evaluation m-evaluation.json" in alone.err
+    assert call(capsys, "report", "m.json", "--evaluation", "m-evaluation.json").status == 0
+    page = (folder / "m.html").read_text(encoding="utf-8")
+    assert page.count('<main class="sheet">') == 3
+    assert "How good the model is" in page
+    other = Release.from_json((folder / "m.json").read_text(encoding="utf-8"))
+    (folder / "other.json").write_text(dataclasses.replace(other, id="0" * 16).to_json(), encoding="utf-8")
+    wrong = call(capsys, "report", "other.json", "--evaluation", "m-evaluation.json")
+    assert wrong.status == 2
+    assert "is of another release" in wrong.err
+    assert not (folder / "other.html").exists()
+    assert "is no evaluation" in call(capsys, "report", "m.json", "--evaluation", "m.json", "--force").err
 
 
 def test_a_second_one_has_a_name_of_its_own_and_a_named_one_is_not_written_over(folder, capsys):

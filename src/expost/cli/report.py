@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,12 @@ _FLAGS = {
 def add_arguments(report: argparse.ArgumentParser) -> None:
     """Add the options."""
     report.add_argument("release", type=Path, help="a release, as expost fit saves it; refusals as well")
+    report.add_argument(
+        "--evaluation",
+        type=Path,
+        metavar="FILE",
+        help="an evaluation of it, from expost evaluate: a third sheet",
+    )
     report.add_argument("--ledger", type=Path, metavar="FILE", help="the ledger it was charged to: shows what is left")
     report.add_argument("--dataset", metavar="NAME", help="the data set in it")
     project = report.add_argument_group("the project", "What is not stated is left blank, to be filled in by hand.")
@@ -75,10 +82,16 @@ def run(options: argparse.Namespace) -> int:
         return _register(options)
     output = options.output or options.release.with_suffix(".html")
     check_release(options.release)
-    read = tuple(path for path in (options.release, options.ledger, options.project) if path is not None)
-    check_output(output, force=options.force, inputs=read)
+    read = (options.release, options.ledger, options.project, options.evaluation)
+    check_output(output, force=options.force, inputs=tuple(path for path in read if path is not None))
     project, ledger = _project(options), named_ledger(options)
     release = read_release(options.release)
+    if "evaluation" in release.parameters:
+        raise ValueError(
+            f"{options.release} is an evaluation, whose page is beside it; a report is of the model, and takes it in: "
+            f"expost report MODEL.json --evaluation {options.release}"
+        )
+    evaluation = "" if options.evaluation is None else _evaluation(options.evaluation, release)
     from expost.release.page import BudgetLine, report
 
     if ledger is not None and all(release.id not in (e.id, e.release_id) for e in ledger.budget.entries):
@@ -88,7 +101,8 @@ def run(options: argparse.Namespace) -> int:
             f"release {release.id} is not booked in data set {options.dataset!r}; leave out --ledger{charge}"
         )
     budget = None if ledger is None else BudgetLine.of(ledger.budget, release)
-    page = report(release, budget, project, reference=_references(options.reference, release))
+    references = _references(options.reference, release)
+    page = report(release, budget, project, reference=references, evaluation=evaluation)
     write_whole(output, page, force=options.force)
     blank = f"; blank, to fill in: {', '.join(map(_flag, project.blank))}" if project.blank else ""
     print_line(f"report in {output}; open it in a browser, and print it from there{blank}")
@@ -97,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _register(options: argparse.Namespace) -> int:
     """Write the entry; options that a report alone has are refused."""
-    for name in ("ledger", "output", "reference"):
+    for name in ("ledger", "output", "reference", "evaluation"):
         if getattr(options, name):
             raise ValueError(f"--{name} is for a report; with --registry leave it out")
     name = options.release.with_suffix(".yaml").name.lower().replace("-", "_")  # as the registry asks for
@@ -110,6 +124,19 @@ def _register(options: argparse.Namespace) -> int:
     write_whole(output, registry_entry(read_release(options.release), _project(options)), force=options.force)
     print_line(f"entry in {output}, a draft: complete what is marked “to fill in” and read the rest before you send it")
     return 0
+
+
+def _evaluation(path: Path, release: Release) -> str:
+    """Return what an evaluation of the release shows, for its report."""
+    check_release(path)
+    from expost.release.evaluation import Evaluation
+    from expost.release.evaluation_page import evaluation_html
+
+    found = Evaluation(read_release(path))
+    if (of := found.release.parameters["evaluation"]["of"]) != release.id:
+        raise ValueError(f"--evaluation {path} is of another release, {of}")
+    about = f"<p>Evaluation <code>{escape(found.release.id)}</code>, {found.n:,} rows.</p>\n"
+    return f"<h1>How good the model is</h1>\n{about}{evaluation_html(found)}"
 
 
 def _flag(name: str) -> str:

@@ -35,15 +35,8 @@ _STYLE = """
   fill-opacity: .18; }
 .evaluation .dot { fill: var(--curve); } .evaluation .bar { stroke: var(--curve); stroke-width: 1.2; }
 .evaluation .cell { fill: var(--curve); } .evaluation td.n, .evaluation th.n { padding-left: 3mm; }
-"""
-# dark on a screen that asks for it, never on paper
-_THEMES = """
-body { color-scheme: light dark; }
 @media screen and (prefers-color-scheme: dark) {
-  body { background: #16181c; color: #e6e6e6; }
-  h2, th, .small { color: #b9bec6; } header { border-color: #e6e6e6; } th { border-color: #666; }
-  .warning { color: #ff9d8f; border-color: #ff9d8f; }
-  .themed .evaluation { --ink: #e6e6e6; --faint: #b9bec6; --line: #4a4f57; --curve: #8fbcf0; --other: #f0a878;
+  .evaluation { --ink: #e6e6e6; --faint: #b4b8bf; --line: #4a4f57; --curve: #8fbcf0; --other: #f0a878;
     --shade: #45658a; }
 }
 """
@@ -72,7 +65,7 @@ def evaluation_page(evaluation: Evaluation) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{text(name)}</title>\n'
-        f"<style>\n{style}{_THEMES}</style>\n</head>\n<body class='themed'>\n<header><h1>{text(name)}</h1><p>"
+        f"<style>\n{style}</style>\n</head>\n<body>\n<header><h1>{text(name)}</h1><p>"
         f"Evaluation <code>{text(evaluation.release.id)}</code> of release <code>{text(of)}</code> on {evaluation.n:,} "
         f"rows · {text(day)}</p></header>\n{evaluation_html(evaluation)}</body>\n</html>\n"
     )
