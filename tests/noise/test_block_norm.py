@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from expost.noise.source import SeededSource
-from expost.noise.spherical import _moments, block_noise, block_norm
+from expost.noise.blocks import _moments, block_noise, block_norm
 from tests.helpers import at_most_by_chance
 
 DRAWS = 4000
