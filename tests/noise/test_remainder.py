@@ -82,7 +82,7 @@ def completed(norm: str, size: int, drawn: Drawn, exponential: Any, uniform: Any
     if norm == "normal":
         energy = at(drawn.lengths[0], Long(fine), exponential)
         return turned(np.sqrt(2 * energy), drawn.last, uniform)
-    if norm == "l1" or size == 1 and norm == "l2":
+    if norm == "l1" or (size == 1 and norm == "l2"):
         signs = np.unpackbits(drawn.last.view(np.uint8), count=size)
         return at(drawn.lengths[0], Long(step), exponential) * np.where(signs, -1, 1)
     reach = at(drawn.lengths[0], Long(step), exponential).sum()

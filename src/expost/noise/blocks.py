@@ -63,6 +63,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import gammainccinv
@@ -187,7 +188,7 @@ def _direction(size: int, source: WordSource) -> FloatArray:
         middle = sorted(_whole(2 * pairs - 1, _PLACES, source))[pairs - 1]
         first, left = [(2 * middle - one) / one], math.sqrt(4 * middle * (one - middle) / one**2)
     cuts = [0, *sorted(_whole(pairs - 1, _PLACES, source)), one]
-    lengths = np.array([math.sqrt((after - before) / one) for before, after in zip(cuts, cuts[1:], strict=False)])
+    lengths = np.array([math.sqrt((after - before) / one) for before, after in pairwise(cuts)])
     return np.concatenate([first, _pairs(left * lengths, source)])
 
 

@@ -22,9 +22,9 @@ nothing is said about points on their way. λS ≤ ‖∇F(θ)‖ ≤ 3e + a + b
 4e + bS, so S ≤ d. If not, D = W and h(θ̂) = θ₀. Where ‖θ − θ₀‖ ≤ 2W, ‖θ‖ ≤ N and again S ≤ d; beyond, h(θ) = θ₀ too. ∎
 *On the way of descent.* A step without error takes a part λ/C of the distance from θ̂ off (F is λ-strongly convex and
 C-smooth), so distances stay below max(S₀, e/λ), S₀ = ‖θ̂ − θ₀‖, as long as e holds. If S₀ ≤ D, points stay within 2D of
-θ₀ or within D + e/λ, where rounding is at most e(1 + b/λ): e holds all the way, room for which is in ``INFLATION`` or in
-b. If S₀ > D = W, either e holds to the end, or a point is more than 2W away from θ₀, which is returned: h is θ₀ there and
-at θ̂. Should rounding make such a point where S₀ ≤ W, then e/λ > W, and d > 2W exceeds what h can be off by. ∎
+θ₀, or within D + e/λ, where rounding is at most e(1 + b/λ): e holds all the way, up to what ``INFLATION`` has room for.
+If S₀ > D = W, either e holds to the end, or a point is more than 2W away from θ₀ and is returned: h is θ₀ there and at
+θ̂. Should rounding make such a point where S₀ ≤ W, then e/λ > W, and d > 2W exceeds what h can be off by. ∎
 
 *How long at most.* Descent is for rows on which both Newton's method and L-BFGS stall; none are known. Its steps are
 some 300·C/λ, each a pass. A λ below C/10⁷ is refused before a row is looked at, or not chosen.

@@ -17,7 +17,8 @@ rows; det(K + c₁xxᵀ)/det(K + c₂x′x′ᵀ) ≤ 1 + c₁xᵀK⁻¹x ≤ 1 
 
 *Folding back.* t = (θ̂ − θ₀, −b⁺/(nλ)), b⁺ what was drawn beside b (`expost.noise.blocks`; nothing but with normal
 noise). h(t) = t·clip(2B/‖t‖ − 1, 0, 1), B public given θ₀: the identity up to B, zero from 2B on, and 1-Lipschitz, as
-the length r goes to one that rises or falls no faster, at most r. What is released is about θ₀ + the first part of h(t).
+a length r goes to one that changes no faster than r and is at most r. What is released is about θ₀ + the first part of
+h(t).
 t is (ε′ + J)-private as θ̂ is: it is the minimiser of the objective with (λ/2)‖τ‖² + b⁺ᵀτ/n added, b and b⁺ are
 independent, no row touches τ, and the determinant gains a power of nλ. h(t) is a function of it.
 
@@ -44,8 +45,9 @@ suffices follows from a quantile of ‖b‖, which is public, and there is nothi
 from θ̂ by at most the solver's error, rounding and the noise that covers them: ‖∇L‖ grows by at most c + λ times that.
 Failure probabilities add. Nothing is folded back there: without noise the minimiser is within σ of θ₀, σ = min(κ/λ,
 √(2(φ₀ + κ‖θ₀‖)/λ)), as (λ/2)‖θ − θ₀‖² is at most the mean of φ at θ₀ (φ ≥ 0, φ(0, y) ≤ φ₀), and b moves it by ‖b‖/(nλ);
-B is the sum of both for a length that ‖b‖ hardly ever exceeds. The bound is nearly what it takes in truth, most directions of b meeting curvature of the
-order of λ: promises are broken nearly as often as γ allows. A part of γ is therefore kept back.
+B is the sum of both for a length that ‖b‖ hardly ever exceeds. The bound is nearly what it takes in truth, most
+directions of b meeting curvature of the order of λ: promises are broken nearly as often as γ allows. A part of γ is
+therefore kept back.
 
 Never is the realised ‖b‖ reported or redrawn by: it is n‖∇L(θ̂)‖, a private number.
 """
