@@ -68,7 +68,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import gammainccinv
 
-from expost.noise.laplace import geometric
+from expost.noise.laplace import Integers, geometric
 from expost.noise.source import WORD, WordSource
 from expost.numeric import UNIT, FloatArray
 
@@ -96,8 +96,10 @@ def block_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float], sou
     >>> block_noise([(2, "box"), (3, "l1")], [1.0, 10.0], SeededSource(0)).shape
     (5,)
     """
-    parts = [_DRAW[norm](size, source) / weight for (size, norm), weight in zip(blocks, weights, strict=True)]
-    return np.concatenate(parts)
+    counts = [size + 1 if norm == "box" else size for size, norm in blocks]
+    drawn = _exponentials(counts, _STEP, source)
+    parts = zip(blocks, weights, drawn, strict=True)
+    return np.concatenate([_DRAW[norm](lengths, source) / weight for (_, norm), weight, lengths in parts])
 
 
 def normal_noise(blocks: Sequence[tuple[int, float]], source: WordSource) -> FloatArray:
@@ -109,7 +111,9 @@ def normal_noise(blocks: Sequence[tuple[int, float]], source: WordSource) -> Flo
     >>> normal_noise([(4, 1.0), (3, 10.0)], SeededSource(0)).shape
     (8,)
     """
-    parts = [(_normals(size + size % 2, source) * sigma, size) for size, sigma in blocks]
+    drawn = _exponentials([(size + 1) // 2 for size, _ in blocks], _FINE, source)
+    each = zip(blocks, drawn, strict=True)
+    parts = [(_normals(energies, source) * sigma, size) for (size, sigma), energies in each]
     return np.concatenate([*(part[:size] for part, size in parts), *(part[size:] for part, size in parts)])
 
 
@@ -154,30 +158,30 @@ def _whole(count: int, words: int, source: WordSource) -> list[int]:
     return [int.from_bytes(row.tobytes(), "little") for row in drawn]
 
 
-def _gamma(shape: int, source: WordSource) -> int:
-    """Draw a sum of exponentials, rounded down to a multiple of g each; in units of g."""
-    return sum(geometric(1.0, round(1 / _STEP), shape, random_state=source).tolist())
+def _exponentials(counts: Sequence[int], step: float, source: WordSource) -> list[Integers]:
+    """Draw exponentials for each block, rounded down to a multiple of the step; in steps."""
+    drawn = geometric(1.0, round(1 / step), sum(counts), random_state=source)
+    return np.split(drawn, np.cumsum(counts)[:-1])
 
 
-def _laplace(size: int, source: WordSource) -> FloatArray:
-    lengths = geometric(1.0, round(1 / _STEP), size, random_state=source).astype(np.float64) * _STEP
-    signs = np.unpackbits(source.words((size + WORD - 1) // WORD).view(np.uint8), count=size)
+def _laplace(drawn: Integers, source: WordSource) -> FloatArray:
+    lengths = drawn.astype(np.float64) * _STEP
+    signs = np.unpackbits(source.words((drawn.size + WORD - 1) // WORD).view(np.uint8), count=drawn.size)
     return np.where(signs, -lengths, lengths)
 
 
-def _box(size: int, source: WordSource) -> FloatArray:
-    reach = _gamma(size + 1, source)
+def _box(drawn: Integers, source: WordSource) -> FloatArray:
+    reach = sum(drawn.tolist())
     words = max(1, -(-reach.bit_length() // WORD))  # as many digits as the radius asks for
     digits = words * WORD
-    places = [(reach * (2 * first + 1 - (1 << digits))) >> digits for first in _whole(size, words, source)]
-    return np.array([float(place) for place in places]) * _STEP
+    firsts = _whole(drawn.size - 1, words, source)
+    return np.array([float((reach * (2 * first + 1 - (1 << digits))) >> digits) for first in firsts]) * _STEP
 
 
-def _euclidean(size: int, source: WordSource) -> FloatArray:
-    if size == 1:
-        return _laplace(1, source)
-    reach = float(_gamma(size, source)) * _STEP
-    return _direction(size, source) * reach
+def _euclidean(drawn: Integers, source: WordSource) -> FloatArray:
+    if drawn.size == 1:
+        return _laplace(drawn, source)
+    return _direction(drawn.size, source) * (float(sum(drawn.tolist())) * _STEP)
 
 
 def _direction(size: int, source: WordSource) -> FloatArray:
@@ -192,10 +196,9 @@ def _direction(size: int, source: WordSource) -> FloatArray:
     return np.concatenate([first, _pairs(left * lengths, source)])
 
 
-def _normals(count: int, source: WordSource) -> FloatArray:
-    """Draw an even number of standard normal variables."""
-    drawn = geometric(1.0, round(1 / _FINE), count // 2, random_state=source).astype(np.float64)
-    return _pairs(np.sqrt(drawn * (2.0 * _FINE)), source)
+def _normals(drawn: Integers, source: WordSource) -> FloatArray:
+    """Return two standard normal variables for each exponential."""
+    return _pairs(np.sqrt(drawn.astype(np.float64) * (2.0 * _FINE)), source)
 
 
 def _pairs(lengths: FloatArray, source: WordSource) -> FloatArray:
