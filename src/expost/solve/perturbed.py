@@ -129,6 +129,8 @@ class PerturbedErrors:
         Bound on ‖b‖₂/n.
     within
         W: minimisers farther from θ₀ are all the same to the caller.
+    enough
+        A distance that the caller does not mind: e may be as large as that takes, which saves passes.
     """
 
     loss: Loss
@@ -138,6 +140,7 @@ class PerturbedErrors:
     center_norm: float
     pull: float
     within: float = math.inf
+    enough: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -158,11 +161,11 @@ class PerturbedErrors:
 
     @property
     def rounding(self) -> float:
-        """e, at every such point: slopes, sums, centre and linear term beside."""
+        """e, at every such point: slopes, sums, centre and linear term beside; or what is good enough."""
         slope = self.loss.lipschitz(math.inf)
         slopes = slope_rounding(self.loss) + self.loss.EVALUATION_ULPS * UNIT * slope
         rest = gamma(10) * (slope + self.lam * self.center_norm + self.pull)
-        return INFLATION * (slopes + rest) + self.growth * self.norm
+        return max(INFLATION * (slopes + rest) + self.growth * self.norm, 0.25 * self.lam * self.enough)
 
     @property
     def tolerance(self) -> float:

@@ -87,6 +87,7 @@ if TYPE_CHECKING:
 
 
 LEAST_SOLVER = 1e-8  # part of what the noise on the gradient costs that covering the solver costs at least
+_ENOUGH = 1e3  # times as much for how far the solver may be off costs less than it takes to find more
 
 
 class PerturbedMinimum:
@@ -148,8 +149,9 @@ class PerturbedMinimum:
     @cached_property
     def errors(self) -> PerturbedErrors:
         """How exact the solver is."""
-        pull, within = INFLATION * self.pull, 2.0 * self.kept
-        return PerturbedErrors(self.loss, self.n, self.geometry.columns, self.lam, self.center_norm, pull, within)
+        p, pull, within = self.geometry.columns, INFLATION * self.pull, 2.0 * self.kept
+        enough = _ENOUGH * self.least_solver * self._scale / (2.0 * math.sqrt(p))
+        return PerturbedErrors(self.loss, self.n, p, self.lam, self.center_norm, pull, within, enough)
 
     @cached_property
     def distance(self) -> float:
@@ -165,8 +167,12 @@ class PerturbedMinimum:
         unit = public_grid(max(moved / p, self.solver_part * self.typical / self.lam / p * 2.0**-20))
         # one unit more: the exact minimiser in between is on no grid, so the sum of two moves need not be whole
         grid = Grid(unit, grid_sensitivity(moved, unit, p) + 1)
-        scale = self.solver_part * self.typical / self.lam / math.sqrt(2.0 * p)
-        return grid, max(grid.effective_sensitivity / scale, self.least_solver)
+        return grid, max(grid.effective_sensitivity / self._scale, self.least_solver)
+
+    @property
+    def _scale(self) -> float:
+        """Scale of the noise that covers the solver."""
+        return self.solver_part * self.typical / self.lam / math.sqrt(2.0 * self.geometry.columns)
 
     @property
     def epsilon_solver(self) -> float:
