@@ -2,7 +2,8 @@
 
 Discrete Laplace, geometric and discrete Gaussian variables on the integers and exact coins, drawn from a cryptographic
 stream, and paths of gradual release built from them; noise on objectives, exact up to a public remainder; and one
-exception, spherical noise of a gradual release, which is analysed over the reals and says so. Nothing here knows about regression.
+exception, spherical noise of a gradual release, which is analysed over the reals and says so. Nothing here knows about
+regression.
 """
 
 from __future__ import annotations
