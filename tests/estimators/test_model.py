@@ -41,7 +41,7 @@ def test_what_is_released_meets_the_goal_and_says_what_it_is():
     release = fitted.release_
     wrong = np.mean(fitted.predict(table()) != np.array(table()["income"]))
     assert wrong <= 0.25
-    assert (release.status, release.noise, release.perturbation) == ("released", "over the reals", "objective")
+    assert (release.status, release.noise, release.perturbation) == ("released", "exact", "objective")
     assert release.promise.at_most == 0.25
     assert release.schema_fingerprint == Schema.from_dict(LABELS).fingerprint()
     assert 0 < release.epsilon < 2 == release.epsilon_worst_case
@@ -239,7 +239,7 @@ def test_an_interruption_carries_a_release(monkeypatch):
     assert release.epsilon == release.epsilon_worst_case == 3.0
     assert release.schema_fingerprint == Schema.from_dict(LABELS).fingerprint()
     assert (release.target, release.columns) == ("income", ("hours", "sector"))
-    assert release.noise == "over the reals"  # as it would have been
+    assert (release.noise, release.perturbation) == ("exact", "objective")  # as it would have been
 
 
 def test_a_large_epsilon_is_warned_of():

@@ -51,7 +51,7 @@ def test_goals_are_met(goal):
     release = run(goal)
     assert release.status == "released"
     assert not missed(goal, release)
-    assert (release.delta, release.noise) == (DELTA, "over the reals")
+    assert (release.delta, release.noise) == (DELTA, "exact")
     assert "objective perturbation with Gaussian noise" in release.parameters["reasons"][-1]
 
 
@@ -140,7 +140,7 @@ class TestModel:
     def test_fit(self, schema, goal):
         model = AccuracyFirstModel(schema, goal, delta=1e-6, perturbation="objective", random_state=1).fit(table())
         release = model.release_
-        assert (release.delta, release.perturbation, release.noise) == (1e-6, "objective", "over the reals")
+        assert (release.delta, release.perturbation, release.noise) == (1e-6, "objective", "exact")
         assert any("solver" in part for part in release.charged)
         assert len(model.predict(table())) == len(table()["hours"])
 

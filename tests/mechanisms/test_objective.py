@@ -132,9 +132,7 @@ def test_without_the_jacobian_the_ratio_exceeds_the_noise(loss):
 class Rough(Shot):
     """A shot whose solver is off by a twentieth, so that what covers it can be seen."""
 
-    @property
-    def errors(self):
-        return SimpleNamespace(distance=0.05)
+    distance = 0.05
 
 
 def solver_ratio(shot: Shot, epsilon_solver: float) -> float:
@@ -142,7 +140,7 @@ def solver_ratio(shot: Shot, epsilon_solver: float) -> float:
     theta = np.linspace(-6, 6, 6001)
     weights, center = shot.geometry.weights(shot.epsilon_noise, shot.slope), np.zeros(1)
     grid, _ = shot._solver
-    d = shot.errors.distance
+    d = shot.distance
     places, laws = np.arange(-60, 61) / 4.0 / grid.unit, []
     for label, moved in ((1.0, d), (-1.0, -d)):
         rows = np.ones((shot.n, 1)), np.array([label, *[1.0] * (shot.n - 1)])

@@ -207,7 +207,7 @@ def test_through_the_estimator():
     assert not np.asarray(easy.hypothesis).any()
     release = model.set_params(excess_risk=0.0005).fit(X, y).release_
     assert release.perturbation == "objective"
-    assert release.noise == "over the reals"
+    assert (release.noise, release.exact[1]) == ("exact", "generation noise")
     assert release.epsilon > release.epsilon_generation > easy.epsilon
     assert release.promise.excess_risk == 0.0005
     assert "unconstrained optimum" in release.promise.statement

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from expost.noise.blocks import _moments, block_noise, block_norm, block_spread
 from expost.noise.source import SeededSource
-from expost.noise.spherical import _moments, block_noise, block_norm, block_spread
 from tests.helpers import at_most_by_chance
 
 DRAWS = 4000

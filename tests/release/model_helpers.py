@@ -41,7 +41,6 @@ def released(schema: Schema, seed: int = 0, **parameters: Any) -> Release:
         epsilon_worst_case=2.0,
         hypothesis=theta,
         perturbation="objective",
-        noise="over the reals",
         preparation={"schema": schema.to_dict(), "target": target, "scale": encoding.scale},
         parameters={
             "n": 1000,

@@ -152,8 +152,9 @@ def test_a_search_that_stalls_turns(schema, goal, whose):
     assert "gradient descent" in reasons[at - 1]
     assert reasons[at + 1].startswith("objective perturbation: ")
     assert (release.status, release.delta) == ("released", DELTA)
-    assert (release.noise, release.perturbation) == ("over the reals", "objective")
-    assert "generation noise" not in release.exact
+    assert (release.noise, release.perturbation) == ("exact", "objective")
+    assert "generation noise" in release.exact
+    assert "sums of clipped gradients" not in release.exact
     assert release.epsilon <= release.epsilon_worst_case <= 10.0
     assert release.unit == ("person" if of else "row")
     assert "noise_reach" not in release.parameters  # descent's own noise is not in it

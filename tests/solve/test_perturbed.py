@@ -162,6 +162,44 @@ def test_the_distance_is_that_of_a_strongly_convex_function() -> None:
         assert dataclasses.replace(errors, **change).distance > errors.distance
 
 
+def folded(theta, center, within: float):
+    """h: the identity up to half of W, and θ₀ from W on."""
+    away = theta - center
+    length = float(np.linalg.norm(away))
+    return center + away * min(max(within / length - 1.0, 0.0), 1.0) if length else center
+
+
+@needs_long
+@each_loss
+@pytest.mark.parametrize("stages", [None, []], ids=["newton", "descent"])
+@pytest.mark.parametrize("where", [0.3, 0.8, 1.2, 5.0, 1e3])
+def test_minimisers_too_far_away_are_all_the_same(loss: Loss, stages, where: float, monkeypatch) -> None:
+    """Whether they lie within W or beyond: h of what is found is that of one found far more closely."""
+    if stages is not None:
+        monkeypatch.setattr(perturbed, "_stages", lambda n, p: stages)
+    for seed in range(2):
+        objective, errors, center, linear = setting("collinear", loss, seed)
+        errors = dataclasses.replace(errors, lam=max(errors.lam, 0.02 if stages is None else 0.5))
+        close = PerturbedObjective(objective).minimiser(errors, center, linear)
+        within = float(np.linalg.norm(close - center)) / where
+        asked = dataclasses.replace(errors, within=within)
+        found = PerturbedObjective(objective).minimiser(asked, center, linear)
+        apart = float(np.linalg.norm(folded(found, center, within) - folded(close, center, within)))
+        assert asked.rounding <= errors.rounding
+        assert apart <= asked.distance + errors.distance
+        if np.linalg.norm(found - center) <= 2.0 * within:
+            assert exact_gradient(objective, found, errors.lam, center, linear) <= asked.tolerance * (1 + 1e-6)
+
+
+def test_less_is_asked_of_rounding_where_far_minimisers_do_not_matter() -> None:
+    errors = PerturbedErrors(LogisticLoss(), 1000, 4, 1e-5, 0.0, 1e-3)
+    near = dataclasses.replace(errors, within=300.0)
+    assert near.norm == pytest.approx(600.0)
+    assert near.distance < 0.01 * errors.distance
+    with pytest.raises(ValueError, match="too many columns"):
+        dataclasses.replace(errors, lam=1e-18).distance  # noqa: B018
+
+
 def test_predictions_are_exact_to_a_unit_of_theta() -> None:
     rng = np.random.default_rng(3)
     x = np.rint(rng.uniform(-1, 1, (40, 30)) / 6 * ONE) / ONE

@@ -53,7 +53,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         that the guarantee does not cover them.
     perturbation : {"output"}, default=None
         Where the noise goes. By default on the gradient where that is predicted to be cheaper (an excess risk by
-        ``method="auto"``, and goals in people's units; analysed over the reals), else on the minimiser.
+        ``method="auto"``, and goals in people's units), else on the minimiser.
     method, calibration, noise, n_levels, max_epsilon, fit_intercept, intercept_weight, on_failure, random_state, ledger
         As in :class:`~expost.AccuracyFirstRidge`.
     delta : float, default=0.0

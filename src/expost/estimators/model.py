@@ -90,9 +90,9 @@ class AccuracyFirstModel(BaseEstimator):
         outcome speaks for that row, against the other, by more than e^ε is then at most δ
         (:mod:`expost.account.composition`).
     perturbation : {None, "objective", "descent", "covariance"}, default=None
-        Where the noise goes: on the objective once a level, analysed over the reals; or with a δ, exactly, on every
-        gradient of a descent, or on the second moments, from which a model by least squares is made in one pass. By
-        default what is predicted to be cheapest from public numbers; the release says why.
+        Where the noise goes: on the objective once a level; or with a δ on every gradient of a descent, or on the
+        second moments, from which a model by least squares is made in one pass. By default what is predicted to be
+        cheapest from public numbers; the release says why.
     on_invalid : {"error", "clip"}, default="error"
         What cells that do not fit the schema do: an error for the curator, which the guarantee does not cover, or
         they count as missing. With ``"clip"`` a table that hardly fits at all is refused after a noisy count, which

@@ -67,7 +67,7 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
     perturbation : {"covariance", "output"}, default=None
         Where the noise goes: on the second moments or on the minimiser. By default, for an excess risk by
         ``method="auto"``, on the gradient of Huber's loss in the place of the squared one where that is predicted to
-        be cheaper (analysed over the reals; the promise is about the squared loss), else on the second moments.
+        be cheaper (the promise is about the squared loss), else on the second moments.
         Goals in people's units have it on the gradient too.
     method : {"auto", "certified", "stationarity", "above_threshold", "doubling", "theory", "fixed"}, default="auto"
         How the privacy level is found. ``"certified"`` stops by a proof computed from what is released anyway;

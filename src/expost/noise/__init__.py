@@ -1,8 +1,9 @@
 """Noise that is exactly what the theorems say it is, and how large it gets.
 
 Discrete Laplace, geometric and discrete Gaussian variables on the integers and exact coins, drawn from a cryptographic
-stream, and paths of gradual release built from them; and one exception, spherical noise, which is analysed over the
-reals and says so. Nothing here knows about regression.
+stream, and paths of gradual release built from them; noise on objectives, exact up to a public remainder; and one
+exception, spherical noise of a gradual release, which is analysed over the reals and says so. Nothing here knows about
+regression.
 """
 
 from __future__ import annotations

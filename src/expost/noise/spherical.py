@@ -1,37 +1,12 @@
-"""Continuous noise: spherical, normal, and of a density that follows the shape of a row. Analysed over the reals.
+"""Spherical noise of a gradual release; analysed over the reals.
 
 *Spherical noise* (theory B8) has density ∝ e^(−‖b‖₂). *Released*: v + b·Δ₂/ε. *Sensitivity*: ‖v − v′‖₂ ≤ Δ₂.
 *Theorem*: the density ratio is at most e^{ε‖v−v′‖₂/Δ₂}. The norm is Gamma(p), the direction uniform.
 
-*Noise in blocks* has density ∝ exp(−Σ_j w_j‖b_j‖) and perturbs an objective (`expost.mechanisms.objective.mechanism`).
-In a box it is a point of the cube [−1, 1]^d, uniform, times Gamma(d + 1): its density at a point with ‖b‖_∞ = r is the
-integral of (2g)^{−d}·g^d e^{−g}/d! over g ≥ r, which is e^{−r}/(2^d d!). In an ℓ₁ ball it is d independent Laplace
-variables, in a Euclidean one spherical noise. *Normal variables* do so at a δ (`expost.mechanisms.objective.gaussian`).
-
-In floating point none of these is exactly of its density (numbers of 52 bits are put through the inverse of a
-distribution function) and no exact form is known to us, so a release made with them says "over the reals", and they are
-never the default. For noise on integers there are exact draws (`expost.noise.laplace`, `expost.noise.gaussian`).
-
-*Theorem (Cantelli: how long noise in blocks is).* P(‖b‖² > m + s√(1/δ − 1)) ≤ δ, m and s² the mean and variance of
-‖b‖² = Σ_j ‖b_j‖²/w_j². Blocks are independent, so both are sums. Of noise of density ∝ e^{−‖b‖} on d columns, ‖b‖₂² has
-the moments (box: G²‖U‖², G ~ Gamma(d + 1), U uniform in the cube; ℓ₁: d squares of Laplace variables; Euclidean:
-Gamma(d)²)
-
-| | E‖b‖₂² | E‖b‖₂⁴ |
-|---|---|---|
-| box | (d+1)(d+2)·d/3 | (d+1)(d+2)(d+3)(d+4)·(d/5 + d(d−1)/9) |
-| ℓ₁ | 2d | 24d + 4d(d−1) |
-| Euclidean | d(d+1) | d(d+1)(d+2)(d+3) |
-
-*Theorem (how far it scatters a function).* If f has slopes of at most 1 (‖∇f‖₂ ≤ 1 almost everywhere), then f of noise
-in blocks has a variance of at most M + Q. M is the largest of C_j over the blocks that are no boxes, Q the sum of C_j
-over the boxes. C_j·w_j² is 4 for an ℓ₁ ball; d(d+1)/(d−1) for a Euclidean one, 4 if d = 1; for a box it is
-(d+1)·(4(d+2)/π² + d/3).
-*Proof.* Blocks are independent, so Var f ≤ Σ_j E Var_j f, Var_j over block j alone. Where it is no box, Var_j f ≤
-C_j·E‖∇_j f‖² is Poincaré's inequality: Laplace variables of scale 1 have the constant 4, and so has their product; a
-spherical log-concave law has at most E‖b‖²/(d−1) (Bonnefont, Joulin, Ma 2016). These add up to at most M, as Σ_j‖∇_j
-f‖² ≤ 1. In a box b = g·U. Given g, U is uniform on a cube of constant 4/π², which gives (4/π²)·E g²; the mean over U is
-a function of g of slope at most E‖U‖₂ ≤ √(d/3), and Var g = d + 1. ∎
+In floating point it is not exactly of its density (numbers of 52 bits are put through the inverse of a distribution
+function) and what is released is the sum itself, to the last bit, so a release made with it says "over the reals", and
+it is never the default. For noise on integers there are exact draws (`expost.noise.laplace`, `expost.noise.gaussian`),
+and for noise on an objective draws that are exact up to what is charged (`expost.noise.blocks`).
 
 **Gradual release with spherical noise** (theory B8): one real vector under ℓ₂ sensitivity. *Released*: the values of a
 real vector v ∈ ℝᵖ plus noise of density ∝ e^(−ε_t‖b‖₂/Δ) at levels ε₁ < … < ε_t, for whatever t the search stops at.
@@ -62,7 +37,7 @@ last value there as well; but the draws have their stated densities only to abou
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,10 +69,6 @@ def spherical_noise(p: int, source: WordSource) -> FloatArray:
     return np.asarray(direction * (norm / np.linalg.norm(direction)))
 
 
-#: No draw is larger: the smallest uniform is 2⁻⁵³, whose quantile is −8.21.
-LARGEST = 8.3
-
-
 def normals(count: int, source: WordSource) -> FloatArray:
     """Draw standard normal variables.
 
@@ -109,92 +80,6 @@ def normals(count: int, source: WordSource) -> FloatArray:
     (True, True)
     """
     return np.asarray(special.ndtri(uniforms(count, source)))
-
-
-def block_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float], source: WordSource) -> FloatArray:
-    """Draw one vector.
-
-    Parameters
-    ----------
-    blocks
-        (number of columns, norm) of each block; norms are ``"box"``, ``"l1"`` and ``"l2"``.
-    weights
-        w_j, how fast the density falls in block j.
-    source
-        Where random words come from.
-
-    Examples
-    --------
-    >>> from expost.noise.source import SeededSource
-    >>> block_noise([(2, "box"), (3, "l1")], [1.0, 10.0], SeededSource(0)).shape
-    (5,)
-    """
-    parts = [_DRAW[norm](size, source) / weight for (size, norm), weight in zip(blocks, weights, strict=True)]
-    return np.concatenate(parts)
-
-
-def _box(size: int, source: WordSource) -> FloatArray:
-    reach = _exponentials(size + 1, source).sum()  # Gamma(d + 1)
-    return np.asarray(reach * (2.0 * uniforms(size, source) - 1.0))
-
-
-def _laplace(size: int, source: WordSource) -> FloatArray:
-    first, second = np.log(uniforms(size, source)), np.log(uniforms(size, source))
-    return np.asarray(first - second)
-
-
-_DRAW = {"box": _box, "l1": _laplace, "l2": spherical_noise}
-
-
-_UP = 1.0 + 1e-12
-
-
-def block_spread(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
-    """Return a bound on the standard deviation of a function of the noise, for slopes of at most 1.
-
-    Examples
-    --------
-    >>> block_spread([(9, "l1"), (4, "l1")], [0.5, 1.0])
-    4.0
-    """
-    found = [
-        (norm == "box", _POINCARE[norm](size) / weight**2) for (size, norm), weight in zip(blocks, weights, strict=True)
-    ]
-    boxes = math.fsum(value for boxed, value in found if boxed)
-    others = max((value for boxed, value in found if not boxed), default=0.0)
-    return math.sqrt(boxes + others)
-
-
-_POINCARE: dict[str, Callable[[int], float]] = {
-    "box": lambda d: (d + 1) * (4.0 * (d + 2) / math.pi**2 + d / 3.0),
-    "l1": lambda d: 4.0,
-    "l2": lambda d: 4.0 if d == 1 else d * (d + 1.0) / (d - 1.0),
-}
-
-
-def block_norm(blocks: Sequence[tuple[int, str]], weights: Sequence[float], failure_probability: float) -> float:
-    """Return what ‖b‖₂ exceeds with at most that probability.
-
-    Examples
-    --------
-    >>> round(block_norm([(27, "l2")], [1.0], 0.05) / 27, 2)
-    1.67
-    """
-    mean, variance = 0.0, 0.0
-    for (size, norm), weight in zip(blocks, weights, strict=True):
-        square, fourth = _moments(size, norm)
-        mean += square / weight**2
-        variance += (fourth - square**2) / weight**4
-    return math.sqrt(mean + math.sqrt(variance * (1.0 / failure_probability - 1.0))) * _UP
-
-
-def _moments(d: int, norm: str) -> tuple[float, float]:
-    if norm == "box":
-        rising = (d + 1.0) * (d + 2)
-        return rising * d / 3, rising * (d + 3) * (d + 4) * (d / 5 + d * (d - 1) / 9)
-    if norm == "l1":
-        return 2.0 * d, 24.0 * d + 4.0 * d * (d - 1)
-    return d * (d + 1.0), d * (d + 1.0) * (d + 2) * (d + 3)
 
 
 class SphericalPath(Path):

@@ -36,7 +36,7 @@ from expost.account.composition import LEAST, NOTHING, ROW, Clock, Curve, Unit, 
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
-from expost.mechanisms.mechanism import Mechanism, NoiseKind
+from expost.mechanisms.mechanism import Mechanism
 from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
@@ -186,9 +186,9 @@ class StagedPlan(ABC):
     reason: str = ""
     then: StagedPlan | None = None
 
-    #: What was done in how many stages, for people; and whether the noise on models is exact.
+    #: What was done in how many stages, for people; and where the noise went, if not where the search's mechanism says.
     each: ClassVar[str]
-    noise: ClassVar[NoiseKind] = "exact"
+    perturbation: ClassVar[str | None] = None
     gaussian: ClassVar[bool] = True  # what it books, and only as far as its account lets it
     running: ClassVar[type[StagedSearch]]
     timed: ClassVar[bool] = False  # whether a clock states what it costs: models are Gaussian releases, looks are pure
@@ -385,7 +385,7 @@ class StagedPlan(ABC):
         if not run.plan.goal.idle:
             return run.run()
         account.reasons.append(run.plan.goal.idle)
-        return account.refused(noise=self.noise, parameters=run.plan.goal.said)
+        return account.refused(perturbation=self.perturbation, parameters=run.plan.goal.said)
 
     def run_of(
         self,
@@ -605,12 +605,13 @@ class StagedSearch:
         """Return what a release of the model just tested says beside; or what is said where none is good enough."""
         if theta is None:
             return {
-                "noise": self.plan.noise,
+                "perturbation": self.plan.perturbation,
                 "parameters": {**self.plan.goal.said, "next_level": self._price(self._wanted)},
             }
         goal, said = self.plan.goal, self.plan.goal.shown(self.tests.shown)
         within = {} if goal.within is None else {"predicted_within": goal.within}
-        return {"level": self.stages - 1, "noise": self.plan.noise, "parameters": {**goal.said, **said, **within}}
+        place = {"level": self.stages - 1, "perturbation": self.plan.perturbation}
+        return {**place, "parameters": {**goal.said, **said, **within}}
 
     def _price(self, level: float) -> float:
         """Return about what that level would cost beside all that was paid, with the least look at its model."""

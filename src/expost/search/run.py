@@ -172,7 +172,8 @@ def carry_out(
         given = (*_given(rows), *validation.source_claims(random_state))
         return outcome.with_details(**{**details, "claims": (*details["claims"], *given)})
 
-    held = describe(detailed(account.interrupted().with_details(noise=request.mechanism.noise_kind)))
+    made_by = {"noise": request.mechanism.noise_kind, "perturbation": request.mechanism.name}
+    held = describe(detailed(account.interrupted().with_details(**made_by)))
     worst = math.inf if request.on_failure == "release_optimum" else held.epsilon_worst_case
     if request.continues is not None and spending.charged(request.continues):
         worst = held.epsilon_increment

@@ -4,19 +4,27 @@ F(θ) = mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n, θ₀ releas
 + λ. Newton's method with a line search finds the minimiser in a few steps. Should it not, gradient descent does, in a
 number of steps that is known beforehand: no rows can make it fail.
 
-*Theorem.* Let computed gradients be off by at most e in ℓ₂. Steps of size 1/C reach ‖computed gradient‖ ≤ 3e, hence
-‖∇F‖ ≤ 4e =: τ, after at most (16C/3λ)·ln(1 + hλ/e²) + C/λ + 1 of them, h = F(θ₀) − min F.
+*Theorem (how long).* Let computed gradients and steps be off by at most e in ℓ₂. Steps of size 1/C reach ‖computed
+gradient‖ ≤ 3e, hence ‖∇F‖ ≤ 4e =: τ, after at most (16C/3λ)·ln(1 + hλ/e²) + C/λ + 1 of them, h = F(θ₀) − min F.
 *Proof.* While ‖ĝ‖ > 3e, smoothness gives a fall of at least (‖ĝ‖²/C)(1 − e/‖ĝ‖ − ½) ≥ ‖ĝ‖²/(6C), which is at least
 1.5e²/C. Also ‖∇F‖ ≤ ‖ĝ‖ + e ≤ (4/3)‖ĝ‖ and ‖∇F‖² ≥ 2λ(F − min F), so each step takes off a part 3λ/(16C) of what is
 left. After (16C/3λ)·ln(1 + hλ/e²) steps no more than e²/λ is left, which falls of 1.5e²/C use up in C/λ steps. ∎
 
-*Where e holds.* e = a + b‖θ‖ grows with θ and is taken at N = ‖θ₀‖ + 2d, d = (κ + ‖b‖/n)/λ ≥ ‖∇F(θ₀)‖/λ; the
-minimiser is within d of θ₀. Steps of descent only lower F, so they stay within √(2h/λ) ≤ d of the minimiser, and e
-holds on the way. Newton's steps may raise F and go anywhere, and nothing is said about points on their way: only the
-point that is accepted counts, and its own gradient covers it. *Proof.* Let ‖ĝ‖ ≤ 3e at θ, and D its distance from the
-minimiser. Then λD ≤ ‖∇F(θ)‖ ≤ 3e + a + b‖θ‖ ≤ 4e + bD, as ‖θ‖ ≤ N − d + D. If D exceeded d, then with b ≤ e/d (N ≥ 2d)
-λD < 4eD/d + eD/d, that is 5e > λd. But e is some 10⁻¹⁵ of (C/λ)(κ + ‖b‖/n) and C/λ is at most 10⁷ (``STEEPEST``). So
-D ≤ d, ‖θ‖ ≤ N, and e holds at θ. ∎
+*Where e holds.* Rounding at θ is at most a + b‖θ‖. It is taken at N = ‖θ₀‖ + 2D, e = a + bN, with D = (κ + ‖b‖/n)/λ
+≥ ‖∇F(θ₀)‖/λ, which the minimiser θ̂ is within of θ₀; or D = W, if that is less and the caller needs minimisers no
+farther from θ₀ than W (``within``): h(θ̂) is what he is after, h 1-Lipschitz, θ₀ everywhere beyond W, and nowhere
+farther from θ₀ than W.
+
+*Theorem (how close).* Let b ≤ λ/2. The point θ that is returned has ‖h(θ) − h(θ̂)‖ ≤ d = 4e/(λ − b), whatever the rows
+and however long the noise; h is the identity where there is no W.
+*Proof.* Let θ be accepted, ‖ĝ‖ ≤ 3e, wherever that is, and S its distance from θ̂. Newton's steps may go anywhere, and
+nothing is said about points on their way. λS ≤ ‖∇F(θ)‖ ≤ 3e + a + b‖θ‖. If ‖θ̂ − θ₀‖ ≤ D, then ‖θ‖ ≤ N + S and λS ≤
+4e + bS, so S ≤ d. If not, D = W and h(θ̂) = θ₀. Where ‖θ − θ₀‖ ≤ 2W, ‖θ‖ ≤ N and again S ≤ d; beyond, h(θ) = θ₀ too. ∎
+*On the way of descent.* A step without error takes a part λ/C of the distance from θ̂ off (F is λ-strongly convex and
+C-smooth), so distances stay below max(S₀, e/λ), S₀ = ‖θ̂ − θ₀‖, as long as e holds. If S₀ ≤ D, points stay within 2D of
+θ₀, or within D + e/λ, where rounding is at most e(1 + b/λ): e holds all the way, up to what ``INFLATION`` has room for.
+If S₀ > D = W, either e holds to the end, or a point is more than 2W away from θ₀ and is returned: h is θ₀ there and at
+θ̂. Should rounding make such a point where S₀ ≤ W, then e/λ > W, and d > 2W exceeds what h can be off by. ∎
 
 *How long at most.* Descent is for rows on which both Newton's method and L-BFGS stall; none are known. Its steps are
 some 300·C/λ, each a pass. A λ below C/10⁷ is refused before a row is looked at, or not chosen.
@@ -119,6 +127,10 @@ class PerturbedErrors:
         ‖θ₀‖₂.
     pull
         Bound on ‖b‖₂/n.
+    within
+        W: minimisers farther from θ₀ are all the same to the caller.
+    enough
+        A distance that the caller does not mind: e may be as large as that takes, which saves passes.
     """
 
     loss: Loss
@@ -127,6 +139,8 @@ class PerturbedErrors:
     lam: float
     center_norm: float
     pull: float
+    within: float = math.inf
+    enough: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -135,16 +149,23 @@ class PerturbedErrors:
 
     @property
     def norm(self) -> float:
-        """Bound on ‖θ‖₂ at every point looked at."""
-        return self.center_norm + 2.0 * math.sqrt(2.0 * self.gap / self.lam) * INFLATION
+        """N: bound on ‖θ‖₂ at every point that e has to hold at."""
+        return self.center_norm + 2.0 * min(self.within, math.sqrt(2.0 * self.gap / self.lam)) * INFLATION
+
+    @property
+    def growth(self) -> float:
+        """b: predictions, penalty, and the rounding of a step of descent, for a θ of length one."""
+        steep = self.loss.curvature + self.lam
+        predicted = self.loss.curvature * prediction_rounding(self.p)
+        return INFLATION * (predicted + gamma(10) * self.lam + 2.0 * UNIT * steep)
 
     @property
     def rounding(self) -> float:
-        """e, at every such point: predictions, slopes, sums, penalty and linear term."""
-        slope, norm = self.loss.lipschitz(math.inf), self.norm
+        """e, at every such point: slopes, sums, centre and linear term beside; or what is good enough."""
+        slope = self.loss.lipschitz(math.inf)
         slopes = slope_rounding(self.loss) + self.loss.EVALUATION_ULPS * UNIT * slope
-        predicted = self.loss.curvature * prediction_rounding(self.p) * norm
-        return INFLATION * (slopes + predicted + gamma(8) * (slope + self.lam * (norm + self.center_norm) + self.pull))
+        rest = gamma(10) * (slope + self.lam * self.center_norm + self.pull)
+        return max(INFLATION * (slopes + rest) + self.growth * self.norm, 0.25 * self.lam * self.enough)
 
     @property
     def tolerance(self) -> float:
@@ -153,8 +174,10 @@ class PerturbedErrors:
 
     @property
     def distance(self) -> float:
-        """Bound on the ℓ₂ distance of the point returned from the exact minimiser: τ/λ."""
-        return INFLATION * self.tolerance / self.lam
+        """d: bound on the ℓ₂ distance of the point returned from the exact minimiser."""
+        if self.growth > 0.5 * self.lam:
+            raise ValueError("too many columns for so small a regularization: nothing can be said of rounding")
+        return INFLATION * self.tolerance / (self.lam - self.growth)
 
     @property
     def steps(self) -> int:
@@ -303,7 +326,8 @@ class Walk(Private):
         theta, size = self._center.copy(), 1.0 / self._steep
         for _ in range(self._errors.steps):
             gradient = self.look(theta, None).gradient
-            if self.accepted(gradient):
+            away = float(np.linalg.norm(theta - self._center))
+            if self.accepted(gradient) or away > 2.0 * INFLATION * self._errors.within:
                 return theta
             theta = theta - size * gradient
         raise ConvergenceError("the loss is not what it says it is: not convex, or steeper than its constants")

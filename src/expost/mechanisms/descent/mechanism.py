@@ -161,7 +161,9 @@ class GradientDescent(StagedMechanism):
 
     def behind(self, release: Release) -> Mechanism:
         """Return the mechanism that the model came from: a search that turned ends with noise on the objective."""
-        return self if self.then is None or release.noise == "exact" else ObjectivePerturbation(self.then)
+        if self.then is None or release.perturbation != ObjectivePerturbation.name:
+            return self
+        return ObjectivePerturbation(self.then)
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""

@@ -32,7 +32,6 @@ from expost.account.composition import Curve
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
-from expost.mechanisms.mechanism import NoiseKind
 from expost.mechanisms.objective.gaussian import GaussianShot
 from expost.mechanisms.objective.mechanism import ObjectiveGenerator, Shot
 from expost.noise.source import WordSource
@@ -122,7 +121,7 @@ class PerturbedLevels:
 class _Perturbed(StagedPlan):
     """What chains share, whatever the noise; attributes are those of :class:`~expost.search.engine.StagedPlan`."""
 
-    noise: ClassVar[NoiseKind] = "over the reals"
+    perturbation: ClassVar[str | None] = "objective"
     scattered: float = 0.0  # how far noise scattered the model that it begins with: it begins at zero
 
     def shot(self, level: float, center_norm: float = 0.0, shape: Geometry | None = None) -> Any:

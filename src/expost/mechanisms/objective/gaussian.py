@@ -26,8 +26,10 @@ is convex in y, E e^{(r−1)ΣpᵢYᵢ} ≤ Σ p_i·E e^{(r−1)Y_i} = E e^{(r�
 For large rμ that is J + rμ²/2, one Gaussian release of sensitivity 2κ (and ln 2/(r − 1) where slopes have both signs).
 No angle between the rows is worse than none: the bound is the one for rows in one direction.
 
-*Arithmetic.* Rows, sums of slopes, the solver's noise, tests and comparisons are exact; b and the theorem are over the
-reals. The realised ‖b‖ is n‖∇L(θ̂)‖, a private number: it is not reported, branched on or redrawn by.
+*Arithmetic.* Rows, sums of slopes, the solver's noise, tests and comparisons are exact, and b is within a public
+remainder of N(0, Σ), for the floats that σ_j are (`expost.noise.blocks`), which is covered as the solver is
+(`expost.mechanisms.objective.mechanism`). The realised ‖b‖ is n‖∇L(θ̂)‖, a private number: it is not reported or redrawn
+by.
 """
 
 from __future__ import annotations
@@ -41,8 +43,8 @@ from scipy.special import log_ndtr
 
 from expost.account.composition import STEPS, Curve, add_losses
 from expost.mechanisms.objective.mechanism import COVERING, LEAST_SOLVER, PerturbedMinimum
+from expost.noise.blocks import normal_noise, normal_remainder, normals_hardly_longer
 from expost.noise.source import WordSource
-from expost.noise.spherical import LARGEST, normals
 from expost.numeric import FloatArray
 from expost.solve.losses import Loss
 from expost.table.shape import Geometry, gaussian_deviations, gaussian_size
@@ -112,10 +114,19 @@ class GaussianShot(PerturbedMinimum):
         return max(self.deviations) / (self.n * self.lam) * COVERING
 
     @property
-    def pull(self) -> float:
-        """No draw of the noise has a larger ‖b‖₂/n."""
+    def longest(self) -> float:
+        """What ‖b‖₂/n hardly ever exceeds."""
+        return normals_hardly_longer(self._blocks) / self.n
+
+    @property
+    def remainder(self) -> float:
+        """ρ/n."""
+        return normal_remainder(self._blocks) / self.n
+
+    @property
+    def _blocks(self) -> list[tuple[int, float]]:
         blocks = zip(self.geometry.blocks, self.deviations, strict=True)
-        return LARGEST * math.sqrt(math.fsum(block.size * sigma**2 for block, sigma in blocks)) / self.n
+        return [(block.size, sigma) for block, sigma in blocks]
 
     @property
     def least_solver(self) -> float:
@@ -123,9 +134,8 @@ class GaussianShot(PerturbedMinimum):
         return LEAST_SOLVER * math.sqrt(2.0 * self.rho)
 
     def noise(self, source: WordSource) -> FloatArray:
-        """Draw b."""
-        blocks = zip(self.geometry.blocks, self.deviations, strict=True)
-        return np.concatenate([sigma * normals(block.size, source) for block, sigma in blocks])
+        """Draw b̃; behind its p numbers what was drawn beside it."""
+        return normal_noise(self._blocks, source)
 
     @cached_property
     def curve(self) -> Curve:

@@ -1,7 +1,8 @@
 """Objective perturbation (Chaudhuri, Monteleoni, Sarwate 2011; Kifer, Smith, Thakurta 2012): noise on the gradient.
 
 *Released*: what a solver finds for θ̂ = argmin mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n over all of ℝᵖ, θ₀ public or
-released before, rounded to a public grid, plus a little discrete Laplace noise there that covers the solver.
+released before, folded back to θ₀ from far away, rounded to a public grid, plus a little discrete Laplace noise there
+that covers the solver and what is left of b.
 *Neighbours*: one row replaced. *Sensitivity*: φ is convex in the prediction with |φ′| ≤ κ and φ′ c-Lipschitz; a row's
 gradient is φ′·x.
 
@@ -14,32 +15,51 @@ by v = φ′(xᵀθ̂, y)x − φ′(x′ᵀθ̂, y′)x′, which costs ε′. 
 rows; det(K + c₁xxᵀ)/det(K + c₂x′x′ᵀ) ≤ 1 + c₁xᵀK⁻¹x ≤ 1 + cX²/(nλ), as 0 ≤ c₁ ≤ c and K ⪰ nλI: one factor, not two. ∎
 (With Gaussian noise, at a δ: `expost.mechanisms.objective.gaussian`.)
 
-*Theorem (solver).* The point found lies within d of θ̂, d public given θ₀ (`expost.solve.perturbed`); so the point
-rounded and θ̂ itself, on no grid, are within √p·d and half a unit for each coordinate in ℓ₁. With f(x) ∝ q^|x| of the
-noise, made for twice that at ε_s, and s = ε_s/2, E f(o − θ_found) ≤ e^s·E f(o − θ̂) on one data set and E f(o − θ̂) ≤
-e^s·E f(o − θ_found) on its neighbour. In between o ↦ f(o − θ̂) adds up to at most one (q^x + q^{1−x} ≤ 1 + q for x
-between 0 and 1), which is all that is used of it. So a pure loss about θ̂ grows by 2s = ε_s at most. A Rényi divergence
-of order r, ln ∫ p^r p′^{1−r} over r − 1, grows by (rs + (r − 1)s)/(r − 1) = ε_s·(r − ½)/(r − 1).
+*Folding back.* t = (θ̂ − θ₀, −b⁺/(nλ)), b⁺ what was drawn beside b (`expost.noise.blocks`; nothing but with normal
+noise). h(t) = t·clip(2B/‖t‖ − 1, 0, 1), B public given θ₀: the identity up to B, zero from 2B on, and 1-Lipschitz, as
+a length r goes to one that changes no faster than r and is at most r. What is released is about θ₀ + the first part of
+h(t).
+t is (ε′ + J)-private as θ̂ is: it is the minimiser of the objective with (λ/2)‖τ‖² + b⁺ᵀτ/n added, b and b⁺ are
+independent, no row touches τ, and the determinant gains a power of nλ. h(t) is a function of it.
+
+*Theorem (distance).* Whatever is drawn and whatever the rows are, the point that is computed is within d, public given
+θ₀, of θ₀ + h(t).
+*Proof.* Let b̃ be what is computed of (b, b⁺), ‖b − b̃‖ ≤ ρ + η‖b̃‖, and P = 2λB + κ + ρ/n, rounded up. *If ‖b̃‖ > nP*,
+nothing is solved and θ₀ is the point. ‖b‖ ≥ (1 − η)‖b̃‖ − ρ > n(2λB + κ) then, and b = −n∇(mean φ) − nλt with
+‖∇(mean φ)‖ ≤ κ gives ‖t‖ > 2B, h(t) = 0: the point is right. *If not*, let t̃ be the same for b̃. Gradients are
+λ-strongly monotone, so ‖t − t̃‖ ≤ ‖b − b̃‖/(nλ) ≤ (ρ/n + ηP)/λ. The solver is told W = 2B, and h of what it finds is
+within the solver's distance of h(t̃) (`expost.solve.perturbed`). h itself is computed within 32u·B + u‖θ₀‖: lengths
+within 3u, its factor within 11u, and close to B either branch is right within 6u·B. d is the sum of all three. ∎
+So tails are not capped, no b is drawn again or looked at but for ‖b̃‖ > nP, which tells nothing that is not released.
+
+*Theorem (cover).* On the grid, the point rounded and θ₀ + h(t) itself, which is on none, are within √p·d and half a
+unit for each coordinate in ℓ₁. Write θ̂ for the latter. With f(x) ∝ q^|x| of the noise, made for twice that at ε_s, and
+s = ε_s/2, E f(o − θ_found) ≤ e^s·E f(o − θ̂) on one data set and E f(o − θ̂) ≤ e^s·E f(o − θ_found) on its neighbour,
+expectations being over what is drawn and what is not. In between o ↦ f(o − θ̂) adds up to at most one (q^x + q^{1−x} ≤
+1 + q for x between 0 and 1), which is all that is used of it. So a pure loss about θ̂ grows by 2s = ε_s at most. A Rényi
+divergence of order r, ln ∫ p^r p′^{1−r} over r − 1, grows by (rs + (r − 1)s)/(r − 1) = ε_s·(r − ½)/(r − 1). ∎
+All that is released is an integer for each coordinate, whose probabilities obey this: no statement is over the reals.
 
 *Theorem (accuracy, theory C2).* ∇L(θ̂) = −b/n where θ₀ = 0, so L(θ̂) − min L ≤ ‖∇L(θ̂)‖²/(2λ) = ‖b‖²/(2λn²): the ε that
 suffices follows from a quantile of ‖b‖, which is public, and there is nothing to search. The point released differs
 from θ̂ by at most the solver's error, rounding and the noise that covers them: ‖∇L‖ grows by at most c + λ times that.
-Failure probabilities add. The bound is nearly what it takes in truth, most directions of b meeting curvature of the
-order of λ: promises are broken nearly as often as γ allows. A part of γ is therefore kept back.
+Failure probabilities add. Nothing is folded back there: without noise the minimiser is within σ of θ₀, σ = min(κ/λ,
+√(2(φ₀ + κ‖θ₀‖)/λ)), as (λ/2)‖θ − θ₀‖² is at most the mean of φ at θ₀ (φ ≥ 0, φ(0, y) ≤ φ₀), and b moves it by ‖b‖/(nλ);
+B is the sum of both for a length that ‖b‖ hardly ever exceeds. The bound is nearly what it takes in truth, most
+directions of b meeting curvature of the order of λ: promises are broken nearly as often as γ allows. A part of γ is
+therefore kept back.
 
 *Theorem (scatter).* Over draws of b each coefficient of θ̂ has a standard deviation of at most V/(nλ), whatever the
-rows are: V that of `expost.noise.spherical.block_spread`, or the largest σ of Gaussian noise. That is about √p less
+rows are: V that of `expost.noise.blocks.block_spread`, or the largest σ of Gaussian noise. That is about √p less
 than the bound on all of θ̂ together; the difference of two coefficients has at most √2 times as much.
 *Proof.* b ↦ dᵀθ̂ has the gradient −H⁻¹d/n, H = ∇²L(θ̂) ⪰ λI almost everywhere, so its slopes are at most ‖d‖/(nλ). (For
-Gaussian noise this is Poincaré's inequality.) A centre that was drawn before adds no more than its own scatter, as prox
-points are no further apart than their centres: variances of levels add. ∎ It is attained where no row bears on d. How
-much less it is elsewhere is a matter of H, which is private. Released numbers do not bound it: a category that no row
+Gaussian noise this is Poincaré's inequality.) Folding back makes no slope larger. A centre that was drawn before adds no
+more than its own scatter, as prox points are no further apart than their centres: variances of levels add. ∎ It is
+attained where no row bears on d. How much less it is elsewhere is a matter of H, which is private. Released numbers do not bound it: a category that no row
 has leaves −b_j/(nλ), which may look like any other coefficient. Paying for it is dear: ln dᵀH⁻¹d moves by up to J, by
 the determinants' argument, for each d anew, and J is a few hundredths to tenths of ε.
 
-Never is the realised ‖b‖ reported, branched on or redrawn by: it is n‖∇L(θ̂)‖, a private number. The solver's noise and
-the rounding are exact; the noise on the gradient is continuous, theorems about it are over the reals, and releases say
-so.
+Never is the realised ‖b‖ reported or redrawn by: it is n‖∇L(θ̂)‖, a private number.
 """
 
 from __future__ import annotations
@@ -57,11 +77,11 @@ from scipy.special import gammainccinv
 from expost.account import Account, add_losses
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target
-from expost.mechanisms.mechanism import Mechanism, NoiseKind, NullQuestion
+from expost.mechanisms.mechanism import Mechanism, NullQuestion
 from expost.noise import WordSource, discrete_laplace
-from expost.noise.spherical import block_noise, block_norm, block_spread
+from expost.noise.blocks import block_noise, block_norm, block_remainder, block_spread, hardly_longer, rounding
 from expost.noise.tails import laplace_norm
-from expost.numeric import FloatArray, Grid, grid_sensitivity, public_grid
+from expost.numeric import INFLATION, UNIT, FloatArray, Grid, grid_sensitivity, public_grid
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.shown import down, up
@@ -78,6 +98,7 @@ if TYPE_CHECKING:
 
 COVERING = 1.01  # the solver, its noise and the rounding move a coefficient by less than this part more
 LEAST_SOLVER = 1e-8  # part of what the noise on the gradient costs that covering the solver costs at least
+_ENOUGH = 1e3  # times as much for how far the solver may be off costs less than it takes to find more
 
 
 class PerturbedMinimum:
@@ -102,8 +123,13 @@ class PerturbedMinimum:
 
     @property
     @abstractmethod
-    def pull(self) -> float:
-        """No draw of the noise has a larger ‖b‖₂/n."""
+    def longest(self) -> float:
+        """What ‖b‖₂/n hardly ever exceeds; where it does, the model may be folded back."""
+
+    @property
+    @abstractmethod
+    def remainder(self) -> float:
+        """ρ/n, of what is left of b."""
 
     @property
     @abstractmethod
@@ -112,7 +138,7 @@ class PerturbedMinimum:
 
     @abstractmethod
     def noise(self, source: WordSource) -> FloatArray:
-        """Draw b."""
+        """Draw b̃; behind its p numbers what was drawn beside it."""
 
     @property
     def slope(self) -> float:
@@ -126,20 +152,43 @@ class PerturbedMinimum:
         return math.log1p(size) * (1.0 + 1e-12)
 
     @cached_property
+    def kept(self) -> float:
+        """B: points so far from θ₀ are not folded back."""
+        without = math.sqrt(2.0 * (self.loss.null_value + self.slope * self.center_norm) / self.lam)
+        return min(self.slope / self.lam, without) + self.longest / self.lam
+
+    @property
+    def pull(self) -> float:
+        """P: noise whose ‖b̃‖₂/n is larger has its minimiser beyond 2B."""
+        return INFLATION * (2.0 * self.lam * self.kept + self.slope + self.remainder)
+
+    @cached_property
     def errors(self) -> PerturbedErrors:
         """How exact the solver is."""
-        return PerturbedErrors(self.loss, self.n, self.geometry.columns, self.lam, self.center_norm, self.pull)
+        p, pull, within = self.geometry.columns, INFLATION * self.pull, 2.0 * self.kept
+        enough = _ENOUGH * self.least_solver * self._scale / (2.0 * math.sqrt(p))
+        return PerturbedErrors(self.loss, self.n, p, self.lam, self.center_norm, pull, within, enough)
+
+    @cached_property
+    def distance(self) -> float:
+        """d: the solver's, what is left of b, and the rounding of h."""
+        left = (self.remainder + rounding(self.geometry.columns) * self.pull) / self.lam
+        return self.errors.distance + INFLATION * left + 32.0 * UNIT * (self.kept + self.center_norm)
 
     @cached_property
     def _solver(self) -> tuple[Grid, float]:
         """The grid that θ is rounded to and the ε of the noise there, which covers the solver."""
         p = self.geometry.columns
-        moved = 2.0 * math.sqrt(p) * self.errors.distance
+        moved = 2.0 * math.sqrt(p) * self.distance
         unit = public_grid(max(moved / p, self.solver_part * self.typical / self.lam / p * 2.0**-20))
         # one unit more: the exact minimiser in between is on no grid, so the sum of two moves need not be whole
         grid = Grid(unit, grid_sensitivity(moved, unit, p) + 1)
-        scale = self.solver_part * self.typical / self.lam / math.sqrt(2.0 * p)
-        return grid, max(grid.effective_sensitivity / scale, self.least_solver)
+        return grid, max(grid.effective_sensitivity / self._scale, self.least_solver)
+
+    @property
+    def _scale(self) -> float:
+        """Scale of the noise that covers the solver."""
+        return self.solver_part * self.typical / self.lam / math.sqrt(2.0 * self.geometry.columns)
 
     @property
     def epsilon_solver(self) -> float:
@@ -154,33 +203,33 @@ class PerturbedMinimum:
         p = self.geometry.columns
         grid, epsilon = self._solver
         length = grid.effective_sensitivity / epsilon * laplace_norm(p, failure_probability)
-        return self.errors.distance + length + 2.0 * math.sqrt(p) * grid.unit
+        return self.distance + length + 2.0 * math.sqrt(p) * grid.unit
 
     def draw(self, objective: PerturbedObjective, center: FloatArray, source: WordSource) -> FloatArray:
         """Draw the noise, minimise, and return the hypothesis, a multiple of a public power of two."""
-        found = objective.minimiser(self.errors, center, self.noise(source) / self.n)
+        found = self._found(objective, center, source)
         grid, epsilon = self._solver
         extra = discrete_laplace(epsilon, grid.units, self.geometry.columns, random_state=source)
         steps = [round(float(value) / grid.unit) + int(more) for value, more in zip(found, extra, strict=True)]
         return np.array([step * grid.unit for step in steps], dtype=np.float64)
 
+    @np.errstate(all="ignore")  # a warning would tell of the noise
+    def _found(self, objective: PerturbedObjective, center: FloatArray, source: WordSource) -> FloatArray:
+        """Return θ₀ + h(t), within d."""
+        p, linear = self.geometry.columns, self.noise(source) / self.n
+        if not _length(linear) <= self.pull:
+            return center.copy()
+        found = objective.minimiser(self.errors, center, linear[:p])
+        away = np.concatenate([found - center, linear[p:] / self.lam])
+        length = _length(away)
+        if length <= self.kept:
+            return found
+        return np.asarray(center + away[:p] * max(2.0 * self.kept / length - 1.0, 0.0))
 
-_LARGEST_LOG = 37.0  # −ln 2⁻⁵³ is 36.7
 
-
-def largest_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
-    """Return a bound on ‖b‖₂ that no draw exceeds: its uniforms have 52 bits, and logarithms of at most 37.
-
-    Examples
-    --------
-    >>> largest_noise([(1, "l1")], [1.0])
-    37.0
-    """
-    squares = []
-    for (size, norm), weight in zip(blocks, weights, strict=True):
-        reach = {"box": (size + 1) * math.sqrt(size), "l1": math.sqrt(size), "l2": float(size)}[norm]
-        squares.append((_LARGEST_LOG * reach / weight) ** 2)
-    return math.sqrt(math.fsum(squares))
+def _length(vector: FloatArray) -> float:
+    """Return ‖v‖₂ within 3u."""
+    return math.hypot(*vector.tolist())  # squares do not overflow there
 
 
 CERTIFIED = 1.5e-4  # solver_part where a bound, not a test, says that the model is good enough
@@ -223,9 +272,14 @@ class Shot(PerturbedMinimum):
         return block_spread(*self._density) / (self.n * self.lam) * COVERING
 
     @property
-    def pull(self) -> float:
-        """No draw of the noise has a larger ‖b‖₂/n."""
-        return largest_noise(*self._density) / self.n
+    def longest(self) -> float:
+        """What ‖b‖₂/n hardly ever exceeds."""
+        return hardly_longer(*self._density) / self.n
+
+    @property
+    def remainder(self) -> float:
+        """ρ/n."""
+        return block_remainder(*self._density) / self.n
 
     @property
     def least_solver(self) -> float:
@@ -233,7 +287,7 @@ class Shot(PerturbedMinimum):
         return LEAST_SOLVER * self.epsilon_noise
 
     def noise(self, source: WordSource) -> FloatArray:
-        """Draw b."""
+        """Draw b̃."""
         return block_noise(*self._density, source)
 
     @property
@@ -333,7 +387,7 @@ class ObjectiveCertificate:
             f"objective perturbation: epsilon = {up(self.shot.epsilon)} provably suffices, whatever the rows; "
             f"{up(self.shot.jacobian)} of it is the Jacobian's"
         )
-        return account.released(theta, level=0, n_levels=1, noise="over the reals")
+        return account.released(theta, level=0, n_levels=1)
 
 
 def sufficient(
@@ -351,6 +405,8 @@ def sufficient(
             break
         needed = 2.0 * shot.slope * length / (problem.n * (target - moved)) * (1 + 1e-9)
         if needed <= epsilon:
+            if 2.0 * shot.slope * length / epsilon > shot.longest * shot.n:
+                break  # noise so rare might be folded back
             return shot
         epsilon = needed
     raise TargetUnreachable("excess_risk is below what floating point can promise; ask for a larger one")
@@ -429,8 +485,11 @@ class ObjectivePerturbation(Mechanism):
     gaussian: bool = False
 
     name = "objective"
-    exact = ("rows in fixed point", "test noise and comparisons")
-    charged = ("minimiser of the perturbed objective: solver tolerance and rounding covered by noise that is charged",)
+    exact = ("rows in fixed point", "generation noise", "test noise and comparisons")
+    charged = (
+        "minimiser of the perturbed objective: solver tolerance, rounding and what is left of the noise beyond its "
+        "digits, covered by noise that is charged",
+    )
 
     @classmethod
     def of(cls, *, noise: str, full_matrix: bool) -> ObjectivePerturbation:
@@ -442,11 +501,6 @@ class ObjectivePerturbation(Mechanism):
         """Whether the caller's options leave room for it: it compares with the unconstrained optimum."""
         free = not problem.radius_stated and not problem.paper_constants
         return Mechanism.checked(noise) == "laplace" and free and not too_steep(problem)
-
-    @property
-    def noise_kind(self) -> NoiseKind:
-        """The noise is continuous."""
-        return "over the reals"
 
     def require(self, problem: Problem) -> None:
         """Raise unless slopes are bounded and the minimiser is found in a time worth the name."""

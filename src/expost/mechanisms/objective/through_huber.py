@@ -184,13 +184,13 @@ class HuberCertificate:
                 f"objective perturbation with slope C = {each.loss.delta:g}: {up(each.shot.epsilon)}"
             )
             if each.passes(generator, theta, account, source):
-                return account.released(theta, level=index, n_levels=len(self.tries), noise="over the reals")
+                return account.released(theta, level=index, n_levels=len(self.tries), perturbation=ThroughHuber.name)
         if self.otherwise is None:
             account.reasons.append("second moments: no room left in the budget")
-            return account.refused(n_levels=len(self.tries), noise="over the reals")
+            return account.refused(n_levels=len(self.tries), perturbation=ThroughHuber.name)
         inner = Account(account.method, self.otherwise.worst_case, account.secure)
         release = self.otherwise.search(generator.by_moments, inner, source)
-        return account.conclude(release.with_details(noise="over the reals"))
+        return account.conclude(release, perturbation=ThroughHuber.name)
 
 
 def _best(
@@ -333,8 +333,8 @@ class ThroughHuber(ObjectivePerturbation):
         return HuberCertificate(problem, null, tuple(tries), rest)
 
     def behind(self, release: Release) -> Mechanism:
-        """Return second moments where nothing else was tried: nothing of the release is then over the reals."""
-        return self if release.noise == "over the reals" else Covariance()
+        """Return second moments where nothing else was tried."""
+        return self if release.perturbation == self.name else Covariance()
 
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> Any:
         """Return the generator for private rows."""
