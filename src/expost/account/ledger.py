@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import secrets
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from expost import validation
-from expost.account.composition import NEIGHBOURS, Unit, add_losses
+from expost.account.composition import NEIGHBOURS, Unit
 from expost.account.events import Budget, Entry, Event, Kind, Process, user
 from expost.account.loss import AnyLoss, ApproximateCap, Cap, PureLoss
 from expost.account.store import Store
@@ -418,19 +417,9 @@ def _event(entry: str, kind: Kind, loss: AnyLoss, release: Release | None = None
 
 
 def _cost(budget: Budget, release: Release) -> AnyLoss:
-    """Return what a release is charged: one that goes on from another that is charged here costs what it adds.
-
-    What it says it adds has to be enough, or all of it is charged.
-    Refused is what no budget like this one can be charged for, whichever way it comes in.
-    """
+    """Return what a release is charged, or refuse what no budget like this one is charged for, however it comes in."""
     _require(budget, release.neighbours, release.delta, release.secure, release, UNCHARGED)
-    base, enough = release.continues, False
-    for entry in budget.entries if base is not None else ():
-        if entry.release_id == base and entry.release is not None:
-            with contextlib.suppress(ValueError):  # one that cannot be read is not gone on from
-                before = Release.from_json(entry.release).epsilon
-                enough = add_losses(before, release.epsilon_increment) >= release.epsilon
-    return budget.cap.charged(release, {base} if enough and base is not None else set())
+    return budget.cost(release)
 
 
 def _require_no_more(entry: Entry, release: Release, loss: AnyLoss) -> None:
