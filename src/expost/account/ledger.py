@@ -6,7 +6,7 @@ import math
 import os
 import secrets
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -285,7 +285,7 @@ class Ledger:
                 _require_no_more(known[0], release, loss)
             else:
                 more.append(_event(release.id, "booked", loss, release, reason=reason))
-        return self.budget.entry(release.id)
+        return _written(budget, more).entry(release.id)
 
     def decide(self, entry: str, loss: float | Release | None, *, reason: str) -> Entry:
         """Settle a reservation that its search has left standing, by a decision that is recorded.
@@ -312,7 +312,7 @@ class Ledger:
             charged = self._charge(budget, found, loss)
             made = loss if isinstance(loss, Release) else None
             more.append(_event(found.id, "decided", charged, made, reason=why))
-        return self.budget.entry(found.id)
+        return _written(budget, more).entry(found.id)
 
     def _charge(self, budget: Budget, found: Entry, loss: float | Release | None) -> AnyLoss:
         """Return what a decision charges, if that may be decided."""
@@ -414,6 +414,11 @@ def _event(entry: str, kind: Kind, loss: AnyLoss, release: Release | None = None
     if release is not None:
         said |= {"release": release.to_json(indent=None), "release_id": None if kind == "reserved" else release.id}
     return Event(entry, kind, loss, today(), user(), **said)
+
+
+def _written(budget: Budget, more: list[Event]) -> Budget:
+    """Return the state as it was left; what was recorded is told, even if the file cannot be read once more."""
+    return replace(budget, events=(*budget.events, *more))
 
 
 def _cost(budget: Budget, release: Release) -> AnyLoss:
