@@ -66,6 +66,25 @@ def check_output(
         raise ValueError(f"{path} is there already; name another file with {option}, or pass --force to write over it")
 
 
+def check_short(path: Path | None, options: argparse.Namespace) -> None:
+    """Complain, before anything is spent, about a name without room for the ending of one for a short model."""
+    if path is None or options.when_short != "keep":
+        return
+    longest = _short_of(path.with_suffix(""), "-99" + path.suffix)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            longest.lstat()
+    except OSError as error:
+        raise ValueError(
+            f"{path} leaves no room for the -short that the name of a model short of its goal ends in "
+            f"({error.strerror}); name a shorter one with --output, or pass --when-short discard"
+        ) from None
+
+
+def _short_of(stem: Path, ending: str = "") -> Path:
+    return stem.with_name(f"{stem.name}-short{ending}")
+
+
 def _holds(used: Path, path: Path) -> bool:
     """Return whether a path that is read is that file, means it among others, or is a ledger that may write it."""
     if path.resolve() in [Path(f"{used.resolve()}{ending}") for ending in ("-journal", "-wal", "-shm")]:
@@ -282,7 +301,7 @@ def _save(release: Release, options: argparse.Namespace, failures: Failures) -> 
             return Path(output)
         stem = default_stem(options.data, release.target) if output is None else output.with_suffix("")
         if release.status == "short":
-            stem = stem.with_name(f"{stem.name}-short")
+            stem = _short_of(stem)
         return write_new(stem, ".json" if output is None else output.suffix, text, but=but)
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
         failures.append((str(options.output or "a file for the release"), str(error) or "interrupted"))

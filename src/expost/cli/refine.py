@@ -22,7 +22,7 @@ from expost.cli.options import (
     stated_goals,
     stated_ledger,
 )
-from expost.cli.output import add_output, check_output, deliver, noting, outcome
+from expost.cli.output import add_output, check_output, check_short, deliver, noting, outcome
 from expost.cli.predict import read_release
 from expost.goals import FLAGS
 
@@ -143,6 +143,7 @@ def _on_table(options: argparse.Namespace) -> int:
     check_tables(options.data)
     before = read_release(options.release)
     options.output = output_of(options, f"{goals[0].number:g}")
+    check_short(options.output, options)
     ledger = stated_ledger(options)
     with noting(options) as noted:
         release, complaint = outcome(lambda: _refined(before, goals[0], options, ledger))
