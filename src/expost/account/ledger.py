@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from expost import validation
-from expost.account.composition import NEIGHBOURS, Unit
+from expost.account.composition import NEIGHBOURS, Unit, add_losses
 from expost.account.events import Budget, Entry, Event, Kind, Process, user
 from expost.account.loss import AnyLoss, ApproximateCap, Cap, PureLoss
 from expost.account.store import Store
@@ -57,17 +57,30 @@ def _require(
     require_taken(budget, delta, nothing)
 
 
-def exceeded(budget: Budget, loss: AnyLoss | None, delta: float = 0.0, *, by_hand: bool = False) -> BudgetExceeded:
-    """Return the refusal of a worst case that is more than what is left."""
+def exceeded(
+    budget: Budget,
+    loss: AnyLoss | None,
+    delta: float = 0.0,
+    *,
+    by_hand: bool = False,
+    before: float = 0.0,
+    charged: bool = False,
+) -> BudgetExceeded:
+    """Return the refusal of a worst case that is more than what is left.
+
+    ``before`` is what the release cost that the search goes on from, if it does, for its ``max_epsilon`` is about both;
+    ``charged`` says that the budget has been charged for that one.
+    """
     ceiling, left = budget.ceiling(delta, by_hand=by_hand), budget.remaining.text(rounding="down")
     held = f" ({budget.held.text()} held for searches not settled)" if any(e.held for e in budget.entries) else ""
     has = f"data set {budget.dataset!r} has {left} of {budget.cap.text(rounding='down')} left{held}"
     asks = "" if loss is None else f", and this search may cost up to {loss.text()}"
-    advice = ""
-    if ceiling > 0:
-        at = f" (at its delta = {delta:g})" if delta else ""
-        advice = f". Pass max_epsilon={down(ceiling)}{at}, or when_short='lower' to have it lowered"
-    return BudgetExceeded(f"{has}{asks}{advice}. {_NOTHING}", ceiling)
+    most = -add_losses(-ceiling, -before) if charged and ceiling else ceiling
+    if most <= before:
+        return BudgetExceeded(f"{has}{asks}. {_NOTHING}", 0.0)
+    at = f" (at its delta = {delta:g})" if delta else ""
+    advice = f"Pass max_epsilon={down(most)}{at}, or when_short='lower' to have it lowered"
+    return BudgetExceeded(f"{has}{asks}. {advice}. {_NOTHING}", most)
 
 
 WhenShort = Literal["refuse", "lower"]
@@ -265,7 +278,10 @@ class Ledger:
                     f"the cost of this search has no bound, and infinity cannot be reserved; {advice}. {_NOTHING}"
                 )
             if not budget.admits(loss):
-                raise exceeded(budget, loss, at, by_hand=held is None)
+                before, charged = 0.0, False
+                if held is not None and held.continues is not None:
+                    before, charged = -add_losses(-held.epsilon, held.epsilon_increment), worst_case < held.epsilon
+                raise exceeded(budget, loss, at, by_hand=held is None, before=before, charged=charged)
             entry = secrets.token_hex(8) if held is None else held.id
             more.append(_event(entry, "reserved", loss, held, process=Process.this()))
         return Reservation(self, entry, budget.identity, budget.records + 1)
