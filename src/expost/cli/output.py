@@ -109,8 +109,9 @@ def write_whole(path: Path, content: str | bytes, *, force: bool = False) -> Non
 def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     """Give a stream to write a file to, which gets its name at the end, and none if something went wrong before.
 
-    Where the system can it is made without a name (``O_TMPFILE``), so that nothing is left of it if the process is
-    killed; elsewhere under a hidden one.
+    Where the system can it is made without a name (``O_TMPFILE``) and gets its own in one step, so that nothing is left
+    of it if the process is killed. Elsewhere, and for the moment in which it takes the place of another, it has a
+    hidden one.
     """
     folder = path.absolute().parent
     spare = folder / f".expost-{secrets.token_hex(8)}"  # short: where the file's own name fits, this one does
@@ -120,12 +121,16 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-            if not named:
-                os.link(f"/proc/self/fd/{handle}", spare, src_dir_fd=handle)  # the argument lets it follow the link
+            if not named and _linked(handle, path):
+                return
+            if not named and force:
+                _linked(handle, spare)
         if force:
             os.replace(spare, path)
-        else:
+        elif named:
             _put_if_new(spare, path)
+        else:
+            raise FileExistsError(f"{path} is there already")
     finally:
         spare.unlink(missing_ok=True)
 
@@ -136,6 +141,15 @@ def _made(folder: Path, spare: Path) -> tuple[int, bool]:
         with contextlib.suppress(OSError):  # a file system that cannot
             return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666), False
     return os.open(spare, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666), True
+
+
+def _linked(handle: int, path: Path) -> bool:
+    """Give a file without a name one, in one step, and return whether it was free."""
+    try:
+        os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=handle)  # the argument lets it follow the link
+    except FileExistsError:
+        return False
+    return True
 
 
 def _put_if_new(name: Path, path: Path) -> None:
