@@ -21,7 +21,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from expost.cli.terminal import NOT_WRITTEN, REFUSED, SHORT, complain, own_words, print_text, unwritten, with_notes
+from expost.cli.terminal import (
+    NOT_WRITTEN,
+    REFUSED,
+    SHORT,
+    complain,
+    own_words,
+    print_text,
+    unread,
+    unwritten,
+    with_notes,
+)
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, PathNotKeptWarning, SearchInterrupted, advice
 from expost.shown import one_line, up
 
@@ -64,6 +74,15 @@ def check_output(
         raise ValueError(f"{path} is a link, a device or a pipe; {option} must name a file of its own")
     if there is not None and not force:
         raise ValueError(f"{path} is there already; name another file with {option}, or pass --force to write over it")
+
+
+def check_printed(path: Path | None, options: argparse.Namespace) -> None:
+    """Complain, before anything is spent, about a release that is to be printed where no stream could take it."""
+    if path is None and options.json and unread():
+        raise ValueError(
+            "standard output and standard error are closed, so the release could not be printed; say with --output "
+            "where to save it"
+        )
 
 
 def check_short(path: Path | None, options: argparse.Namespace) -> None:

@@ -22,7 +22,7 @@ from expost.cli.options import (
     stated_goals,
     stated_ledger,
 )
-from expost.cli.output import add_output, check_output, check_short, deliver, noting, outcome
+from expost.cli.output import add_output, check_output, check_printed, check_short, deliver, noting, outcome
 from expost.cli.predict import read_release
 from expost.goals import FLAGS
 
@@ -181,4 +181,5 @@ def output_of(options: argparse.Namespace, called: str) -> Path | None:
         output = options.release.with_name(f"{options.release.stem}-{called}.json")
     read = (options.release, *(getattr(options, name, None) for name in ("data", "path", "key", "ledger")))
     check_output(output, force=options.force, inputs=read)
+    check_printed(output, options)
     return output
