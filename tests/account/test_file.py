@@ -14,6 +14,7 @@ import pytest
 
 from expost import Ledger
 from expost.account import store
+from expost.account.account import Account
 from expost.account.events import Process
 from expost.account.loss import PureLoss
 from expost.cli import main
@@ -214,6 +215,36 @@ class TestDamage:
             other.repair(0.25, reason="a disk error")
         other.repair(0.375, reason="what its release says")
         assert (charged(ledger), sum(charged(other))) == ([0.75], 0.5)
+
+    @pytest.mark.parametrize(("base_is_charged", "least"), [(False, "0.5"), (True, "0.125")])
+    def test_a_release_that_goes_on_from_another_is_repaired_by_what_it_was_charged(
+        self, tmp_path, base_is_charged, least
+    ):
+        """All that it says it cost, unless the one that it goes on from is charged before it."""
+        first = released(0.375)
+        later = released(0.625).with_details(parameters={"continues": first.id, "epsilon_increment": 0.25})
+        ledger = new_ledger(tmp_path)
+        for release in (first, later) if base_is_charged else (later, first):
+            ledger.book(release)
+        before = sum(charged(ledger))
+        change(ledger.path, f"UPDATE events SET loss = '{PureLoss(0.125).to_json()}' WHERE entry = '{later.id}'")
+        for too_little in (0.0, float(least) - 1e-9):
+            with pytest.raises(ValueError, match=rf"cost {least} more than it says; state at least that"):
+                ledger.repair(too_little, reason="nothing is missing")
+        ledger.repair(float(least), reason="what its release says")
+        assert sum(charged(ledger)) == before
+
+    def test_a_worst_case_that_is_held_is_repaired_as_well(self, tmp_path):
+        ledger = new_ledger(tmp_path)
+        for epsilon in (0.75, 1.0):
+            held = Account("by hand", worst_case=epsilon, secure=True).interrupted()
+            reserved = ledger.reserve(epsilon, held=held)
+        reserved.settle(dataclasses.replace(held, epsilon_generation=0.25))  # which no longer holds anything
+        change(ledger.path, f"UPDATE events SET loss = '{PureLoss(0.125).to_json()}' WHERE kind = 'reserved'")
+        with pytest.raises(ValueError, match=r"cost 0\.625 more than it says"):
+            ledger.repair(0.0, reason="nothing is missing")
+        ledger.repair(0.625, reason="what was held")
+        assert charged(ledger) == [0.125, 0.25, 0.625]
 
     def test_a_file_that_says_it_has_no_chain_and_has_one_is_damaged(self, tmp_path):
         ledger = new_ledger(tmp_path)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from expost import Release
+from expost import Ledger, Release
 from expost.cli import main
 from tests.cli.helpers import BOUNDS, COLUMNS, QUICK, REGRESSION, call, write
 
@@ -41,6 +41,44 @@ def test_messages_that_nobody_reads(fit, tmp_path):
     done = subprocess.run(command, stdout=writing, stderr=writing, check=False)
     os.close(writing)
     assert (done.returncode, saved(tmp_path / "release.json")) == (0, "released")
+
+
+def closing(*numbers):
+    def close():
+        for number in numbers:
+            os.close(number)
+
+    return close
+
+
+@pytest.mark.skipif(os.name != "posix", reason="streams are closed before the process begins")
+@pytest.mark.parametrize(("closed", "status"), [((1, 2), 2), ((2,), 0)])
+def test_a_release_that_nothing_could_take_is_not_paid_for(fit, tmp_path, capsys, closed, status):
+    """Where standard output alone is open it is printed there; a ledger tells what was spent."""
+    call(capsys, "ledger", "create", "L.db", "--dataset", "d", "--cap", "9")
+    command = [
+        sys.executable,
+        "-m",
+        "expost.cli",
+        *fit[:2],
+        *REGRESSION,
+        "--method",
+        "fixed",
+        "--max-epsilon",
+        "1",
+        "--json",
+    ]
+    done = subprocess.run(
+        [*command, "--ledger", "L.db", "--dataset", "d"],
+        stdout=subprocess.PIPE,
+        preexec_fn=closing(*closed),
+        check=False,
+    )
+    assert done.returncode == status
+    entries = Ledger("L.db", "d").budget.entries
+    assert [entry.release_id for entry in entries] == (
+        [Release.from_json(done.stdout.decode()).id] if status == 0 else []
+    )
 
 
 def test_an_interrupt_while_warnings_are_told(fit, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -12,10 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from expost import Release
+from expost import Ledger, Release
+from expost.account.store import Store
 from expost.cli import command
+from expost.exceptions import LedgerUnavailable
 from expost.noise.source import SecureSource, SeededSource
 from expost.shown import up
+from tests.account.ledger_helpers import new_ledger, released
+from tests.account.test_file import change
 from tests.cli.helpers import QUICK, REGRESSION, call, write
 
 SEEDED = [*REGRESSION, *QUICK, "--method", "above_threshold", "--seed", "1"]
@@ -203,10 +208,10 @@ def test_a_second_interrupt_waits_until_the_first_is_told(tmp_path, capsys, monk
     def stop(_):
         raise KeyboardInterrupt
 
-    def told(error):
+    def told(*given):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
-        return usual(error)
+        return usual(*given)
 
     usual = command._ended_by
     monkeypatch.setattr(command, "_ended_by", told)
@@ -238,3 +243,83 @@ def test_an_earlier_search_of_the_process_is_not_this_ones(tmp_path, capsys, mon
     monkeypatch.setattr("expost.cli.command._parsed", stop)
     said = call(capsys, "fit")
     assert (said.status, said.err) == (130, "expost: interrupted; nothing was spent\n")
+
+
+def action_on_a_ledger(folder, action):
+    """Return an action on a ledger that holds a worst case, and has lost its last link if it is to be repaired."""
+    ledger = new_ledger(folder)
+    held = ledger.reserve(0.5).id
+    release = folder / "release.json"
+    release.write_text(released(0.25).to_json())
+    if action == "repair":
+        change(ledger.path, "DELETE FROM chain WHERE position = (SELECT max(position) FROM chain)")
+    more = {
+        "create": ["--dataset", "census", "--cap", "1"],
+        "book": [release],
+        "settle": [held, "--worst-case", "--reason", "x"],
+        "repair": ["--epsilon", "0.5", "--reason", "x"],
+    }
+    return ["ledger", action, ledger.path, *more[action]], ledger
+
+
+@pytest.mark.parametrize("stop", ["signal", "locked"])
+@pytest.mark.parametrize(
+    ("action", "method"), [("create", "create"), ("book", "adding"), ("settle", "adding"), ("repair", "repair")]
+)
+def test_what_a_ledger_has_recorded_is_not_denied(tmp_path, capsys, monkeypatch, action, method, stop):
+    """Ctrl-C just after it was committed, or somebody who locks the file then."""
+    arguments, ledger = action_on_a_ledger(tmp_path, action)
+    usual = getattr(Store, method)
+
+    def locked(*_):
+        raise LedgerUnavailable("the ledger is locked")
+
+    def and_then():
+        if stop == "locked":
+            monkeypatch.setattr(Store, "read", locked)
+        else:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                os.kill(os.getpid(), number)
+
+    @contextlib.contextmanager
+    def adding(self, name):
+        with usual(self, name) as given:
+            yield given
+        and_then()
+
+    def whole(*given):
+        made = usual(*given)
+        and_then()
+        return made
+
+    monkeypatch.setattr(Store, method, adding if method == "adding" else whole)
+    said = call(capsys, *arguments)
+    monkeypatch.undo()
+    assert (said.status, said.err) == (0, "")
+    assert ("could not be read (the ledger is locked)" in said.out) == (stop == "locked")
+    assert len(Ledger.datasets(ledger.path)) + len(ledger.budget.events) == 3
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("action", ["create", "book", "settle", "repair"])
+def test_before_a_ledger_has_recorded_anything_an_interrupt_says_so(tmp_path, capsys, monkeypatch, action):
+    arguments, ledger = action_on_a_ledger(tmp_path, action)
+    before = ledger.path.read_bytes()
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("expost.account.store._transaction", stopped)
+    said = call(capsys, *arguments)
+    assert (said.status, said.out, said.err) == (130, "", "expost: interrupted; nothing was recorded\n")
+    assert ledger.path.read_bytes() == before
+    assert "interrupted; nothing was recorded" in call(capsys, "ledger", "--help").out
+
+
+def test_a_command_that_spends_nothing_does_not_speak_of_it(capsys, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("expost.cli.example.run", stopped)
+    said = call(capsys, "example", "survey")
+    assert (said.status, said.err) == (130, "expost: interrupted\n")

@@ -140,12 +140,13 @@ class TestWhatNobodyExpected:
         def broken(*_):
             raise error("a private value")
 
-        monkeypatch.setattr("expost.cli.plan.run", broken)
-        said = call(capsys, *PLAN)
-        assert said.status == UNEXPECTED
-        assert "nothing was spent" in said.err
-        assert "private" not in said.err
-        assert len(said.err.splitlines()) == 1
+        for command in (PLAN, TABLE):
+            monkeypatch.setattr(f"expost.cli.{command[0]}.run", broken)
+            said = call(capsys, *command)
+            assert said.status == UNEXPECTED
+            assert ("nothing was spent" in said.err) == (command is TABLE)  # the other never spends anything
+            assert "private" not in said.err
+            assert len(said.err.splitlines()) == 1
 
     def test_after_one_had_begun(self, folder, capsys, monkeypatch, error):
         def broken(*_):

@@ -231,15 +231,37 @@ def test_columns_kept_beside_the_predictions(model, tmp_path, capsys):
     wrong(call(capsys, "predict", model, data, *both), "that is a column of the predictions")
 
 
+KILLED = """
+import os, sys
+from expost.cli import main
+
+name = sys.argv.pop()
+usual = getattr(os, name)
+setattr(os, name, lambda *given, **named: (usual(*given, **named), os.kill(os.getpid(), 9)))
+main(sys.argv[1:])
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="elsewhere a file that is being written has a name")
-def test_a_run_that_is_killed_leaves_nothing(model, data, tmp_path):
-    killed = (
-        "import os, sys; from expost.cli import main; os.fsync = lambda _: os.kill(os.getpid(), 9); main(sys.argv[1:])"
-    )
-    arguments = ["predict", str(model), str(data), "--decimal", ",", "--output", str(tmp_path / "answers.csv")]
-    before = set(tmp_path.iterdir())
-    done = subprocess.run([sys.executable, "-c", killed, *arguments], capture_output=True, timeout=120, check=False)
+@pytest.mark.parametrize(("after", "force"), [("fsync", []), ("link", []), ("link", ["--force"])])
+def test_a_run_that_is_killed_leaves_nothing_but_a_whole_file(model, data, tmp_path, capsys, after, force):
+    out, before = tmp_path / "answers.csv", set(tmp_path.iterdir())
+    predict = ["predict", str(model), str(data), "--decimal", ","]
+    arguments = [*predict, "--output", str(out), *force, after]
+    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], capture_output=True, timeout=120, check=False)
     assert done.returncode == -9, done.stderr
+    assert set(tmp_path.iterdir()) == before | ({out} if after == "link" else set())
+    if after == "link":
+        assert out.read_text(encoding="utf-8") == call(capsys, *predict).out
+
+
+def test_a_file_that_is_written_over_leaves_nothing_beside_it(model, data, tmp_path, capsys):
+    out = tmp_path / "answers.csv"
+    out.write_text("mine", encoding="utf-8")
+    before = set(tmp_path.iterdir())
+    said = call(capsys, "predict", model, data, "--decimal", ",", "--output", out, "--force")
+    assert said.status == 0
+    assert out.read_text(encoding="utf-8") != "mine"
     assert set(tmp_path.iterdir()) == before
 
 

@@ -92,7 +92,8 @@ def test_a_ledger_is_charged_what_is_new(folder, capsys):
     assert call(capsys, "ledger", "create", *small[1:2], "--dataset", "small", "--cap", "0.001").status == 0
     said = call(capsys, "refine", folder / "first.json", *opened, "--excess-risk", "0.002", *small)
     assert said.status == 2
-    assert "--max-epsilon" in said.err
+    assert "0.001 of 0.001 left" in said.err
+    assert "--max-epsilon" not in said.err  # which is about both, and the first cost more by itself
     assert Ledger(folder / "ledger.db", "small").budget.entries == ()
     assert not (folder / "first-0.002.json").exists()
 

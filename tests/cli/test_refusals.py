@@ -56,6 +56,25 @@ def test_a_refusal_speaks_of_what_was_stated(data, tmp_path, capsys):
     assert "beyond the best one for the regularization stated" in said.err
 
 
+def test_a_long_name_has_room_for_what_a_short_model_is_called(data, capsys):
+    """Found out before anything is spent, by a fit and by what goes on from one."""
+    room = 255 - len("-short-99.json")
+    longest, longer = "x" * room + ".json", "x" * (room + 1) + ".json"
+    asked = ["--max-epsilon", "0.5", "--seed", "1"]
+    said = fit(capsys, data, *asked, "--output", longest, error_rate="0.02")
+    assert (said.status, Release.from_json(Path("x" * room + "-short.json").read_text()).status) == (5, "short")
+    refine = ["refine", "x" * room + "-short.json", data, "--error-rate", "0.01", "--seed", "1"]
+    for said in (
+        fit(capsys, data, *asked, "--output", longer, error_rate="0.02"),
+        call(capsys, *refine, "--output", longer),
+    ):
+        assert said.status == 2
+        assert "leaves no room for the -short" in said.err
+        assert "Nothing was spent" in said.err
+    said = fit(capsys, data, *asked, "--output", longer, "--when-short", "discard", error_rate="0.02")
+    assert (said.status, Path(longer).is_file()) == (3, True)
+
+
 def test_a_plan_in_the_words_of_the_command_line(data, capsys):
     said = call(
         capsys,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy import stats
 from expost import R2, AccuracyFirstModel, ErrorRate, Ledger, LogLoss, Release, compose
 from expost.account.account import Account
 from expost.cli import main
-from expost.exceptions import AccuracyNotReached, SearchInterrupted, TargetUnreachable
+from expost.exceptions import AccuracyNotReached, BudgetExceeded, SearchInterrupted, TargetUnreachable
 from expost.mechanisms.objective.chain import PerturbedLevels
 from expost.noise.source import SecureSource
 from expost.search import noisy_test as looks
@@ -252,6 +253,26 @@ class TestLedger:
         first = fitted(random_state=None, max_epsilon=0.9)
         second = self.stricter(first.set_params(ledger=ledger))
         assert [entry.loss.epsilon for entry in ledger.budget.entries] == [second.epsilon]
+
+    def test_what_is_advised_where_too_little_is_left_can_be_done(self, ledger):
+        """A max_epsilon is about both searches, and the ledger has charged the first."""
+        first = fitted(ledger=ledger, random_state=None, max_epsilon=0.9)
+        with pytest.raises(BudgetExceeded, match=r"has .* of 1 left, and this search may cost up to") as refused:
+            self.stricter(first, max_epsilon=5.0)
+        advised = re.search(r"Pass max_epsilon=([\d.]+), ", str(refused.value))
+        assert advised is not None
+        assert 0.99 < float(advised[1]) <= refused.value.remaining <= 1.0
+        two = self.stricter(first, max_epsilon=float(advised[1]))
+        assert [entry.release_id for entry in ledger.budget.entries] == [first.release_.id, two.id]
+
+    def test_nothing_is_advised_where_nothing_would_do(self, tmp_path):
+        """The first search was not charged there, and cost more than is left by itself."""
+        first = fitted(random_state=None, max_epsilon=0.9)
+        small = Ledger.create(tmp_path / "book.db", "d", cap=first.release_.epsilon * 0.9)
+        with pytest.raises(BudgetExceeded) as refused:
+            self.stricter(first.set_params(ledger=small), max_epsilon=5.0)
+        assert "max_epsilon" not in str(refused.value)
+        assert "Nothing was spent" in str(refused.value)
 
     def test_an_edited_cost_is_refused(self, ledger, monkeypatch):
         first = fitted(ledger=ledger, random_state=None, max_epsilon=0.9)

@@ -42,6 +42,7 @@ right if nothing was seen of the search, or if what is charged is the loss of th
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
 import os
@@ -52,7 +53,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from expost.account.composition import add_losses
 from expost.account.loss import AnyLoss, Cap
+from expost.release.release import Release
 
 
 @dataclass(frozen=True)
@@ -281,6 +284,19 @@ class Budget:
     def admits(self, loss: AnyLoss) -> bool:
         """Return whether everything charged and this loss together are within the cap."""
         return self.cap.total([*self.losses, loss]).within(self.cap)
+
+    def cost(self, release: Release) -> AnyLoss:
+        """Return what a release costs here: one that goes on from another that is charged, what it says it adds.
+
+        That has to be enough beside what the other says it cost, or all of it counts.
+        """
+        base, enough = release.continues, False
+        for entry in self.entries if base is not None else ():
+            if entry.release_id == base and entry.release is not None:
+                with contextlib.suppress(ValueError):  # one that cannot be read is not gone on from
+                    before = Release.from_json(entry.release).epsilon
+                    enough = add_losses(before, release.epsilon_increment) >= release.epsilon
+        return self.cap.charged(release, {base} if enough and base is not None else set())
 
     def entry(self, name: str) -> Entry:
         """Return the entry of that id, or of the one id that begins so.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import secrets
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,17 +57,30 @@ def _require(
     require_taken(budget, delta, nothing)
 
 
-def exceeded(budget: Budget, loss: AnyLoss | None, delta: float = 0.0, *, by_hand: bool = False) -> BudgetExceeded:
-    """Return the refusal of a worst case that is more than what is left."""
+def exceeded(
+    budget: Budget,
+    loss: AnyLoss | None,
+    delta: float = 0.0,
+    *,
+    by_hand: bool = False,
+    before: float = 0.0,
+    charged: bool = False,
+) -> BudgetExceeded:
+    """Return the refusal of a worst case that is more than what is left.
+
+    ``before`` is what the release cost that the search goes on from, if it does, for its ``max_epsilon`` is about both;
+    ``charged`` says that the budget has been charged for that one.
+    """
     ceiling, left = budget.ceiling(delta, by_hand=by_hand), budget.remaining.text(rounding="down")
     held = f" ({budget.held.text()} held for searches not settled)" if any(e.held for e in budget.entries) else ""
     has = f"data set {budget.dataset!r} has {left} of {budget.cap.text(rounding='down')} left{held}"
     asks = "" if loss is None else f", and this search may cost up to {loss.text()}"
-    advice = ""
-    if ceiling > 0:
-        at = f" (at its delta = {delta:g})" if delta else ""
-        advice = f". Pass max_epsilon={down(ceiling)}{at}, or when_short='lower' to have it lowered"
-    return BudgetExceeded(f"{has}{asks}{advice}. {_NOTHING}", ceiling)
+    most = -add_losses(-ceiling, -before) if charged and ceiling else ceiling
+    if most <= before:
+        return BudgetExceeded(f"{has}{asks}. {_NOTHING}", 0.0)
+    at = f" (at its delta = {delta:g})" if delta else ""
+    advice = f"Pass max_epsilon={down(most)}{at}, or when_short='lower' to have it lowered"
+    return BudgetExceeded(f"{has}{asks}. {advice}. {_NOTHING}", most)
 
 
 WhenShort = Literal["refuse", "lower"]
@@ -266,7 +278,10 @@ class Ledger:
                     f"the cost of this search has no bound, and infinity cannot be reserved; {advice}. {_NOTHING}"
                 )
             if not budget.admits(loss):
-                raise exceeded(budget, loss, at, by_hand=held is None)
+                before, charged = 0.0, False
+                if held is not None and held.continues is not None:
+                    before, charged = -add_losses(-held.epsilon, held.epsilon_increment), worst_case < held.epsilon
+                raise exceeded(budget, loss, at, by_hand=held is None, before=before, charged=charged)
             entry = secrets.token_hex(8) if held is None else held.id
             more.append(_event(entry, "reserved", loss, held, process=Process.this()))
         return Reservation(self, entry, budget.identity, budget.records + 1)
@@ -286,7 +301,7 @@ class Ledger:
                 _require_no_more(known[0], release, loss)
             else:
                 more.append(_event(release.id, "booked", loss, release, reason=reason))
-        return self.budget.entry(release.id)
+        return _written(budget, more).entry(release.id)
 
     def decide(self, entry: str, loss: float | Release | None, *, reason: str) -> Entry:
         """Settle a reservation that its search has left standing, by a decision that is recorded.
@@ -313,7 +328,7 @@ class Ledger:
             charged = self._charge(budget, found, loss)
             made = loss if isinstance(loss, Release) else None
             more.append(_event(found.id, "decided", charged, made, reason=why))
-        return self.budget.entry(found.id)
+        return _written(budget, more).entry(found.id)
 
     def _charge(self, budget: Budget, found: Entry, loss: float | Release | None) -> AnyLoss:
         """Return what a decision charges, if that may be decided."""
@@ -417,20 +432,15 @@ def _event(entry: str, kind: Kind, loss: AnyLoss, release: Release | None = None
     return Event(entry, kind, loss, today(), user(), **said)
 
 
-def _cost(budget: Budget, release: Release) -> AnyLoss:
-    """Return what a release is charged: one that goes on from another that is charged here costs what it adds.
+def _written(budget: Budget, more: list[Event]) -> Budget:
+    """Return the state as it was left; what was recorded is told, even if the file cannot be read once more."""
+    return replace(budget, events=(*budget.events, *more))
 
-    What it says it adds has to be enough, or all of it is charged.
-    Refused is what no budget like this one can be charged for, whichever way it comes in.
-    """
+
+def _cost(budget: Budget, release: Release) -> AnyLoss:
+    """Return what a release is charged, or refuse what no budget like this one is charged for, however it comes in."""
     _require(budget, release.neighbours, release.delta, release.secure, release, UNCHARGED)
-    base, enough = release.continues, False
-    for entry in budget.entries if base is not None else ():
-        if entry.release_id == base and entry.release is not None:
-            with contextlib.suppress(ValueError):  # one that cannot be read is not gone on from
-                before = Release.from_json(entry.release).epsilon
-                enough = add_losses(before, release.epsilon_increment) >= release.epsilon
-    return budget.cap.charged(release, {base} if enough and base is not None else set())
+    return budget.cost(release)
 
 
 def _require_no_more(entry: Entry, release: Release, loss: AnyLoss) -> None:

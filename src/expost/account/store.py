@@ -24,11 +24,12 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
+from expost.account.composition import add_losses
 from expost.account.events import Budget, Event, Kind, Process, user
 from expost.account.loss import AnyLoss, Cap, loss_from_json
 from expost.exceptions import LedgerUnavailable
@@ -387,13 +388,21 @@ def _linked(before: str, row: tuple[Any, ...] | None) -> str:
 
 
 def _understated(budget: Budget, rows: list[tuple[Any, ...]]) -> float:
-    """Return how much more the releases of events cost than the events say, as far as they can be read."""
+    """Return how much more the releases of events cost than the events say, as far as they can be read.
+
+    That of an event is what it would be charged if it were recorded now, after the events before it. A reservation
+    counts as what an interruption of its search would release, as long as that is what is charged.
+    """
     wrong, short = {(row[2], row[3]) for row in rows}, 0.0
-    for event in budget.events:
-        if (event.entry, event.kind) in wrong and event.release_id is not None and event.release is not None:
+    held = {entry.id for entry in budget.entries if entry.held}
+    for place, event in enumerate(budget.events):
+        counts = event.release_id is not None or event.entry in held
+        if (event.entry, event.kind) in wrong and event.release is not None and counts:
             with contextlib.suppress(ValueError):
+                before = replace(budget, events=budget.events[:place])
+                cost: Any = before.cost(Release.from_json(event.release))
                 says: Any = budget.cap.total([event.loss])
-                short += max(0.0, Release.from_json(event.release).epsilon_increment - says.epsilon)
+                short = add_losses(short, max(0.0, add_losses(cost.epsilon, -says.epsilon)))
     return short
 
 

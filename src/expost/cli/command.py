@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -60,6 +60,7 @@ _REPORT = (
     "an unexpected {}, which is a mistake of expost's: please report it (EXPOST_TRACEBACK=1 shows "
     "where, to the curator alone: it may quote rows)"
 )
+_NOTHING = (UNSPENT.lower(), "nothing was recorded")  # of a command whose mistakes say so
 _ALL = f"; there are {', '.join(COMMANDS)}"
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf")
 
@@ -117,7 +118,7 @@ def _status(arguments: Sequence[str], options: argparse.Namespace) -> int:
             return complain(error, options)
         if "EXPOST_TRACEBACK" in os.environ:  # which may quote rows
             traceback.print_exc()
-        return _ended_by(error)
+        return _ended_by(error, getattr(options, "nothing", UNSPENT.lower()))  # before it was read nothing was done
 
 
 def _interrupted(error: BaseException | None) -> bool:
@@ -129,6 +130,11 @@ def _interrupted(error: BaseException | None) -> bool:
         passed.add(id(error))
         error = error.__cause__ or error.__context__
     return False
+
+
+def go_through() -> None:
+    """Let nothing interrupt a command from here on: it does now what an interruption would say it has not done."""
+    _on_signals(signal.SIG_IGN, *STOPS)
 
 
 def _on_signals(handler: Any, *numbers: int) -> None:
@@ -153,9 +159,10 @@ def _forget_searches() -> None:
         account.Spending.latest = None
 
 
-def _ended_by(error: BaseException) -> int:
+def _ended_by(error: BaseException, nothing: str) -> int:
     """Say what an interruption or an error that nobody expected cost: before a search had begun, or after it had ended.
 
+    ``nothing`` is what the command says it has not done then, if it says anything.
     An error is named by its type alone: its text might quote a row.
     """
     kind = KeyboardInterrupt if _interrupted(error) else type(error)
@@ -163,7 +170,7 @@ def _ended_by(error: BaseException) -> int:
     what = said.get(kind, _REPORT.format(kind.__name__))
     release = paid()
     if release is None:
-        complain(with_notes(f"{what}; nothing was spent", error))
+        complain(with_notes(f"{what}; {nothing}" if nothing else what, error))
         return INTERRUPTED if kind is KeyboardInterrupt else UNEXPECTED
     print(release.to_json(), file=sys.stderr)
     complain(
@@ -258,8 +265,9 @@ def build_parser(called: str | None) -> tuple[argparse.ArgumentParser, argparse.
             home.add_arguments(command)
             # what the help says of the status of a mistake, every mistake says; of a result that is lost likewise
             exits: dict[int, str] = getattr(home, "EXITS", {})
-            spends, shows = UNSPENT.lower() in exits.get(WRONG, ""), NOT_WRITTEN in exits
-            command.set_defaults(run=home.run, spends=spends, shows=shows)
+            nothing = _nothing(exits)
+            spends, shows = nothing == UNSPENT.lower(), NOT_WRITTEN in exits
+            command.set_defaults(run=home.run, spends=spends, shows=shows, nothing=nothing)
             chosen = command
     return parser, chosen
 
@@ -269,9 +277,14 @@ def _epilog(home: Any) -> str | None:
     parts = ["\n".join(["examples:", *lines])] if lines else []
     exits = dict(getattr(home, "EXITS", {}))
     if exits:
-        spends = UNSPENT.lower() in exits.get(WRONG, "")
-        nothing = "; nothing was spent" if spends else ""
-        exits[UNEXPECTED] = f"too little memory, or a mistake of expost's{nothing}"
-        exits[INTERRUPTED] = f"interrupted{' before a search had begun' if spends else ''}{nothing}"
+        nothing = _nothing(exits)
+        then = f"; {nothing}" if nothing else ""
+        exits[UNEXPECTED] = f"too little memory, or a mistake of expost's{then}"
+        exits[INTERRUPTED] = f"interrupted{' before a search had begun' if nothing == UNSPENT.lower() else ''}{then}"
         parts.append("\n".join(["exit status:", *(f"  {status}  {what}" for status, what in exits.items())]))
     return "\n\n".join(parts) or None
+
+
+def _nothing(exits: Mapping[int, str]) -> str:
+    """Return what has not been done when the command is told of a mistake, as its help says it."""
+    return next((said for said in _NOTHING if said in exits.get(WRONG, "")), "")

@@ -36,7 +36,16 @@ from expost.cli.options import (
     stated_target_type,
     table_on_disk,
 )
-from expost.cli.output import add_output, add_verbose, check_output, deliver, noting, outcome
+from expost.cli.output import (
+    add_output,
+    add_verbose,
+    check_output,
+    check_printed,
+    check_short,
+    deliver,
+    noting,
+    outcome,
+)
 from expost.cli.progress import Progress
 from expost.cli.terminal import NOT_WRITTEN, WRONG, complain, paid, print_line
 from expost.goals import FLAGS
@@ -323,6 +332,9 @@ def _check_outputs(options: argparse.Namespace) -> None:
     """Complain about files that could not be written before there is anything to write."""
     read = (file_of(options.data), options.schema, options.bounds_file, options.ledger, options.key)
     check_output(options.output, force=options.force, inputs=read)
+    check_printed(options.output, options)
+    if options.schema is not None:  # without one no model is short of its goal
+        check_short(options.output, options)
     check_output(options.report, force=options.force, option="--report", inputs=read)
     check_output(options.keep_path, force=True, option="--keep-path", inputs=read)  # none that is there is taken later
     written = {name: getattr(options, name) for name in ("output", "report", "keep_path")}

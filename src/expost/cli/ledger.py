@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost.cli.command import go_through
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.predict import read_release
 from expost.cli.terminal import print_text
@@ -117,12 +118,13 @@ def _create(options: argparse.Namespace) -> str:
     from expost.account.ledger import Ledger
 
     unit = {} if options.unit is None else {"unit": options.unit.strip()}
+    go_through()
     ledger = Ledger.create(
         options.ledger, options.dataset, cap=options.cap, delta=options.delta, person=options.person, **unit
     )
+    about = _said_of(ledger, lambda budget: f"ε up to {budget.cap.text(rounding='down')}, {budget.unit}")
     return (
-        f"{options.ledger} keeps the budget of {ledger.dataset}: ε up to {ledger.budget.cap.text(rounding='down')}, "
-        f"{ledger.budget.unit}\n"
+        f"{options.ledger} keeps the budget of {ledger.dataset}: {about}\n"
         f"charge a fit to it with: expost fit … --ledger {options.ledger} --dataset {ledger.dataset}"
     )
 
@@ -149,6 +151,7 @@ def _export(options: argparse.Namespace) -> str:
 def _settle(options: argparse.Namespace) -> str:
     loss = read_release(options.release) if options.release is not None else options.epsilon
     ledger = _one(options)
+    go_through()
     entry = ledger.decide(options.entry, loss, reason=options.reason)
     return f"entry {one_line(entry.id)}: {entry.loss.text()} is charged; {_left(ledger)}"
 
@@ -167,22 +170,35 @@ def _verify(options: argparse.Namespace) -> str:
 
 def _repair(options: argparse.Namespace) -> str:
     ledger = _one(options)
+    go_through()
     damage = ledger.repair(options.epsilon, reason=options.reason)
-    return f"{damage}; taken as it is. {ledger.dataset!r}: {ledger.budget.total.text()} is charged, {_left(ledger)}"
+    charged = _said_of(ledger, lambda budget: f"{budget.total.text()} is charged")
+    return f"{damage}; taken as it is. {ledger.dataset!r}: {charged}, {_left(ledger)}"
 
 
 def _book(options: argparse.Namespace) -> str:
     release, ledger = read_release(options.release), _one(options)
     known = any(release.id == entry.release_id for entry in ledger.budget.entries)
+    go_through()
     entry = ledger.book(release, reason=options.reason)
     done = "was booked before, and is not charged again" if known else f"{entry.loss.text()} is charged"
     return f"entry {one_line(entry.id)}: {done}; {_left(ledger)}"
 
 
 def _left(ledger: Ledger) -> str:
-    budget = ledger.budget
-    over = "" if budget.total.within(budget.cap) else f"; the cap is exceeded, {budget.total.text()} is charged"
-    return f"{budget.remaining.text(rounding='down')} of {budget.cap.text(rounding='down')} left{over}"
+    def left(budget: Budget) -> str:
+        over = "" if budget.total.within(budget.cap) else f"; the cap is exceeded, {budget.total.text()} is charged"
+        return f"{budget.remaining.text(rounding='down')} of {budget.cap.text(rounding='down')} left{over}"
+
+    return _said_of(ledger, left)
+
+
+def _said_of(ledger: Ledger, say: Callable[[Budget], str]) -> str:
+    """Return what is said of a budget that was written to: that it was stands, whether or not it can be read again."""
+    try:
+        return say(ledger.budget)
+    except Exception as error:  # whatever it is, nobody is to believe that nothing was recorded
+        return f"recorded; what there is now could not be read ({error})"
 
 
 def _chosen(options: argparse.Namespace) -> list[Ledger]:

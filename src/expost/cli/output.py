@@ -21,7 +21,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from expost.cli.terminal import NOT_WRITTEN, REFUSED, SHORT, complain, own_words, print_text, unwritten, with_notes
+from expost.cli.terminal import (
+    NOT_WRITTEN,
+    REFUSED,
+    SHORT,
+    complain,
+    own_words,
+    print_text,
+    unread,
+    unwritten,
+    with_notes,
+)
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, PathNotKeptWarning, SearchInterrupted, advice
 from expost.shown import one_line, up
 
@@ -75,6 +85,34 @@ def check_output(
         raise ValueError(f"{path} is there already; name another file with {option}, or pass --force to write over it")
 
 
+def check_printed(path: Path | None, options: argparse.Namespace) -> None:
+    """Complain, before anything is spent, about a release that is to be printed where no stream could take it."""
+    if path is None and options.json and unread():
+        raise ValueError(
+            "standard output and standard error are closed, so the release could not be printed; say with --output "
+            "where to save it"
+        )
+
+
+def check_short(path: Path | None, options: argparse.Namespace) -> None:
+    """Complain, before anything is spent, about a name without room for the ending of one for a short model."""
+    if path is None or options.when_short != "keep":
+        return
+    longest = _short_of(path.with_suffix(""), "-99" + path.suffix)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            longest.lstat()
+    except OSError as error:
+        raise ValueError(
+            f"{path} leaves no room for the -short that the name of a model short of its goal ends in "
+            f"({error.strerror}); name a shorter one with --output, or pass --when-short discard"
+        ) from None
+
+
+def _short_of(stem: Path, ending: str = "") -> Path:
+    return stem.with_name(f"{stem.name}-short{ending}")
+
+
 def _holds(used: Path, path: Path) -> bool:
     """Return whether a path that is read is that file, means it among others, or is a ledger that may write it."""
     if path.resolve() in [Path(f"{used.resolve()}{ending}") for ending in ("-journal", "-wal", "-shm")]:
@@ -99,8 +137,9 @@ def write_whole(path: Path, content: str | bytes, *, force: bool = False) -> Non
 def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     """Give a stream to write a file to, which gets its name at the end, and none if something went wrong before.
 
-    Where the system can it is made without a name (``O_TMPFILE``), so that nothing is left of it if the process is
-    killed; elsewhere under a hidden one.
+    Where the system can it is made without a name (``O_TMPFILE``) and gets its own in one step, so that nothing is left
+    of it if the process is killed. Elsewhere, and for the moment in which it takes the place of another, it has a
+    hidden one.
     """
     folder = path.absolute().parent
     spare = folder / f".expost-{secrets.token_hex(8)}"  # short: where the file's own name fits, this one does
@@ -110,12 +149,16 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-            if not named:
-                os.link(f"/proc/self/fd/{handle}", spare, src_dir_fd=handle)  # the argument lets it follow the link
+            if not named and _linked(handle, path):
+                return
+            if not named and force:
+                _linked(handle, spare)
         if force:
             os.replace(spare, path)
-        else:
+        elif named:
             _put_if_new(spare, path)
+        else:
+            raise FileExistsError(f"{path} is there already")
     finally:
         spare.unlink(missing_ok=True)
 
@@ -126,6 +169,15 @@ def _made(folder: Path, spare: Path) -> tuple[int, bool]:
         with contextlib.suppress(OSError):  # a file system that cannot
             return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666), False
     return os.open(spare, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666), True
+
+
+def _linked(handle: int, path: Path) -> bool:
+    """Give a file without a name one, in one step, and return whether it was free."""
+    try:
+        os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=handle)  # the argument lets it follow the link
+    except FileExistsError:
+        return False
+    return True
 
 
 def _put_if_new(name: Path, path: Path) -> None:
@@ -291,7 +343,7 @@ def _save(release: Release, options: argparse.Namespace, failures: Failures) -> 
             return Path(output)
         stem = default_stem(options.data, release.target) if output is None else output.with_suffix("")
         if release.status == "short":
-            stem = stem.with_name(f"{stem.name}-short")
+            stem = _short_of(stem)
         return write_new(stem, ".json" if output is None else output.suffix, text, but=but)
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
         failures.append((str(options.output or "a file for the release"), str(error) or "interrupted"))

@@ -22,7 +22,16 @@ from expost.cli.options import (
     stated_goals,
     stated_ledger,
 )
-from expost.cli.output import add_output, add_verbose, check_output, deliver, noting, outcome
+from expost.cli.output import (
+    add_output,
+    add_verbose,
+    check_output,
+    check_printed,
+    check_short,
+    deliver,
+    noting,
+    outcome,
+)
 from expost.cli.predict import read_release
 from expost.goals import FLAGS
 from expost.table.file_types import file_of
@@ -145,6 +154,7 @@ def _on_table(options: argparse.Namespace) -> int:
     check_tables(options.data)
     before = read_release(options.release)
     options.output = output_of(options, f"{goals[0].number:g}")
+    check_short(options.output, options)
     ledger = stated_ledger(options)
     with noting(options) as noted:
         release, complaint = outcome(lambda: _refined(before, goals[0], options, ledger))
@@ -184,4 +194,5 @@ def output_of(options: argparse.Namespace, called: str) -> Path | None:
     data = getattr(options, "data", None)
     read = read if data is None else (*read, file_of(data))
     check_output(output, force=options.force, inputs=read)
+    check_printed(output, options)
     return output

@@ -151,6 +151,11 @@ class _Closed(io.TextIOBase):
         raise BrokenPipeError
 
 
+def unread() -> bool:
+    """Whether nothing that is printed can reach anybody: both streams were closed by whoever started this."""
+    return all(isinstance(getattr(stream, "behind", stream), _Closed) for stream in (sys.stdout, sys.stderr))
+
+
 def unwritten() -> OSError | None:
     """Return why standard output could not be written, to the first who asks; None if it could."""
     sys.stdout.flush()

@@ -346,10 +346,16 @@ class Dated(Numeric):
     counted_as = "date"
 
     def __post_init__(self) -> None:
+        dated = False
         for name in ("bounds", "knots", "steps"):
             stated = getattr(self, name)
             if isinstance(stated, Iterable) and not isinstance(stated, str):
-                object.__setattr__(self, name, tuple(map(to_days, stated)))
+                values = tuple(stated)
+                numbers = [value for value in values if isinstance(value, int | float)]
+                dated = dated or len(numbers) < len(values)
+                if dated and numbers:  # a year, as like as not, and no days since 1970
+                    raise ValueError(f'{name} must be dates, and {numbers[0]!r} is a number; write one as "2020-12-31"')
+                object.__setattr__(self, name, tuple(map(to_days, values)))
         if self.transform is not None:
             raise ValueError("a date has no transform; leave it out")
         super().__post_init__()
