@@ -5,13 +5,16 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, ErrorRate, ExcessRisk, gradient_path
 from expost.account import geometric_levels
-from expost.exceptions import AccuracyNotReached
+from expost.account.account import Account
+from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals.measure import ErrorMeasure
 from expost.mechanisms import Covariance, ObjectivePerturbation, Output
 from expost.mechanisms.moments.gaussian import GaussianMoments
@@ -21,6 +24,7 @@ from expost.passes.sums import Sums, sums_of
 from expost.release.page import report
 from expost.search import DoublingPlan, doubling_search, run_search, search_path
 from expost.search.above_threshold import AboveThreshold, calibrate
+from expost.search.engine import StagedSearch
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SquaredLoss
 from expost.solve.problem import Problem
 from expost.table.rows import ONE, MemorySource, Rows
@@ -300,3 +304,55 @@ def test_a_problem_about_other_rows_is_refused(many, perturbation):
             run_search(given, other, ExcessRisk(0.05), perturbation=perturbation, random_state=0)
     with pytest.raises(ValueError, match="the problem is about"):
         Output().on(rows, other)
+
+
+# --- what a release says of the noise behind it ----------------------------------------------------------------------
+
+
+class OwnPath:
+    """A path of somebody's own, which does not say what its noise is."""
+
+    levels, size, secure, claims = (0.1,), 1, True, ()
+
+    def __len__(self):
+        return len(self.levels)
+
+    def __iter__(self):
+        for index, epsilon in enumerate(self.levels):
+            yield SimpleNamespace(index=index, epsilon=epsilon, values=np.array([1.0]))
+
+
+@pytest.mark.parametrize("interrupt", [False, True])
+def test_noise_that_nobody_calls_exact_is_not_called_so(interrupt):
+    def postprocess(values):
+        if interrupt:
+            raise KeyboardInterrupt
+        return values
+
+    rule = OwnRule()
+    try:
+        release = search_path(OwnPath(), rule, postprocess=postprocess)
+    except SearchInterrupted as stopped:
+        release = stopped.release
+    assert release.noise == "over the reals"
+
+
+def test_what_is_concluded_says_which_mechanism_made_it():
+    """A search inside another one keeps the name of where its noise went, unless the outer one states another."""
+    inner = Account("auto", 2.0, secure=True).released(np.zeros(2), perturbation="objective")
+    assert Account("auto", 2.0, secure=True).conclude(inner).perturbation == "objective"
+    assert Account("auto", 2.0, secure=True).conclude(inner, perturbation="covariance").perturbation == "covariance"
+
+
+def test_a_model_that_is_handed_over_is_named_after_what_made_it():
+    """A search that turned and ends short may hand over the model of the mechanism that it turned from."""
+    goal = SimpleNamespace(said={}, shown=lambda bound: {"shown": bound}, within=None)
+    run: Any = object.__new__(StagedSearch)
+    run.account = SimpleNamespace(short=lambda model, **details: {"model": model, **details}, reasons=[], delta=1e-6)
+    run.reasons, run.stages, run._turned, run._wanted, run._price = [], 1, 0, 1.0, lambda level: 0.0
+    run.tests = SimpleNamespace(shown=0.1, count=1)
+    run.plan = SimpleNamespace(goal=goal, perturbation=None, reason="", each="{stages}")
+    run._best = (0.1, "descent's", run._details("descent's"))
+    run.plan = SimpleNamespace(goal=goal, perturbation="objective", reason="", each="{stages}")
+    said = run._refused("the budget is used up")
+    assert (said["model"], said["perturbation"]) == ("descent's", None)

@@ -318,8 +318,8 @@ class Account:
         for part in _PARTS:
             setattr(self, part, add_losses(getattr(inner, f"epsilon_{part}"), getattr(self, part)))
         self.reasons.extend(inner.parameters.get("reasons", ()))
-        kept = ("level", "n_levels", "noise", "calibration", "claims", "hypothesis")
-        return self._release(inner.status, **{name: getattr(inner, name) for name in kept}, **details)
+        kept = ("level", "n_levels", "noise", "perturbation", "calibration", "claims", "hypothesis")
+        return self._release(inner.status, **{**{name: getattr(inner, name) for name in kept}, **details})
 
     def interrupted(self) -> Release:
         """Return what is charged if the search does not come to its end: as much as any outcome could have cost.

@@ -34,6 +34,8 @@ from expost.table.kinds import Categorical, Kind, Numeric
 _LEAST = 0.01  # savings below are not worth saying
 _TABLES = 5  # that widths are estimated in
 _PLACES = 4  # numbers of a table that are changed one by one; what is said of others is their mean
+_WIDE = 400  # columns, encoded, of tables whose p × p matrices would take minutes: widths are not estimated there
+_ASKED = 100  # columns, those with most noise, that are left out one by one: every one of them is a plan of its own
 _MANY = 5  # categories from which on it is worth asking whether all are needed
 _HALVINGS = 12
 _REFERENCE = 0.01  # λ that the minimiser is found for, as a part of the one that a model is released at
@@ -86,7 +88,8 @@ def _by_shape(schema: Schema, request_of: Settler, plan: ChainPlan, level: float
         return 1.0 - other.shot(level * other.geometry.scale).epsilon / now
 
     found = []
-    for name, kind in schema.columns.items():
+    widest = sorted(schema.columns.items(), key=lambda item: -len(getattr(item[1], "categories", ())))[:_ASKED]
+    for name, kind in widest:
         rest = {key: value for key, value in schema.columns.items() if key != name}
         if rest:
             found.append(Saving(name, _words(kind), "leave it out", saved(rest), "it says little", False))
@@ -104,7 +107,7 @@ def _by_width(
 ) -> list[Saving]:
     """Halve the bounds of each number, or take its logarithm where values are likely crowded."""
     columns = {name: kind for name, kind in encoding.parts if isinstance(kind, Numeric) and kind.shape is None}
-    if not columns:
+    if not columns or len(encoding.names) > _WIDE:
         return []
     some = dict.fromkeys([*list(columns)[:: -(-len(columns) // _PLACES)], *_crowding(columns)])
     places = {name: _place(encoding, name, columns[name]) for name in some}

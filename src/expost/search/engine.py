@@ -599,7 +599,7 @@ class StagedSearch:
         if "shown" not in kept.get("parameters", {}):
             return self.account.refused(**ended)
         parameters = {**kept["parameters"], **ended.pop("parameters", {})}
-        return self.account.short(model, **{**kept, **ended, "parameters": parameters})
+        return self.account.short(model, **{**ended, **kept, "parameters": parameters})  # as it was made
 
     def _details(self, theta: Floats | None) -> dict[str, Any]:
         """Return what a release of the model just tested says beside; or what is said where none is good enough."""

@@ -109,7 +109,7 @@ def search_path(
     ----------
     path
         A :class:`~expost.noise.NoisePath` or :class:`~expost.noise.SphericalPath`, or anything :class:`PrefixPrivate`.
-        Its attribute ``noise``, if it has one, says what the release says: ``"exact"`` or ``"over the reals"``.
+        Its attribute ``noise`` says what the release says: ``"exact"``, or ``"over the reals"`` if it has none.
     rule
         A :class:`~expost.search.StoppingRule`.
     postprocess
@@ -166,17 +166,22 @@ def search_path(
             raise ValueError("the rule has served a search, and its noise must not be used twice; make another one")
         worst_case = add_losses(path.levels[-1], rule.epsilon_worst_case)
         account = Account(rule.name, worst_case, path.secure and rule.secure)
-        spending.begin(account.interrupted().with_details(claims=claims))
+        spending.begin(account.interrupted().with_details(claims=claims, noise=_noise(path)))
         return released(spending.end(first_accepted(path, rule, postprocess, account, claims=claims)))
 
     return Spending(ledger).guard(work)
+
+
+def _noise(path: PrefixPrivate) -> Any:
+    """Return whether its noise is exact: of a path that does not say so it is not known to be."""
+    return getattr(path, "noise", "over the reals")
 
 
 def first_accepted(
     path: PrefixPrivate, rule: StoppingRule, postprocess: Callable[[Any], Any] | None, account: Account, **details: Any
 ) -> Release:
     """Reveal level after level until the rule accepts; book what that costs and return the release or the refusal."""
-    details = {"n_levels": len(path.levels), "noise": getattr(path, "noise", "exact"), **details}
+    details = {"n_levels": len(path.levels), "noise": _noise(path), **details}
     for step in path:
         if getattr(rule, "rejects_next_unseen", False):
             rule.skip()  # type: ignore[attr-defined]  # decided by noise alone: spare the post-processing

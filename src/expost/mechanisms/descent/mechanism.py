@@ -132,7 +132,13 @@ class GradientDescent(StagedMechanism):
     name = "gradient descent"
     instead = "gradient descent is for goals that are tested, not for an excess risk"
     exact = ("rows in fixed point", "sums of clipped gradients", "generation noise", "test noise and comparisons")
-    charged = ()
+
+    @property
+    def charged(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What is floating point and charged: nothing of its own, but a search may turn to noise on the objective."""
+        if self.then is None:
+            return ()
+        return tuple(f"{part} (where it turned to noise on the objective)" for part in ObjectivePerturbation.charged)
 
     def require(self, problem: Problem) -> None:
         """Raise unless slopes are bounded."""
