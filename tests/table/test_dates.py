@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from expost import AccuracyFirstModel, ErrorRate, Release
+from expost.table.encoding import Encoding
 from expost.table.schema import Schema
 from tests.release.model_helpers import released
 
@@ -108,3 +110,52 @@ def test_a_zone_that_is_nowhere_is_complained_about():
         ValueError, match="column 'when' holds times of the zone 'Mars/Base', which Arrow does not find"
     ):
         released(DAYS).predict(table)
+
+
+def described(**kind: object) -> Schema:
+    return Schema.from_dict({"target": "y", "classes": ["a", "b"], "columns": {"when": kind}})
+
+
+@pytest.mark.parametrize("places", ["bounds", "knots", "steps"])
+@pytest.mark.parametrize("off", ["00.500", "00.123456", "01", "00.000001"])
+def test_a_schema_of_dates_reads_back_as_it_was(places, off, tmp_path):
+    moved = [f"2020-01-01T00:00:{off}", "2020-01-01T00:00:02.5"]
+    kind = {"bounds": ["2020-01-01", "2020-01-02"], places: moved}
+    schema = described(**kind)
+    (tmp_path / "s.toml").write_text(schema.to_toml(), encoding="utf-8")
+    for again in (Schema.from_dict(schema.to_dict()), Schema.from_toml(tmp_path / "s.toml")):
+        assert getattr(again.columns["when"], places) == getattr(schema.columns["when"], places)
+        assert again == schema
+    whole = described(**{**kind, places: ["2020-01-01T00:00:01", "2020-01-01T00:00:03"]})
+    assert schema.fingerprint() != whole.fingerprint()
+
+
+def test_a_release_predicts_with_the_bounds_that_it_was_fitted_with():
+    rng = np.random.default_rng(0)
+    place = rng.integers(500, 2500, 20_000)
+    table = pd.DataFrame({"when": np.datetime64("2020-01-01", "ms") + place, "y": np.where(place > 1500, "b", "a")})
+    schema = described(bounds=["2020-01-01T00:00:00.500", "2020-01-01T00:00:02.500"])
+    model = AccuracyFirstModel(schema, ErrorRate(0.1), random_state=0).fit(table)
+    release = Release.from_json(model.release_.to_json())
+    assert np.mean(release.predict(table) != table["y"]) <= model.release_.shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ({"bounds": ["2020-01-01", "2020-01-01T00:00:00.000004"], "knots": 9}, "too close to each other"),
+        ({"bounds": ["1969-01-01", 1 / 7]}, "to the microsecond"),
+        ({"bounds": ["2020-01-01", 1e9]}, "of the years 1 to 9999"),
+        ({"bounds": ["2020-01-01", "9999-12-31T23:59:59.999999"]}, "of the years 1 to 9999"),  # no number of its own
+    ],
+)
+def test_dates_that_cannot_be_written_are_complained_about(kind, said):
+    with pytest.raises(ValueError, match=said):
+        described(**kind)
+
+
+@pytest.mark.parametrize("bounds", [["2020-01-01", "2020-01-01T00:00:04"], ["9999-12-31", "9999-12-31T23:59:59.9"]])
+def test_knots_have_names_that_tell_them_apart(bounds):
+    names = Encoding(described(bounds=bounds, knots=9)).names
+    assert len(set(names)) == len(names) == 11
+    assert f"when@{bounds[0]}" in names

@@ -10,7 +10,8 @@ in a cell is no date.
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +26,8 @@ _LONGEST: Final = 40  # letters of a date
 _COARSER: Final = {"W": 7 * _DAY, "D": _DAY, "h": _DAY // 24, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 _FINER: Final = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}
 _NONE: Final = np.iinfo(np.int64).min  # NumPy's "no time"
+_CALENDAR: Final = 1e7  # days: more than any calendar has
+_NO_DATE: Final = 'dates must be of the years 1 to 9999 and to the microsecond; write one as "2020-12-31T23:59:59"'
 _MOST: Final = 2**62  # microseconds: a hundred thousand years, with room to add to
 
 
@@ -131,18 +134,36 @@ def to_days(stated: Any) -> float:
     return read
 
 
-def from_days(days: float) -> str:
+def from_days(days: float, step: int = 1) -> str:
     """Return days since 1970 as a date, with a time of day if it has one.
+
+    It is the nearest multiple of ``step`` microseconds, and a coarser one where that is read back as the same number.
 
     Examples
     --------
-    >>> from_days(31.0), from_days(0.75)
-    ('1970-02-01', '1970-01-01T18:00:00')
+    >>> from_days(31.0), from_days(0.75), from_days(1 / 7, 1_000_000), from_days(to_days("1970-01-01T00:00:00.5"))
+    ('1970-02-01', '1970-01-01T18:00:00', '1970-01-01T03:25:43', '1970-01-01T00:00:00.500')
     """
-    whole = int(np.floor(days))
-    seconds = round((days - whole) * _DAY)
-    whole, seconds = whole + seconds // 86_400, seconds % 86_400
-    said = date.fromordinal(whole + _FIRST).isoformat()
-    if not seconds:
-        return said
-    return f"{said}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    if not abs(days) < _CALENDAR:
+        raise ValueError(_NO_DATE)
+    nearest = round(Fraction(days) * _DAY)
+    for coarse in (_DAY, 1_000_000, 1_000, 1):
+        count = max(coarse, step) * round(nearest / max(coarse, step))
+        if float(count) / _DAY == days or coarse <= step:
+            break
+    try:
+        found = datetime(1970, 1, 1) + timedelta(microseconds=count)
+    except OverflowError:
+        if days >= date.max.toordinal() + 1 - _FIRST or step == 1:
+            raise ValueError(_NO_DATE) from None
+        return from_days(days)  # rounded beyond the last day
+    if not count % _DAY:
+        return found.date().isoformat()
+    fine = 1_000 if count % 1_000_000 else 0
+    return found.isoformat(timespec="seconds" if not fine else "microseconds" if count % fine else "milliseconds")
+
+
+def require_written(days: float) -> None:
+    """Complain about days since 1970 that no text can state, which would be read back as something else."""
+    if to_days(from_days(days)) != days:
+        raise ValueError(_NO_DATE)
