@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import R2, AccuracyFirstModel, ErrorRate, Ledger, LogLoss, Release, compose
+from expost import (
+    R2,
+    AccuracyFirstModel,
+    ErrorRate,
+    Ledger,
+    LogLoss,
+    MeanCost,
+    Precision,
+    Recall,
+    Release,
+    Specificity,
+    compose,
+)
 from expost.account.account import Account
 from expost.cli import main
 from expost.exceptions import AccuracyNotReached, SearchInterrupted, TargetUnreachable
@@ -116,6 +128,20 @@ class TestSearch:
         last = 1.0 / first.release_.parameters["typical_noise"]
         assert drawn[0] == (pytest.approx(2.0 * last), tuple(first.release_.hypothesis))
 
+    @pytest.mark.parametrize(
+        ("goal", "then"),
+        [
+            (MeanCost(0.21, 1, 1.01), MeanCost(0.13, 1, 1.01)),
+            (Recall(0.7) & Precision(0.7), Precision(0.8) & Recall(0.65)),
+        ],
+    )
+    def test_of_costs_and_of_several_goals(self, goal, then):
+        """One of several may ask for less if another asks for more, in whichever order they are stated."""
+        second = fitted(goal).refine(table(), goal=then).release_
+        assert second.status == "released"
+        assert second.promise.costs == then.costs
+        assert Release.from_json(second.to_json()) == second
+
     def test_from_a_model_that_was_short(self):
         model, before = short()
         after = model.refine(table(), goal=ErrorRate(0.11), release=before, max_epsilon=2.0).release_
@@ -187,6 +213,33 @@ class TestRefused:
         with pytest.raises(ValueError, match=said) as refused:
             model.set_params(**options).refine(table(), goal=goal, release=before)
         assert "othing was spent" in " ".join([str(refused.value), *getattr(refused.value, "__notes__", ())])
+
+    @pytest.mark.parametrize(
+        ("first", "then", "said"),
+        [
+            (MeanCost(0.21, 1, 1.01), MeanCost(0.2, 1, 20), "cost false_positive=1 and false_negative=1.01, which"),
+            (MeanCost(0.21, 1, 1.01), MeanCost(0.2), "which cannot change, not false_positive=1 and false_negative=1"),
+            (Recall(0.7) & Precision(0.7), Recall(0.7) & Precision(0.7), "has that already: recall and precision"),
+            (Recall(0.7) & Precision(0.7), Precision(0.6) & Recall(0.5), "has that already: recall and precision"),
+            (Recall(0.7) & Precision(0.7), Recall(0.9) & Specificity(0.8), "searched for by its recall and precision"),
+            (Recall(0.7) & MeanCost(0.3, 1, 2), Recall(0.8) & MeanCost(0.3, 2, 2), "which cannot change"),
+        ],
+    )
+    def test_a_goal_that_is_not_the_same_goal_or_asks_for_no_more(self, monkeypatch, first, then, said):
+        """Numbers are compared of goals that mean the same, each with its own."""
+        model = fitted(first)
+        nothing_is_drawn(monkeypatch)
+        with pytest.raises(ValueError, match=said):
+            model.refine(table(), goal=then)
+
+    def test_costs_that_nobody_stated(self, monkeypatch):
+        """As in files of before there was a field for them."""
+        model = fitted(MeanCost(0.21, 1, 1.01))
+        stated = model.release_.to_dict()
+        del stated["promise"]["costs"]
+        nothing_is_drawn(monkeypatch)
+        with pytest.raises(ValueError, match="what is not stated, which cannot change"):
+            model.refine(table(), goal=MeanCost(0.2, 1, 1.01), release=Release.from_json(json.dumps(stated)))
 
     def test_other_rows(self, monkeypatch):
         model = fitted()

@@ -490,6 +490,11 @@ class MeanCost(CountedGoal):
         costs = f"fp={exact(self.false_positive)},fn={exact(self.false_negative)}"
         return f"--cost {costs} {super().option}"
 
+    @property
+    def costs(self) -> dict[str, float]:
+        """What errors cost."""
+        return {"false_positive": self.false_positive, "false_negative": self.false_negative}
+
     def shown(self, bound: float) -> dict[str, float]:
         """Return the mean cost shown: its shortfall is a mean over all rows."""
         return super(CountedGoal, self).shown(bound * self.added.reach)
@@ -552,6 +557,11 @@ class AllOf(CountedGoal):
         return {str(goal.name): goal.number for goal in self.goals}
 
     @property
+    def costs(self) -> dict[str, float] | None:
+        """What errors cost, if one of them is about that."""
+        return next((goal.costs for goal in self.goals if goal.costs), None)
+
+    @property
     def option(self) -> str:
         """How the command line states them."""
         return " ".join(goal.option for goal in self.goals)
@@ -567,7 +577,7 @@ class AllOf(CountedGoal):
 
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about all numbers."""
-        return Promise(self.statement(), goal=self.name, goals=self.value)
+        return Promise(self.statement(), goal=self.name, goals=self.value, costs=self.costs)
 
     def plan(self, request: Request) -> Plan:
         """Test all at once."""

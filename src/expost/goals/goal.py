@@ -141,6 +141,16 @@ class Goal(ABC):
         return self.number
 
     @property
+    def each(self) -> tuple[Goal, ...]:
+        """The goals that it is made of: itself, or several at once."""
+        return (self,)
+
+    @property
+    def costs(self) -> dict[str, float] | None:
+        """What errors cost, if it is about that: part of what the number means."""
+        return None
+
+    @property
     def option(self) -> str:
         """How the command line states it."""
         return f"{self.flag.name} {exact(self.number)}"
@@ -306,7 +316,7 @@ class TestedGoal(Goal):
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about its number."""
         least, most = (self.number, None) if self.sign == "≥" else (None, self.number)
-        return Promise(self.statement(), goal=self.name, at_least=least, at_most=most)
+        return Promise(self.statement(), goal=self.name, at_least=least, at_most=most, costs=self.costs)
 
     def plan(self, request: Request) -> Plan:
         """Test the hypotheses of a gradual release."""
