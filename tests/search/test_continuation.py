@@ -306,6 +306,18 @@ class TestLedger:
         second = self.stricter(first.set_params(ledger=ledger))
         assert [entry.loss.epsilon for entry in ledger.budget.entries] == [second.epsilon]
 
+    @pytest.mark.parametrize("left", [0.31 + 0.01 * k for k in range(8)] + [1e-6])
+    def test_what_a_ledger_has_left_is_what_it_may_cost(self, tmp_path, monkeypatch, left):
+        """Lowered to what is left, whatever that is: neither what is paid nor what is new of a sum may exceed it."""
+        first = fitted(random_state=None)
+        ledger = Ledger.create(tmp_path / "book.db", "d", cap=first.release_.epsilon + left)
+        ledger.book(first.release_)
+        first.set_params(ledger=Ledger(ledger.path, "d", when_short="lower"))
+        monkeypatch.setattr(PerturbedLevels, "stage", lambda *_: 1 / 0)  # what an interruption is charged was reserved
+        with pytest.raises(SearchInterrupted if left > 0.01 else TargetUnreachable):
+            first.refine(table(), goal=ErrorRate(0.1))
+        assert ledger.budget.total.epsilon <= ledger.budget.cap.epsilon
+
     def test_an_edited_cost_is_refused(self, ledger, monkeypatch):
         first = fitted(ledger=ledger, random_state=None, max_epsilon=0.9)
         cheaper = dataclasses.replace(first.release_, epsilon_test=0.0)

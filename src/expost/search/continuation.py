@@ -95,8 +95,8 @@ class Continuation:
         if not beyond:
             was = asked(self.before) or ("", "")
             raise ValueError(
-                f"release {self.before.id} has that already: {was[0] or goal.name} {shown(self.before) or was[1]}. State a goal "
-                f"beyond it"
+                f"release {self.before.id} has that already: {was[0] or goal.name} {shown(self.before) or was[1]}. "
+                f"State a goal beyond it"
             )
 
     def require_rows(self, n: int, unit: Unit) -> None:
@@ -108,11 +108,11 @@ class Continuation:
     def ceiling(self, max_epsilon: float, spending: Spending) -> float:
         """Return what the new search may cost, lowered if a ledger is to lower it: it may have charged the other."""
         if spending.charged(self.before):
-            left = self.left(max_epsilon)
-            return spending.ceiling(left) or left
-        return self.left(spending.ceiling(max_epsilon) or max_epsilon)
+            left = self._left(max_epsilon)
+            return self._with_room(spending.ceiling(left) or left)
+        return self._with_room(self._left(spending.ceiling(max_epsilon) or max_epsilon))
 
-    def left(self, max_epsilon: float) -> float:
+    def _left(self, max_epsilon: float) -> float:
         """Return what is left of a budget for both searches together."""
         paid = self.before.epsilon
         if paid >= max_epsilon:
@@ -120,7 +120,11 @@ class Continuation:
                 f"max_epsilon = {down(max_epsilon)} is about both searches, and epsilon = {up(paid)} is spent. Pass a "
                 f"larger one. Nothing was spent beside it."
             )
-        return (max_epsilon - paid) * (1.0 - 1e-12)  # sums are rounded up
+        return max_epsilon - paid
+
+    def _with_room(self, left: float) -> float:
+        """Return a little less: the sum with what was paid is rounded up, and so is what of it is new to a ledger."""
+        return max(left - 1e-12 * (left + self.before.epsilon), 0.5 * left)
 
     def source(self, random_state: Any) -> Any:
         """Return where noise comes from: for a seed, not what the earlier search had from it."""
