@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 from expost import AccuracyFirstModel, ErrorRate, LogLoss, MeanCost, Precision, Recall, Release
 from expost.account.account import Account
-from expost.exceptions import AccuracyNotReached
+from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning
 from expost.goals import base_rate
 from expost.goals.base_rate import BaseRate, release_base_rate
 from expost.noise.source import SeededSource
@@ -98,6 +100,21 @@ class TestThroughFit:
         assert "to compare always saying yes has recall 1 and precision 0.09" in said
         assert " ± " in said
         assert reached(model, rare(20_000, seed=9))[1] > 0.18
+
+    @pytest.mark.parametrize("person", [{}, {"person": "id", "rows_per_person": 1}])
+    @pytest.mark.parametrize("goal", [ErrorRate(0.3), Recall(0.5) & Precision(0.5), LogLoss(0.3)], ids=str)
+    def test_a_single_row_has_a_share(self, goal, person):
+        """Of one row, or one slot of one person, no share lies strictly between 0 and 1."""
+        table = {"a": [3.0, 4.0], "y": ["yes", "no"], "id": ["1", "1"]}
+        if not person:
+            table = {"a": [3.0], "y": ["yes"]}
+        schema = {"target": "y", "classes": ["no", "yes"], "columns": {"a": {"bounds": [0, 10]}}}
+        options = {"max_epsilon": 1000, "on_invalid": "clip", "random_state": 0, "when_short": "keep", **person}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LargeEpsilonWarning)
+            release = AccuracyFirstModel(schema, goal, **options).fit(table).release_
+        assert release.parameters["base_rate"] == 0.5
+        assert release.epsilon < 1000
 
     def test_balanced_labels_cost_next_to_nothing(self):
         model = AccuracyFirstModel(SCHEMA, ErrorRate(0.4), random_state=0).fit(rare(20_000, shift=-2.9))

@@ -105,7 +105,8 @@ def release_base_rate(
             break
         account.book("probe", step)
         paid, scale = level.epsilon, 1.0 / level.epsilon
-        rate = min(max(int(level.values[0]), 1), n - 1) / n
+        least = min(1.0, n / 2.0)  # a single row may be either
+        rate = min(max(float(level.values[0]), least), n - least) / n
         found = BaseRate(rate, (tail * scale + 2.0) / n, scale / (n * min(rate, 1.0 - rate)))
         if enough(found) or found.scale <= _FINEST:
             break
