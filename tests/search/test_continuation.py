@@ -358,9 +358,31 @@ class TestCommand:
         assert json.loads((first / "first-0.05-short.json").read_text())["status"] == "short"
 
     @pytest.mark.parametrize(
+        ("goal", "then", "called"),
+        [
+            (["--recall", "0.7", "--precision", "0.7"], ["--recall", "0.75", "--precision", "0.7"], "0.75-0.7"),
+            (["--recall", "0.7", "--specificity", "0.7"], ["--recall", "0.7", "--specificity", "0.75"], "0.7-0.75"),
+            (["--cost-at-most", "0.21"], ["--cost-at-most", "0.14"], "0.14"),
+        ],
+    )
+    def test_every_goal_that_fit_takes(self, first, capsys, goal, then, called):
+        costs = ["--cost", "fp=1,fn=1.01"] if "--cost-at-most" in goal else []
+        read = [str(first / "table.csv"), "--schema", str(first / "schema.toml")]
+        made = ["--seed", "0", "--output", str(first / "first.json"), "--force"]
+        assert main(["fit", *read, *goal, *costs, *made]) == 0
+        assert self.refine(first, *then, *costs, "--seed", "0") in (0, 5)
+        capsys.readouterr()
+        second = json.loads(next(first.glob(f"first-{called}*.json")).read_text())
+        assert second["parameters"]["continues"] == json.loads((first / "first.json").read_text())["id"]
+        assert self.refine(first, *goal, *costs) == 2
+        assert "has that already" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
         ("more", "said"),
         [
             (["--error-rate", "0.3"], "has that already"),
+            (["--error-rate", "0.1", "--r2", "0.2"], "are no goal together"),
+            (["--cost-at-most", "0.1"], "--cost-at-most and --cost go together"),
             (["--excess-risk", "0.1"], "how good must the model of the table be now"),
             ([], "how good must the model of the table be now"),
             (["--error-rate", "0.1", "--key", "key"], "--key goes with a path"),
