@@ -471,7 +471,7 @@ class MeanCost(CountedGoal):
         """Say what is promised about the mean."""
         return (
             f"the mean cost of a row is at most {up(self.at_most, 6)}, a false positive costing "
-            f"{self.false_positive:g} and a false negative {self.false_negative:g}"
+            f"{exact(self.false_positive)} and a false negative {exact(self.false_negative)}"
         )
 
     def number_of(self, hits: float, false_alarms: float, misses: float, quiet: float) -> float:

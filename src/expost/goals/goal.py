@@ -158,7 +158,7 @@ class Goal(ABC):
     @property
     def words(self) -> str:
         """The goal in words."""
-        return f"{self.name or 'excess risk'} {self.sign} {self.number:g}"
+        return f"{self.name or 'excess risk'} {self.sign} {exact(self.number)}"
 
     @property
     def excess_risk(self) -> float | None:

@@ -41,7 +41,7 @@ from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
 from expost.search.noisy_test import RATIO, GaussianTest, GradualTest, laplace_deviations
-from expost.shown import down
+from expost.shown import down, up
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
 from expost.table.shape import Geometry, gaussian_size
@@ -347,7 +347,7 @@ class StagedPlan(ABC):
     def require_possible(self) -> None:
         """Refuse a goal that not even a perfect model could be shown to meet."""
         if times := self.missing():
-            unit, at = self.unit, f" at delta = {self.delta:g}" if self.delta else ""
+            unit, at = self.unit, f" at delta = {up(self.delta, 6)}" if self.delta else ""
             at += " and what is left of the shared budget" if self._whole().shared is not None else ""
             raise TargetUnreachable(
                 f"at {unit.count(self.n)} no model could be shown to meet the goal for max_epsilon = "
