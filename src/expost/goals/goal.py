@@ -359,11 +359,12 @@ class TestedGoal(Goal):
         return self
 
     def measured(
-        self, judge: Judge, account: Account, source: WordSource, failure_probability: float
+        self, judge: Judge, account: Account, source: WordSource, failure_probability: float, first: float
     ) -> tuple[Self, float]:
         """Release what the goal is better tested with, and return it so; and what is left of γ for tests.
 
-        Booked on the account, and only as far as that lets it; nothing by default.
+        Booked on the account, and only as far as that lets it; nothing by default. ``first`` is about what the first
+        level of the search and its test will cost, which is public: no more than that is worth paying to spare it.
         """
         return self, failure_probability
 

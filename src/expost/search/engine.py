@@ -396,11 +396,16 @@ class StagedPlan(ABC):
         running: Callable[..., StagedSearch] | None = None,
     ) -> StagedSearch:
         """Return the run, before its first stage; what the goal is better tested with is released here."""
-        goal, gamma = self.goal.measured(generator.judge, account, source, self.failure_probability)
-        plan = self.measured(goal, gamma)
+        plan = self.after_measuring(generator, account, source)
         if in_squares:  # what others count on adds up in squares, which pure noise does not
             plan = replace(plan._in_squares(), then=None)
         return (running or self.running)(plan, *plan.walk(generator), account, source)
+
+    def after_measuring(self, generator: Any, account: Account, source: WordSource) -> Self:
+        """Release what the goal is better tested with, and return the plan for that."""
+        begun = self.cost(self.start) + self.look(self.start)
+        first = begun.epsilon(self.delta) if self.delta else begun.most
+        return self.measured(*self.goal.measured(generator.judge, account, source, self.failure_probability, first))
 
     def measured(self, goal: TestedGoal, gamma: float) -> Self:
         """Return the plan for a goal as it was measured, with what is left of γ."""
