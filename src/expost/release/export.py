@@ -7,7 +7,8 @@ parameters; no row is seen.
 Rows are read as :meth:`Release.predict` reads them with ``on_invalid="clip"``: numbers go to the nearest bound and are
 truncated to the same fixed point (hats of curves are not: they differ by a millionth), categories that are not listed
 are others or missing. What scikit-learn has no part for: text is compared with the spaces around it, and columns of
-numbers must hold numbers, or text that NumPy reads as one (or as a date).
+numbers must hold numbers, or text that NumPy reads as one (or as a date). Times with a zone count as their clocks show
+them, from frames of pandas; Polars hands them to NumPy in UTC, so the zone has to be taken off them first.
 """
 
 from __future__ import annotations
