@@ -25,6 +25,7 @@ from expost import (
     ExcessRisk,
     Ledger,
     LogLoss,
+    MeanCost,
     MeanSquaredError,
     Promise,
     Release,
@@ -51,7 +52,10 @@ from tests.helpers import outcome, regression_rows
 
 SOURCE = Path(expost.__file__).parent
 PAID = 3.49219  # "3.492" to the nearest, which is less
-LOSS = re.compile(r"epsilon|budget|\bcaps?\b|spent|\bcosts?\b|charge|risk_factor|suspicion|wished|worst_case|\brho\b")
+LOSS = re.compile(
+    r"epsilon|budget|\bcaps?\b|spent|\bcosts?\b|charge|risk_factor|suspicion|wished|worst_case|\brho\b"
+    r"|\bdelta\b|\.false_(positive|negative)\b|\.number\b"  # and what was stated, which means another thing if rounded
+)
 BEFORE = re.compile(r"(epsilon|ε|rho|ρ|budget|cap|odds)\s*([=≤×]|about|of|up to|at least)?\s*$")
 BOUND = re.compile(r"(at most|at least|[≤≥±])\s*$")  # what is promised or proved; limits of arguments are exact
 # means over simulated runs, which are measured and bound nobody's loss
@@ -70,7 +74,7 @@ def rounded(text: str) -> list[str]:
                     continue
                 spec = "" if part.format_spec is None else ast.unparse(part.format_spec)
                 what = ast.unparse(part.value)
-                if what.endswith("delta"):  # as the caller stated it
+                if what.endswith("loss.delta"):  # where Huber's loss bends
                     continue
                 bound = BOUND.search(before) and "must be" not in before and not what.isupper()
                 if re.search(r"[gfe%]['\"]?$", spec) and (LOSS.search(what) or BEFORE.search(before) or bound):
@@ -100,6 +104,9 @@ def test_one_function_writes_losses(path):
         'f"the gap is at least {found.lower:.3g}"',
         'f"{goal} ≤ {most:.4g}"',
         'f"{unit.charge(x):.4g}"',
+        'f"at δ = {self.delta:g}"',
+        'f"a false positive costing {self.false_positive:g}"',
+        'f"{self.name} {self.sign} {self.number:g}"',
         "round(release.epsilon, 3)",
         "format(budget, '.3g')",
         '"%.4g" % anything',
@@ -107,7 +114,9 @@ def test_one_function_writes_losses(path):
 )
 def test_rounding_to_the_nearest_is_noticed(line):
     assert len(rounded(line)) == 1
-    assert rounded('f"{up(release.epsilon)} at delta = {delta:g}, {release.epsilon}, excess risk {alpha:.3g}"') == []
+    assert (
+        rounded('f"{up(release.epsilon)} at delta = {up(delta, 6)}, {release.epsilon}, excess risk {alpha:.3g}"') == []
+    )
 
 
 def shown(text: str, loss: float = PAID) -> None:
@@ -302,6 +311,19 @@ def test_both_directions_have_more_than_delta(epsilon):
         low, high = (m, high) if normal.cdf((m * m / 2 - epsilon) / m) < delta else (low, m)
     both = normal.cdf((m * m / 2 - epsilon) / m) + normal.cdf((-epsilon - m * m / 2) / m)
     assert 1.01 * delta < both <= (1 + np.exp(-epsilon)) * delta * (1 + 1e-9) < 2 * delta
+
+
+def test_a_delta_and_costs_are_never_less_than_what_holds():
+    """To the nearest they were 1.23456e-06 and 1.23457."""
+    account = Account("m", worst_case=20.0, secure=True, delta=1.2345649e-6)
+    account.book("generation", Curve.gaussian(1.0))
+    release = account.released([1.0], parameters={"n": 4000})
+    for text in (str(release), report(release, None), repr(budget(1.0, 1.2345649e-6))):
+        assert "1.23457e-06" in text
+        assert "1.23456e-06" not in text
+    goal = MeanCost(0.25, false_positive=1, false_negative=1.2345651)
+    assert "a false positive costing 1 and a false negative 1.2345651" in goal.statement()
+    assert (goal.words, ErrorRate(0.12345649).words) == ("mean cost ≤ 0.25", "error rate ≤ 0.12345649")
 
 
 @pytest.mark.parametrize(

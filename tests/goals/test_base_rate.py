@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 from expost import AccuracyFirstModel, ErrorRate, LogLoss, MeanCost, Precision, Recall, Release
 from expost.account.account import Account
-from expost.exceptions import AccuracyNotReached
+from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning
 from expost.goals import base_rate
 from expost.goals.base_rate import BaseRate, release_base_rate
 from expost.noise.source import SeededSource
@@ -26,14 +28,14 @@ class Labels:
         return 2.0 * self._positive / self.n - 1.0
 
 
-def found(n=20_000, positive=900, seed=0, budget=2.0, enough=lambda base: False):
+def found(n=20_000, positive=900, seed=0, budget=2.0, enough=lambda base, price: False):
     account = Account("by hand", budget, secure=False)
     return release_base_rate(Labels(n, positive), account, SeededSource(seed), 0.01, enough), account
 
 
 class TestReleased:
     def test_it_is_booked_as_far_as_it_was_walked(self):
-        first, account = found(enough=lambda base: True)
+        first, account = found(enough=lambda base, price: True)
         assert account.probe == pytest.approx(20 / 20_000)
         closely, account = found()
         assert closely.scale <= base_rate._FINEST
@@ -59,7 +61,7 @@ class TestReleased:
 
     def test_one_row_moves_it_by_one(self):
         """Between neighbours the same noise gives counts that differ by one: the sensitivity that is charged."""
-        one, other = (found(positive=positive, enough=lambda base: True)[0] for positive in (900, 901))
+        one, other = (found(positive=positive, enough=lambda base, price: True)[0] for positive in (900, 901))
         assert abs(one.rate - other.rate) * 20_000 == pytest.approx(1.0)
 
 
@@ -98,6 +100,41 @@ class TestThroughFit:
         assert "to compare always saying yes has recall 1 and precision 0.09" in said
         assert " ± " in said
         assert reached(model, rare(20_000, seed=9))[1] > 0.18
+
+    @pytest.mark.parametrize("max_epsilon", [2, 10])
+    def test_a_goal_next_to_what_a_constant_reaches_is_searched_for(self, max_epsilon):
+        """Telling them apart would take all there is: it is left when it adds more than a model and its test."""
+        n = 4000
+        positive = np.arange(n) % 10 == 0
+        x = np.random.default_rng(0).uniform(0.0, 0.5, n) + 0.5 * positive
+        schema = {"target": "y", "classes": ["no", "yes"], "columns": {"x": {"bounds": [0, 1]}}}
+        model = AccuracyFirstModel(schema, ErrorRate(0.1), max_epsilon=max_epsilon, random_state=1)
+        release = model.fit({"x": x, "y": np.where(positive, "yes", "no")}).release_
+        assert release.epsilon_probe <= 1.5 / (base_rate._STATED * positive.sum())
+        assert release.epsilon_probe <= 3 * (release.epsilon_generation + release.epsilon_test)
+
+    @pytest.mark.parametrize("goal", [Recall(0.6) & Precision(0.2), LogLoss(0.29)], ids=str)
+    def test_it_costs_some_tens_over_the_rarer_label(self, goal):
+        """What the guide says."""
+        table = rare(20_000)
+        many = np.sum(np.asarray(table["readmitted"]) == "yes")
+        release = AccuracyFirstModel(SCHEMA, goal, random_state=3, when_short="keep").fit(table).release_
+        assert 10 / many < release.epsilon_probe < 80 / many
+
+    @pytest.mark.parametrize("person", [{}, {"person": "id", "rows_per_person": 1}])
+    @pytest.mark.parametrize("goal", [ErrorRate(0.3), Recall(0.5) & Precision(0.5), LogLoss(0.3)], ids=str)
+    def test_a_single_row_has_a_share(self, goal, person):
+        """Of one row, or one slot of one person, no share lies strictly between 0 and 1."""
+        table = {"a": [3.0, 4.0], "y": ["yes", "no"], "id": ["1", "1"]}
+        if not person:
+            table = {"a": [3.0], "y": ["yes"]}
+        schema = {"target": "y", "classes": ["no", "yes"], "columns": {"a": {"bounds": [0, 10]}}}
+        options = {"max_epsilon": 1000, "on_invalid": "clip", "random_state": 0, "when_short": "keep", **person}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LargeEpsilonWarning)
+            release = AccuracyFirstModel(schema, goal, **options).fit(table).release_
+        assert release.parameters["base_rate"] == 0.5
+        assert release.epsilon < 1000
 
     def test_balanced_labels_cost_next_to_nothing(self):
         model = AccuracyFirstModel(SCHEMA, ErrorRate(0.4), random_state=0).fit(rare(20_000, shift=-2.9))

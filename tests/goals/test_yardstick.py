@@ -106,7 +106,7 @@ def test_no_level_is_looked_at_that_does_not_fit(monkeypatch):
     nothing = account(0.99 * 20 / n)
     assert release_yardstick(rows, nothing, SeededSource(3), GAMMA) is None
     assert nothing.total == 0.0
-    goal, left = R2(0.5).measured(rows, account(0.99 * 20 / n), SeededSource(3), GAMMA)
+    goal, left = R2(0.5).measured(rows, account(0.99 * 20 / n), SeededSource(3), GAMMA, 1.0)
     assert (goal, goal.within) == (R2(0.5), None)
     assert left <= GAMMA
 

@@ -10,7 +10,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost import R2, AccuracyFirstModel, ErrorRate, Ledger, LogLoss, Release, compose
+from expost import (
+    R2,
+    AccuracyFirstModel,
+    ErrorRate,
+    Ledger,
+    LogLoss,
+    MeanCost,
+    Precision,
+    Recall,
+    Release,
+    Specificity,
+    compose,
+)
 from expost.account.account import Account
 from expost.cli import main
 from expost.exceptions import AccuracyNotReached, BudgetExceeded, SearchInterrupted, TargetUnreachable
@@ -117,6 +129,20 @@ class TestSearch:
         last = 1.0 / first.release_.parameters["typical_noise"]
         assert drawn[0] == (pytest.approx(2.0 * last), tuple(first.release_.hypothesis))
 
+    @pytest.mark.parametrize(
+        ("goal", "then"),
+        [
+            (MeanCost(0.21, 1, 1.01), MeanCost(0.13, 1, 1.01)),
+            (Recall(0.7) & Precision(0.7), Precision(0.8) & Recall(0.65)),
+        ],
+    )
+    def test_of_costs_and_of_several_goals(self, goal, then):
+        """One of several may ask for less if another asks for more, in whichever order they are stated."""
+        second = fitted(goal).refine(table(), goal=then).release_
+        assert second.status == "released"
+        assert second.promise.costs == then.costs
+        assert Release.from_json(second.to_json()) == second
+
     def test_from_a_model_that_was_short(self):
         model, before = short()
         after = model.refine(table(), goal=ErrorRate(0.11), release=before, max_epsilon=2.0).release_
@@ -188,6 +214,33 @@ class TestRefused:
         with pytest.raises(ValueError, match=said) as refused:
             model.set_params(**options).refine(table(), goal=goal, release=before)
         assert "othing was spent" in " ".join([str(refused.value), *getattr(refused.value, "__notes__", ())])
+
+    @pytest.mark.parametrize(
+        ("first", "then", "said"),
+        [
+            (MeanCost(0.21, 1, 1.01), MeanCost(0.2, 1, 20), "cost false_positive=1 and false_negative=1.01, which"),
+            (MeanCost(0.21, 1, 1.01), MeanCost(0.2), "which cannot change, not false_positive=1 and false_negative=1"),
+            (Recall(0.7) & Precision(0.7), Recall(0.7) & Precision(0.7), "has that already: recall and precision"),
+            (Recall(0.7) & Precision(0.7), Precision(0.6) & Recall(0.5), "has that already: recall and precision"),
+            (Recall(0.7) & Precision(0.7), Recall(0.9) & Specificity(0.8), "searched for by its recall and precision"),
+            (Recall(0.7) & MeanCost(0.3, 1, 2), Recall(0.8) & MeanCost(0.3, 2, 2), "which cannot change"),
+        ],
+    )
+    def test_a_goal_that_is_not_the_same_goal_or_asks_for_no_more(self, monkeypatch, first, then, said):
+        """Numbers are compared of goals that mean the same, each with its own."""
+        model = fitted(first)
+        nothing_is_drawn(monkeypatch)
+        with pytest.raises(ValueError, match=said):
+            model.refine(table(), goal=then)
+
+    def test_costs_that_nobody_stated(self, monkeypatch):
+        """As in files of before there was a field for them."""
+        model = fitted(MeanCost(0.21, 1, 1.01))
+        stated = model.release_.to_dict()
+        del stated["promise"]["costs"]
+        nothing_is_drawn(monkeypatch)
+        with pytest.raises(ValueError, match="what is not stated, which cannot change"):
+            model.refine(table(), goal=MeanCost(0.2, 1, 1.01), release=Release.from_json(json.dumps(stated)))
 
     def test_other_rows(self, monkeypatch):
         model = fitted()
@@ -274,6 +327,18 @@ class TestLedger:
         assert "max_epsilon" not in str(refused.value)
         assert "Nothing was spent" in str(refused.value)
 
+    @pytest.mark.parametrize("left", [0.31 + 0.01 * k for k in range(8)] + [1e-6])
+    def test_what_a_ledger_has_left_is_what_it_may_cost(self, tmp_path, monkeypatch, left):
+        """Lowered to what is left, whatever that is: neither what is paid nor what is new of a sum may exceed it."""
+        first = fitted(random_state=None)
+        ledger = Ledger.create(tmp_path / "book.db", "d", cap=first.release_.epsilon + left)
+        ledger.book(first.release_)
+        first.set_params(ledger=Ledger(ledger.path, "d", when_short="lower"))
+        monkeypatch.setattr(PerturbedLevels, "stage", lambda *_: 1 / 0)  # what an interruption is charged was reserved
+        with pytest.raises(SearchInterrupted if left > 0.01 else TargetUnreachable):
+            first.refine(table(), goal=ErrorRate(0.1))
+        assert ledger.budget.total.epsilon <= ledger.budget.cap.epsilon
+
     def test_an_edited_cost_is_refused(self, ledger, monkeypatch):
         first = fitted(ledger=ledger, random_state=None, max_epsilon=0.9)
         cheaper = dataclasses.replace(first.release_, epsilon_test=0.0)
@@ -314,9 +379,31 @@ class TestCommand:
         assert json.loads((first / "first-0.05-short.json").read_text())["status"] == "short"
 
     @pytest.mark.parametrize(
+        ("goal", "then", "called"),
+        [
+            (["--recall", "0.7", "--precision", "0.7"], ["--recall", "0.75", "--precision", "0.7"], "0.75-0.7"),
+            (["--recall", "0.7", "--specificity", "0.7"], ["--recall", "0.7", "--specificity", "0.75"], "0.7-0.75"),
+            (["--cost-at-most", "0.21"], ["--cost-at-most", "0.14"], "0.14"),
+        ],
+    )
+    def test_every_goal_that_fit_takes(self, first, capsys, goal, then, called):
+        costs = ["--cost", "fp=1,fn=1.01"] if "--cost-at-most" in goal else []
+        read = [str(first / "table.csv"), "--schema", str(first / "schema.toml")]
+        made = ["--seed", "0", "--output", str(first / "first.json"), "--force"]
+        assert main(["fit", *read, *goal, *costs, *made]) == 0
+        assert self.refine(first, *then, *costs, "--seed", "0") in (0, 5)
+        capsys.readouterr()
+        second = json.loads(next(first.glob(f"first-{called}*.json")).read_text())
+        assert second["parameters"]["continues"] == json.loads((first / "first.json").read_text())["id"]
+        assert self.refine(first, *goal, *costs) == 2
+        assert "has that already" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
         ("more", "said"),
         [
             (["--error-rate", "0.3"], "has that already"),
+            (["--error-rate", "0.1", "--r2", "0.2"], "are no goal together"),
+            (["--cost-at-most", "0.1"], "--cost-at-most and --cost go together"),
             (["--excess-risk", "0.1"], "how good must the model of the table be now"),
             ([], "how good must the model of the table be now"),
             (["--error-rate", "0.1", "--key", "key"], "--key goes with a path"),

@@ -66,7 +66,7 @@ from expost.exceptions import (
     warn,
 )
 from expost.release.release import FrozenMapping, Release
-from expost.shown import down, up
+from expost.shown import down, exact, up
 
 SETTLE = "expost ledger settle charges what the release says, with a reason"
 BOOK = "expost ledger book once the ledger can be used again"
@@ -439,7 +439,7 @@ class Budget:
         self._tokens: list[Token[Budget | None]] = []
 
     def __repr__(self) -> str:
-        return f"Budget(epsilon={down(self.epsilon)}, delta={self.delta:g}, spent={up(self.epsilon_spent)})"
+        return f"Budget(epsilon={down(self.epsilon)}, delta={up(self.delta, 6)}, spent={up(self.epsilon_spent)})"
 
     def __enter__(self) -> Self:
         before = _CURRENT.get()
@@ -535,7 +535,7 @@ def current(delta: float, unit: Unit = ROW, *, stated: bool = False) -> Budget |
         )
     if delta != found.delta:
         raise ValueError(
-            f"inside expost.budget(...) runs need its delta: pass delta={found.delta:g}, got {delta:g}"
+            f"inside expost.budget(...) runs need its delta: pass delta={exact(found.delta)}, got {exact(delta)}"
             f"{' (pure privacy)' if not delta else ''}"
         )
     found.require_open(unit)
@@ -738,7 +738,7 @@ def warn_if_large(release: Release) -> None:
     moved, chance = f"odds about any {unit} may have moved", ""
     if release.delta:  # which is about one value against one other, and one direction
         moved = f"odds that one {unit} is a certain one, and not a certain other, may have grown"
-        chance = f", and but for a chance of {release.delta:g} by no more"
+        chance = f", and but for a chance of {up(release.delta, 6)} by no more"
     warn(
         f"epsilon = {up(release.epsilon)} is large: {moved} by a factor of {up(release.risk_factor)}{chance}. Ask for "
         f"less accuracy, or pass a smaller max_epsilon",

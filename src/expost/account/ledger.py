@@ -17,7 +17,7 @@ from expost.account.loss import AnyLoss, ApproximateCap, Cap, PureLoss
 from expost.account.store import Store
 from expost.exceptions import BudgetExceeded, LedgerRefused
 from expost.release.release import Release, today
-from expost.shown import down
+from expost.shown import down, exact
 
 _NOTHING = "Nothing was spent"
 UNCHARGED = "Nothing was charged here"  # for what was spent before it came to the ledger
@@ -28,8 +28,8 @@ def require_taken(budget: Budget, delta: float, nothing: str = _NOTHING) -> None
     if not budget.cap.takes(delta):
         raise LedgerRefused(
             f"the budget of data set {budget.dataset!r} is pure, and this search holds but for a chance of delta = "
-            f"{delta:g}. Leave delta out, or state a budget for it (a data set of another name, created with a delta). "
-            f"{nothing}"
+            f"{exact(delta)}. Leave delta out, or state a budget for it (a data set of another name, created with a "
+            f"delta). {nothing}"
         )
 
 
@@ -78,7 +78,7 @@ def exceeded(
     most = -add_losses(-ceiling, -before) if charged and ceiling else ceiling
     if most <= before:
         return BudgetExceeded(f"{has}{asks}. {_NOTHING}", 0.0)
-    at = f" (at its delta = {delta:g})" if delta else ""
+    at = f" (at its delta = {exact(delta)})" if delta else ""
     advice = f"Pass max_epsilon={down(most)}{at}, or when_short='lower' to have it lowered"
     return BudgetExceeded(f"{has}{asks}. {advice}. {_NOTHING}", most)
 

@@ -362,7 +362,7 @@ class ApproximateCap(PrivacyLoss):
 
     def text(self, *, rounding: Rounding = "up") -> str:
         """Return ε in four digits, and δ."""
-        return f"{super().text(rounding=rounding)} at δ = {self.delta:g}"
+        return f"{super().text(rounding=rounding)} at δ = {up(self.delta, 6)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return both in hexadecimal."""

@@ -261,7 +261,7 @@ def squares(budget: Budget) -> str:
 
     if not isinstance(budget.cap, ApproximateCap):
         return ""
-    return f" for one more fit at δ = {budget.cap.delta:g}; two that cost half of it each would leave some"
+    return f" for one more fit at δ = {up(budget.cap.delta, 6)}; two that cost half of it each would leave some"
 
 
 def told(budget: Budget) -> str:

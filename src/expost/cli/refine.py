@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from expost import search, validation
 from expost.cli.options import (
     DATA,
+    add_costs,
     add_engine,
     add_file_options,
     add_ledger_options,
@@ -19,7 +20,7 @@ from expost.cli.options import (
     file_options,
     named_ledger,
     stated_engine,
-    stated_goals,
+    stated_goal,
     stated_ledger,
 )
 from expost.cli.output import (
@@ -37,6 +38,7 @@ from expost.goals import FLAGS
 from expost.table.file_types import file_of
 
 if TYPE_CHECKING:
+    from expost.goals import Goal
     from expost.release.release import Release
 
 DESCRIPTION = (
@@ -62,12 +64,13 @@ def add_arguments(refine: argparse.ArgumentParser) -> None:
     """Add the options."""
     refine.add_argument("release", type=Path, help="the release to go on from, in JSON")
     refine.add_argument("data", type=Path, nargs="?", help=f"the table it is about: {DATA}")
-    goals = refine.add_argument_group("accuracy wanted now (exactly one)").add_mutually_exclusive_group()
+    goals = refine.add_argument_group("accuracy wanted now (one, or several about labels at once, as they were)")
     for name, flag in FLAGS.items():
         if flag.of_tables or name == "ExcessRisk":
             goals.add_argument(flag.name, type=float, metavar=flag.metavar, help=flag.help)
         else:
             refine.set_defaults(**{flag.attribute: None})
+    add_costs(goals)
     refine.add_argument(
         "--max-epsilon",
         type=float,
@@ -147,18 +150,24 @@ def _on_table(options: argparse.Namespace) -> int:
     stated = [name for name in _OF_PATHS if getattr(options, name) is not None]
     if stated:
         raise ValueError(f"--{stated[0]} goes with a path that was kept, not with a table; leave one of them out")
-    goals = stated_goals(options)
-    if not goals or options.excess_risk is not None:
+    goal = stated_goal(options)
+    if goal is None or options.excess_risk is not None:
         tables = ", ".join(flag.name for flag in FLAGS.values() if flag.of_tables)
         raise ValueError(f"how good must the model of the table be now? State one of {tables}")
     check_tables(options.data)
     before = read_release(options.release)
-    options.output = output_of(options, f"{goals[0].number:g}")
+    options.output = output_of(options, _called(goal))
     check_short(options.output, options)
     ledger = stated_ledger(options)
     with noting(options) as noted:
-        release, complaint = outcome(lambda: _refined(before, goals[0], options, ledger))
+        release, complaint = outcome(lambda: _refined(before, goal, options, ledger))
     return deliver(release, options, ledger, complaint, noted)
+
+
+def _called(goal: Goal) -> str:
+    """Return what a file is called by: the number of the goal, or of each of them."""
+    numbers = goal.value.values() if isinstance(goal.value, dict) else [goal.value]
+    return "-".join(f"{number:g}" for number in numbers)
 
 
 def _refined(before: Release, goal: object, options: argparse.Namespace, ledger: object) -> Release:

@@ -276,7 +276,8 @@ def warn_if_likely(delta: float, n: int, unit: Unit) -> None:
     if delta * many <= _LIKELY:
         return
     warn(
-        f"delta={delta:g} is large for {many:,} {unit.noun}s: it should be far below 1/{many}. With it the guarantee "
-        f"may fail for as many as {up(delta * many)} of them on average. Pass delta={_LIKELY / many:.0e} or less",
+        f"delta={up(delta, 6)} is large for {many:,} {unit.noun}s: it should be far below 1/{many}. With it the "
+        f"guarantee may fail for as many as {up(delta * many)} of them on average. Pass delta="
+        f"{_LIKELY / many:.0e} or less",
         LargeDeltaWarning,
     )

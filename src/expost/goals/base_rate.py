@@ -3,12 +3,15 @@
 *Released*: the number of positive rows with discrete Laplace noise at levels ε₁ < … < ε_k, one after the other on one
 path of gradual release (`expost.noise.laplace`), until it is known well enough for its use. *Neighbours*: one row
 replaced. *Sensitivity*: 1. *Theorem (privacy)*: what decides how far the path is walked reads what was released, so it
-costs the last level alone. It is booked in differences, each only if it fits. *Theorem (accuracy)*: at one level the
+costs the last level alone. It is booked in differences, each only if it fits. What the first level of a search
+costs with its test, which is compared with that, is public. *Theorem (accuracy)*: at one level the
 noise is beyond z scales and a unit with probability at most e^(−z); so the share is within ``off`` at every level at
 once but for the probability stated.
 
 What it buys: what a constant reaches is said beside every promise. A goal that a constant is shown to meet is not
-searched for: a model that keeps it need not be better than the constant, which needs no rows. Where one label is rare,
+searched for: a model that keeps it need not be better than the constant, which needs no rows. Telling the two apart may
+take any ε where they are close, so once the share is known well enough for the search, the walk goes on only while its
+next level adds less than the first level of the search and its test, which it may save. Where one label is rare,
 a search knows how large a shortfall is large, and which share of the rows to call positive (`expost.goals.counts`).
 What a constant misses is a convex function of the share, so it is largest at an end of where the share lies.
 """
@@ -87,27 +90,31 @@ def release_base_rate(
     account: Account,
     source: WordSource,
     failure_probability: float,
-    enough: Callable[[BaseRate], bool],
+    enough: Callable[[BaseRate, float], bool],
 ) -> BaseRate | None:
     """Release the share of positive rows, booked as a probe; None if not even its first level may be taken.
 
-    It is walked until ``enough`` says so, the share is known to a small part of itself, or it would cost too much.
+    It is walked until ``enough`` says so, of it and of what going on to the next level would cost, or the share is
+    known to a small part of itself, or it would cost too much.
     """
     n = judge.n
     positive = round(n * (1.0 + judge.target_mean()) / 2.0)  # targets are −1 and 1: exact
     tail = math.log(_LEVELS / failure_probability)
     found, paid = None, 0.0
     levels = [_FIRST / n * _RATIO**k for k in range(_LEVELS)]
-    for level in NoisePath(np.array([positive]), 1, levels, random_state=source):
+    for following, level in zip(
+        [*levels[1:], math.inf], NoisePath(np.array([positive]), 1, levels, random_state=source), strict=True
+    ):
         step = account.pure_step(level.epsilon, paid)
         dear = account.unit.charge(level.epsilon) > _MOST * account.limit
         if (found is not None and dear) or not account.fits(step):
             break
         account.book("probe", step)
         paid, scale = level.epsilon, 1.0 / level.epsilon
-        rate = min(max(int(level.values[0]), 1), n - 1) / n
+        least = min(1.0, n / 2.0)  # a single row may be either
+        rate = min(max(float(level.values[0]), least), n - least) / n
         found = BaseRate(rate, (tail * scale + 2.0) / n, scale / (n * min(rate, 1.0 - rate)))
-        if enough(found) or found.scale <= _FINEST:
+        if enough(found, account.pure_step(following, paid).most) or found.scale <= _FINEST:
             break
     return found
 
@@ -141,17 +148,25 @@ class LabelGoal(TestedGoal):
         ends = [self.constants(end, base) for end in base.ends]
         return next((name for name in ends[0] if max(found[name] for found in ends) < 0.0), "")
 
-    def _enough(self, base: BaseRate) -> bool:
+    def _enough(self, base: BaseRate, dear: bool) -> bool:
+        """Say whether a constant is shown to do, or the share is known, and that none does or it is dear to tell."""
         if self._met_by(base):
             return True
         known = base.scale <= (_KNOWN if self.cuts else _STATED)
-        return known and all(found > 0.0 for end in base.ends for found in self.constants(end, base).values())
+        return known and (dear or self._missed_by_all(base))
+
+    def _missed_by_all(self, base: BaseRate) -> bool:
+        return all(found > 0.0 for end in base.ends for found in self.constants(end, base).values())
 
     def measured(
-        self, judge: Judge, account: Account, source: WordSource, failure_probability: float
+        self, judge: Judge, account: Account, source: WordSource, failure_probability: float, first: float
     ) -> tuple[Self, float]:
-        """Release the base rate, as far as it takes to know whether a constant would do, and where to cut."""
-        found = release_base_rate(judge, account, source, _SHARE * failure_probability, self._enough)
+        """Release the base rate, as far as it takes to know where to cut, and whether a constant would do."""
+
+        def enough(base: BaseRate, price: float) -> bool:
+            return self._enough(base, price > first)
+
+        found = release_base_rate(judge, account, source, _SHARE * failure_probability, enough)
         left = (1.0 - _SHARE) * failure_probability
         return dataclasses.replace(self, base=found), left  # type: ignore[type-var]
 

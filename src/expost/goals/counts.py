@@ -475,7 +475,7 @@ class MeanCost(CountedGoal):
         """Say what is promised about the mean."""
         return (
             f"the mean cost of a row is at most {up(self.at_most, 6)}, a false positive costing "
-            f"{self.false_positive:g} and a false negative {self.false_negative:g}"
+            f"{exact(self.false_positive)} and a false negative {exact(self.false_negative)}"
         )
 
     def number_of(self, hits: float, false_alarms: float, misses: float, quiet: float) -> float:
@@ -493,6 +493,11 @@ class MeanCost(CountedGoal):
         """How the command line states it."""
         costs = f"fp={exact(self.false_positive)},fn={exact(self.false_negative)}"
         return f"--cost {costs} {super().option}"
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """What errors cost."""
+        return {"false_positive": self.false_positive, "false_negative": self.false_negative}
 
     def shown(self, bound: float) -> dict[str, float]:
         """Return the mean cost shown: its shortfall is a mean over all rows."""
@@ -556,6 +561,11 @@ class AllOf(CountedGoal):
         return {str(goal.name): goal.number for goal in self.goals}
 
     @property
+    def costs(self) -> dict[str, float] | None:
+        """What errors cost, if one of them is about that."""
+        return next((goal.costs for goal in self.goals if goal.costs), None)
+
+    @property
     def option(self) -> str:
         """How the command line states them."""
         return " ".join(goal.option for goal in self.goals)
@@ -571,7 +581,7 @@ class AllOf(CountedGoal):
 
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about all numbers."""
-        return Promise(self.statement(), goal=self.name, goals=self.value)
+        return Promise(self.statement(), goal=self.name, goals=self.value, costs=self.costs)
 
     def plan(self, request: Request) -> Plan:
         """Test all at once."""

@@ -141,6 +141,16 @@ class Goal(ABC):
         return self.number
 
     @property
+    def each(self) -> tuple[Goal, ...]:
+        """The goals that it is made of: itself, or several at once."""
+        return (self,)
+
+    @property
+    def costs(self) -> dict[str, float] | None:
+        """What errors cost, if it is about that: part of what the number means."""
+        return None
+
+    @property
     def option(self) -> str:
         """How the command line states it."""
         return f"{self.flag.name} {exact(self.number)}"
@@ -148,7 +158,7 @@ class Goal(ABC):
     @property
     def words(self) -> str:
         """The goal in words."""
-        return f"{self.name or 'excess risk'} {self.sign} {self.number:g}"
+        return f"{self.name or 'excess risk'} {self.sign} {exact(self.number)}"
 
     @property
     def excess_risk(self) -> float | None:
@@ -306,7 +316,7 @@ class TestedGoal(Goal):
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about its number."""
         least, most = (self.number, None) if self.sign == "≥" else (None, self.number)
-        return Promise(self.statement(), goal=self.name, at_least=least, at_most=most)
+        return Promise(self.statement(), goal=self.name, at_least=least, at_most=most, costs=self.costs)
 
     def plan(self, request: Request) -> Plan:
         """Test the hypotheses of a gradual release."""
@@ -349,11 +359,12 @@ class TestedGoal(Goal):
         return self
 
     def measured(
-        self, judge: Judge, account: Account, source: WordSource, failure_probability: float
+        self, judge: Judge, account: Account, source: WordSource, failure_probability: float, first: float
     ) -> tuple[Self, float]:
         """Release what the goal is better tested with, and return it so; and what is left of γ for tests.
 
-        Booked on the account, and only as far as that lets it; nothing by default.
+        Booked on the account, and only as far as that lets it; nothing by default. ``first`` is about what the first
+        level of the search and its test will cost, which is public: no more than that is worth paying to spare it.
         """
         return self, failure_probability
 

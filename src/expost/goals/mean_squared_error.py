@@ -79,7 +79,7 @@ class SquaredErrorGoal(TestedGoal):
         return 0.0
 
     def measured(
-        self, judge: Judge, account: Account, source: WordSource, failure_probability: float
+        self, judge: Judge, account: Account, source: WordSource, failure_probability: float, first: float
     ) -> tuple[Self, float]:
         """Release the target's mean and spread, which tests are far less sensitive with."""
         found = release_yardstick(judge, account, source, _SHARE * failure_probability)

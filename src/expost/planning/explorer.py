@@ -122,8 +122,7 @@ class _Watched(ChainSearch):
     """The search, with each test written down: the hypothesis, the noisy shortfall, its margin and the outcome."""
 
     def __init__(self, plan: ChainPlan, generator: Any, account: Account, source: SeededSource) -> None:
-        goal, gamma = plan.goal.measured(generator.judge, account, source, plan.failure_probability)
-        measured = plan.measured(goal, gamma)
+        measured = plan.after_measuring(generator, account, source)
         super().__init__(measured, *measured.walk(generator), account, source)
         self.generator = generator
         self.watched: list[tuple[Floats, float, float, dict[str, Any]]] = []

@@ -342,7 +342,7 @@ def _head(plan: PricePlan) -> str:
         many = len(schema.columns)
         what = f"{schema.target} ({kind}) from {many} column{'s' if many > 1 else ''} (encoded {plan.columns})"
     chance = down(1 - plan.failure_probability, 6)
-    at = f"; ε at δ = {plan.delta:g}" if plan.delta else ""
+    at = f"; ε at δ = {up(plan.delta, 6)}" if plan.delta else ""
     most = None if schema is None else schema.rows_per_person
     each = "" if most is None else f" (not rows: at most {most} of each)"  # so that nobody states rows for persons
     return one_line(

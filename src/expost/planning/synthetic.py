@@ -155,7 +155,7 @@ def _column(kind: Any, normal: Floats, rng: np.random.Generator) -> NDArray[Any]
         place = expit(rng.normal(0.0, 0.8) + _between(*_SLOPE, rng.random()) * normal)
         cells = _number(kind, place)
         if isinstance(kind, Dated):
-            cells = np.array([from_days(float(cell)) for cell in cells], dtype=object)
+            cells = np.array([from_days(float(cell), 1_000_000) for cell in cells], dtype=object)
     elif isinstance(kind, Categorical):
         sizes = rng.dirichlet(np.full(len(kind.categories), 0.7))
         code = np.searchsorted(np.cumsum(sizes)[:-1], ndtr(normal))

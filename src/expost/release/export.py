@@ -7,7 +7,8 @@ parameters; no row is seen.
 Rows are read as :meth:`Release.predict` reads them with ``on_invalid="clip"``: numbers go to the nearest bound and are
 truncated to the same fixed point (hats of curves are not: they differ by a millionth), categories that are not listed
 are others or missing. What scikit-learn has no part for: text is compared with the spaces around it, and columns of
-numbers must hold numbers, or text that NumPy reads as one (or as a date).
+numbers must hold numbers, or text that NumPy reads as one (or as a date). Times with a zone count as their clocks show
+them, from frames of pandas; Polars hands them to NumPy in UTC, so the zone has to be taken off them first.
 """
 
 from __future__ import annotations
@@ -133,11 +134,31 @@ def _number_steps(kind: Numeric, marks: Sequence[Any]) -> list[Any]:
         steps.append(_call(np.asarray, dtype=object))
         steps += [step for text in texts for step in _without(text, None if dated else np.nan)]
     if dated:  # microseconds, of which the smallest stands for none
-        steps += [_call(np.asarray, dtype="datetime64[us]"), _call(np.asarray, dtype=np.int64)]
-        steps += [_call(np.asarray, dtype=np.float64), *_without(-(2.0**63)), _times(1 / 86_400e6)]
+        steps += [*_without_zone(), _call(np.asarray, dtype="datetime64[us]"), _call(np.asarray, dtype=np.int64)]
+        steps += [_call(np.asarray, dtype=np.float64), *_without(-(2.0**63)), StandardScaler(with_mean=False)]
         return steps
     steps.append(_call(np.asarray, dtype=np.float64))
     return [*steps, *(step for value in lookup.numbers for step in _without(float(value)))]
+
+
+def _without_zone() -> list[Any]:
+    """Write dates as text and drop what follows their time of day: NumPy would turn times with a zone into UTC.
+
+    The first two dashes stand within the date, any other begins a zone.
+    """
+
+    def before(mark: str) -> list[Any]:
+        return [_call(np.char.partition, sep=mark), _call(np.take, indices=0, axis=-1)]
+
+    return [
+        _call(np.asarray, dtype=str),
+        *(step for none in ("None", "nan", "<NA>") for step in _without(none, "NaT")),
+        _call(np.char.replace, old="-", new="/", count=2),
+        *before("-"),
+        *before("+"),
+        _call(np.char.rstrip, chars="zZ"),
+        _call(np.char.replace, old="/", new="-"),
+    ]
 
 
 def _without(value: Any, instead: Any = np.nan) -> list[Any]:
@@ -257,9 +278,14 @@ def _to_unit() -> list[Any]:
 
 
 def _give_bounds(fitted: Pipeline, bounds: Bounds) -> None:
-    """Scale by stated bounds instead of what a made-up table had: (x − center)/half_range, to the bit."""
+    """Scale by stated bounds instead of what a made-up table had: (x − center)/half_range, to the bit.
+
+    A step that divides alone makes days of microseconds.
+    """
     for _, step in fitted.steps:
-        if isinstance(step, StandardScaler):
+        if isinstance(step, StandardScaler) and not step.with_mean:
+            step.scale_, step.var_ = np.array([86_400e6]), np.array([86_400e6]) ** 2
+        elif isinstance(step, StandardScaler):
             step.mean_, step.scale_, step.var_ = bounds.center, bounds.half_range, bounds.half_range**2
 
 

@@ -246,7 +246,7 @@ def _chance(release: Release) -> str:
         return ""
     found = exposed(release)
     return (
-        f" That holds but for a chance of δ = {release.delta:g}, over the noise, for each {release.unit} and each "
+        f" That holds but for a chance of δ = {up(release.delta, 6)}, over the noise, for each {release.unit} and each "
         f"other it may be compared with, the odds of one of the two; that they move by more either way has a chance of "
         f"at most 2δ. δ was settled before the run.{'' if found is None else f' {text(_sentence(found))}'}"
     )
@@ -320,7 +320,7 @@ def _data_set(release: Release, budget: BudgetLine | None) -> list[str]:
     held = "" if not budget.held else f" {text(up(budget.held))} of it{alone} is held for searches that have not ended."
     if budget.cap is None:
         return [f"<p>{text(budget.dataset)}: ε = {text(up(budget.spent))} spent so far, no cap.{held}{entry}</p>"]
-    at = f" at δ = {budget.delta:g}" if budget.delta else ""
+    at = f" at δ = {up(budget.delta, 6)}" if budget.delta else ""
     more = "" if budget.left is None else f" One more fit may cost up to {text(down(budget.left))}."
     over = ' <b class="no">The cap is exceeded.</b>' if budget.spent > budget.cap else ""
     return [

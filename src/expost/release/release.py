@@ -132,7 +132,8 @@ class Promise:
     ``excess_risk`` is in scaled units (rows in the unit ℓ₁ ball, targets in [−1, 1]);
     ``excess_risk_caller_units`` is the same number in squared target units where there are any. Where something else
     was asked for, ``goal`` names it and ``at_most`` is its number, likewise, or ``at_least`` where more is better. Of
-    several at once ``goals`` has the number of each, by its name.
+    several at once ``goals`` has the number of each, by its name. ``costs`` are what errors cost, where that is asked
+    about.
     """
 
     statement: str
@@ -146,10 +147,21 @@ class Promise:
     at_most_caller_units: float | None = None
     at_least: float | None = None
     goals: Mapping[str, float] | None = None
+    costs: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
+        for name in ("goals", "costs"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, FrozenMapping(getattr(self, name)))
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """What was asked, in the caller's units, by the names of the goals; empty where that is an excess risk."""
         if self.goals is not None:
-            object.__setattr__(self, "goals", FrozenMapping(self.goals))
+            return dict(self.goals)
+        most = self.at_most if self.at_most_caller_units is None else self.at_most_caller_units
+        number = self.at_least if most is None else most
+        return {} if self.goal is None or number is None else {self.goal: number}
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Promise:
@@ -547,8 +559,9 @@ class Release:
         sklearn.pipeline.Pipeline
             Predicts as :meth:`predict` with ``on_invalid="clip"`` does, from frames with the model's columns if they
             have names and from arrays otherwise. Text must have no spaces around it, columns of numbers hold
-            numbers, and missing text is None or NaN (``pandas.NA`` is an error). Pickled or saved with joblib it needs
-            scikit-learn and NumPy alone to be loaded.
+            numbers, and missing text is None or NaN (``pandas.NA`` is an error). Times in a frame of Polars must have
+            no zone: NumPy is handed them in UTC. Pickled or saved with joblib it needs scikit-learn and NumPy alone
+            to be loaded.
         """
         from expost.release.export import to_sklearn
 
@@ -596,8 +609,9 @@ class Release:
             del said["unit"]
         if not self.held_out:  # likewise
             del said["held_out"]
-        if self.promise.goals is None:  # likewise
-            del said["promise"]["goals"]
+        for name in ("goals", "costs"):  # likewise
+            if getattr(self.promise, name) is None:
+                del said["promise"][name]
         usual = {} if self.delta == 0.0 else {"epsilon_usual": plain(self.epsilon_usual)}
         return {
             "format": FORMAT,

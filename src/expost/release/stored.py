@@ -298,6 +298,7 @@ _PROMISE = _object_of(
         "at_most_caller_units": _or_none(_LOSS),
         "at_least": _or_none(_NUMBER),
         "goals": _or_none(_object_of({}, rest=_NUMBER)),
+        "costs": _or_none(_object_of({}, rest=_NUMBER)),
     },
 )
 _ON_ORDERS = {"orders": _NUMBERS, "losses": _LOSSES, "most": _LOSS}

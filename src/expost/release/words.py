@@ -40,7 +40,7 @@ def suspicion(before: float, epsilon: float) -> float:
 
 def at_delta(release: Release) -> str:
     """Say at which δ an ε is stated, if at one."""
-    return f" at δ = {release.delta:g}" if release.delta else ""
+    return f" at δ = {up(release.delta, 6)}" if release.delta else ""
 
 
 def _count(release: Release) -> tuple[int | None, str]:
@@ -396,7 +396,7 @@ def _in_words(release: Release) -> str:
     about, chance = f"about one {unit}", ""
     if release.delta:  # which is about one value against one other, and one direction
         about = f"that one {unit} is a certain one, and not a certain other,"
-        chance = f", but for a chance of {release.delta:g} that it becomes more"
+        chance = f", but for a chance of {up(release.delta, 6)} that it becomes more"
     return (
         f"a suspicion of {percent(before)} {about} can become at most "
         f"{percent(suspicion(before, release.epsilon))} (odds ×{up(release.risk_factor)}){chance}"

@@ -36,7 +36,7 @@ from expost.goals.goal import TestedGoal
 from expost.noise.source import SeededSource
 from expost.release.release import Release
 from expost.release.words import asked, shown
-from expost.shown import down, up
+from expost.shown import down, exact, up
 from expost.table.encoding import Encoding
 
 _LEVEL = ("typical_noise", "noise_reach", "noise_reach_coverage")  # what a chain says of the level of its model
@@ -71,22 +71,32 @@ class Continuation:
             raise ValueError(f"{named} is about another schema, or other persons")
         if not _same_model(release, encoding):
             raise ValueError(f"{named} states a model in two ways that do not agree; was it changed?")
-        if release.promise.goal != goal.name:
+        if release.promise.numbers.keys() != {each.name for each in goal.each}:
             raise ValueError(f"{named} was searched for by its {release.promise.goal}, which cannot change")
+        if release.promise.costs != goal.costs:
+            raise ValueError(
+                f"{named} was searched for by errors that cost {_said(release.promise.costs)}, which cannot change, "
+                f"not {_said(goal.costs)}"
+            )
         cls(release)._require_stricter(goal)
         return cls(release)
 
     def _require_stricter(self, goal: TestedGoal) -> None:
-        promise, number = self.before.promise, self.before.shown
-        if number is None and self.before.status == "released":
-            number = promise.at_most if promise.at_most_caller_units is None else promise.at_most_caller_units
-            number = promise.at_least if number is None else number
-        reached = number is not None and (number <= goal.number if goal.sign == "≤" else number >= goal.number)
-        if reached:
+        """Raise if all that is asked for was shown already, or where nothing was, promised."""
+        known = self.before.promise.numbers if self.before.status == "released" else {}
+        if self.before.shown is not None:  # which is of one goal alone
+            known = {str(goal.name): self.before.shown}
+        beyond = [
+            each
+            for each in goal.each
+            if (had := known.get(str(each.name))) is None
+            or (each.number < had if each.sign == "≤" else each.number > had)
+        ]
+        if not beyond:
             was = asked(self.before) or ("", "")
             raise ValueError(
-                f"release {self.before.id} has that already: {goal.name} {shown(self.before) or was[1]}. State a goal "
-                f"beyond it"
+                f"release {self.before.id} has that already: {was[0] or goal.name} {shown(self.before) or was[1]}. "
+                f"State a goal beyond it"
             )
 
     def require_rows(self, n: int, unit: Unit) -> None:
@@ -98,11 +108,11 @@ class Continuation:
     def ceiling(self, max_epsilon: float, spending: Spending) -> float:
         """Return what the new search may cost, lowered if a ledger is to lower it: it may have charged the other."""
         if spending.charged(self.before):
-            left = self.left(max_epsilon)
-            return spending.ceiling(left) or left
-        return self.left(spending.ceiling(max_epsilon) or max_epsilon)
+            left = self._left(max_epsilon)
+            return self._with_room(spending.ceiling(left) or left)
+        return self._with_room(self._left(spending.ceiling(max_epsilon) or max_epsilon))
 
-    def left(self, max_epsilon: float) -> float:
+    def _left(self, max_epsilon: float) -> float:
         """Return what is left of a budget for both searches together."""
         paid = self.before.epsilon
         if paid >= max_epsilon:
@@ -110,7 +120,11 @@ class Continuation:
                 f"max_epsilon = {down(max_epsilon)} is about both searches, and epsilon = {up(paid)} is spent. Pass a "
                 f"larger one. Nothing was spent beside it."
             )
-        return (max_epsilon - paid) * (1.0 - 1e-12)  # sums are rounded up
+        return max_epsilon - paid
+
+    def _with_room(self, left: float) -> float:
+        """Return a little less: the sum with what was paid is rounded up, and so is what of it is new to a ledger."""
+        return max(left - 1e-12 * (left + self.before.epsilon), 0.5 * left)
 
     def source(self, random_state: Any) -> Any:
         """Return where noise comes from: for a seed, not what the earlier search had from it."""
@@ -132,6 +146,11 @@ class Continuation:
             promise=dataclasses.replace(release.promise, statement=f"{release.promise.statement}; {beside}"),
             claims=(*release.claims, f"release {before.id} cost what it says"),
         )
+
+
+def _said(costs: Mapping[str, float] | None) -> str:
+    """Say what errors cost."""
+    return " and ".join(f"{name}={exact(cost)}" for name, cost in (costs or {}).items()) or "what is not stated"
 
 
 def _same_model(release: Release, encoding: Encoding) -> bool:

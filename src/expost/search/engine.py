@@ -41,7 +41,7 @@ from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
 from expost.search.noisy_test import RATIO, GaussianTest, GradualTest, laplace_deviations
-from expost.shown import down
+from expost.shown import down, up
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
 from expost.table.shape import Geometry, gaussian_size
@@ -347,7 +347,7 @@ class StagedPlan(ABC):
     def require_possible(self) -> None:
         """Refuse a goal that not even a perfect model could be shown to meet."""
         if times := self.missing():
-            unit, at = self.unit, f" at delta = {self.delta:g}" if self.delta else ""
+            unit, at = self.unit, f" at delta = {up(self.delta, 6)}" if self.delta else ""
             at += " and what is left of the shared budget" if self._whole().shared is not None else ""
             raise TargetUnreachable(
                 f"at {unit.count(self.n)} no model could be shown to meet the goal for max_epsilon = "
@@ -396,11 +396,16 @@ class StagedPlan(ABC):
         running: Callable[..., StagedSearch] | None = None,
     ) -> StagedSearch:
         """Return the run, before its first stage; what the goal is better tested with is released here."""
-        goal, gamma = self.goal.measured(generator.judge, account, source, self.failure_probability)
-        plan = self.measured(goal, gamma)
+        plan = self.after_measuring(generator, account, source)
         if in_squares:  # what others count on adds up in squares, which pure noise does not
             plan = replace(plan._in_squares(), then=None)
         return (running or self.running)(plan, *plan.walk(generator), account, source)
+
+    def after_measuring(self, generator: Any, account: Account, source: WordSource) -> Self:
+        """Release what the goal is better tested with, and return the plan for that."""
+        begun = self.cost(self.start) + self.look(self.start)
+        first = begun.epsilon(self.delta) if self.delta else begun.most
+        return self.measured(*self.goal.measured(generator.judge, account, source, self.failure_probability, first))
 
     def measured(self, goal: TestedGoal, gamma: float) -> Self:
         """Return the plan for a goal as it was measured, with what is left of γ."""

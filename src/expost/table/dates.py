@@ -1,5 +1,8 @@
 """Dates and times as numbers: days since 1970-01-01, hours and minutes as parts of a day, time zones left aside.
 
+A date is what clocks show at its place: of a time with a zone the fields are read, and the zone is not. It is read to
+the microsecond, and what is finer is cut off, so that a table means the same whatever holds it.
+
 A cell is read by itself: text as ISO 8601 has it, dates and times of Python and pandas, NumPy's. What a subclass of
 them, or a time zone, overrides is not called: the fields are read by methods of Python's own classes. Whatever else is
 in a cell is no date.
@@ -7,7 +10,8 @@ in a cell is no date.
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -16,11 +20,15 @@ import numpy.typing as npt
 from expost.table.cells import is_na
 
 _FIRST: Final = date(1970, 1, 1).toordinal()
-_DAY: Final = 86_400.0
+_DAY: Final = 86_400_000_000  # microseconds
 _LONGEST: Final = 40  # letters of a date
-_UNITS: Final = {"W": 7.0, "D": 1.0, "h": 1 / 24, "m": 1 / 1440, "s": 1 / _DAY, "ms": 1e-3 / _DAY, "us": 1e-6 / _DAY}
-_FINER: Final = {"ns": 1e-9 / _DAY, "ps": 1e-12 / _DAY, "fs": 1e-15 / _DAY, "as": 1e-18 / _DAY}
-_FAR: Final = 10**5  # years: no calendar of NumPy's overflows within
+# Microseconds in a unit of NumPy's, and how many units are in a microsecond.
+_COARSER: Final = {"W": 7 * _DAY, "D": _DAY, "h": _DAY // 24, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
+_FINER: Final = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}
+_NONE: Final = np.iinfo(np.int64).min  # NumPy's "no time"
+_CALENDAR: Final = 1e7  # days: more than any calendar has
+_NO_DATE: Final = 'dates must be of the years 1 to 9999 and to the microsecond; write one as "2020-12-31T23:59:59"'
+_MOST: Final = 2**62  # microseconds: a hundred thousand years, with room to add to
 
 
 def day(cell: Any) -> float | None:
@@ -66,26 +74,48 @@ def _of_text(text: str) -> float | None:
 def _of_time(cell: datetime) -> float:
     read = (getattr(datetime, name).__get__(cell) for name in ("hour", "minute", "second", "microsecond"))
     hour, minute, second, micro = read
-    return float(date.toordinal(cell)) - _FIRST + float(3600 * hour + 60 * minute + second + 1e-6 * micro) / _DAY
+    days = date.toordinal(cell) - _FIRST
+    return float(1_000_000 * (86_400 * days + 3600 * hour + 60 * minute + second) + micro) / _DAY
+
+
+def microseconds(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return microseconds since 1970 of NumPy's dates, what is finer cut off; the smallest integer where there is none.
+
+    Those beyond a hundred thousand years are that far away. No entry can raise or change another.
+
+    Examples
+    --------
+    >>> microseconds(np.array([-1, 1999], dtype="datetime64[ns]")).tolist()
+    [-1, 1]
+    """
+    unit, many = np.datetime_data(values.dtype)
+    whole = values.astype(np.int64)
+    gone = whole == _NONE
+    if unit == "generic":
+        return np.full(whole.shape, _NONE)
+    if unit in ("Y", "M"):
+        limit = 12 * 10**5 // many
+        days = (np.clip(whole, -limit, limit) * many).astype(f"datetime64[{unit}]").astype("datetime64[D]")
+        whole, unit, many = days.astype(np.int64), "D", 1
+    if unit in _COARSER:
+        limit = _MOST // (_COARSER[unit] * many)
+        found = np.clip(whole, -limit, limit) * (_COARSER[unit] * many)
+    else:
+        limit = -(_NONE + 1) // many
+        found = np.clip(whole, -limit, limit) * many // _FINER[unit]
+    return np.where(gone, _NONE, found)
 
 
 def days_of_array(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return days since 1970 of NumPy's dates, NaN where there is none; no entry can raise or change another.
+    """Return days since 1970 of NumPy's dates, as text of the same time is read, NaN where there is none.
 
     Examples
     --------
     >>> days_of_array(np.array(["1970-01-01", "NaT", "1972-01-01"], dtype="datetime64[s]"))
     array([  0.,  nan, 730.])
     """
-    unit, many = np.datetime_data(values.dtype)
-    whole = values.astype(np.int64)
-    gone = whole == np.iinfo(np.int64).min
-    if unit in ("Y", "M"):
-        within = np.clip(whole, -_FAR * 12 // many, _FAR * 12 // many) * many
-        days = within.astype(f"datetime64[{unit}]").astype("datetime64[D]").astype(np.int64).astype(np.float64)
-    else:
-        days = whole.astype(np.float64) * many * {**_UNITS, **_FINER}.get(unit, np.nan)
-    return np.where(gone, np.nan, days)
+    found = microseconds(values)
+    return np.where(found == _NONE, np.nan, found.astype(np.float64) / _DAY)
 
 
 def to_days(stated: Any) -> float:
@@ -104,18 +134,36 @@ def to_days(stated: Any) -> float:
     return read
 
 
-def from_days(days: float) -> str:
+def from_days(days: float, step: int = 1) -> str:
     """Return days since 1970 as a date, with a time of day if it has one.
+
+    It is the nearest multiple of ``step`` microseconds, and a coarser one where that is read back as the same number.
 
     Examples
     --------
-    >>> from_days(31.0), from_days(0.75)
-    ('1970-02-01', '1970-01-01T18:00:00')
+    >>> from_days(31.0), from_days(0.75), from_days(1 / 7, 1_000_000), from_days(to_days("1970-01-01T00:00:00.5"))
+    ('1970-02-01', '1970-01-01T18:00:00', '1970-01-01T03:25:43', '1970-01-01T00:00:00.500')
     """
-    whole = int(np.floor(days))
-    seconds = round((days - whole) * _DAY)
-    whole, seconds = whole + seconds // 86_400, seconds % 86_400
-    said = date.fromordinal(whole + _FIRST).isoformat()
-    if not seconds:
-        return said
-    return f"{said}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    if not abs(days) < _CALENDAR:
+        raise ValueError(_NO_DATE)
+    nearest = round(Fraction(days) * _DAY)
+    for coarse in (_DAY, 1_000_000, 1_000, 1):
+        count = max(coarse, step) * round(nearest / max(coarse, step))
+        if float(count) / _DAY == days or coarse <= step:
+            break
+    try:
+        found = datetime(1970, 1, 1) + timedelta(microseconds=count)
+    except OverflowError:
+        if days >= date.max.toordinal() + 1 - _FIRST or step == 1:
+            raise ValueError(_NO_DATE) from None
+        return from_days(days)  # rounded beyond the last day
+    if not count % _DAY:
+        return found.date().isoformat()
+    fine = 1_000 if count % 1_000_000 else 0
+    return found.isoformat(timespec="seconds" if not fine else "microseconds" if count % fine else "milliseconds")
+
+
+def require_written(days: float) -> None:
+    """Complain about days since 1970 that no text can state, which would be read back as something else."""
+    if to_days(from_days(days)) != days:
+        raise ValueError(_NO_DATE)

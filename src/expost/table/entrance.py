@@ -14,8 +14,10 @@ other. Shorter rows then lack cells, longer ones are cut, and what is no row is 
 ``on_invalid="error"`` rows of different lengths are an error.
 
 Columns of Arrow, pandas and Polars are read by their declared types, which are public: a type says how cells are held,
-and one that cannot hold real numbers is complained about. pandas and Polars are looked up among the modules the caller
-has imported, never imported for their sake.
+and one that cannot hold real numbers is complained about. Times with a declared zone are read as its clocks show them,
+as text and objects of Python are that state one: pandas, Arrow and Polars hold them as counts in UTC, which Arrow makes
+local, whoever held them. pandas and Polars are looked up among the modules the caller has imported, never imported for
+their sake.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import scipy.sparse
 
 from expost.table.columns import (
@@ -41,6 +44,7 @@ from expost.table.columns import (
     places_of,
     require_readable,
 )
+from expost.table.dates import microseconds
 
 
 def columns_of_frame(frame: Any) -> Columns | None:
@@ -145,8 +149,22 @@ def arrow_column(column: Any, name: str) -> Column:
         whole = column.cast(pa.int32() if type_is(kind, "date32") else pa.int64()).cast(pa.int64())
         unit = "D" if type_is(kind, "date32") else "ms" if type_is(kind, "date64") else kind.unit
         counts = _numpy(whole.fill_null(np.iinfo(np.int64).min))  # which stands for none
-        return DateColumn(counts.astype(f"datetime64[{unit}]"), said)
+        dates = counts.astype(f"datetime64[{unit}]")
+        return DateColumn(dates if getattr(kind, "tz", None) is None else _local(dates, kind.tz, name), said)
     raise ValueError(said)
+
+
+def _local(utc: Any, zone: str, name: str) -> Any:
+    """Return what clocks of a zone show, to the microsecond; a cell beyond all calendars raises nothing."""
+    shown = pa.array(microseconds(utc), pa.timestamp("us", zone))
+    try:
+        local = pa.compute.local_timestamp(shown)
+    except pa.ArrowInvalid:
+        raise ValueError(
+            f"{name} holds times of the zone {zone!r}, which Arrow does not find among the time zones of this machine; "
+            f"install them, or pass the times as they are there, without a zone"
+        ) from None
+    return _numpy(local.cast(pa.int64())).astype("datetime64[us]")
 
 
 TEXT = ("string", "large_string", "string_view")
@@ -169,15 +187,18 @@ def pandas_column(series: Any, name: str) -> Column:
     import pandas as pd
 
     dtype, values = series.dtype, series.array
-    if dtype.kind == "M":
-        made = series.to_numpy() if isinstance(dtype, np.dtype) else series.dt.tz_localize(None).to_numpy()
-        return DateColumn(made, f"{name} must hold real numbers; its dtype is {dtype}")
+    if isinstance(dtype, pd.DatetimeTZDtype):  # pandas would raise for a cell at the end of its calendar
+        return arrow_column(_timestamps(series, name), name)
+    if isinstance(dtype, np.dtype) and dtype.kind == "M":
+        return DateColumn(series.to_numpy(), f"{name} must hold real numbers; its dtype is {dtype}")
     if isinstance(dtype, np.dtype):
         require_readable(dtype, name)
         return Column(series.to_numpy())
     if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
         return arrow_column(values.__arrow_array__(), name)
     if isinstance(dtype, pd.CategoricalDtype):
+        if dtype.categories.dtype.kind == "M":
+            return pandas_column(series.astype(dtype.categories.dtype), name)
         # By code, with an entry for "missing" at the end: pandas would make floats of all integers if one is missing.
         categories = np.empty(len(dtype.categories) + 1, dtype=object)
         categories[:-1] = np.asarray(dtype.categories, dtype=object)
@@ -192,6 +213,17 @@ def pandas_column(series: Any, name: str) -> Column:
     if dtype.kind == "O":
         return Column(np.asarray(values, dtype=object))
     raise ValueError(f"{name} must hold real numbers; its dtype is {dtype}")
+
+
+def _timestamps(series: Any, name: str) -> Any:
+    """Return a series of times with a zone as Arrow has them."""
+    try:
+        return pa.array(series)
+    except (ValueError, TypeError, NotImplementedError, pa.ArrowException):
+        raise ValueError(
+            f"{name} holds times of a zone that has no name for Arrow, {series.dtype}; pass a zone that is called by a "
+            f"name, such as 'Europe/Zurich', or the times as they are there, without a zone"
+        ) from None
 
 
 def polars_column(series: Any, name: str) -> Column:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import date, time
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ from expost.table.bounds import Bounds
 from expost.table.cells import MISSING, UNKNOWN, Lookup
 from expost.table.columns import Booleans, Column, suggestion
 from expost.table.curves import USUAL, Curve, coarser, even_knots, fewer_steps, stated_knots
-from expost.table.dates import from_days, to_days
+from expost.table.dates import from_days, require_written, to_days
 
 Transform = Literal["log1p", "sqrt", "log"]
 #: And the lowest value that has one, or that all of them are above.
@@ -190,7 +191,8 @@ class Numeric(ColumnKind):
                 raise ValueError(f"{name} are where a curve bends or jumps; curve = {allowed}")
             if isinstance(checked, tuple) and not self.bounds[0] <= checked[0] <= checked[-1] <= self.bounds[1]:
                 raise ValueError(f"{name} must lie within the bounds")
-        if self.shape is not None and any(b <= a for a, b in zip(self.shape.knots, self.shape.knots[1:], strict=False)):
+        knots = () if self.shape is None else self.shape.knots
+        if any(b <= a for a, b in pairwise(knots)) or len({*self.shown_knots}) < len(knots):
             raise ValueError("knots or steps are too close to each other to be told apart")
 
     @cached_property
@@ -270,7 +272,8 @@ class Numeric(ColumnKind):
     @property
     def shown_knots(self) -> list[str]:
         """Knots in the column's own units, as people read them."""
-        assert self.shape is not None
+        if self.shape is None:
+            return []
         values = self.own_units(np.array(self.shape.knots))
         values[0], values[-1] = self.bounds
         for digits in (4, 6, 9, 17):
@@ -359,6 +362,9 @@ class Dated(Numeric):
         if self.transform is not None:
             raise ValueError("a date has no transform; leave it out")
         super().__post_init__()
+        for stated in (self.bounds, self.knots, self.steps):
+            for days in stated if isinstance(stated, tuple) else ():
+                require_written(days)
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
@@ -371,9 +377,13 @@ class Dated(Numeric):
 
     @property
     def shown_knots(self) -> list[str]:
-        """Knots as dates."""
-        assert self.shape is not None
-        return list(map(from_days, self.shape.knots))
+        """Knots as dates, as fine as it takes to tell them apart."""
+        shown: list[str] = []
+        for step in (1_000_000, 1_000, 1):
+            shown = [from_days(days, step) for days in (self.shape.knots if self.shape else ())]
+            if len(set(shown)) == len(shown):
+                break
+        return shown
 
     def read(self, column: Column, marks: tuple[Value, ...]) -> tuple[npt.NDArray[Any], Booleans, Booleans]:
         """Return all cells as days since 1970, which are missing, and which are no dates."""

@@ -190,7 +190,7 @@ class MomentRiskPlan:
             enough = math.ceil(n * math.sqrt(self.rhos[0] / max(most, 1e-300)) * 1.1)
             raise TargetUnreachable(
                 f"at n = {n} nothing could be shown about an excess risk of {self.excess_risk:g} for max_epsilon = "
-                f"{down(self.budget)} at delta = {self.delta:g}, whatever the data. Pass a larger excess_risk or "
+                f"{down(self.budget)} at delta = {up(self.delta, 6)}, whatever the data. Pass a larger excess_risk or "
                 f"max_epsilon, or about {enough:,} rows. Nothing was spent."
             )
         if len(kept) < len(self.rhos) and most > 1.05 * kept[-1]:
