@@ -1,15 +1,17 @@
 """Does a plan tell what a fit pays? Planned ranges, made without data, beside the fits of the panel.
 
-    EXPOST_DATA=... python benchmarks/plan.py [--only REGEX] [--privacy pure|delta]
+    EXPOST_DATA=... python benchmarks/plan.py [--only REGEX] [--privacy pure|delta] [--fresh] [--show]
 
 A plan is told what the best linear model reaches (``expect``), as somebody might who knows such tables, or nothing.
-Fits are those that `benchmarks/panel.py` keeps in results/panel.json. Simulation: the noise is seeded, the rows are
+Fits are those that `benchmarks/panel.py` keeps in results/panel.json. What is found is kept in results/plan.json, so
+that a run that was interrupted goes on where it was. Simulation: the noise is seeded, the rows are
 looked at, and nobody is protected.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import re
 import time
@@ -20,7 +22,7 @@ from panel import CAP, DELTAS, GOALS, kept, tasks
 
 from expost import __version__, plan
 
-PAGE = Path(__file__).parent / "results" / "plan.md"
+PAGE, KEPT = (Path(__file__).parent / "results" / f"plan.{ending}" for ending in ("md", "json"))
 HEAD = "| table | goal | fits | likely, told what to expect | likely, told nothing | plan took |"
 
 
@@ -61,39 +63,47 @@ def summary(lines: list[dict], which: str) -> str:
     )
 
 
+def section(privacy: str, lines: list[dict]) -> list[str]:
+    """Return what the page says of one kind of privacy."""
+    text = [f"## {'Pure' if privacy == 'pure' else 'At δ = 10⁻⁶, ε ex post'}\n"]
+    text += [f"- told what to expect: {summary(lines, 'told')}", f"- told nothing: {summary(lines, 'nothing')}"]
+    text += [f"- a plan of three goals took {max(line['took'] for line in lines):.0f} s at most\n", HEAD]
+    text.append(f"{'|---' * HEAD[1:].count('|')}|")
+    for line in lines:
+        shown = [" – ".join(f"{end:.2g}" for end in line[which]) for which in ("told", "nothing")]
+        paid = ", ".join(f"{each:.3g}" for each in sorted(line["paid"]))
+        text.append(
+            f"| {line['table']} | {line['goal']} | {paid} | {shown[0]} ({sum(inside(line, 'told'))} of "
+            f"{len(line['paid'])} within) | {shown[1]} | {line['took']:.1f} s |"
+        )
+    return [*text, ""]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="")
     parser.add_argument("--privacy", choices=DELTAS)
+    parser.add_argument("--fresh", action="store_true")
+    parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
+    measured = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    for privacy in [options.privacy] if options.privacy else DELTAS:
+        for task in tasks().values():
+            key = f"{privacy}|{task.name}"
+            if options.show or not re.search(options.only, task.name) or (key in measured and not options.fresh):
+                continue
+            measured[key] = measure(task, privacy)
+            KEPT.write_text(json.dumps(measured, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+            print(key, round(measured[key][0]["took"], 1), summary(measured[key], "told"), flush=True)
     text = [
         f"# Planned prices and what fits paid\n\nexpost {__version__}; γ = 0.1, a cap of {CAP:g}. Plans read no data. "
         "Fits are the panel's\n(`benchmarks/results/panel.md`). *Told what to expect*: `--expect`, what the best "
         "linear model reaches on the table.\n`python benchmarks/plan.py`\n"
     ]
-    for privacy in [options.privacy] if options.privacy else DELTAS:
-        lines: list[dict] = []
-        for task in tasks().values():
-            if re.search(options.only, task.name):
-                lines += measure(task, privacy)
-                print(privacy, task.name, round(lines[-1]["took"], 1), summary(lines, "told"), flush=True)
-        text.append(f"## {'Pure' if privacy == 'pure' else 'At δ = 10⁻⁶, ε ex post'}\n")
-        text += [f"- told what to expect: {summary(lines, 'told')}", f"- told nothing: {summary(lines, 'nothing')}"]
-        text += [f"- a plan of three goals took {max(line['took'] for line in lines):.0f} s at most\n", HEAD]
-        text.append(f"{'|---' * HEAD[1:].count('|')}|")
-        for line in lines:
-            shown = [" – ".join(f"{end:.2g}" for end in line[which]) for which in ("told", "nothing")]
-            paid = ", ".join(f"{each:.3g}" for each in sorted(line["paid"]))
-            count = sum(inside(line, "told"))
-            text.append(
-                f"| {line['table']} | {line['goal']} | {paid} | {shown[0]} ({count} of {len(line['paid'])} within) | "
-                f"{shown[1]} | {line['took']:.1f} s |"
-            )
-        text.append("")
-    if not options.only and not options.privacy:
-        PAGE.write_text("\n".join(text), encoding="utf-8")
-    else:
-        print("\n".join(text))
+    for privacy in DELTAS:
+        lines = [line for name in tasks() for line in measured.get(f"{privacy}|{name}", ())]
+        text += section(privacy, lines) if lines else []
+    PAGE.write_text("\n".join(text), encoding="utf-8")
 
 
 if __name__ == "__main__":
