@@ -116,7 +116,14 @@ def test_the_site_builds_without_a_warning(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    for page in ("index", "reference/cli", "reference/api", "notebooks/first_model", "notebooks/what_it_is_worth", "benchmarks/results/tables"):
+    for page in (
+        "index",
+        "reference/cli",
+        "reference/api",
+        "notebooks/first_model",
+        "notebooks/what_it_is_worth",
+        "benchmarks/results/tables",
+    ):
         assert (tmp_path / f"site/{page}.html").is_file()
     text = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "site").rglob("*.html"))
     assert not re.search(r'src="https?://', text)  # nothing is fetched
