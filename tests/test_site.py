@@ -89,6 +89,9 @@ def test_a_notebook_that_says_something_else_is_noticed():
     made = notebooks.run({"cells": [cell, {**cell, "source": ["x"]}]})
     assert notebooks.printed(made) == ["a\n2", "1"]  # cells share names
     assert "```text\na\n```" in notebooks.as_markdown(made)
+    of_its_own = ["class A:\n", "    def _repr_html_(self):\n", "        return '<p>b</p>'\n", "A()"]
+    shown = notebooks.run({"cells": [{**cell, "source": of_its_own}]})
+    assert '<div class="shown"><p>b</p></div>' in notebooks.as_markdown(shown)
     with pytest.raises(ZeroDivisionError):
         notebooks.run({"cells": [{**cell, "source": ["1 / 0"]}]})
 

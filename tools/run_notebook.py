@@ -32,6 +32,7 @@ def source(cell: dict[str, Any]) -> str:
 def run(notebook: dict[str, Any]) -> dict[str, Any]:
     """Return the notebook with the outputs of its cells made anew; whatever a cell raises is raised."""
     names: dict[str, Any] = {"__name__": "__main__"}
+    _close()  # what somebody else has left open is no picture of it
     cells, count = [], 0
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
@@ -81,8 +82,13 @@ def _pictures() -> list[bytes]:
         file = io.BytesIO()
         pyplot.figure(number).savefig(file, dpi=100, format="png")
         found.append(file.getvalue())
-    pyplot.close("all")
+    _close()
     return found
+
+
+def _close() -> None:
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def printed(notebook: dict[str, Any]) -> list[str]:

@@ -198,7 +198,9 @@ def test_a_curve_says_what_the_model_says():
         if effect.labels:
             found += [effect.y[effect.labels.index(str(cell))] for cell in cells]
         else:
-            numbers = pd.to_datetime(cells).astype("int64") / 86_400e9 if effect.dated else cells
+            numbers = (
+                pd.to_datetime(cells).astype("datetime64[ns]").astype("int64") / 86_400e9 if effect.dated else cells
+            )
             place = np.searchsorted(effect.x, np.asarray(numbers, dtype=float) + 1e-9, side="right") - 1
             found += np.array(effect.y)[place] if effect.steps else np.interp(numbers, effect.x, effect.y)
     rest = model.decision_function(rows) - found
