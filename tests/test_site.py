@@ -89,6 +89,9 @@ def test_a_notebook_that_says_something_else_is_noticed():
     made = notebooks.run({"cells": [cell, {**cell, "source": ["x"]}]})
     assert notebooks.printed(made) == ["a\n2", "1"]  # cells share names
     assert "```text\na\n```" in notebooks.as_markdown(made)
+    of_its_own = ["class A:\n", "    def _repr_html_(self):\n", "        return '<p>b</p>'\n", "A()"]
+    shown = notebooks.run({"cells": [{**cell, "source": of_its_own}]})
+    assert '<div class="shown"><p>b</p></div>' in notebooks.as_markdown(shown)
     with pytest.raises(ZeroDivisionError):
         notebooks.run({"cells": [{**cell, "source": ["1 / 0"]}]})
 
@@ -116,7 +119,14 @@ def test_the_site_builds_without_a_warning(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    for page in ("index", "reference/cli", "reference/api", "notebooks/first_model", "benchmarks/results/tables"):
+    for page in (
+        "index",
+        "reference/cli",
+        "reference/api",
+        "notebooks/first_model",
+        "notebooks/what_it_is_worth",
+        "benchmarks/results/tables",
+    ):
         assert (tmp_path / f"site/{page}.html").is_file()
     text = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "site").rglob("*.html"))
     assert not re.search(r'src="https?://', text)  # nothing is fetched

@@ -2,7 +2,8 @@
 
     python tools/run_notebook.py docs/notebooks/first_model.ipynb     # runs it and keeps what it prints and draws
 
-Cells run one after the other in one namespace. Kept are what they print, the value of a last expression, and figures.
+Cells run one after the other in one namespace. Kept are what they print, the value of a last expression (as a picture
+or as HTML if it can be shown so), and figures.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def source(cell: dict[str, Any]) -> str:
 def run(notebook: dict[str, Any]) -> dict[str, Any]:
     """Return the notebook with the outputs of its cells made anew; whatever a cell raises is raised."""
     names: dict[str, Any] = {"__name__": "__main__"}
+    _close()  # what somebody else has left open is no picture of it
     cells, count = [], 0
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
@@ -52,15 +54,23 @@ def _outputs(code: str, names: dict[str, Any], count: int) -> list[dict[str, Any
         outputs.append({"output_type": "stream", "name": "stdout", "text": said.getvalue().splitlines(keepends=True)})
     pictures = list(_pictures())
     if value is not None and not pictures:
-        text = repr(value).splitlines(keepends=True)
         outputs.append(
-            {"output_type": "execute_result", "execution_count": count, "metadata": {}, "data": {"text/plain": text}}
+            {"output_type": "execute_result", "execution_count": count, "metadata": {}, "data": _shown(value)}
         )
     outputs += [
         {"output_type": "display_data", "metadata": {}, "data": {"image/png": base64.b64encode(picture).decode()}}
         for picture in pictures
     ]
     return outputs
+
+
+def _shown(value: Any) -> dict[str, Any]:
+    """Return a value as Jupyter would show it."""
+    if hasattr(value, "_repr_png_"):
+        return {"image/png": base64.b64encode(value._repr_png_()).decode()}
+    if hasattr(value, "_repr_html_"):
+        return {"text/html": value._repr_html_().splitlines(keepends=True)}
+    return {"text/plain": repr(value).splitlines(keepends=True)}
 
 
 def _pictures() -> list[bytes]:
@@ -72,8 +82,13 @@ def _pictures() -> list[bytes]:
         file = io.BytesIO()
         pyplot.figure(number).savefig(file, dpi=100, format="png")
         found.append(file.getvalue())
-    pyplot.close("all")
+    _close()
     return found
+
+
+def _close() -> None:
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def printed(notebook: dict[str, Any]) -> list[str]:
@@ -98,6 +113,9 @@ def as_markdown(notebook: dict[str, Any]) -> str:
             data = output.get("data", {})
             if "image/png" in data:
                 parts.append(f'<img alt="what the cell above draws" src="data:image/png;base64,{data["image/png"]}">')
+            elif "text/html" in data:
+                lines = "".join(data["text/html"]).splitlines()
+                parts.append('<div class="shown">' + "\n".join(line for line in lines if line) + "</div>")
             else:
                 text = "".join(output.get("text", data.get("text/plain", [])))
                 parts.append(f"```text\n{text.rstrip()}\n```")

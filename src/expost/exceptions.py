@@ -148,6 +148,10 @@ class ShortOfGoalWarning(UserWarning):
     """No model was shown to meet the goal: the best one is returned, and its release states what was shown of it."""
 
 
+class RepeatedFitsWarning(UserWarning):
+    """Clones of one estimator are fitted without a ledger or a budget: each spends, and nobody adds it up."""
+
+
 class NotPrivateWarning(UserWarning):
     """What was asked for is returned, and it is not private."""
 

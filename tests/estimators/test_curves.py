@@ -153,6 +153,10 @@ def test_drawn():
     figure = model.plot()
     assert isinstance(figure, Figure)
     assert sum(axis.get_visible() for axis in figure.axes) == 5
+    low, high = figure.axes[0].get_ylim()
+    reached = [value for effect in drawn.values() for value in effect.y]
+    assert max(age.band) > 2 * (max(reached) - min(reached)) > 0.9 * (high - low)  # curves are to be seen
+    assert figure._repr_png_().startswith(b"\x89PNG")  # a notebook asks for it, and may not know matplotlib
     assert len(model.plot(["age"]).axes) == 1
     with pytest.raises(ValueError, match="no column 'agee'"):
         model.plot(["agee"])
@@ -194,7 +198,9 @@ def test_a_curve_says_what_the_model_says():
         if effect.labels:
             found += [effect.y[effect.labels.index(str(cell))] for cell in cells]
         else:
-            numbers = pd.to_datetime(cells).astype("int64") / 86_400e9 if effect.dated else cells
+            numbers = (
+                pd.to_datetime(cells).astype("datetime64[ns]").astype("int64") / 86_400e9 if effect.dated else cells
+            )
             place = np.searchsorted(effect.x, np.asarray(numbers, dtype=float) + 1e-9, side="right") - 1
             found += np.array(effect.y)[place] if effect.steps else np.interp(numbers, effect.x, effect.y)
     rest = model.decision_function(rows) - found

@@ -32,6 +32,7 @@ from expost.exceptions import (
     BudgetExceeded,
     LedgerRefused,
     LedgerWarning,
+    RepeatedFitsWarning,
     SearchInterrupted,
     TargetUnreachable,
 )
@@ -303,7 +304,8 @@ class TestGridSearch:
         assert len({entry.release_id for entry in ledger.budget.entries}) == 13
 
     def test_without_a_ledger_only_the_last_is_seen(self):
-        search = self.grid(None).fit(X, Y)
+        with pytest.warns(RepeatedFitsWarning, match=r"up to epsilon = 0\.1,"):
+            search = self.grid(None).fit(X, Y)
         assert search.best_estimator_.release_.epsilon == 0.1  # the control: thirteen were spent
 
     def test_it_is_stopped_where_the_budget_ends(self, tmp_path):

@@ -542,6 +542,11 @@ def current(delta: float, unit: Unit = ROW, *, stated: bool = False) -> Budget |
     return found
 
 
+def in_budget() -> bool:
+    """Say whether what begins here is inside ``expost.budget``."""
+    return _CURRENT.get() is not None
+
+
 class Spending:
     """Makes sure that once a search has drawn noise, whatever is raised carries a release.
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,7 +32,7 @@ from expost.estimators.inputs import (
     warn_if_likely,
     warn_if_shrunk,
 )
-from expost.estimators.pipeline_check import PipelineCheck, check_pipeline
+from expost.estimators.pipeline_check import CountedClones, PipelineCheck, check_pipeline
 from expost.exceptions import warn
 from expost.goals import ExcessRisk, Goal
 from expost.goals.goal import as_goal, as_tested, excess_risk_of, is_tested, square_unit
@@ -90,7 +89,7 @@ _GRADUAL = frozenset(
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AccuracyFirstEstimator(BaseEstimator):
+class AccuracyFirstEstimator(CountedClones):
     """Common parts; see the two subclasses, which say what the arguments mean."""
 
     _default_loss: ClassVar[Loss]
@@ -155,6 +154,8 @@ class AccuracyFirstEstimator(BaseEstimator):
         if self.keep_path is not None:
             validation.instance("keep_path", self.keep_path, KeepPath, "None or KeepPath(file, key, later=...)")
         found = check_pipeline(self)
+        if self._repeats:
+            self._warn_if_repeated(settled_budget(self.max_epsilon, self.method))
         return Spending(self.ledger).guard(lambda spending: self._or_forget(X, y, found, spending))
 
     def _open(self, X: ArrayLike, y: ArrayLike, *, reset: bool = True) -> tuple[RawRows, Column]:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -33,7 +33,7 @@ from expost.estimators.inputs import (
     warn_if_likely,
     with_target,
 )
-from expost.estimators.pipeline_check import PipelineCheck, check_pipeline
+from expost.estimators.pipeline_check import CountedClones, PipelineCheck, check_pipeline
 from expost.goals.goal import TASKS, Goal, TestedGoal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
 from expost.passes.dask import as_engine, stream_of
@@ -66,7 +66,7 @@ BAD_ROWS = (
 
 
 @dataclass(eq=False, repr=False)
-class AccuracyFirstModel(BaseEstimator):
+class AccuracyFirstModel(CountedClones):
     """The most private linear model of a table that is accurate enough.
 
     Numbers, text columns, missing cells: the schema says publicly what can be in the table, and the goal how good the
@@ -219,6 +219,8 @@ class AccuracyFirstModel(BaseEstimator):
         require_single(self)
         forget(self)
         found = check_pipeline(self)
+        if self._repeats:
+            self._warn_if_repeated(self._most)
         return Spending(self.ledger).guard(lambda spending: self._search(table, y, found, spending))
 
     @unspent()

@@ -1,4 +1,4 @@
-"""What stands in front of an estimator in a pipeline, and whether it has learned from the rows.
+"""What stands in front of an estimator in a pipeline, whether it has learned from the rows, and whether fits repeat.
 
 A guarantee is about what ``fit`` is given. A ``StandardScaler`` in front has computed means and scales from the private
 rows, and a model published behind it publishes something of them that no ε accounts for. An estimator cannot see that
@@ -8,6 +8,12 @@ their types and arguments are. Nothing else is looked at.
 
 What is found stands in the release under ``not_covered`` or ``claims``. Not finding anything proves nothing: rows that
 were scaled by hand before look like any others.
+
+*Fits that repeat.* ``cross_val_score``, ``GridSearchCV`` and their kin fit clones of one estimator to overlapping rows,
+each with a release of its own. A clone knows whether another was made before it, or before what it is a clone of; the
+first of a family that does, and would spend what neither a ledger nor a budget counts, says so before it spends. That
+follows from calls of ``clone`` and from arguments alone. It goes with a clone to another process, where nothing is
+known of what was said elsewhere: there it is said again, once.
 
 A scaler that learns nothing stands here too, for pipelines whose other steps need columns of similar size. The
 estimators of this library take ``bounds`` themselves and need no scaler before them.
@@ -19,6 +25,7 @@ import sys
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple, Self
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +33,10 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from expost.estimators.inputs import open_features
-from expost.exceptions import NotPrivateWarning, warn
+from expost.account.account import in_budget
+from expost.estimators.inputs import LIFTED, open_features
+from expost.exceptions import NotPrivateWarning, RepeatedFitsWarning, warn
+from expost.shown import up
 from expost.table.bounds import Bounds, resolve_bounds
 from expost.table.entrance import open_rows
 
@@ -122,6 +131,42 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = True  # what is not a number becomes NaN
         return tags
+
+
+_told: set[str] = set()  # families of clones that have been warned about in this process
+
+
+class CountedClones(BaseEstimator):
+    """An estimator whose clones know whether they are the first."""
+
+    random_state: Any
+    ledger: Any
+    _family: str | None = None  # a word that an estimator shares with its clones, and with theirs
+    _clones = 0  # how many were made of it
+    _repeats = False  # whether another clone was made before it, or before what it is a clone of
+
+    def __sklearn_clone__(self) -> Self:
+        made: Self = super().__sklearn_clone__()
+        self._family = self._family or uuid4().hex
+        self._clones += 1
+        made._family, made._repeats = self._family, self._repeats or self._clones > 1
+        return made
+
+    def _warn_if_repeated(self, most: float | None) -> None:
+        """Warn about a fit that repeats, before it spends what nobody counts; ``most`` is its budget."""
+        counted = self.ledger is not None or in_budget()
+        if self.random_state is not None or counted or self._family in _told:  # another source is never a clone's
+            return
+        _told.add(str(self._family))
+        each = "spends without a limit"
+        if most is not None and most < LIFTED:
+            each = f"may spend up to epsilon = {up(most)}, five of them up to {up(5 * most)}"
+        warn(
+            f"clones of one {type(self).__name__} are fitted without a ledger, as by cross_val_score or GridSearchCV: "
+            f"each {each}, for what they spend on the same rows adds up. Choose parameters on public or generated rows "
+            f"with random_state=0; or pass ledger=Ledger(...), which clones share, or fit inside expost.budget(...)",
+            RepeatedFitsWarning,
+        )
 
 
 _FITS = frozenset({"fit", "fit_predict", "fit_transform"})

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import gammaincinv
 
-from expost.release.effects import BAND, Effect, effects, svg, units
+from expost.release.effects import BAND, Effect, effects, limits, svg, units
 from expost.release.scoring import SchemaScorer, Scorer, scorer_of
 from expost.shown import down, one_line, up
 
@@ -270,11 +270,7 @@ def _added(release: Release, scorer: Scorer, shown: Sequence[Effect], interval: 
         found = _coefficients(release, scorer, interval)
         return [section("Coefficients", found), section("Valid for", *_valid(release))]
     bars = [value for effect in shown for value in effect.y]
-    curves = [v + sign * w for e in shown if e.band for v, w in zip(e.y, e.band, strict=True) for sign in (-1, 1)]
-    low, high = min(bars), max(bars)
-    room = (high - low) / 2  # bands may be many times as high as curves, which are to be seen
-    edges = max(min(bars + curves), low - room), min(max(bars + curves), high + room)
-    reach = {True: (low, high), False: edges}
+    reach = {True: (min(bars), max(bars)), False: limits(shown)}
     schema = scorer.encoding.schema
     stated = schema.to_dict()["columns"]
     blocks = "".join(

@@ -203,6 +203,18 @@ def _number(column: str, kind: Any, model: _Model) -> Effect:
     )
 
 
+def limits(shown: Sequence[Effect]) -> tuple[float, float]:
+    """Return between which numbers columns are drawn on one scale: bands may be many times as high as curves.
+
+    It is curves that are to be seen, so bands are cut off half their height above and below them.
+    """
+    values = [value for effect in shown for value in effect.y]
+    ends = [v + sign * w for e in shown if e.band for v, w in zip(e.y, e.band, strict=True) for sign in (-1, 1)]
+    low, high = min(values), max(values)
+    room = (high - low) / 2
+    return max(min(values + ends), low - room), min(max(values + ends), high + room)
+
+
 def svg(effect: Effect, lowest: float, highest: float) -> str:
     """Return a small picture of a number's curve, on a scale that several share; it has no words."""
     width, height = 160.0, 44.0
@@ -232,7 +244,7 @@ def svg(effect: Effect, lowest: float, highest: float) -> str:
 def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapping[str, str] | None = None) -> Any:
     """Draw what each column adds; see :meth:`expost.AccuracyFirstModel.plot`."""
     try:
-        from matplotlib.figure import Figure
+        from expost.release.figure import ShownFigure
     except ImportError:
         raise ImportError("plot needs matplotlib: pip install 'expost[plot]'") from None
     found = effects(release, reference)
@@ -244,17 +256,15 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
         found = [known[name] for name in columns]
     across = min(3, len(found))
     down = math.ceil(len(found) / across)
-    figure = Figure(figsize=(4.2 * across, 2.9 * down), layout="constrained")
+    figure = ShownFigure(figsize=(4.2 * across, 2.9 * down), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False)
-    reach = [np.abs(effect.y) + (effect.band or 0.0) for effect in found]
-    most = 1.05 * max(
-        1e-12, *(float(each.max()) for each in reach)
-    )  # one scale for all, so that columns can be compared
+    low, high = limits(found)  # one scale for all, so that columns can be compared
+    room = 0.05 * (high - low) or 1e-12
     for axis, effect in zip(axes.flat, found, strict=False):
         _draw(axis, effect)
         against = "" if effect.reference is None else f", against {effect.reference}"
         axis.set_title(f"{effect.column}{against}", fontsize=10, loc="left")
-        axis.set_ylim(-most, most)
+        axis.set_ylim(low - room, high + room)
         axis.axhline(0.0, color="0.8", lw=0.8, zorder=0)
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)
@@ -267,7 +277,8 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
         what = f"the sum that says {schema['classes'][1]} where it is positive"
     banded = any(effect.band for effect in found)
     figure.suptitle(f"what each column adds to {what}; numbers around their mean", fontsize=11, x=0.01, ha="left")
-    figure.supxlabel(BAND if banded else "what noise leaves is not stated in this release", fontsize=8, color="0.4")
+    said = f"{BAND}; it is cut off at the edges" if banded else "what noise leaves is not stated in this release"
+    figure.supxlabel(said, fontsize=8, color="0.4")
     return figure
 
 

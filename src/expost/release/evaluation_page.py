@@ -18,9 +18,13 @@ Points = Sequence[tuple[float, float]]
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 320.0, 240.0, 60.0, 36.0
 _TICKS = 5
 _COLOURS = """
-.evaluation { --ink: #1c1c1c; --faint: #595959; --line: #c8c8c8; --curve: #1f3f66; --other: #a2501a; --shade: #9db8d2; }
+.evaluation { --paper: #fff; --ink: #1c1c1c; --faint: #595959; --line: #c8c8c8; --curve: #1f3f66; --other: #a2501a;
+  --shade: #9db8d2; background: var(--paper); color: var(--ink); box-shadow: 0 0 0 2mm var(--paper); }
 """
 _STYLE = """
+.evaluation :is(table, tr, th, td) { color: inherit !important; background: none !important; } /* not the page's */
+.evaluation :is(th, td) { padding: .3mm 5mm .3mm 0; text-align: left; } .evaluation .n { text-align: right; }
+.evaluation .warning { font-weight: 600; }
 .evaluation .pictures { display: flex; flex-wrap: wrap; gap: 3mm 4mm; margin-top: 3mm; }
 .evaluation figure { margin: 0; break-inside: avoid; width: 80mm; max-width: 100%; }
 .evaluation td { white-space: nowrap; } .evaluation td:last-child:not(.n) { min-width: 0; }
@@ -36,7 +40,7 @@ _STYLE = """
 .evaluation .dot { fill: var(--curve); } .evaluation .bar { stroke: var(--curve); stroke-width: 1.2; }
 .evaluation .cell { fill: var(--curve); } .evaluation td.n, .evaluation th.n { padding-left: 3mm; }
 @media screen and (prefers-color-scheme: dark) {
-  .evaluation { --ink: #e6e6e6; --faint: #b4b8bf; --line: #4a4f57; --curve: #8fbcf0; --other: #f0a878;
+  .evaluation { --paper: #16181c; --ink: #e6e6e6; --faint: #b4b8bf; --line: #4a4f57; --curve: #8fbcf0; --other: #f0a878;
     --shade: #45658a; }
 }
 """
@@ -211,7 +215,9 @@ def _against_cut_off(found: Evaluation) -> str:
     at, marks, ends, across = _marks(found)
     chart = _Chart(ends, (0.0, 1.0), across, "recall, precision")
     chart.bands(marks, [row.recall for row in at])
-    chart.bands(marks, [row.precision for row in at], "other")
+    told = [place for place, row in enumerate(at) if row.flagged.low > 0.0]  # of rows that may be none, nothing is
+    if told:
+        chart.bands([marks[place] for place in told], [at[place].precision for place in told], "other")
     return chart.figure("Recall and precision", "Recall is the whole line, precision the broken one.")
 
 
@@ -238,7 +244,7 @@ def _lift(found: Evaluation) -> str:
     if not at:
         return ""
     top = max(1.0, *(min(row.lift.high, 2.0 * max(r.lift.value for r in at)) for row in at))
-    chart = _Chart((0.0, 1.0), (0.0, math.ceil(top)), "share of rows flagged", "lift")
+    chart = _Chart((0.0, 1.0), (0.0, 2.0 * math.ceil(top / 2)), "share of rows flagged", "lift")
     chart.line([(0.0, 1.0), (1.0, 1.0)], "guide")
     chart.bands([row.flagged.value for row in at], [row.lift for row in at])
     return chart.figure("Lift", "How many times as many are positive among the flagged as among all.")

@@ -18,13 +18,13 @@ _MODEL = "#1f3f66"
 def plot_price(release: Release) -> Any:
     """Draw it; see :meth:`expost.Release.plot_price`."""
     try:
-        from matplotlib.figure import Figure
+        from expost.release.figure import ShownFigure
     except ImportError:
         raise ImportError("plot_price needs matplotlib: pip install 'expost[plot]'") from None
     total, most = release.epsilon, release.epsilon_worst_case
     if math.isinf(total):
         raise ValueError("this release has no noise, so there is no price to draw")
-    figure = Figure(figsize=(6.4, 1.9), layout="constrained")
+    figure = ShownFigure(figsize=(6.4, 1.9), layout="constrained")
     axis = figure.subplots()
     end = total if math.isinf(most) else most
     axis.barh([0], [end], color="0.95", edgecolor="0.6", lw=0.8, height=0.5)
