@@ -1,7 +1,7 @@
 """A page to explore prices on: a row of goals, what costs most, and searches to watch. Public numbers only.
 
-*Numbers.* Prices are those of plans (`expost.planning`) for one number of rows, a few γ, and a few things that one may
-expect a model to reach, nothing among them. The page scales them by 1/n, since ε·n hardly depends on n, and goes from
+*Numbers.* Prices are those of plans (`expost.planning`) for one number of rows and a few γ, and at one γ for a few
+numbers that one may expect a model to reach. The page scales them by 1/n, since ε·n hardly depends on n, and goes from
 one computed goal or γ to the next by straight lines in the logarithm of ε. At a δ they are of the way that a fit takes
 if none is stated, at one γ: there every table is searched in rows written out, which takes longer.
 
@@ -20,7 +20,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
@@ -264,6 +263,7 @@ def explorer_data(
     shown, elsewhere = (None, "") if release is None else _release(release, schema, axis, at)
     n = rows or (shown or {}).get("rows") or _ROWS
     gammas = GAMMAS if not at else ((shown or {}).get("gamma") or validation.GAMMA,)
+    usual = gammas[len(gammas) // 2]  # where something is expected, prices are at this one
     many = most_tables(worlds, len(encoding.names), at)
     many, few = (min(many, _DELTA_TABLES), _DELTA_EXPECTED_TABLES) if at else (many, _EXPECTED_TABLES)
     few = min(many, few)
@@ -274,15 +274,15 @@ def explorer_data(
         drawn = pricer.drawn  # the same for every γ
         prices = rising({each: pricer.price(each) for each in axis.goals})
         curves[0].append([_curve(price, n) for price in prices.values()])
-        if gamma == validation.GAMMA or at:
+        if gamma == usual:
             savings = [] if at else pricer.savings(axis.goals[len(axis.goals) // 2])
             traces = [_trace(pricer, each) for each in axis.goals]
             ways = [price.cheapest.perturbation for price in prices.values()]
-        fewer = dataclasses.replace(drawn, features=drawn.features[:few])
-        for k, best in enumerate(axis.expected, 1):
-            expecting = dataclasses.replace(pricer, tables=fewer, expected=(best, axis.goals[0]), _outcomes={})
-            found = rising({each: expecting.price(each) for each in axis.goals})
-            curves[k].append([_curve(price, n) for price in found.values()])
+            fewer = dataclasses.replace(drawn, features=drawn.features[:few])
+            for k, best in enumerate(axis.expected, 1):
+                expecting = dataclasses.replace(pricer, tables=fewer, expected=(best, axis.goals[0]), _outcomes={})
+                found = rising({each: expecting.price(each) for each in axis.goals})
+                curves[k].append([_curve(price, n) for price in found.values()])
     return {
         "target": schema.target,
         "task": schema.task,
@@ -293,6 +293,7 @@ def explorer_data(
         "schemaFile": schema_file,
         "goal": axis.to_dict(),
         "gammas": list(gammas),
+        "gamma": usual,
         "likely": list(LIKELY),
         "expected": [None, *(_rounded(best.number) for best in axis.expected)],
         "curves": curves,
@@ -304,7 +305,7 @@ def explorer_data(
         "ways": ways if at else [],
         "release": shown,
         "elsewhere": elsewhere,
-        "start": _start(n, axis, shown, max_epsilon, gammas),
+        "start": _start(n, axis, shown, max_epsilon, usual),
     }
 
 
@@ -423,10 +424,7 @@ def _release(release: Release, schema: Schema, axis: _Axis, delta: float) -> tup
     }, ""
 
 
-def _start(
-    n: int, axis: _Axis, shown: dict[str, Any] | None, max_epsilon: float, gammas: Sequence[float]
-) -> dict[str, Any]:
-    usual = validation.GAMMA if validation.GAMMA in gammas else gammas[0]
+def _start(n: int, axis: _Axis, shown: dict[str, Any] | None, max_epsilon: float, usual: float) -> dict[str, Any]:
     start = {"rows": n, "goal": _rounded(axis.start), "gamma": usual, "budget": max_epsilon, "expect": 0}
     if shown is not None:
         start |= {"goal": shown["value"], "gamma": shown["gamma"] or usual, "budget": shown["worst"] or max_epsilon}

@@ -76,7 +76,6 @@ const Chart = (() => {
     // where something is expected, lines end where it is out of reach
     const seen = at.map((_, i) => i).filter((i) => Model.best() === null || Number.isFinite(prices[i].low));
     const line = (name) => seen.map((i) => [x(at[i]), scale.y(prices[i][name])]);
-    if (Model.best() !== null) limit();
     Draw.add(svg, "path", { class: "band", d: `${Draw.path([...line("low"), ...line("high").reverse()])}Z` });
     axes(scale);
     if (Model.best() === null) Draw.add(svg, "path", { class: "close", d: Draw.path(line("close")) });
@@ -85,8 +84,9 @@ const Chart = (() => {
     Draw.add(svg, "line", { class: "cap", x1: left, x2: right, y1: cap, y2: cap });
     Draw.add(svg, "text", { class: "cap-text", x: left + 8, y: cap - 6 }, `budget ${Words.cap(state.budget)}`);
     Draw.add(svg, "line", { class: "here", x1: x(state.goal), x2: x(state.goal), y1: top, y2: bottom });
+    if (Model.best() !== null) limit();
     const now = Model.price(state.goal, state.rows, state.gamma);
-    for (const name of ["low", "high"]) {
+    for (const name of ["low", "high"].filter((each) => Model.best() === null || Number.isFinite(now[each]))) {
       Draw.add(svg, "circle", { cx: x(state.goal), cy: scale.y(now[name]), r: 4, class: "ink" });
     }
     if (DATA.release) {
@@ -104,7 +104,7 @@ const Chart = (() => {
     const at = Math.min(x(Model.best()), right);
     Draw.add(svg, "rect", { class: "beyond", x: at, y: top, width: right - at, height: bottom - top });
     Draw.add(svg, "line", { class: "best", x1: at, x2: at, y1: top, y2: bottom });
-    const label = { x: at - 6, y: top + 12, "text-anchor": "end", class: "ink" };
+    const label = { x: at - 6, y: top + 12, "text-anchor": "end", class: "best-text" };
     if (at < (left + right) / 2) Object.assign(label, { x: at + 6, "text-anchor": "start" });
     Draw.add(svg, "text", label, `expected ${Model.best()}${at < right ? "; out of reach beyond" : ""}`);
   }
@@ -112,8 +112,11 @@ const Chart = (() => {
   function words(now, state) {
     const tables = DATA.worlds[Model.best() === null ? 0 : 1];
     document.getElementById("chart-words").textContent =
-      `At ${Words.goal(state.goal)} and ${Words.count(state.rows)} ${DATA.noun}: likely ε from ${Words.number(now.low)} ` +
-      `to ${Words.number(now.high)}, typically ${Words.number(now.typical)}, over ${tables} made-up tables.`;
+      `At ${Words.goal(state.goal)} and ${Words.count(state.rows)} ${DATA.noun}: ` +
+      (Number.isFinite(now.low)
+        ? `likely ε from ${Words.number(now.low)} to ${Words.number(now.high)}, typically ${Words.number(now.typical)}, `
+        : "out of reach ") +
+      `${Number.isFinite(now.low) ? "over" : "in"} ${tables} made-up tables.`;
   }
 
   function table(state) {

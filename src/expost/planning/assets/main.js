@@ -61,6 +61,11 @@
     if (name === "expect") {
       state.expect = Number(by(name).value);
       Model.expect(state.expect);
+      by("gamma").disabled = DATA.gammas.length < 2 || state.expect > 0;
+      if (state.expect > 0) {
+        state.gamma = DATA.gamma; // the only one that was computed
+        by("gamma").value = toPlace("gamma", state.gamma);
+      }
     } else if (name === "goal") state.goal = Number(Number(by("goal").value).toPrecision(3));
     else state[name] = fromPlace(name, Number(by(name).value));
   }

@@ -48,6 +48,7 @@ const Model = (() => {
     const [k, kPart] = locate(DATA.gammas, gamma, Math.log);
     const along = (curves) => blend(of(curves[g]), of(curves[g + 1]), gPart);
     const curves = DATA.curves[expected];
+    if (curves.length < 2) return along(curves[0]); // one γ was computed
     return kPart ? blend(along(curves[k]), along(curves[k + 1]), kPart) : along(curves[k]);
   }
 
