@@ -44,6 +44,13 @@ def test_writes_a_page_and_overwrites_nothing(schema, tmp_path, capsys):
     assert out.read_text(encoding="utf-8") == text
 
 
+def test_goals_together_at_a_delta(schema, tmp_path, capsys):
+    out = tmp_path / "page.html"
+    stated = ["--delta", "1e-6", "--recall", "0.5", "--precision", "0.3"]
+    assert call(capsys, "explore", schema, "--output", out, *stated, "--worlds", "1", "--no-open").status == 0
+    assert '"delta":"1e-06"' in out.read_text(encoding="utf-8")
+
+
 def test_opens_the_page(schema, tmp_path, capsys, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
@@ -56,6 +63,10 @@ def test_opens_the_page(schema, tmp_path, capsys, monkeypatch):
     ("arguments", "message"),
     [
         (["--goal", "r2"], "error-rate or precision or f1 or log-loss"),
+        (["--delta", "2"], "delta must be 0"),
+        (["--recall", "0.5"], "state --precision, --specificity or --error-rate beside it"),
+        (["--cost-at-most", "0.3"], "--cost go together"),
+        (["--f1", "0.5", "--goal", "f1"], "state one of them"),
         (["--output", "nowhere/x.html"], "does not exist"),
         (["--output", "."], "is a folder"),
         (["--release", "none.json"], "none.json"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from expost import AccuracyFirstModel, ErrorRate, Release, Schema
+import pytest
+
+from expost import R2, AccuracyFirstModel, ErrorRate, Precision, Recall, Release, Schema
 from expost.datasets import SURVEY_SCHEMA, make_survey
 from expost.planning.explorer import explorer_data
 
@@ -26,6 +28,28 @@ def survey_data() -> dict[str, Any]:
     return explorer_data(SURVEY, release=release(), worlds=2, schema_file="my survey.toml")
 
 
+def few(kind: type[Any], *offered: float, **stated: Any) -> dict[str, Any]:
+    """Compute a page of these goals alone: every price takes a search in every table."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kind, "offered", offered)
+        return explorer_data(NUMBERS, rows=3000, worlds=2, **stated)
+
+
 @cache
 def numbers_data() -> dict[str, Any]:
-    return explorer_data(NUMBERS, rows=3000, worlds=2)
+    return few(R2, 0.2, 0.6, 0.8, 0.9)
+
+
+DELTA = 1e-6
+TWO = {"target": "y", "classes": ["no", "yes"], "columns": NUMBERS.to_dict()["columns"]}
+LABELS = Schema.from_dict(TWO)
+
+
+@cache
+def delta_data() -> dict[str, Any]:
+    return few(R2, 0.2, 0.6, delta=DELTA)
+
+
+@cache
+def joint_data() -> dict[str, Any]:
+    return explorer_data(LABELS, goal=Recall(0.7) & Precision(0.4), rows=3000, worlds=2)

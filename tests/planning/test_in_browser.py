@@ -12,7 +12,7 @@ from expost import R2, plan
 from expost.planning.explorer import page
 from expost.shown import up
 
-from .explorer_helpers import NUMBERS, numbers_data, release, survey_data
+from .explorer_helpers import NUMBERS, delta_data, joint_data, numbers_data, release, survey_data
 
 pytestmark = pytest.mark.browser
 sync_api = pytest.importorskip("playwright.sync_api") if os.environ.get("EXPOST_CHROMIUM") else None
@@ -136,6 +136,58 @@ def test_prices_are_those_of_a_plan(visit):
     assert min(ends) * 0.999 <= between <= max(ends) * 1.001
 
 
+def move(tab, name, value):
+    tab.eval_on_selector(f"#{name}", "(n, v) => { n.value = v; n.dispatchEvent(new Event('input')); }", value)
+
+
+def test_what_is_expected_is_a_slider(visit):
+    """Prices are those of a plan that expects it, and goals beyond it are said to be out of reach."""
+    tab = visit(numbers_data())
+    goals = numbers_data()["goal"]["values"]
+    assert tab.inner_text("#expect-value") == "not stated"
+    assert tab.is_visible("#close-key")
+    tab.focus("#expect")
+    tab.keyboard.press("ArrowRight")
+    assert tab.inner_text("#expect-value") == tab.get_attribute("#expect", "aria-valuetext") == "0.66"
+    assert tab.is_hidden("#close-key")
+    for price in plan(NUMBERS, [R2(value) for value in goals], rows=3000, worlds=2, expect=0.66).goals:
+        way, said = price.cheapest, tab.evaluate(f"Model.price({price.goal.at_least}, 3000, 0.1)")
+        for name, epsilon in {"low": way.low, "typical": way.typical, "high": way.high}.items():
+            assert (math.inf if said[name] is None else said[name]) == pytest.approx(epsilon, rel=1e-3)
+    move(tab, "goal", 0.9)
+    assert "out of reach, if the best model has R² 0.66" in tab.inner_text("#answer")
+    move(tab, "goal", 0.64)
+    assert "expost plan --expect 0.66" in tab.inner_text("#answer")
+    assert tab.locator("#chart rect.beyond").count() == 1
+    assert tab.is_disabled("#gamma")
+    shoot(tab, "numbers-expected")
+    tab.focus("#expect")
+    tab.keyboard.press("Home")
+    assert tab.locator("#chart rect.beyond").count() == 0
+
+
+def test_at_a_delta(visit):
+    tab = visit(delta_data(), color_scheme="dark")
+    shoot(tab, "numbers-delta")
+    assert "ε at δ = 1e-06" in tab.inner_text("#way")
+    assert "gradient descent" in tab.inner_text("#way")
+    assert tab.is_disabled("#gamma")
+    assert tab.input_value("#command").endswith("--delta 1e-06")
+    assert tab.evaluate("Number.isFinite(Model.price(0.4, 3000, 0.1).typical)")
+
+
+def test_goals_move_together(visit):
+    tab = visit(joint_data())
+    assert tab.is_hidden("#expect")
+    assert tab.is_visible("#unexpected")
+    assert "recall ≥ 0.7 and precision ≥ 0.4 for" in tab.inner_text("#answer")
+    move(tab, "goal", 1)
+    assert "--recall 0.8235 --precision 0.5714" in tab.input_value("#command")
+    tab.set_viewport_size({"width": 360, "height": 800})
+    shoot(tab, "joint-360")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+
+
 def test_the_release_is_a_dot(visit):
     tab = visit(survey_data())
     assert tab.locator("#paid").count() == 1
@@ -181,7 +233,9 @@ def test_everything_is_reached_by_keyboard(visit):
             break
         width = tab.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)")
         assert width >= 2, seen[-1]
-    assert {"skip", "theme", "goal", "rows", "budget", "gamma", "play", "next", "command", "copy"} <= set(seen)
+    assert {"skip", "theme", "goal", "expect", "rows", "budget", "gamma", "play", "next", "command", "copy"} <= set(
+        seen
+    )
     tab.keyboard.press("Enter")
     tab.wait_for_function("document.getElementById('copied').textContent !== ''")
 
@@ -189,7 +243,13 @@ def test_everything_is_reached_by_keyboard(visit):
 def test_names_for_screen_readers(visit):
     """As assistive technology gets them: by role and name."""
     tab = visit(survey_data())
-    for name in ("Goal: error rate at most", "Rows", "Budget: no outcome above ε", "γ: chance that a promise is"):
+    for name in (
+        "Goal: error rate at most",
+        "You expect the best model to have error rate",
+        "Rows",
+        "Budget: no outcome above ε",
+        "γ: chance that a promise is",
+    ):
         assert tab.get_by_role("slider", name=name).count() == 1
     for name in ("Play", "Next level", "Back", "Copy", "Dark"):
         assert tab.get_by_role("button", name=name).count() == 1

@@ -9,10 +9,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from expost import R2, LogLoss, Schema, plan
+from expost import F1, R2, AccuracyFirstModel, ErrorRate, LogLoss, Precision, Recall, Schema, plan
+from expost.datasets import make_survey
 from expost.planning.explorer import explorer_data, page
 
-from .explorer_helpers import NUMBERS, SURVEY, numbers_data, release, survey_data
+from .explorer_helpers import DELTA, LABELS, NUMBERS, SURVEY, delta_data, joint_data, numbers_data, release, survey_data
 
 VOID = {"meta", "input", "br", "link", "img"}
 ASKING = re.compile(
@@ -68,7 +69,7 @@ def faults(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("data", [survey_data, numbers_data], ids=["labels", "numbers"])
+@pytest.mark.parametrize("data", [survey_data, numbers_data, delta_data, joint_data])
 def test_the_page_needs_nothing_but_itself(data):
     assert faults(page(data())) == []
 
@@ -102,7 +103,7 @@ def test_what_is_in_a_schema_cannot_leave_its_place():
 
 
 def test_the_page_is_a_function_of_its_input():
-    again = explorer_data(NUMBERS, rows=3000, worlds=2)
+    again = numbers_data.__wrapped__()
     assert again == numbers_data()
     assert page(again) == page(numbers_data())
 
@@ -111,20 +112,74 @@ def test_the_page_is_small():
     assert len(page(survey_data()).encode()) < 200_000
 
 
+def check_prices(data, of, **stated):
+    """Prices of the page, for everything that may be expected, are those of a plan of the way that a fit takes."""
+    assert data["worlds"] == [2, 2]
+    for expect, by_gamma in zip(data["expected"], data["curves"], strict=True):
+        curves = by_gamma[data["gammas"].index(0.1) if expect is None else 0]
+        for price, curve in zip(plan(*of, rows=3000, worlds=2, expect=expect, **stated).goals, curves, strict=True):
+            (way,) = [way for way in price.methods if way.taken] if stated else price.methods
+            paid = [epsilon * 3000 for epsilon in way.epsilons]
+            found = [math.inf if product is None else product for product in curve["products"]]  # JSON has no infinity
+            assert found == pytest.approx(paid, rel=1e-4)
+
+
 def test_prices_are_those_of_a_plan():
     data = numbers_data()
-    prices = plan(NUMBERS, [R2(value) for value in data["goal"]["values"]], rows=3000, worlds=2).goals
-    for price, curve in zip(prices, data["curves"][data["gammas"].index(0.1)], strict=True):
-        expected = [epsilon * 3000 for epsilon in price.cheapest.epsilons]
-        found = [math.inf if product is None else product for product in curve["products"]]  # JSON has no infinity
-        assert found == pytest.approx(expected, rel=1e-4)
+    goals = [R2(value) for value in data["goal"]["values"]]
+    assert data["expected"] == [None, 0.66, 0.92]
+    assert data["delta"] == ""
+    check_prices(data, (NUMBERS, goals))
+    beyond = [curve["products"] for goal, curve in zip(goals, data["curves"][1][0], strict=True) if goal.number > 0.66]
+    assert beyond == [[None, None]] * 2  # out of reach
+
+
+def test_prices_at_a_delta_are_those_of_what_a_fit_takes():
+    data = delta_data()
+    assert data["delta"] == "1e-06"
+    assert data["gammas"] == [0.1]
+    assert set(data["ways"]) == {"gradient descent"}
+    assert data["savings"] == []
+    check_prices(data, (NUMBERS, [R2(value) for value in data["goal"]["values"]]), delta=DELTA)
+
+
+def test_goals_that_are_moved_together():
+    data = joint_data()
+    goals = [
+        Recall(r) & Precision(q)
+        for r, q in [(0.3684, 0.1429), (0.5385, 0.25), (0.7, 0.4), (0.8235, 0.5714), (0.9032, 0.7273)]
+    ]
+    assert data["goal"]["values"] == [-2, -1, 0, 1, 2]
+    assert data["start"]["goal"] == 0
+    assert data["expected"] == [None]
+    check_prices(data, (LABELS, goals))
+
+
+def test_a_goal_that_is_stated_is_one_of_the_page(monkeypatch):
+    monkeypatch.setattr(F1, "offered", (0.3, 0.6))
+    data = explorer_data(LABELS, goal=F1(0.45), rows=1000, worlds=1)
+    assert data["goal"]["values"] == [0.3, 0.45, 0.6]
+    assert data["start"]["goal"] == 0.45
+    assert any(data["traces"])  # of shortfalls: no test measures an F₁
+
+
+def test_a_release_has_a_place_at_its_own_delta(monkeypatch):
+    monkeypatch.setattr(ErrorRate, "offered", (0.4, 0.3))
+    frame = make_survey(5000)
+    model = AccuracyFirstModel(SURVEY, ErrorRate(0.35), delta=DELTA, random_state=1).fit(frame)
+    placed = explorer_data(SURVEY, release=model.release_, worlds=1)
+    assert placed["delta"] == "1e-06"
+    assert placed["release"]["epsilon"] == model.release_.epsilon
+    apart = explorer_data(SURVEY, release=model.release_, delta=0.0, worlds=1)
+    assert apart["release"] is None
+    assert "at δ = 1e-06" in apart["elsewhere"]
 
 
 def test_a_release_is_placed():
     data = survey_data()
     assert data["release"]["value"] == 0.25
     assert data["release"]["epsilon"] == release().epsilon
-    assert data["start"] == {"rows": 20_000, "goal": 0.25, "gamma": 0.1, "budget": 2.0}
+    assert data["start"] == {"rows": 20_000, "goal": 0.25, "gamma": 0.1, "budget": 2.0, "expect": 0}
     text = json.dumps(data)
     assert "hypothesis" not in text  # of the release only what is shown
     assert len(data["traces"]) == len(data["goal"]["values"])
@@ -153,5 +208,9 @@ def test_another_kind_of_goal():
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="error-rate or precision or f1 or log-loss"):
         explorer_data(SURVEY, kind="r2")
+    with pytest.raises(ValueError, match="always giving the positive label"):
+        explorer_data(LABELS, goal=Recall(0.5), worlds=1)
+    with pytest.raises(ValueError, match="not both"):
+        explorer_data(LABELS, goal=F1(0.5), kind="f1")
     with pytest.raises(ValueError, match="another column"):
         explorer_data(Schema.from_dict({**SURVEY.to_dict(), "target": "happy"}), release=release())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expost import validation
-from expost.cli.options import check_release, check_schema
+from expost.cli.options import add_costs, check_goals, check_release, check_schema, stated_goal
 from expost.cli.output import add_output, check_output, write_whole
 from expost.cli.plan import add_simulation, whole
 from expost.cli.predict import read_release
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from expost.table.schema import Schema
 
 DESCRIPTION = (
-    "Write a page that shows what goals would cost, with sliders for rows, goal, γ and budget, and open it. It is one "
-    "file, works without a network and sends nothing; no data are read. Without a schema it is that of the release, or "
-    "a generated survey's. Prices are those of pure fits; expost plan --delta has those at a delta."
+    "Write a page that shows what goals would cost, with sliders for rows, goal, γ, budget and what you expect a model "
+    "to reach, and open it. It is one file, works without a network and sends nothing; no data are read. Without a "
+    "schema it is that of the release, or a generated survey's. Prices are those of pure fits, or, at --delta, of the "
+    "way that a fit takes if none is stated."
 )
-EXAMPLES = ("expost explore survey.toml --rows 20000",)
+EXAMPLES = (
+    "expost explore survey.toml --rows 20000",
+    "expost explore survey.toml --delta 1e-6 --recall 0.7 --precision 0.15",
+)
 EXITS = {0: "written or served", 2: "a mistake in the arguments or files; nothing was written"}
 DEFAULT = Path("explore.html")
 
@@ -42,7 +46,18 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
     )
     kinds = [flag.kind for flag in FLAGS.values() if flag.explored]
     explore.add_argument("--goal", choices=kinds, help="which goal (default: the release's, or error-rate or r2)")
+    explore.add_argument(
+        "--delta",
+        type=float,
+        metavar="D",
+        help="prices of fits at this delta, say 1e-6 (default: the release's, or 0, pure)",
+    )
     explore.add_argument("--max-epsilon", type=float, default=1.0, metavar="E", help="where the budget starts")
+    goals = explore.add_argument_group("goals about labels: where the page starts (several are moved together)")
+    for flag in FLAGS.values():
+        if flag.joins:
+            goals.add_argument(flag.name, type=float, metavar=flag.metavar, help=flag.help)
+    add_costs(goals)
     add_simulation(explore)
     out = explore.add_argument_group("output")
     add_output(out, f"where to write the page (default: {DEFAULT})")
@@ -54,6 +69,12 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compute the page and write or serve it; returns the exit status."""
     validation.budget(options.max_epsilon)
+    if options.delta is not None:
+        validation.delta(options.delta)
+    check_goals(options)
+    goal = stated_goal(options)
+    if goal is not None and options.goal is not None:
+        raise ValueError(f"--goal names a kind and {goal.option} a goal: state one of them")
     if options.schema is not None:
         check_schema(options.schema)
     if options.release is not None:
@@ -62,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.serve:
         check_output(place, force=options.force, inputs=(options.schema, options.release))
     release, schema = _read(options)
+    from expost.goals.goal import as_tested
     from expost.planning.explorer import explorer_data, page
 
     with Progress() as progress:
@@ -69,6 +91,8 @@ def run(options: argparse.Namespace) -> int:
         data = explorer_data(
             schema,
             kind=options.goal,
+            goal=None if goal is None else as_tested(goal),
+            delta=options.delta,
             rows=options.rows,
             release=release,
             max_epsilon=options.max_epsilon,

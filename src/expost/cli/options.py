@@ -161,9 +161,7 @@ def add_promise_options(parser: argparse._ActionsContainer, *, lifted: bool) -> 
 
 def check_numbers(options: argparse.Namespace) -> None:
     """Complain about numbers out of their range, before anything is imported that would take time."""
-    for _, flag, value in _goals_in(options):
-        flag.check(value)
-    _check_joined(options)
+    check_goals(options)
     if hasattr(options, "margin"):
         validation.share("--margin", options.margin)
     validation.failure_probability(options.failure_probability)
@@ -172,10 +170,17 @@ def check_numbers(options: argparse.Namespace) -> None:
     validation.delta(options.delta)
 
 
+def check_goals(options: argparse.Namespace) -> None:
+    """Complain about goals whose numbers are out of their range, or that do not go together."""
+    for _, flag, value in _goals_in(options):
+        flag.check(value)
+    _check_joined(options)
+
+
 def _goals_in(options: argparse.Namespace) -> Iterator[tuple[str, Flag, float]]:
     """Yield the goals that were stated, in the order of their flags: name, flag and number."""
     for name, flag in FLAGS.items():
-        stated = getattr(options, flag.attribute)
+        stated = getattr(options, flag.attribute, None)
         for value in stated if isinstance(stated, list) else [] if stated is None else [stated]:
             yield name, flag, value
 
@@ -208,7 +213,7 @@ def _check_joined(options: argparse.Namespace) -> None:
     for flag in stated.values():
         if flag.beside and not any(other.joins for other in stated.values() if other is not flag):
             raise ValueError(f"{flag.name} alone is met by always giving one label; state {flag.beside} beside it")
-    several = any(isinstance(getattr(options, flag.attribute), list) for flag in stated.values())
+    several = any(isinstance(getattr(options, flag.attribute, None), list) for flag in stated.values())
     if len(stated) > 1 and not several and not all(flag.joins for flag in stated.values()):
         raise ValueError(f"{' and '.join(stated)} are no goal together: state one of them")
 

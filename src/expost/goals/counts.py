@@ -40,11 +40,12 @@ classes in the loss were tried beside it and bring nothing: they move the cut-of
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtr
@@ -115,6 +116,26 @@ class CountedGoal(LabelGoal):
     def lines(self) -> tuple[Added, ...]:
         """What rows add, for each of them."""
         return tuple(goal.added for goal in self.each)
+
+    @property
+    def full(self) -> float:
+        """What its number stays below."""
+        return 1.0
+
+    def at_odds(self, times: float) -> Self:
+        """Return the goal with the odds of its number so many times stricter; looser where that is below 1.
+
+        Examples
+        --------
+        >>> (Recall(0.8) & Precision(0.5)).at_odds(2.0)
+        Recall(at_least=0.8889) & Precision(at_least=0.6667)
+        """
+        if times == 1.0:
+            return self
+        odds = self.number / (self.full - self.number) * (times if self.sign == "≥" else 1.0 / times)
+        exactly = self.full * odds / (1.0 + odds)
+        shown = float(f"{exactly:.4g}")  # as people state it
+        return dataclasses.replace(self, **{self._fields()[0]: shown if shown < self.full else exactly})  # type: ignore[type-var]
 
     def __and__(self, other: object) -> AllOf:
         if not isinstance(other, CountedGoal):
@@ -510,6 +531,11 @@ class MeanCost(CountedGoal):
             return max(self.false_positive, self.false_negative)
         return min(self.number_of(*said) for said in _constant(self.base.rate).values())
 
+    @property
+    def full(self) -> float:
+        """What the cheaper error costs: always giving one label costs no more."""
+        return min(self.false_positive, self.false_negative)
+
     def plan(self, request: Request) -> Plan:
         """Refuse what costs nothing to meet; else test."""
         if self.at_most >= min(self.false_positive, self.false_negative):
@@ -549,6 +575,10 @@ class AllOf(CountedGoal):
     def each(self) -> tuple[CountedGoal, ...]:
         """The goals."""
         return self.goals
+
+    def at_odds(self, times: float) -> AllOf:
+        """Return each of them so many times stricter."""
+        return AllOf(tuple(goal.at_odds(times) for goal in self.goals))
 
     @property
     def lines(self) -> tuple[Added, ...]:

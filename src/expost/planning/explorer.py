@@ -1,7 +1,11 @@
 """A page to explore prices on: a row of goals, what costs most, and searches to watch. Public numbers only.
 
-*Numbers.* Prices are computed for one number of rows and a few γ (`expost.planning`). The page scales them by 1/n,
-since ε·n hardly depends on n, and goes from one computed goal or γ to the next by straight lines in the logarithm of ε.
+*Numbers.* Prices are those of plans (`expost.planning`) for one number of rows and a few γ, and at one γ for a few
+numbers that one may expect a model to reach. The page scales them by 1/n, since ε·n hardly depends on n, and goes from
+one computed goal or γ to the next by straight lines in the logarithm of ε. At a δ they are of the way that a fit takes
+if none is stated, at one γ: there every table is searched in rows written out, which takes longer.
+
+*Several goals at once* have no number to move, so all their numbers move together: to so many times the odds.
 
 *Searches to watch.* How noise leaves a hypothesis until a test passes, step by step. What the tests said is released by
 a search anyway; the rest, true errors among it, may be shown because the rows are synthetic.
@@ -16,7 +20,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
@@ -26,19 +29,21 @@ import numpy as np
 from expost import validation
 from expost.account.account import Account
 from expost.exceptions import TargetUnreachable
-from expost.goals import GOALS, Goal, words_of
+from expost.goals import GOALS, words_of
+from expost.goals.counts import CountedGoal
 from expost.goals.goal import TestedGoal, square_unit, tested_kind
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise.source import SeededSource
 from expost.numeric import one_thread
-from expost.planning.planner import TablePricer, rising
-from expost.planning.result import GoalPrice
+from expost.planning.planner import TablePricer, most_tables, rising
+from expost.planning.result import LIKELY, GoalPrice
 from expost.planning.savings import minimiser
 from expost.planning.synthetic import Floats, SyntheticTables
 from expost.release.release import Release
 from expost.search.noisy_test import laplace_deviations
 from expost.search.request import Request
 from expost.search.run import settle
+from expost.shown import exact
 from expost.table import Encoding, Schema
 
 _SCRIPTS = ("model.js", "chart.js", "watch.js", "main.js")
@@ -173,6 +178,7 @@ def trace(tables: SyntheticTables, encoding: Encoding, request: Request) -> dict
 def _told(encoding: Encoding, seed: list[int], chain: _Watched) -> dict[str, Any]:
     """Return plain values, rounded to what a screen shows."""
     objective, scale, goal = chain.generator.rows.objective, encoding.scale, chain.plan.goal
+    numbered = goal.number_at(1.0) is not None  # otherwise a shortfall is shown as it is
     best = minimiser(objective, 1e-4)
     order = np.argsort(-np.abs(best) * objective.X.std(axis=0), kind="stable")[:_SHOWN_COLUMNS]
     assert objective.counts is not None  # rows of synthetic tables are counted
@@ -184,7 +190,7 @@ def _told(encoding: Encoding, seed: list[int], chain: _Watched) -> dict[str, Any
         return {
             "coefficients": _short(theta[order] / scale),
             "predictions": _short(objective.X[rows] @ theta),
-            **{name: goal.reached(shortfall, objective) for name, shortfall in missed.items()},
+            **{name: goal.reached(short, objective) if numbered else short for name, short in missed.items()},
             **told,
         }
 
@@ -201,6 +207,11 @@ def _short(values: Any) -> list[float]:
 
 
 GAMMAS = (0.02, validation.GAMMA, 0.3)
+#: At these parts of what a goal allows lies what one may expect, for some of the goals, and in so many tables.
+_EXPECTED, _EXPECTED_TABLES = 0.85, 5
+#: Tables at a δ, where all of their rows are read at every step.
+_DELTA_TABLES, _DELTA_EXPECTED_TABLES = 6, 3
+_ODDS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _ROWS = 20_000
 _DIGITS = 5
 
@@ -209,8 +220,10 @@ def explorer_data(
     schema: Schema,
     *,
     kind: str | None = None,
+    goal: TestedGoal | None = None,
     rows: int | None = None,
     release: Release | None = None,
+    delta: float | None = None,
     max_epsilon: float = 1.0,
     schema_file: str = "schema.toml",
     worlds: int = validation.TABLES,
@@ -223,12 +236,16 @@ def explorer_data(
     schema
         What is publicly known about the table.
     kind
-        Which goal to explore: ``"error-rate"``, ``"log-loss"``, ``"r2"`` or ``"mean-squared-error"``; by default that
-        of the release, or the usual one.
+        Which goal to explore: ``"error-rate"``, ``"precision"``, ``"f1"``, ``"log-loss"``, ``"r2"`` or
+        ``"mean-squared-error"``; by default that of the release, or the usual one.
+    goal
+        Where the page starts, instead; several goals at once are moved together.
     rows
         Where the page starts, in persons where the schema names them; by default the release's, or 20,000.
     release
         A release to place among the prices.
+    delta
+        Of the fits that are priced: by default the release's, or 0.
     max_epsilon
         Where the budget starts.
     schema_file
@@ -236,23 +253,35 @@ def explorer_data(
     worlds, random_state
         Of the simulation.
     """
-    shown = None if release is None else _release(release, schema)
-    chosen = _kind(schema, kind or (shown or {}).get("kind"))
-    if shown is not None and shown["kind"] != chosen.flag.kind:
-        shown = None  # a release about something else has no place on this axis
-    n = rows or (shown or {}).get("rows") or _ROWS
+    if goal is not None and kind is not None:
+        raise ValueError("state a kind of goal or a goal, not both")
+    at = validation.delta((0.0 if release is None else release.delta) if delta is None else delta)
     encoding = Encoding(schema)
-    unit = chosen.unit(square_unit(schema.scaled_target))
-    goals = [chosen.stated(value * unit) for value in chosen.offered]
-    tables: int | SyntheticTables = worlds
-    curves, savings = [], []
-    for gamma in GAMMAS:
-        pricer = TablePricer(encoding, n, gamma, None, tables=tables, seed=random_state)
-        tables = pricer.drawn  # the same for every γ
-        curves.append([_curve(price, n) for price in rising({goal: pricer.price(goal) for goal in goals}).values()])
-        if gamma == GAMMAS[1]:
-            savings = [saving.to_dict() for saving in pricer.savings(goals[len(goals) // 2])]
-            traces = [_trace(pricer, goal) for goal in goals]
+    square = square_unit(schema.scaled_target)
+    axis = _Axis.of(schema, kind, goal, release, square)
+    shown, elsewhere = (None, "") if release is None else _release(release, schema, axis, at)
+    n = rows or (shown or {}).get("rows") or _ROWS
+    gammas = GAMMAS if not at else ((shown or {}).get("gamma") or validation.GAMMA,)
+    usual = gammas[len(gammas) // 2]  # where something is expected, prices are at this one
+    many = most_tables(worlds, len(encoding.names), at)
+    many, few = (min(many, _DELTA_TABLES), _DELTA_EXPECTED_TABLES) if at else (many, _EXPECTED_TABLES)
+    few = min(many, few)
+    drawn: int | SyntheticTables = many
+    curves: list[list[list[dict[str, Any]]]] = [[] for _ in (None, *axis.expected)]
+    for gamma in gammas:
+        pricer = TablePricer(encoding, n, gamma, None, at, tables=drawn, seed=random_state, only_taken=True)
+        drawn = pricer.drawn  # the same for every γ
+        prices = rising({each: pricer.price(each) for each in axis.goals})
+        curves[0].append([_curve(price, n) for price in prices.values()])
+        if gamma == usual:
+            savings = [] if at else pricer.savings(axis.goals[len(axis.goals) // 2])
+            traces = [_trace(pricer, each) for each in axis.goals]
+            ways = [price.cheapest.perturbation for price in prices.values()]
+            fewer = dataclasses.replace(drawn, features=drawn.features[:few])
+            for k, best in enumerate(axis.expected, 1):
+                expecting = dataclasses.replace(pricer, tables=fewer, expected=(best, axis.goals[0]), _outcomes={})
+                found = rising({each: expecting.price(each) for each in axis.goals})
+                curves[k].append([_curve(price, n) for price in found.values()])
     return {
         "target": schema.target,
         "task": schema.task,
@@ -261,21 +290,79 @@ def explorer_data(
         "columns": len(schema.columns),
         "encoded": len(encoding.names),
         "schemaFile": schema_file,
-        "goal": {
-            "flag": chosen.flag.name,
-            "name": chosen.name,
-            "atLeast": chosen.sign == "≥",
-            "values": [_rounded(goal.number) for goal in goals],
-        },
-        "gammas": list(GAMMAS),
+        "goal": axis.to_dict(),
+        "gammas": list(gammas),
+        "gamma": usual,
+        "likely": list(LIKELY),
+        "expected": [None, *(_rounded(best.number) for best in axis.expected)],
         "curves": curves,
-        "savings": [{**saving, "saves": _rounded(saving["saves"])} for saving in savings],
+        "savings": [{**saving.to_dict(), "saves": _rounded(saving.saves)} for saving in savings],
         "traces": traces,
-        "unit": unit,
-        "worlds": worlds,
+        "unit": axis.goals[0].unit(square),
+        "worlds": [many, few],
+        "delta": exact(at) if at else "",
+        "ways": ways if at else [],
         "release": shown,
-        "start": _start(n, goals, shown, max_epsilon),
+        "elsewhere": elsewhere,
+        "start": _start(n, axis, shown, max_epsilon, usual),
     }
+
+
+@dataclasses.dataclass(frozen=True)
+class _Axis:
+    """Goals from loose to strict, where each stands, where the page starts, and what may be expected of models."""
+
+    goals: tuple[TestedGoal, ...]
+    places: tuple[float, ...]
+    start: float
+    expected: tuple[TestedGoal, ...] = ()
+
+    @classmethod
+    def of(
+        cls, schema: Schema, kind: str | None, stated: TestedGoal | None, release: Release | None, square: float
+    ) -> _Axis:
+        """Return the goals of a kind, with the one that is stated among them; or that one made looser and stricter."""
+        if isinstance(stated, CountedGoal) and not (len(stated.each) == 1 and stated.flag.explored):
+            together = tuple(stated.at_odds(times) for times in _ODDS)
+            return cls(together, tuple(math.log2(times) for times in _ODDS), 0.0)
+        if stated is not None:
+            kind = stated.flag.kind
+        elif kind is None and release is not None:
+            words = words_of(release.promise.goal)
+            kind = words.kind if words.name and words.explored else None
+        chosen = _kind(schema, kind)
+        offered = [value * chosen.unit(square) for value in chosen.offered]
+        numbers = {*offered, *([] if stated is None else [stated.number])}
+        goals = tuple(chosen.stated(number) for number in sorted(numbers, reverse=chosen.sign == "≤"))
+        best = [goal.number_at(_EXPECTED) for goal in goals[1:-1:2] + goals[-1:]]
+        expected = tuple(chosen.stated(float(f"{number:.2g}")) for number in best if number is not None)
+        start = offered[len(offered) // 2] if stated is None else stated.number
+        return cls(goals, tuple(goal.number for goal in goals), start, expected)
+
+    @property
+    def together(self) -> bool:
+        """Whether places are no numbers of a goal but say how strict all are."""
+        return self.places[0] < 0 < self.places[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the page says and draws them by."""
+        first = self.goals[self.places.index(0.0)] if self.together else self.goals[0]
+        parts: tuple[TestedGoal, ...] = first.each if isinstance(first, CountedGoal) else (first,)
+        return {
+            "values": [_rounded(place) for place in self.places],
+            "together": self.together,
+            "numbered": first.number_at(1.0) is not None,
+            "parts": [
+                {
+                    "flag": part.option.rpartition(" ")[0],
+                    "name": part.name,
+                    "atLeast": part.sign == "≥",
+                    "number": part.number,
+                    "full": _finite(part.full) if isinstance(part, CountedGoal) else None,
+                }
+                for part in parts
+            ],
+        }
 
 
 def _kind(schema: Schema, stated: str | None) -> type[TestedGoal]:
@@ -300,43 +387,47 @@ def _curve(price: GoalPrice, n: int) -> dict[str, Any]:
 
 
 def _trace(pricer: TablePricer, goal: TestedGoal) -> dict[str, Any] | None:
+    """Return a pure search, also where prices are at a δ."""
     try:
-        return trace(pricer.drawn, pricer.encoding, pricer.free(goal))
+        return trace(dataclasses.replace(pricer.drawn, n=pricer.n), pricer.encoding, pricer.free(goal))
     except TargetUnreachable:
         return None
 
 
-def _release(release: Release, schema: Schema) -> dict[str, Any]:
-    """Return what of a release is placed on the page."""
+def _release(release: Release, schema: Schema, axis: _Axis, delta: float) -> tuple[dict[str, Any] | None, str]:
+    """Return what of a release is placed on the page, or why it has no place there."""
     promise = release.promise
-    kind = words_of(promise.goal).kind
-    numbers = (promise.at_least, promise.at_most_caller_units, promise.at_most)
-    value = next((number for number in numbers if number is not None), None)
-    if not kind or value is None or "schema" not in release.preparation:
+    if promise.goal is None or "schema" not in release.preparation:
         raise ValueError("the release is not of a table with a schema: it has no place on this page")
     if Schema.from_dict(release.preparation["schema"]).target != schema.target:
         raise ValueError(f"the release predicts another column than {schema.target!r}")
+    if axis.together:
+        first = axis.goals[axis.places.index(0.0)]
+        value = 0.0 if promise.goal == first.name and dict(promise.goals or {}) == first.value else None
+    else:
+        numbers = (promise.at_least, promise.at_most_caller_units, promise.at_most)
+        value = next((number for number in numbers if number is not None), None)
+        value = value if promise.goal == axis.goals[0].name else None
+    if value is None:
+        return None, f"The release is about another goal ({promise.goal}): it has no place on this page."
+    if release.delta != delta:
+        there = f"at δ = {exact(release.delta)}" if release.delta else "without a δ"
+        return None, f"The release states its ε {there}: it has no place among these prices."
     return {
-        "kind": kind,
         "value": _rounded(value),
         "epsilon": release.epsilon,
         "worst": release.epsilon_worst_case if math.isfinite(release.epsilon_worst_case) else None,
         "rows": int(release.parameters.get("persons", release.parameters["n"])),
         "status": release.status,
         "gamma": promise.failure_probability,
-    }
+    }, ""
 
 
-def _start(n: int, goals: Sequence[Goal], shown: dict[str, Any] | None, max_epsilon: float) -> dict[str, Any]:
-    middle = goals[len(goals) // 2].number
-    if shown is None:
-        return {"rows": n, "goal": _rounded(middle), "gamma": validation.GAMMA, "budget": max_epsilon}
-    return {
-        "rows": n,
-        "goal": shown["value"],
-        "gamma": shown["gamma"] or validation.GAMMA,
-        "budget": shown["worst"] or max_epsilon,
-    }
+def _start(n: int, axis: _Axis, shown: dict[str, Any] | None, max_epsilon: float, usual: float) -> dict[str, Any]:
+    start = {"rows": n, "goal": _rounded(axis.start), "gamma": usual, "budget": max_epsilon, "expect": 0}
+    if shown is not None:
+        start |= {"goal": shown["value"], "gamma": shown["gamma"] or usual, "budget": shown["worst"] or max_epsilon}
+    return start
 
 
 def _finite(value: float) -> float | None:

@@ -159,6 +159,8 @@ class TablePricer(Pricer):
         How many tables to draw, and by which seed; or tables that were drawn for another pricer.
     expected
         What the best model is expected to meet just so, and the loosest of the goals; None if nothing is expected.
+    only_taken
+        Whether at a δ the way that a fit takes is priced alone.
     """
 
     encoding: Encoding
@@ -170,6 +172,7 @@ class TablePricer(Pricer):
     tables: int | SyntheticTables = validation.TABLES
     seed: int = 0
     expected: tuple[TestedGoal, TestedGoal] | None = None
+    only_taken: bool = False
     _outcomes: dict[Goal, list[Outcome]] = field(default_factory=dict)
 
     @property
@@ -181,10 +184,11 @@ class TablePricer(Pricer):
     def drawn(self) -> SyntheticTables:
         """The tables; few rows stand for many at a δ."""
         if isinstance(self.tables, SyntheticTables):
-            return self.tables
-        each = self.encoding.schema.rows_per_person or 1
-        n = each * max(1, min(self.count, _ROWS // each)) if self.delta else self.n
-        drawn = SyntheticTables.of(self.encoding, n, self.tables, self.seed)
+            drawn = self.tables
+        else:
+            each = self.encoding.schema.rows_per_person or 1
+            n = each * max(1, min(self.count, _ROWS // each)) if self.delta else self.n
+            drawn = SyntheticTables.of(self.encoding, n, self.tables, self.seed)
         if self.expected is None:
             return drawn
         unit = square_unit(self.encoding.schema.scaled_target)
@@ -206,7 +210,12 @@ class TablePricer(Pricer):
         return self._request(goal, self.n, no_cap(self._request(goal, self.n, None, schema)), schema)
 
     def ways(self, goal: Goal) -> Iterator[Way]:
-        """Yield pure noise, which needs no δ; at a δ the other ways first."""
+        """Yield pure noise, which needs no δ; at a δ the other ways first, or the one that a fit takes alone."""
+        for way in self._every_way(goal):
+            if way.taken or not (self.delta and self.only_taken):
+                yield way
+
+    def _every_way(self, goal: Goal) -> Iterator[Way]:
         most = float(self._model(goal, None).max_epsilon)
         taken = self._request(goal, self.n, None, delta=self.delta).mechanism
         for way in WAYS if self.delta else ():
@@ -433,7 +442,7 @@ def plan(
     gamma, budget = validation.failure_probability(failure_probability), validation.budget(max_epsilon)
     validation.one_of("on_invalid", on_invalid, ("error", "clip"))
     encoding, task, p = _resolved(schema, person, rows_per_person, task, columns)
-    worlds = min(worlds, max(3, _WIDEST // (p * _FEWER if at else p)))
+    worlds = most_tables(worlds, p, at)
     asked = _asked(goals, None if encoding is None else task)
     tables = [goal for goal in asked if encoding is not None and is_tested(goal)]
     expected = None if expect is None else _expected(expect, asked, tables)
@@ -460,6 +469,17 @@ def plan(
     described = None if encoding is None else encoding.schema
     prices = tuple(priced[goal] for goal in asked)
     return PricePlan(described, p, count, gamma, budget, prices, found, kept, worlds, at, expect)
+
+
+def most_tables(stated: int, columns: int, delta: float) -> int:
+    """Return how many tables are drawn of those stated: fewer of wide ones, and at a δ, three at least.
+
+    Examples
+    --------
+    >>> most_tables(30, 20, 0.0), most_tables(30, 60, 1e-6), most_tables(30, 5000, 0.0)
+    (30, 10, 3)
+    """
+    return min(stated, max(3, _WIDEST // (columns * _FEWER if delta else columns)))
 
 
 def stricter(goal: TestedGoal, other: TestedGoal) -> bool:

@@ -14,7 +14,8 @@ const Draw = (() => {
 
 const Chart = (() => {
   const svg = document.getElementById("chart");
-  const [left, right, top, bottom] = [58, 625, 16, 330];
+  const [left, right, top] = [58, 625, 16];
+  const bottom = 330 - 16 * (DATA.goal.parts.length - 1);
   const goals = DATA.goal.values;
   const strictest = goals[goals.length - 1];
   const x = (goal) => left + ((goal - goals[0]) / (strictest - goals[0])) * (right - left);
@@ -29,7 +30,7 @@ const Chart = (() => {
 
   function heights(state, prices) {
     const paid = DATA.release ? [DATA.release.epsilon] : [];
-    const all = [state.budget, ...paid, ...prices.flatMap((p) => [p.low, p.high, p.close])].filter(
+    const all = [state.budget, ...paid, ...prices.flatMap((p) => [p.low, p.high, ...(Model.best() === null ? [p.close] : [])])].filter(
       (v) => Number.isFinite(v) && v > 0
     );
     const low = Math.log10(Math.min(...all)) - 0.25;
@@ -54,11 +55,15 @@ const Chart = (() => {
     }
     for (const goal of goals) {
       Draw.add(svg, "line", { class: "axis", x1: x(goal), x2: x(goal), y1: bottom, y2: bottom + 5 });
-      Draw.add(svg, "text", { x: x(goal), y: bottom + 20, "text-anchor": "middle" }, Number(goal.toPrecision(3)));
+      Words.numbers(goal).forEach((number, i) => {
+        const at = { x: x(goal), y: bottom + 20 + 16 * i, "text-anchor": "middle" };
+        Draw.add(svg, "text", at, Number(number.toPrecision(DATA.goal.together ? 2 : 3)));
+      });
     }
     Draw.add(svg, "path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` });
-    const title = `${DATA.goal.name} ${DATA.goal.atLeast ? "at least" : "at most"}, stricter to the right`;
-    Draw.add(svg, "text", { x: (left + right) / 2, y: bottom + 45, "text-anchor": "middle" }, title);
+    const least = DATA.goal.parts.map((part) => `${part.name} ${part.atLeast ? "at least" : "at most"}`).join(", ");
+    const title = `${least}; stricter to the right`;
+    Draw.add(svg, "text", { x: (left + right) / 2, y: 375, "text-anchor": "middle" }, title);
     Draw.add(svg, "text", { x: 14, y: (top + bottom) / 2, "text-anchor": "middle", class: "ink",
       transform: `rotate(-90 14 ${(top + bottom) / 2})` }, "ε, logarithmic");
   }
@@ -68,17 +73,20 @@ const Chart = (() => {
     const at = samples();
     const prices = at.map((goal) => Model.price(goal, state.rows, state.gamma));
     const scale = heights(state, prices);
-    const line = (name) => at.map((goal, i) => [x(goal), scale.y(prices[i][name])]);
+    // where something is expected, lines end where it is out of reach
+    const seen = at.map((_, i) => i).filter((i) => Model.best() === null || Number.isFinite(prices[i].low));
+    const line = (name) => seen.map((i) => [x(at[i]), scale.y(prices[i][name])]);
     Draw.add(svg, "path", { class: "band", d: `${Draw.path([...line("low"), ...line("high").reverse()])}Z` });
     axes(scale);
-    Draw.add(svg, "path", { class: "close", d: Draw.path(line("close")) });
+    if (Model.best() === null) Draw.add(svg, "path", { class: "close", d: Draw.path(line("close")) });
     Draw.add(svg, "path", { class: "typical", d: Draw.path(line("typical")) });
     const cap = scale.y(state.budget);
     Draw.add(svg, "line", { class: "cap", x1: left, x2: right, y1: cap, y2: cap });
     Draw.add(svg, "text", { class: "cap-text", x: left + 8, y: cap - 6 }, `budget ${Words.cap(state.budget)}`);
     Draw.add(svg, "line", { class: "here", x1: x(state.goal), x2: x(state.goal), y1: top, y2: bottom });
+    if (Model.best() !== null) limit();
     const now = Model.price(state.goal, state.rows, state.gamma);
-    for (const name of ["low", "high"]) {
+    for (const name of ["low", "high"].filter((each) => Model.best() === null || Number.isFinite(now[each]))) {
       Draw.add(svg, "circle", { cx: x(state.goal), cy: scale.y(now[name]), r: 4, class: "ink" });
     }
     if (DATA.release) {
@@ -91,20 +99,35 @@ const Chart = (() => {
     table(state);
   }
 
+  // Goals that ask for more than the model that is expected reaches.
+  function limit() {
+    const at = Math.min(x(Model.best()), right);
+    Draw.add(svg, "rect", { class: "beyond", x: at, y: top, width: right - at, height: bottom - top });
+    Draw.add(svg, "line", { class: "best", x1: at, x2: at, y1: top, y2: bottom });
+    const label = { x: at - 6, y: top + 12, "text-anchor": "end", class: "best-text" };
+    if (at < (left + right) / 2) Object.assign(label, { x: at + 6, "text-anchor": "start" });
+    Draw.add(svg, "text", label, `expected ${Model.best()}${at < right ? "; out of reach beyond" : ""}`);
+  }
+
   function words(now, state) {
+    const tables = DATA.worlds[Model.best() === null ? 0 : 1];
     document.getElementById("chart-words").textContent =
-      `At ${Words.goal(state.goal)} and ${Words.count(state.rows)} ${DATA.noun}: likely ε from ${Words.number(now.low)} ` +
-      `to ${Words.number(now.high)}, typically ${Words.number(now.typical)}.`;
+      `At ${Words.goal(state.goal)} and ${Words.count(state.rows)} ${DATA.noun}: ` +
+      (Number.isFinite(now.low)
+        ? `likely ε from ${Words.number(now.low)} to ${Words.number(now.high)}, typically ${Words.number(now.typical)}, `
+        : "out of reach ") +
+      `${Number.isFinite(now.low) ? "over" : "in"} ${tables} made-up tables.`;
   }
 
   function table(state) {
     const rows = goals.map((goal) => {
       const p = Model.price(goal, state.rows, state.gamma);
       const share = Model.share(goal, state.rows, state.gamma, state.budget);
-      const cells = [Words.range(p.low, p.high), Words.number(p.typical), Words.number(p.close), `${Math.round(100 * share)} %`];
+      const close = Model.best() === null ? [Words.number(p.close)] : [];
+      const cells = [Words.range(p.low, p.high), Words.number(p.typical), ...close, `${Math.round(100 * share)} %`];
       return [Words.goal(goal), ...cells];
     });
-    const heads = ["goal", "ε likely", "typical", "close call", `within ${Words.cap(state.budget)}`];
+    const heads = ["goal", "ε likely", "typical", ...(Model.best() === null ? ["close call"] : []), `within ${Words.cap(state.budget)}`];
     const node = document.getElementById("table");
     node.replaceChildren();
     [heads, ...rows].forEach((cells, i) => {
@@ -138,7 +161,8 @@ const Chart = (() => {
       item.append(name, ` saves ${percent}`, bar, what);
       list.appendChild(item);
     }
-    if (!DATA.savings.length) list.textContent = "Nothing that would save one part in a hundred.";
+    if (DATA.delta) list.textContent = "Not said at a δ: a page without --delta says it for pure fits.";
+    else if (!DATA.savings.length) list.textContent = "Nothing that would save one part in a hundred.";
   }
 
   return { draw, bars };

@@ -25,11 +25,20 @@
     const kind = DATA.classes ? `${DATA.classes[0]} or ${DATA.classes[1]}` : "a number";
     by("about").textContent = `${DATA.target} (${kind}) from ${DATA.columns} columns; no data were read`;
     by("rows-label").textContent = DATA.noun === "rows" ? "Rows" : "Persons";
-    by("goal-label").textContent = `Goal: ${DATA.goal.name} ${DATA.goal.atLeast ? "at least" : "at most"}`;
+    const least = DATA.goal.parts.map((part) => `${part.name} ${part.atLeast ? "at least" : "at most"}`);
+    by("goal-label").textContent = `Goal: ${least.join(", ")}`;
+    by("way").textContent = ways();
+    by("expect").max = DATA.expected.length - 1;
+    by("expect").value = state.expect;
+    by("expect-label").textContent = `You expect the best model to have ${DATA.goal.parts[0].name}`;
+    by("expect-control").hidden = DATA.expected.length < 2;
+    by("unexpected").hidden = DATA.expected.length > 1;
+    by("gamma").disabled = DATA.gammas.length < 2;
     const [low, high] = [Math.min(...goals), Math.max(...goals)];
     Object.assign(by("goal"), { min: low, max: high, step: (high - low) / 140 });
     by("goal").value = state.goal;
     for (const name of Object.keys(ends)) by(name).value = toPlace(name, state[name]);
+    by("elsewhere").textContent = DATA.elsewhere;
     if (DATA.release) {
       const r = DATA.release;
       by("release-key").hidden = false;
@@ -38,8 +47,26 @@
     }
   }
 
+  // At a δ: where the noise goes.
+  function ways() {
+    if (!DATA.delta) return "ε of pure fits: no δ.";
+    const [first, ...others] = [...new Set(DATA.ways)];
+    const at = others.length
+      ? `${DATA.ways.map((way, i) => `${Words.goal(DATA.goal.values[i])} by ${way}`).join("; ")}`
+      : `noise by ${first}`;
+    return `ε at δ = ${DATA.delta}, of the way that a fit of ${Words.count(DATA.start.rows)} ${DATA.noun} takes if none is stated: ${at}. γ is ${DATA.gammas[0]}. Other ways may be cheaper: expost plan --delta ${DATA.delta} has them all.`;
+  }
+
   function read(name) {
-    if (name === "goal") state.goal = Number(Number(by("goal").value).toPrecision(3));
+    if (name === "expect") {
+      state.expect = Number(by(name).value);
+      Model.expect(state.expect);
+      by("gamma").disabled = DATA.gammas.length < 2 || state.expect > 0;
+      if (state.expect > 0) {
+        state.gamma = DATA.gamma; // the only one that was computed
+        by("gamma").value = toPlace("gamma", state.gamma);
+      }
+    } else if (name === "goal") state.goal = Number(Number(by("goal").value).toPrecision(3));
     else state[name] = fromPlace(name, Number(by(name).value));
   }
 
@@ -49,6 +76,11 @@
     const node = by("answer");
     const strong = document.createElement("strong");
     strong.textContent = `likely ε ${Words.range(p.low, p.high)}`;
+    if (Model.best() !== null && !Number.isFinite(p.low)) {
+      strong.textContent = Model.beyond(state.goal)
+        ? `out of reach, if the best model has ${DATA.goal.parts[0].name} ${Model.best()}`
+        : `not computed so close to the ${Model.best()} that you expect; expost plan --expect ${Model.best()} says it`;
+    }
     node.replaceChildren(`${Words.goal(state.goal)} for ${Words.count(state.rows)} ${DATA.noun}: `, strong);
     const rows = Model.rowsFor(state.goal, state.gamma, state.budget);
     const more = Number.isFinite(rows) && rows > state.rows ? ` About ${Words.count(Number(rows.toPrecision(2)))} ${DATA.noun} would do.` : "";
@@ -58,14 +90,20 @@
 
   function command() {
     const quoted = /^[\w./-]+$/.test(DATA.schemaFile) ? DATA.schemaFile : `'${DATA.schemaFile.replaceAll("'", "'\\''")}'`;
+    const at = DATA.delta ? ` --delta ${DATA.delta}` : "";
     const gamma = state.gamma === 0.1 ? "" : ` --failure-probability ${state.gamma}`;
     by("command").value =
-      `expost fit DATA.csv --schema ${quoted} ${DATA.goal.flag} ${state.goal}${gamma} --max-epsilon ${state.budget}`;
+      `expost fit DATA.csv --schema ${quoted} ${Words.options(state.goal)}${gamma} --max-epsilon ${state.budget}${at}`;
   }
 
   function update() {
     set("goal", Words.goal(state.goal));
-    by("goal-value").textContent = `${DATA.goal.atLeast ? "≥" : "≤"} ${state.goal}`;
+    by("goal-value").textContent = Words.numbers(state.goal)
+      .map((number, i) => `${Words.sign(DATA.goal.parts[i])} ${number}`)
+      .join(", ");
+    const best = Model.best();
+    set("expect", best === null ? "not stated" : `${best}`);
+    by("close-key").hidden = best !== null;
     set("rows", Words.count(state.rows));
     set("budget", Words.cap(state.budget));
     set("gamma", Words.number(state.gamma));
@@ -96,7 +134,7 @@
     }
     by("copied").textContent = done ? "Copied." : "Press Ctrl+C to copy.";
   });
-  for (const name of ["goal", "rows", "budget", "gamma"]) {
+  for (const name of ["goal", "expect", "rows", "budget", "gamma"]) {
     by(name).addEventListener("input", () => {
       read(name);
       by("copied").textContent = "";

@@ -4,6 +4,7 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 
 const Model = (() => {
   const goals = DATA.goal.values;
+  let expected = 0; // which of DATA.expected; the first is nothing
 
   // The smallest ε·n that this share of the worlds does not exceed; Infinity where the goal was out of reach.
   function quantile(products, share) {
@@ -14,9 +15,9 @@ const Model = (() => {
 
   function measures(curve) {
     return {
-      low: quantile(curve.products, 0.1),
+      low: quantile(curve.products, DATA.likely[0]),
       typical: quantile(curve.products, 0.5),
-      high: quantile(curve.products, 0.9),
+      high: quantile(curve.products, DATA.likely[1]),
       close: curve.closeCall === null ? Infinity : curve.closeCall,
     };
   }
@@ -30,6 +31,7 @@ const Model = (() => {
 
   // Where a value lies among ordered ones: the place before it and the part of the way to the next.
   function locate(values, value, scale) {
+    if (values.length < 2) return [0, 0];
     const rising = values[values.length - 1] > values[0];
     for (let i = 0; i + 1 < values.length; i++) {
       const inside = rising ? value <= values[i + 1] : value >= values[i + 1];
@@ -45,7 +47,9 @@ const Model = (() => {
     const [g, gPart] = locate(goals, goal, (v) => v);
     const [k, kPart] = locate(DATA.gammas, gamma, Math.log);
     const along = (curves) => blend(of(curves[g]), of(curves[g + 1]), gPart);
-    return blend(along(DATA.curves[k]), along(DATA.curves[k + 1]), kPart);
+    const curves = DATA.curves[expected];
+    if (curves.length < 2) return along(curves[0]); // one γ was computed
+    return kPart ? blend(along(curves[k]), along(curves[k + 1]), kPart) : along(curves[k]);
   }
 
   function price(goal, rows, gamma) {
@@ -68,7 +72,13 @@ const Model = (() => {
     return Math.ceil((price(goal, 1, gamma).high / budget) * 1.05);
   }
 
-  return { price, share, rowsFor, locate, quantile };
+  const expect = (place) => (expected = place);
+
+  // The number expected of the best model, or null; and whether a goal asks for as much.
+  const best = () => DATA.expected[expected];
+  const beyond = (goal) => best() !== null && (DATA.goal.parts[0].atLeast ? goal >= best() : goal <= best());
+
+  return { price, share, rowsFor, locate, expect, best, beyond };
 })();
 
 const Words = (() => {
@@ -82,7 +92,22 @@ const Words = (() => {
   const number = (value) => rounded(value, 1);
   const cap = (value) => rounded(value, -1);
   const count = (value) => Math.round(value).toLocaleString("en-US");
-  const goal = (value) => `${DATA.goal.name} ${DATA.goal.atLeast ? "≥" : "≤"} ${Number(value.toPrecision(3))}`;
+  // The number of each part of a goal: its own, or odds of all of them moved together (as at_odds in goals/counts.py).
+  function numbers(value) {
+    if (!DATA.goal.together) return [Number(value.toPrecision(3))];
+    return DATA.goal.parts.map((part) => {
+      if (value === 0) return part.number;
+      const odds = (part.number / (part.full - part.number)) * 2 ** (part.atLeast ? value : -value);
+      const exact = (part.full * odds) / (1 + odds);
+      const near = Number(exact.toPrecision(4));
+      return near < part.full ? near : exact;
+    });
+  }
+  const sign = (part) => (part.atLeast ? "≥" : "≤");
+  const goal = (value) =>
+    numbers(value).map((number, i) => `${DATA.goal.parts[i].name} ${sign(DATA.goal.parts[i])} ${number}`).join(" and ");
+  const names = DATA.goal.parts.map((part) => part.name).join(" and ");
+  const options = (value) => numbers(value).map((number, i) => `${DATA.goal.parts[i].flag} ${number}`).join(" ");
   const range = (low, high) => (number(low) === number(high) ? number(low) : `${number(low)} to ${number(high)}`);
-  return { number, cap, count, goal, range };
+  return { number, cap, count, goal, numbers, sign, names, options, range };
 })();

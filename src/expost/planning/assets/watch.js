@@ -16,8 +16,9 @@ const Watch = (() => {
     const [before, part] = Model.locate(DATA.goal.values, goal, (v) => v);
     const nearest = part < 0.5 ? before : before + 1;
     const chosen = DATA.traces[nearest];
+    const pure = DATA.delta ? " Without a δ: this is how a pure fit searches." : "";
     document.getElementById("watched").textContent =
-      `For ${DATA.goal.name} ${DATA.goal.atLeast ? "≥" : "≤"} ${DATA.goal.values[nearest]}, the nearest that was computed.`;
+      `For ${Words.goal(DATA.goal.values[nearest])}, the nearest that was computed.${pure}`;
     if (chosen === trace) return;
     stop();
     trace = chosen;
@@ -88,14 +89,17 @@ const Watch = (() => {
     pictures();
   }
 
+  // What a test measures: the goal's own number, or by how much it is missed where that is not one that is measured.
+  const measured = DATA.goal.numbered ? `${Words.names} measured` : "the goal missed by";
   const value = (v) => Number((v * DATA.unit).toPrecision(3));
 
   function said() {
     const step = trace.steps[place];
     const verdict = step.passed ? "shown to meet the goal: released." : "not shown to meet the goal: on to the next.";
+    const atLeast = DATA.goal.numbered && DATA.goal.parts[0].atLeast;
     return (
-      `Test ${place + 1} of ${trace.steps.length}: ε ${Words.number(step.spent * scale)} spent, ${DATA.goal.name} measured ` +
-      `${value(step.measured)}, ${DATA.goal.atLeast ? "at least" : "at most"} ${value(step.at_worst)}; ${verdict}`
+      `Test ${place + 1} of ${trace.steps.length}: ε ${Words.number(step.spent * scale)} spent, ${measured} ` +
+      `${value(step.measured)}, ${atLeast ? "at least" : "at most"} ${value(step.at_worst)}; ${verdict}`
     );
   }
 
@@ -139,7 +143,7 @@ const Watch = (() => {
 
   function track(svg) {
     const step = trace.steps[place];
-    const goal = DATA.goal.values[DATA.traces.indexOf(trace)] / DATA.unit;
+    const goal = DATA.goal.numbered ? DATA.goal.values[DATA.traces.indexOf(trace)] / DATA.unit : 0;
     const all = [goal, ...trace.steps.flatMap((s) => [s.measured, s.at_worst])];
     const [low, high] = [Math.min(...all), Math.max(...all)];
     const pad = (high - low) * 0.08 || 0.01;
