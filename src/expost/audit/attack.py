@@ -128,7 +128,7 @@ def loss_at_least(here: Any, there: Any, runs: int, chance: float, delta: float 
     Examples
     --------
     >>> round(float(loss_at_least(5000, 1800, 10_000, 1e-6)), 2), round(math.log(5000 / 1800), 2)
-    (0.84, 1.02)
+    (0.87, 1.02)
     """
     low, _ = interval(here, runs, 0.5 * chance)
     _, high = interval(there, runs, 0.5 * chance)

@@ -302,6 +302,34 @@ def gradual_test(setting: Setting) -> Found:
     return counted(setting, one_by_one(run), claims)
 
 
+def two_numbers(setting: Setting) -> Found:
+    """Attack two noisy numbers from one source, by how far they are apart: each has noise of its own."""
+    value = NoisyValue.of(1.0, 0.0)
+
+    def run(side: int, source: WordSource) -> int:
+        first, second = value.ask(side, 1.0, source), value.ask(0.0, 1.0, source)
+        return min(max(round(2.0 * (first - second)) + 12, 0), 24)
+
+    return counted(setting, one_by_one(run), np.full(25, 2.0))
+
+
+def two_tests(setting: Setting) -> Found:
+    """Attack tests of two models in a row, by how far their last noisy values are apart."""
+    claims = np.zeros(41 * 80)
+
+    def run(side: int, source: WordSource) -> int:
+        account = Account("", 10.0, False)
+        test, seen = GradualTest(account, source), []
+        for truth in (1.0 + side, 1.0):
+            test.pass_at(truth, 1.0, 0.0, 1.0, 0.2)
+            seen.append(test.noisy)
+        kind = 41 * min(test.count, 79) + min(max(round(4.0 * (seen[0] - seen[1])) + 20, 0), 40)
+        claims[kind] = max(claims[kind], account.test)
+        return kind
+
+    return counted(setting, one_by_one(run), claims)
+
+
 def best_of_scores(setting: Setting) -> Found:
     """Attack the choice of a cut-off: one score goes down and all others up."""
     scores = [0, 0, 0, 0, 0], [-1, 1, 1, 1, 1]
@@ -345,6 +373,8 @@ ATTACKS = (
     Attack("one-test", "one noisy question", "counted", one_test, 6_000, 1_000_000),
     Attack("gradual-question", "one question, given up early", "counted", gradual_question, 5_000, 1_000_000),
     Attack("gradual-test", "the test of a search in levels", "counted", gradual_test, 3_000, 300_000),
+    Attack("two-numbers", "two noisy numbers, one after the other", "counted", two_numbers, 6_000, 300_000),
+    Attack("two-tests", "tests of two models, one after the other", "counted", two_tests, 2_000, 100_000),
     Attack("noisy-best", "the choice of a cut-off", "counted", best_of_scores, 20_000, 1_000_000),
     Attack("objective-draw", "objective perturbation of one row", "counted", perturbed_objective, 1_500, 100_000),
 )

@@ -16,23 +16,30 @@ from typing import Any
 
 import numpy as np
 
-from expost.account.account import Spending
+from expost.account.account import Account, Spending
 from expost.account.composition import ORDERS
 from expost.account.ledger import Ledger
 from expost.audit.attack import Attack, Found, Setting, interval
 from expost.audit.counting import source_of
-from expost.audit.transcripts import Differs, Tape, taping
+from expost.audit.transcripts import Differs, Tape, log_density, taping
 from expost.estimators import AccuracyFirstModel
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals import R2, ErrorRate, ExcessRisk, Goal, LogLoss, Precision, Recall
-from expost.noise import SecureSource, SeededSource, WordSource
+from expost.goals.base_rate import release_base_rate
+from expost.goals.goal import TestedGoal
+from expost.goals.yardstick import release_yardstick
+from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
+from expost.noise import NoisePath, SecureSource, SeededSource, WordSource
+from expost.numeric import to_grid
 from expost.release.release import Release
 from expost.search.choice import staged_request
+from expost.search.gradual import search_path
 from expost.search.request import Request
 from expost.search.run import carry_out, run_search, settle
-from expost.solve import LogisticLoss, Problem, SquaredLoss
+from expost.solve import LogisticLoss, Passes, Problem, SquaredLoss
+from expost.solve.losses import CappedLogisticLoss, HuberLoss, SmoothedHingeLoss
 from expost.table.rows import ONE, Rows
-from expost.table.shape import l2_ball
+from expost.table.shape import l1_ball, l2_ball
 
 #: What a run is: the search of either data set, whose random words come from a source.
 Search = Callable[[int, WordSource], Release]
@@ -143,7 +150,13 @@ def fits(goal: Goal, target: str = "labels", n: int = 60, **options: Any) -> Cal
 
 
 def searches(
-    goal: ExcessRisk, method: str, perturbation: str | None, *, squared: bool = True, lam: float = 1.0, **options: Any
+    goal: ExcessRisk | None,
+    method: str,
+    perturbation: str | None,
+    *,
+    squared: bool = True,
+    lam: float = 1.0,
+    **options: Any,
 ) -> Callable[[Setting], Found]:
     """Attack `run_search` for an excess risk."""
 
@@ -192,29 +205,35 @@ def descent(setting: Setting) -> Found:
 
 # --- several searches together ----------------------------------------------------------------------------------------
 
-_SEVERAL = 5
+_SEVERAL = (0.4, 0.8, 0.8)
+
+
+class _AtOnce:
+    """A stopping rule that stops at once, and asks nothing."""
+
+    name, secure = "at once", True
+    epsilon_stop = epsilon_never = epsilon_worst_case = 0.0
+
+    def accepts(self, hypothesis: Any) -> bool:
+        """Return yes."""
+        return True
 
 
 def in_a_ledger(setting: Setting) -> Found:
-    """Attack what a ledger has charged after several small searches of the same rows.
+    """Attack what a ledger has charged after several small releases of one number.
 
     A ledger books no simulation, so the words are those of the operating system, whatever the seed.
     """
     found = Found(0.0, 0.0)
     for place in range(setting.runs):
-        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
-        both = extreme_rows(rng, 20, 1, labels=False)
         charged: list[float] = []
-        problem = Problem.of(SquaredLoss(), n=20, p=1, regularization=1.0)
 
-        def search(
-            side: int, _: WordSource, both: Any = both, problem: Problem = problem, charged: list[float] = charged
-        ) -> Release:
-            said: dict[str, Any] = {"method": "fixed", "perturbation": "covariance", "random_state": SecureSource()}
+        def search(side: int, _: WordSource, charged: list[float] = charged) -> Release:
             with tempfile.TemporaryDirectory() as folder:
                 ledger = Ledger.create(Path(folder) / "audit.db", "rows", cap=10.0)
-                for k in range(_SEVERAL):
-                    release = run_search(both[side], problem, max_epsilon=0.1 * (k + 1), ledger=ledger, **said)
+                for epsilon in _SEVERAL:
+                    path = NoisePath(np.array([40 + side]), 1, (epsilon,), random_state=SecureSource())
+                    release = search_path(path, _AtOnce(), ledger=ledger)
                 charged.append(ledger.budget.total.epsilon)
             return release
 
@@ -227,83 +246,120 @@ def in_a_ledger(setting: Setting) -> Found:
     return found
 
 
+# --- parts of searches ------------------------------------------------------------------------------------------------
+
+
+def probe(measured: Callable[[Passes, Account, WordSource], Any], labels: bool) -> Callable[[Setting], Found]:
+    """Attack what is released before a search, by what its account says."""
+
+    def search_of(rng: np.random.Generator) -> Search:
+        both = extreme_rows(rng, 40, 1, labels=labels)
+        judges = [Passes.over(LogisticLoss() if labels else HuberLoss(0.25), rows) for rows in both]
+
+        def search(side: int, source: WordSource) -> Release:
+            account = Account("probe", worst_case=100.0, secure=False)
+            account.reasons.append(repr(measured(judges[side], account, source)))
+            return account.refused()
+
+        return search
+
+    return lambda setting: largest(setting, search_of)
+
+
+def _base_rate(judge: Passes, account: Account, source: WordSource) -> Any:
+    return release_base_rate(judge, account, source, 0.05, lambda base: base.scale < 0.05)
+
+
+def _yardstick(judge: Passes, account: Account, source: WordSource) -> Any:
+    return release_yardstick(judge, account, source, 0.05)
+
+
+def density(setting: Setting) -> Found:
+    """Attack the law of a perturbed objective's minimiser where it is tightest: beside a kink, and far from the centre.
+
+    No run is needed: the log ratio of its densities is computed at chosen points, from rows that the solver would see.
+    """
+    found = Found(0.0, 0.0)
+    for place in range(setting.runs):
+        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+        n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
+        shape = l1_ball(p) if rng.random() < 0.5 else l2_ball(p)
+        shot = Shot(loss, shape, n, float(rng.choice([0.05, 0.4, 2.0])), float(rng.choice([1e-2, 0.05, 0.3])))
+        both = extreme_rows(rng, n, p, labels=True)
+        theta = rng.normal(size=p) * 10.0 ** rng.uniform(-9, 1)
+        center = theta - rng.choice([-1.0, 1.0], p) * 10.0 ** rng.uniform(-2, 6)
+        here, there = (log_density(shot, ObjectiveRows(rows, loss).perturbed, theta, center) for rows in both)
+        one = Found(shot.epsilon, abs(here - there))
+        found = one if one.broken or one.tightness > found.tightness else found
+        if one.broken:
+            break
+    return found
+
+
+def moved(goal: TestedGoal, labels: bool) -> Callable[[Setting], Found]:
+    """Attack how far one row is said to move a goal's shortfall: noise made for that costs ε = 1."""
+
+    def attack(setting: Setting) -> Found:
+        found = Found(1.0, 0.0)
+        for place in range(setting.runs):
+            rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+            n = int(rng.integers(2, 12))
+            judges = [Passes.over(goal.chain().loss, rows) for rows in extreme_rows(rng, n, 2, labels=labels)]
+            theta = to_grid(rng.choice([-1.0, 1.0], 2) * 10.0 ** rng.uniform(-2, 2), 128.0)
+            here, there = (goal.shortfall(judge, theta) for judge in judges)
+            bound = abs(here - there) / goal.shortfall_sensitivity(n)
+            found = Found(1.0, bound) if bound > found.bound else found
+        return found
+
+    return attack
+
+
 _EASY, _RISK = ErrorRate(0.45), ExcessRisk(0.4)
+_SPENT = {"max_epsilon": 1.0}
+_RARE = Recall(0.6) & Precision(0.5)
+
+
+def _attack(name: str, attacked: str, carry_out: Callable[[Setting], Found], runs: int, full: int) -> Attack:
+    return Attack(name, attacked, "transcripts", carry_out, runs, full)
+
+
 ATTACKS = (
-    Attack("fit-error-rate", "fit for an error rate", "transcripts", fits(ErrorRate(0.3)), 30, 100_000),
-    Attack("fit-log-loss", "fit for a log loss", "transcripts", fits(LogLoss(0.6)), 20, 20_000),
-    Attack("fit-r2", "fit for R2, its yardstick among it", "transcripts", fits(R2(0.3), "numbers"), 20, 20_000),
-    Attack(
-        "fit-rare-labels",
-        "fit for recall and precision, its cut-off among it",
-        "transcripts",
-        fits(Recall(0.6) & Precision(0.5)),
-        10,
-        10_000,
-    ),
-    Attack(
-        "fit-new-rows",
-        "fit with rows held out: the larger of two parts",
-        "transcripts",
-        fits(_EASY, holdout=0.3),
-        20,
-        20_000,
-    ),
-    Attack(
-        "covariance",
-        "certified search of noisy second moments",
-        "transcripts",
-        searches(_RISK, "auto", "covariance"),
-        40,
-        20_000,
-    ),
-    Attack(
-        "covariance-tested",
-        "the paper's search, above threshold",
-        "transcripts",
-        searches(_RISK, "above_threshold", "covariance"),
-        10,
-        10_000,
-    ),
-    Attack(
-        "stationarity",
-        "gradual release stopped by gradients",
-        "transcripts",
-        searches(_RISK, "stationarity", "covariance"),
-        10,
-        10_000,
-    ),
-    Attack(
-        "output",
-        "certified noise on the minimiser",
-        "transcripts",
-        searches(_RISK, "auto", "output", squared=False),
+    _attack("base-rate", "the base rate of labels", probe(_base_rate, True), 20, 10_000),
+    _attack("yardstick", "mean and spread of a target", probe(_yardstick, False), 20, 10_000),
+    _attack("shortfall-error-rate", "what one row moves: errors", moved(_EASY, True), 200, 10_000),
+    _attack("shortfall-recall", "the same: recall and precision", moved(_RARE, True), 200, 10_000),
+    _attack("shortfall-log-loss", "the same: log loss", moved(LogLoss(0.6), True), 200, 10_000),
+    _attack("shortfall-r2", "the same: squared errors", moved(R2(0.3), False), 200, 10_000),
+    _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 30, 20_000),
+    _attack("minimiser", "noise on the minimiser", searches(None, "fixed", "output", lam=30.0, **_SPENT), 30, 20_000),
+    _attack(
+        "minimiser-spherical",
+        "the same, spherical",
+        searches(None, "fixed", "output", lam=30.0, noise="spherical", **_SPENT),
         30,
         20_000,
     ),
-    Attack(
-        "output-spherical",
-        "the same, spherical",
-        "transcripts",
-        searches(_RISK, "auto", "output", squared=False, noise="spherical"),
-        20,
-        10_000,
+    _attack("objective-density", "the law of a perturbed minimiser", density, 2_000, 100_000),
+    _attack("covariance", "certified search of moments", searches(_RISK, "auto", "covariance"), 20, 20_000),
+    _attack(
+        "above-threshold-search", "the paper's search", searches(_RISK, "above_threshold", "covariance"), 10, 10_000
     ),
-    Attack(
+    _attack("stationarity", "a search by gradients", searches(_RISK, "stationarity", "covariance"), 10, 10_000),
+    _attack("output", "certified noise on the minimiser", searches(_RISK, "auto", "output", squared=False), 20, 20_000),
+    _attack(
         "objective",
         "certified noise on the objective",
-        "transcripts",
         searches(ExcessRisk(0.1), "auto", None, squared=False),
-        40,
-        20_000,
-    ),
-    Attack(
-        "doubling",
-        "doubling around noise on the minimiser",
-        "transcripts",
-        searches(_RISK, "doubling", "output", squared=False),
         20,
         20_000,
     ),
-    Attack("descent", "gradient descent at delta = 0.01: rho of its steps", "transcripts", descent, 10, 10_000),
-    Attack("ledger", "what a ledger charges for five releases", "transcripts", in_a_ledger, 5, 2_000),
+    _attack("doubling", "a search by doubling", searches(_RISK, "doubling", "output", squared=False), 10, 20_000),
+    _attack("fit-error-rate", "fit for an error rate", fits(ErrorRate(0.3)), 30, 100_000),
+    _attack("fit-log-loss", "fit for a log loss", fits(LogLoss(0.6)), 15, 20_000),
+    _attack("fit-r2", "fit for R2", fits(R2(0.3), "numbers"), 15, 20_000),
+    _attack("fit-rare-labels", "fit for recall and precision", fits(_RARE), 10, 10_000),
+    _attack("fit-new-rows", "fit with rows held out", fits(_EASY, holdout=0.3), 15, 20_000),
+    _attack("descent", "descent at delta = 0.01: rho of steps", descent, 10, 10_000),
+    _attack("ledger", "the charge for three releases", in_a_ledger, 12, 2_000),
 )
