@@ -27,6 +27,12 @@ def test_every_bound_is_below_its_claim(capsys):
     assert again.out.endswith("All of 3 bounds are below their claims.\n")
 
 
+def test_words_of_the_operating_system_do_as_well(capsys):
+    """No false alarm is possible: transcripts hold for any words."""
+    said = call(capsys, "audit", "--mechanism", "^(moments|fit-error-rate|descent)$", "--runs", 2)
+    assert said.status == 0, said.out
+
+
 def test_a_false_claim_has_an_exit_status_of_its_own(capsys, monkeypatch):
     honest = counting.geometric
 
