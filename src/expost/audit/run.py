@@ -63,7 +63,7 @@ def attacks(mechanism: str | None = None) -> tuple[Attack, ...]:
     Examples
     --------
     >>> [attack.name for attack in attacks("path$")]
-    ['path', 'spherical-path', 'exact-path']
+    ['exact-path', 'path', 'spherical-path']
     >>> [attack.name for attack in attacks("path")]
     ['path']
     """
