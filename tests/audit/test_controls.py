@@ -197,6 +197,13 @@ def half_minimiser(patch):
     patch.setattr(Problem, "output_sensitivity", property(lambda self: get(self) / 2))
 
 
+def half_excess_risk(patch):
+    """(R + 1)²/(2n) in the place of (R + 1)²/n."""
+    honest = Problem.risk_sensitivity
+    get = getattr(honest, "func", None) or honest.fget
+    patch.setattr(Problem, "risk_sensitivity", property(lambda self: get(self) / 2))
+
+
 def half_euclidean_minimiser(patch):
     honest = Output.noise_sensitivity
     patch.setattr(Output, "noise_sensitivity", lambda self, problem: honest(self, problem) / 2)
@@ -253,6 +260,7 @@ CONTROLS = {
     "a budget that forgets a release": (release_forgotten, "ledger", 5),
     "half the sensitivity: moments": (half_moments, "moments", 10),
     "half the sensitivity: minimiser": (half_minimiser, "minimiser", 10),
+    "half the sensitivity: excess risk": (half_excess_risk, "excess-risk", 30),
     "half the sensitivity: spherical": (half_euclidean_minimiser, "minimiser-spherical", 30),
     "half the sensitivity: base rate": (half_base_rate, "base-rate", 10),
     "half the sensitivity: yardstick": (half_yardstick, "yardstick", 10),

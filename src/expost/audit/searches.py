@@ -28,6 +28,7 @@ from expost.goals import R2, ErrorRate, ExcessRisk, Goal, LogLoss, Precision, Re
 from expost.goals.base_rate import release_base_rate
 from expost.goals.goal import TestedGoal
 from expost.goals.yardstick import release_yardstick
+from expost.mechanisms import mechanism_of
 from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
 from expost.noise import NoisePath, SecureSource, SeededSource, WordSource
 from expost.numeric import to_grid
@@ -316,6 +317,25 @@ def moved(goal: TestedGoal, labels: bool) -> Callable[[Setting], Found]:
     return attack
 
 
+def excess_risk(setting: Setting) -> Found:
+    """Attack how far one row is said to move an excess risk within the ball: noise made for that costs ε = 1."""
+    found = Found(1.0, 0.0)
+    for place in range(setting.runs):
+        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+        n = int(rng.integers(2, 40))
+        problem = Problem.of(SquaredLoss(), n=n, p=1, regularization=1.0, paper_constants=True)
+        x, y = np.full(n, 1.0), np.full(n, 1.0)
+        risks = []
+        for first in (1.0, float(rng.choice([-1.0, 0.0]))):  # one of equal rows is turned round, or empty
+            x[0] = first
+            rows = Rows((x[:, None] * ONE).astype(np.int32), (y * ONE).astype(np.int32))
+            risks.append(mechanism_of("covariance").on(rows, problem).excess_risk())
+        theta = np.array([rng.choice([-1.0, 1.0]) * problem.radius])
+        bound = abs(risks[0].value(theta) - risks[1].value(theta)) / problem.risk_sensitivity
+        found = Found(1.0, bound) if bound > found.bound else found
+    return found
+
+
 _EASY, _RISK = ErrorRate(0.45), ExcessRisk(0.4)
 _SPENT: dict[str, Any] = {"max_epsilon": 1.0}
 _RARE = Recall(0.6) & Precision(0.5)
@@ -332,6 +352,7 @@ ATTACKS = (
     _attack("shortfall-recall", "the same: recall and precision", moved(_RARE, True), 200, 10_000),
     _attack("shortfall-log-loss", "the same: log loss", moved(LogLoss(0.6), True), 200, 10_000),
     _attack("shortfall-r2", "the same: squared errors", moved(R2(0.3), False), 200, 10_000),
+    _attack("excess-risk", "the same: excess risk, the paper's constant", excess_risk, 60, 10_000),
     _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 60, 20_000),
     _attack("minimiser", "noise on the minimiser", searches(None, "fixed", "output", lam=30.0, **_SPENT), 30, 20_000),
     _attack(
