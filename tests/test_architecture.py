@@ -21,7 +21,7 @@ TESTS = Path(__file__).parent
 # A folder imports folders to its left, or beside it: account and release are the vocabulary of every answer, mechanisms
 # and search take turns in one search. No two files import each other.
 ORDER = [{"table"}, {"passes"}, {"noise"}, {"account", "release"}, {"solve"}, {"goals"}, {"mechanisms", "search"}]
-ORDER += [{"estimators"}, {"planning"}, {"cli"}]
+ORDER += [{"estimators"}, {"planning"}, {"audit"}, {"cli"}]
 RANKS = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 # Packages outside the rooms: whose place they share, or that all may import them (and they import no room).
 SHARES = {"datasets": "table"}
@@ -106,6 +106,8 @@ def test_every_module_has_a_place():
         ("search", "def f():\n    from expost.estimators import AccuracyFirstRidge"),
         ("estimators", "from expost.planning import plan"),
         ("planning", "from expost.cli.options import check_numbers"),
+        ("planning", "from expost.audit import run_audit"),
+        ("audit", "from expost.cli.progress import Progress"),
         ("exceptions", "from expost.release.release import Release"),
         ("validation", "from expost.solve.losses import Loss"),
     ],

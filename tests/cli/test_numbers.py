@@ -59,6 +59,8 @@ COMMANDS = {
     "explore --worlds": ("explore", "t.toml", "--no-open", "--worlds"),
     "explore --port": ("explore", "t.toml", "--no-open", "--serve", "--port"),
     "ledger --cap": ("ledger", "create", "l.db", "--dataset", "d", "--cap"),
+    "audit --runs": ("audit", "--mechanism", "geometric", "--runs"),
+    "audit --confidence": ("audit", "--mechanism", "geometric", "--runs", "10", "--confidence"),
     "example --rows": ("example", "survey", "--rows"),
 }
 

@@ -52,6 +52,7 @@ COMMANDS = {
     "key": ("expost.cli.key", "make a key for paths that are kept"),
     "ledger": ("expost.cli.ledger", "keep the budget of a data set over many fits"),
     "demo": ("expost.cli.demo", "fit a model to a generated data set and compare it with the truth"),
+    "audit": ("expost.cli.audit", "attack the mechanisms, and compare what that shows with what they claim"),
 }
 INTERRUPTED = 130
 STOPS = (signal.SIGINT, signal.SIGTERM)

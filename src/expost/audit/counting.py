@@ -1,0 +1,380 @@
+"""Attacks by counting: samplers, paths and tests are run on neighbours many times, and outcomes are counted.
+
+Every attack here puts outcomes into a few public kinds, each with what it claims, and leaves the rest to
+`expost.audit.attack`. Neighbours are those on which a mechanism does worst, as far as that is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.account.account import Account
+from expost.account.composition import Curve
+from expost.audit.attack import BOTH, Attack, Counts, Found, Setting, strongest
+from expost.goals.counts import noisy_best
+from expost.goals.measure import ErrorMeasure, Measure
+from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
+from expost.noise import (
+    NoisePath,
+    SecureSource,
+    SeededSource,
+    SphericalPath,
+    WordSource,
+    discrete_gaussian,
+    discrete_laplace,
+    geometric,
+)
+from expost.noise.spherical import block_noise, spherical_noise
+from expost.numeric import Grid
+from expost.search.above_threshold import AboveThreshold, Calibration
+from expost.search.noisy_test import GradualTest, NoisyValue, OneTest
+from expost.solve.losses import CappedLogisticLoss
+from expost.table.rows import ONE, Rows
+from expost.table.shape import l1_ball
+
+#: Kinds of outcomes of so many runs on data set 0 or 1.
+Draw = Callable[[int, int, WordSource], NDArray[np.int64]]
+
+_AT_ONCE = 1 << 20
+
+
+def source_of(setting: Setting, place: int = 0) -> WordSource:
+    """Return where the random words of an attack come from: for a seed, others in every place."""
+    return SecureSource() if setting.seed is None else SeededSource([setting.seed, place])
+
+
+def counted(
+    setting: Setting,
+    draw: Draw,
+    claims: NDArray[np.float64],
+    *,
+    delta: float = 0.0,
+    directions: tuple[tuple[int, int], ...] = BOTH,
+) -> Found:
+    """Run either data set so many times; half of the runs choose the event, and the others bound its loss."""
+    halves = setting.runs // 2, setting.runs - setting.runs // 2
+    found = [[_tally(draw, side, half, len(claims), source_of(setting, 2 * k + side)) for side in (0, 1)]
+             for k, half in enumerate(halves)]  # fmt: skip
+    chosen, bounded = (np.array(half) for half in found)
+    return strongest(chosen, bounded, halves, claims, 1.0 - setting.confidence, delta, directions)
+
+
+def _tally(draw: Draw, side: int, runs: int, kinds: int, source: WordSource) -> Counts:
+    total = np.zeros(kinds, dtype=np.int64)
+    for start in range(0, runs, _AT_ONCE):
+        found = draw(side, min(_AT_ONCE, runs - start), source)
+        total += np.bincount(found, minlength=kinds)[:kinds]
+    return total
+
+
+def one_by_one(run: Callable[[int, WordSource], int]) -> Draw:
+    """Return the draws of what can be run once at a time only."""
+
+    def draw(side: int, count: int, source: WordSource) -> NDArray[np.int64]:
+        return np.array([run(side, source) for _ in range(count)], dtype=np.int64)
+
+    return draw
+
+
+def _kinds(values: NDArray[np.int64], low: int, high: int) -> NDArray[np.int64]:
+    return np.asarray(np.clip(values, low, high) - low)
+
+
+# --- samplers ---------------------------------------------------------------------------------------------------------
+
+_UNITS = 3  # what one row moves an integer by
+
+
+def laplace(setting: Setting) -> Found:
+    """Attack an integer with discrete Laplace noise."""
+
+    def draw(side: int, count: int, source: WordSource) -> NDArray[np.int64]:
+        return _kinds(side * _UNITS + discrete_laplace(1.0, _UNITS, count, random_state=source), -12, 15)
+
+    return counted(setting, draw, np.full(28, 1.0))
+
+
+def one_sided(setting: Setting) -> Found:
+    """Attack an integer with geometric noise, where the larger one is to hide behind the smaller."""
+
+    def draw(side: int, count: int, source: WordSource) -> NDArray[np.int64]:
+        return _kinds(side * _UNITS + geometric(1.0, _UNITS, count, random_state=source), 0, 27)
+
+    return counted(setting, draw, np.full(28, 1.0), directions=((1, 0),))
+
+
+_SIGMA, _MOVED, _DELTA = 3.0, 3, 0.01
+
+
+def gaussian_epsilon(sigma: float, moved: int, delta: float) -> float:
+    """Return the least ε that discrete Gaussian noise has at δ: P[loss > ε] less e^ε times that of the neighbour.
+
+    Examples
+    --------
+    >>> round(gaussian_epsilon(3.0, 3, 0.01), 2)
+    2.33
+    """
+    k = np.arange(-int(12 * sigma), int(12 * sigma) + moved + 1)
+    law = np.exp(-(k**2) / (2 * sigma**2)), np.exp(-((k - moved) ** 2) / (2 * sigma**2))
+    here, there = (part / np.exp(-(np.arange(-int(40 * sigma), int(40 * sigma)) ** 2) / (2 * sigma**2)).sum()
+                   for part in law)  # fmt: skip
+    low, high = 0.0, 50.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        over = float(np.maximum(here - math.exp(middle) * there, 0.0).sum())
+        low, high = (middle, high) if over > delta else (low, middle)
+    return high
+
+
+def _gaussian(side: int, count: int, source: WordSource) -> NDArray[np.int64]:
+    return _kinds(side * _MOVED + discrete_gaussian(_SIGMA, count, random_state=source), -10, 13)
+
+
+def gaussian(setting: Setting) -> Found:
+    """Attack what its law says at a δ."""
+    claim = gaussian_epsilon(_SIGMA, _MOVED, _DELTA)
+    return counted(setting, _gaussian, np.full(24, claim), delta=_DELTA)
+
+
+def gaussian_curve(setting: Setting) -> Found:
+    """Attack what an account states for it at a δ, in the usual sense."""
+    claim = Curve.gaussian((_MOVED / _SIGMA) ** 2 / 2).usual_epsilon(_DELTA)
+    return counted(setting, _gaussian, np.full(24, claim), delta=_DELTA)
+
+
+def low_bits(setting: Setting) -> Found:
+    """Attack the last digits of a real number with noise, which must not tell what was added to."""
+    value = NoisyValue.of(0.01, 1e-9)
+
+    def run(side: int, source: WordSource) -> int:
+        steps = value.ask(0.1 + 0.01 * side, 1.0, source) / value.grid.unit
+        return int(steps) % 8 if steps == int(steps) else 8
+
+    return counted(setting, one_by_one(run), np.full(9, 1.0))
+
+
+# --- noise over the reals ---------------------------------------------------------------------------------------------
+
+_BINS = 40
+
+
+def _reals(setting: Setting, noise: Callable[[WordSource], NDArray[np.float64]], norm: Callable[..., float]) -> Found:
+    """Attack noise of density ∝ exp(−norm) that hides a move of length two: binned by what the density says."""
+    move = noise(SeededSource(0))
+    move = 2.0 * move / norm(move)
+
+    def run(side: int, source: WordSource) -> int:
+        x = noise(source) + side * move
+        part = 0.25 * (norm(x - move) - norm(x) + 2.0)
+        return min(max(int(part * _BINS), 0), _BINS - 1)
+
+    return counted(setting, one_by_one(run), np.full(_BINS, 2.0))
+
+
+def spherical(setting: Setting) -> Found:
+    """Attack spherical noise."""
+    return _reals(setting, lambda source: spherical_noise(2, source), lambda x: float(np.linalg.norm(x)))
+
+
+def in_blocks(setting: Setting) -> Found:
+    """Attack noise that follows the shape of a row."""
+    blocks = [(2, "box"), (1, "l1"), (2, "l2")]
+
+    def norm(x: NDArray[np.float64]) -> float:
+        return float(np.abs(x[:2]).max() + abs(x[2]) + np.linalg.norm(x[3:]))
+
+    return _reals(setting, lambda source: block_noise(blocks, [1.0, 1.0, 1.0], source), norm)
+
+
+def spherical_path(setting: Setting) -> Found:
+    """Attack a path with spherical noise, gone along further where its first value is positive."""
+
+    def run(side: int, source: WordSource) -> int:
+        path = iter(SphericalPath([float(side)], 1.0, (2.0, 4.0), random_state=source))
+        first = float(next(path).values[0])
+        if first <= 0.5:
+            return min(max(int(4 * (first + 2.0)), 0), 9)
+        return 10 + min(max(int(8 * (float(next(path).values[0]) + 1.0)), 0), 23)
+
+    return counted(setting, one_by_one(run), np.repeat([2.0, 4.0], [10, 24]))
+
+
+# --- paths and tests --------------------------------------------------------------------------------------------------
+
+
+def path_prefix(setting: Setting) -> Found:
+    """Attack a gradual release whose first value decides whether there is a second: each outcome costs its last."""
+
+    def draw(side: int, count: int, source: WordSource) -> NDArray[np.int64]:
+        values = np.full(count, _UNITS * side, dtype=np.int64)  # every coordinate is a run of its own
+        path = NoisePath(values, _UNITS, (1.0, 2.0), random_state=source)
+        first, second = (_kinds(np.asarray(level.values, dtype=np.int64), -6, 9) for level in path)
+        return np.where(first < 8, first, 16 + 16 * (first - 8) + second)
+
+    return counted(setting, draw, np.repeat([1.0, 2.0], [16, 128]))
+
+
+class Whole(Measure):
+    """A whole number that one row moves by one."""
+
+    uniform = Grid(1.0, 1)
+
+    def value(self, hypothesis: float) -> float:
+        """Return it."""
+        return hypothesis
+
+    def sensitivity(self, hypothesis: float) -> float:
+        """Return one."""
+        return 1.0
+
+
+_TESTS = 5
+
+
+def _above_threshold(setting: Setting, calibration: Calibration) -> Found:
+    """Attack a run of tests of values that are all at the limit, or all just above it."""
+
+    def run(side: int, source: WordSource) -> int:
+        rule = AboveThreshold(Whole(), calibration, _TESTS, random_state=source)
+        return next((k for k in range(_TESTS) if rule.accepts(27.0 + side)), _TESTS)
+
+    claims = np.append(np.full(_TESTS, calibration.epsilon), calibration.epsilon_never)
+    return counted(setting, one_by_one(run), claims)
+
+
+def above_threshold(setting: Setting) -> Found:
+    """Attack the rule with one-sided noise, which whatever is not stated otherwise has."""
+    return _above_threshold(setting, Calibration("tight", "exponential", 30.0, 2.0, 4.0, 1.0))
+
+
+def above_threshold_laplace(setting: Setting) -> Found:
+    """Attack the rule with Laplace noise, as in the paper."""
+    return _above_threshold(setting, Calibration("published", "laplace", 30.0, 2.0, 4.0, 1.0))
+
+
+def one_test(setting: Setting) -> Found:
+    """Attack one question with a limit."""
+    test, measures = OneTest(1.0, 0.2, 0.5), _measures(0.5)
+
+    def run(side: int, source: WordSource) -> int:
+        return int(test.ask(measures[side], None, source)[0])
+
+    return counted(setting, one_by_one(run), np.full(2, test.cost(1.0, 0.0)))
+
+
+def _measures(value: float) -> list[ErrorMeasure]:
+    """Return a measure on two data sets between which it moves by one."""
+
+    def measure(side: int) -> ErrorMeasure:
+        return ErrorMeasure(lambda _: value + side, sensitivity=1.0)
+
+    return [measure(0), measure(1)]
+
+
+def gradual_question(setting: Setting) -> Found:
+    """Attack a question whose noise is taken away step by step: each outcome costs the level it ended at."""
+    test, measures = OneTest(1.0, 0.02, 0.5), _measures(0.5)
+    most = test.cost(1.0, 0.0)
+
+    def run(side: int, source: WordSource) -> int:
+        answer, paid = test.ask_gradually(measures[side], None, source)
+        return 4 if answer else round(math.log2(8.0 * paid / most))
+
+    return counted(setting, one_by_one(run), most * np.array([1 / 8, 1 / 4, 1 / 2, 1.0, 1.0]))
+
+
+def gradual_test(setting: Setting) -> Found:
+    """Attack the test of a search in levels, by what its account says afterwards: each outcome costs what is booked."""
+    claims = np.zeros(64)
+
+    def run(side: int, source: WordSource) -> int:
+        account = Account("", 10.0, False)
+        test = GradualTest(account, source)
+        passed = test.pass_at(-1.5 + side, 1.0, 0.0, 1.0, 0.2)
+        kind = 32 * passed + 2 * test.count + (test.noisy > 0.0)
+        claims[kind] = account.test
+        return kind
+
+    return counted(setting, one_by_one(run), claims)
+
+
+def two_numbers(setting: Setting) -> Found:
+    """Attack two noisy numbers from one source, by how far they are apart: each has noise of its own."""
+    value = NoisyValue.of(1.0, 0.0)
+
+    def run(side: int, source: WordSource) -> int:
+        first, second = value.ask(side, 1.0, source), value.ask(0.0, 1.0, source)
+        return min(max(round(2.0 * (first - second)) + 12, 0), 24)
+
+    return counted(setting, one_by_one(run), np.full(25, 2.0))
+
+
+def two_tests(setting: Setting) -> Found:
+    """Attack tests of two models in a row, by how far their last noisy values are apart."""
+    claims = np.zeros(41 * 80)
+
+    def run(side: int, source: WordSource) -> int:
+        account = Account("", 10.0, False)
+        test, seen = GradualTest(account, source), []
+        for truth in (1.0 + side, 1.0):
+            test.pass_at(truth, 1.0, 0.0, 1.0, 0.2)
+            seen.append(test.noisy)
+        kind = 41 * min(test.count, 79) + min(max(round(4.0 * (seen[0] - seen[1])) + 20, 0), 40)
+        claims[kind] = max(claims[kind], account.test)
+        return kind
+
+    return counted(setting, one_by_one(run), claims)
+
+
+def best_of_scores(setting: Setting) -> Found:
+    """Attack the choice of a cut-off: one score goes down and all others up."""
+    scores = [0, 0, 0, 0, 0], [-1, 1, 1, 1, 1]
+
+    def run(side: int, source: WordSource) -> int:
+        return noisy_best(scores[side], 2.0, 1, source)
+
+    return counted(setting, one_by_one(run), np.full(5, 2.0))
+
+
+def perturbed_objective(setting: Setting) -> Found:
+    """Attack what objective perturbation draws from one row, whose label is turned round."""
+    loss = CappedLogisticLoss(0.5)
+    shot = Shot(loss, l1_ball(1), 1, 3.0, 2.0)
+    tables = [
+        ObjectiveRows(Rows(np.full((1, 1), ONE, np.int32), np.array([y], np.int32)), loss).perturbed
+        for y in (ONE, -ONE)
+    ]
+
+    def run(side: int, source: WordSource) -> int:
+        theta = float(shot.draw(tables[side], np.zeros(1), source)[0])
+        return min(max(int(20 * theta + 30), 0), 59)
+
+    return counted(setting, one_by_one(run), np.full(60, shot.epsilon))
+
+
+ATTACKS = (
+    Attack("discrete-laplace", "an integer with discrete Laplace noise", "counted", laplace, 2_000_000, 10_000_000),
+    Attack("geometric", "an integer with one-sided geometric noise", "counted", one_sided, 4_000_000, 10_000_000),
+    Attack("discrete-gaussian", "its law at delta = 0.01", "counted", gaussian, 3_000_000, 10_000_000),
+    Attack("gaussian-curve", "the same, as an account charges it", "counted", gaussian_curve, 1_000_000, 10_000_000),
+    Attack("low-bits", "the last digits of a noisy real number", "counted", low_bits, 10_000, 10_000_000),
+    Attack("spherical-noise", "spherical noise in two dimensions", "counted", spherical, 40_000, 1_000_000),
+    Attack("block-noise", "noise for rows of three blocks", "counted", in_blocks, 15_000, 1_000_000),
+    Attack("path", "a path of gradual release, stopped by its values", "counted", path_prefix, 2_000_000, 10_000_000),
+    Attack("spherical-path", "the same with spherical noise", "counted", spherical_path, 8_000, 1_000_000),
+    Attack("above-threshold", "five tests, one-sided noise", "counted", above_threshold, 12_000, 1_000_000),
+    Attack(
+        "above-threshold-laplace", "five tests, Laplace noise", "counted", above_threshold_laplace, 8_000, 1_000_000
+    ),
+    Attack("one-test", "one noisy question", "counted", one_test, 6_000, 1_000_000),
+    Attack("gradual-question", "one question, given up early", "counted", gradual_question, 5_000, 1_000_000),
+    Attack("gradual-test", "the test of a search in levels", "counted", gradual_test, 3_000, 300_000),
+    Attack("two-numbers", "two noisy numbers, one after the other", "counted", two_numbers, 6_000, 300_000),
+    Attack("two-tests", "tests of two models, one after the other", "counted", two_tests, 2_000, 100_000),
+    Attack("noisy-best", "the choice of a cut-off", "counted", best_of_scores, 20_000, 1_000_000),
+    Attack("objective-draw", "objective perturbation of one row", "counted", perturbed_objective, 1_500, 100_000),
+)

@@ -1,0 +1,362 @@
+"""Exact cases: every draw that a mechanism might make on a tiny domain, with its probability in rational arithmetic.
+
+The functions that `fit` calls are run once for every combination of draws. Their samplers are replaced by ones that
+hand out draw after draw, the next in the next run, each with its probability as a whole number of 2⁻⁶⁴, rounded down;
+so the law of what comes out is known with no statistics. Combinations that are very unlikely are not run. What that and
+rounding leave out counts against whichever data set makes the bound smaller.
+
+*Bound.* With q the probability of an outcome over what was run, and t the mass that was not, P[o] lies in [q, q + t],
+so the loss of o is at least ln(q/(q′ + t′)). Losses of sums are compared as fractions themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import expost.noise.laplace as laplace_module
+from expost.account.account import Account
+from expost.account.composition import Curve, add_losses
+from expost.audit.attack import Attack, Found, Setting
+from expost.audit.counting import Whole
+from expost.goals.base_rate import release_base_rate
+from expost.goals.counts import noisy_best
+from expost.goals.measure import Predicted
+from expost.noise import NoisePath, WordSource
+from expost.noise.source import exponential_bits
+from expost.search.above_threshold import AboveThreshold, Calibration
+
+_BITS = 64  # of a probability, which is rounded down: what that leaves out counts as not run
+#: What a mechanism lets out, and what it claims for that.
+Said = tuple[Hashable, float]
+
+
+class Unlikely(Exception):
+    """A combination of draws is too unlikely to be run."""
+
+
+def _chance(rate: Fraction, size: int, symmetric: bool) -> int:
+    """Return the probability of a geometric variable, or a discrete Laplace one, at a size, in units of 2⁻⁶⁴."""
+    # q^size between two numbers of 200 bits; (1 − q)/(1 + q) falls and 1 − q as well, so q is rounded up in them
+    low = Fraction(exponential_bits(rate * size, 200), 1 << 200) if size else Fraction(1)
+    q = Fraction(exponential_bits(rate, 200) + 1, 1 << 200)
+    return math.floor(low * ((1 - q) / (1 + q) if symmetric else 1 - q) * (1 << _BITS))
+
+
+class Draws:
+    """All draws of a run, one combination after the other.
+
+    Attributes
+    ----------
+    least
+        Combinations that are less likely are not run.
+    chosen
+        Which of its values each draw of this run takes.
+    weight, factors
+        The probability of this combination is at least ``weight`` times 2⁻⁶⁴ to the power of ``factors``.
+    """
+
+    def __init__(self, least: float) -> None:
+        self.least = least
+        self.chosen: list[int] = []
+        self._last: list[bool] = []
+        self._chances: dict[tuple[Any, int, int, bool], int] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self._place, self.weight, self.factors, self._likely = 0, 1, 0, 1.0
+
+    def pick(self, value_of: Callable[[int], tuple[int, int]], count: int = 1 << 30) -> int:
+        """Return a draw: ``value_of`` gives values and their chances, in the order of these, the likeliest first."""
+        if self._place == len(self.chosen):
+            self.chosen.append(0)
+            self._last.append(False)
+        place = self.chosen[self._place]
+        value, chance = value_of(place)
+        if self._likely * chance * 2.0**-_BITS < self.least:
+            self._last[self._place] = True  # so are all that come after it
+            del self.chosen[self._place + 1 :], self._last[self._place + 1 :]
+            raise Unlikely
+        self._last[self._place] = place == count - 1
+        self._place += 1
+        self.weight, self.factors, self._likely = (
+            self.weight * chance,
+            self.factors + 1,
+            self._likely * chance * 2.0**-_BITS,
+        )
+        return value
+
+    def forward(self) -> bool:
+        """Go to the next combination; whether there is one."""
+        self._begin()
+        while self.chosen and self._last[-1]:
+            self.chosen.pop()
+            self._last.pop()
+        if self.chosen:
+            self.chosen[-1] += 1
+        return bool(self.chosen)
+
+    def _draw(self, table: Any, row: int, symmetric: bool) -> int:
+        def value_of(place: int) -> tuple[int, int]:
+            size = (place + 1) // 2 if symmetric else place
+            key = table, row, size, symmetric
+            if key not in self._chances:
+                self._chances[key] = _chance(table.rates[row], size, symmetric)
+            return (-size if symmetric and not place % 2 else size), self._chances[key]
+
+        return self.pick(value_of)
+
+    def laplace(self, table: Any, rows: NDArray[np.intp] | None, size: int, source: WordSource) -> NDArray[np.int64]:
+        """Draw discrete Laplace variables."""
+        return np.array([self._draw(table, row, True) for row in _rows(rows, size)], dtype=np.int64)
+
+    def geometric(self, table: Any, rows: NDArray[np.intp] | None, size: int, source: WordSource) -> NDArray[np.int64]:
+        """Draw geometric variables."""
+        return np.array([self._draw(table, row, False) for row in _rows(rows, size)], dtype=np.int64)
+
+    def coins(self, words: Any, thresholds: Any, bits_of: Any, source: WordSource) -> NDArray[np.bool_]:
+        """Flip coins of known digits."""
+        heads = np.zeros(words.shape, dtype=bool)
+        for index in np.ndindex(*words.shape):
+            p = bits_of(index)(_BITS)
+            sides = sorted([(1, p), (0, (1 << _BITS) - p - 1)], key=lambda side: -side[1])
+            heads[index] = bool(self.pick(sides.__getitem__, 2))
+        return heads
+
+
+def _rows(rows: NDArray[np.intp] | None, size: int) -> list[Any]:
+    return [0] * size if rows is None else rows.tolist()
+
+
+class _Silent:
+    """Where words come from that nobody looks at."""
+
+    secure = False
+
+    def words(self, count: int) -> NDArray[np.uint16]:
+        """Return zeros."""
+        return np.zeros(count, dtype=np.uint16)
+
+
+@contextmanager
+def _drawing(draws: Draws) -> Iterator[None]:
+    names = {"laplace_draws": draws.laplace, "_geometric": draws.geometric, "below": draws.coins}
+    kept = {name: getattr(laplace_module, name) for name in names}
+    try:
+        for name, new in names.items():
+            setattr(laplace_module, name, new)
+        yield
+    finally:
+        for name, old in kept.items():
+            setattr(laplace_module, name, old)
+
+
+def law_of(run: Callable[[WordSource], Said], least: float = 1e-9) -> tuple[dict[Said, Fraction], Fraction]:
+    """Return the probability of everything that a mechanism lets out, rounded down, and all that this leaves out.
+
+    Examples
+    --------
+    >>> from expost.noise import discrete_laplace
+    >>> law, missed = law_of(lambda source: (int(discrete_laplace(1.0, 1, 1, random_state=source)[0]) > 0, 1.0))
+    >>> round(float(law[True, 1.0]), 6), round(math.exp(-1) / (1 + math.exp(-1)), 6), float(missed) < 1e-8
+    (0.268941, 0.268941, True)
+    """
+    draws, source, weights = Draws(least), _Silent(), defaultdict[tuple[Said, int], int](int)
+    with _drawing(draws):
+        going = True
+        while going:
+            with suppress(Unlikely):
+                said = run(source)
+                weights[said, draws.factors] += draws.weight
+            going = draws.forward()
+    found = defaultdict[Said, Fraction](Fraction)
+    for (said, factors), weight in weights.items():
+        found[said] += Fraction(weight, 1 << (_BITS * factors))
+    return dict(found), 1 - sum(found.values(), Fraction(0))
+
+
+def exact(runs: Callable[[int, WordSource], Said], least: float = 1e-9, *, worst: Found | None = None) -> Found:
+    """Return the outcome that comes nearest to its claim, or furthest beyond it."""
+    laws = [law_of(lambda source, side=side: runs(side, source), least) for side in (0, 1)]  # type: ignore[misc]
+    found = worst or Found(0.0, 0.0)
+    for (here, _), (there, missed) in (laws, laws[::-1]):
+        for (outcome, claim), chance in here.items():
+            bound = max(0.0, _log(chance / (there.get((outcome, claim), Fraction(0)) + missed)))
+            one = Found(claim, bound)
+            if one.broken or one.tightness > found.tightness:
+                found = one
+    return found
+
+
+def _log(ratio: Fraction) -> float:
+    return math.log(ratio.numerator) - math.log(ratio.denominator) if ratio > 0 else -math.inf
+
+
+class Marked(Draws):
+    """Draws whose coins are all flipped, and whose noise is a mark instead, by which it is found again in a sum."""
+
+    def forward(self) -> bool:
+        """Go to the next combination of coins."""
+        self.rates: list[Fraction] = []
+        return super().forward()
+
+    def laplace(self, table: Any, rows: NDArray[np.intp] | None, size: int, source: WordSource) -> NDArray[np.int64]:
+        """Return marks: powers of two beyond all values."""
+        first = len(self.rates)
+        self.rates += [table.rates[row] for row in _rows(rows, size)]
+        return np.array([1 << (_MARK + place) for place in range(first, len(self.rates))], dtype=np.int64)
+
+    def noise_in(self, value: int) -> tuple[int, tuple[Fraction, ...]]:
+        """Return what a value was without noise, and the rates of the noise that is in it."""
+        marks, plain = divmod(value, 1 << _MARK)
+        return plain, tuple(rate for place, rate in enumerate(self.rates) if marks >> place & 1)
+
+
+_MARK, _REACH = 8, 60
+
+
+@lru_cache(maxsize=64)
+def _sum_law(rates: tuple[Fraction, ...]) -> dict[int, Fraction]:
+    """Return the law of a sum of independent discrete Laplace variables within reach, rounded down."""
+    law = {0: Fraction(1)}
+    for rate in rates:
+        sizes = [Fraction(_chance(rate, size, True), 1 << _BITS) for size in range(_REACH + 1)]
+        law = {
+            k: sum((part * sizes[abs(k - m)] for m, part in law.items() if abs(k - m) <= _REACH), Fraction(0))
+            for k in range(-_REACH, _REACH + 1)
+        }
+        law = {k: Fraction(math.floor(part * (1 << _BITS)), 1 << _BITS) for k, part in law.items()}
+    return law
+
+
+def three_coordinates(_: Setting) -> Found:
+    """Attack the first level of a path of three integers that all move: their jumps must not depend on each other.
+
+    Values are private integers plus draws, so all combinations of coins are run with marks in the place of draws, and
+    the law of the values is the mixture of products of sums that the marks say.
+    """
+    levels, around = (1.5, 7.5), range(-2, 4)
+    laws: list[dict[tuple[int, ...], Fraction]] = [{}, {}]
+    missed = []
+    for side, law in enumerate(laws):
+        draws, going = Marked(0.0), True
+        draws.rates = []
+        with _drawing(draws):
+            while going:
+                path = NoisePath(np.array([side] * 3), 3, levels, random_state=_Silent())
+                parts = [draws.noise_in(int(value)) for value in next(iter(path)).values]
+                chance = Fraction(draws.weight, 1 << (_BITS * draws.factors))
+                sums_of = [(plain, _sum_law(rates)) for plain, rates in parts]
+                for outcome in product(around, repeat=3):
+                    each = (law_of_sum[x - plain] for x, (plain, law_of_sum) in zip(outcome, sums_of, strict=True))
+                    law[outcome] = law.get(outcome, Fraction(0)) + chance * math.prod(each)
+                going = draws.forward()
+        missed.append(Fraction(1, 1 << 30))  # rounding, and what lies beyond reach: e^(−30) of a draw at most
+    found = Found(0.0, 0.0)
+    for side in (0, 1):
+        for outcome, chance in laws[side].items():
+            one = Found(levels[0], max(0.0, _log(chance / (laws[1 - side][outcome] + missed[1 - side]))))
+            found = one if one.broken or one.tightness > found.tightness else found
+    return found
+
+
+def three_levels(_: Setting) -> Found:
+    """Attack a path of three levels, gone along as far as its values say: each outcome costs its last."""
+    levels = 1.0, 2.0, 4.0
+
+    def run(side: int, source: WordSource) -> Said:
+        seen = []
+        for level in NoisePath(np.array([side]), 1, levels, random_state=source):
+            seen.append(int(level.values[0]))
+            if seen[-1] % 2:
+                break
+        return tuple(seen), levels[len(seen) - 1]
+
+    return exact(run, 1e-6)
+
+
+def above_threshold(_: Setting) -> Found:
+    """Attack above threshold with one-sided noise, over patterns of values."""
+    calibration, found = Calibration("tight", "exponential", 8.0, 1.0, 1.5, 1.0), Found(0.0, 0.0)
+    for values in (((5, 5), (6, 6)), ((5, 6), (6, 5)), ((8, 6), (9, 5))):
+
+        def run(side: int, source: WordSource, values: Any = values) -> Said:
+            rule = AboveThreshold(Whole(), calibration, 2, random_state=source)
+            stopped = next((k for k in (0, 1) if rule.accepts(values[side][k])), 2)
+            return stopped, calibration.epsilon if stopped < 2 else calibration.epsilon_never
+
+        found = exact(run, 1e-6, worst=found)
+    return found
+
+
+def cut_off(_: Setting) -> Found:
+    """Attack the choice among three scores, of which one falls and the others rise."""
+    scores = [0, 1, 0], [1, 0, 1]
+    return exact(lambda side, source: (noisy_best(scores[side], 2.0, 1, source), 2.0), 1e-6)
+
+
+def base_rate(_: Setting) -> Found:
+    """Attack the base rate of ten rows as searches release it, stopped by what it says and by the budget."""
+
+    def run(side: int, source: WordSource) -> Said:
+        y = np.where(np.arange(10) < 5 + side, 1.0, -1.0)
+        judge = Predicted(np.zeros(10), y, np.full(10, 0.1), 10)
+        account = Account("", worst_case=60.0, secure=False)
+        found = release_base_rate(judge, account, source, 0.05, lambda base: base.rate >= 0.6)
+        return (found.rate if found else None, account.probe), account.probe
+
+    return exact(run, 1e-5)
+
+
+def sums(_: Setting) -> Found:
+    """Compare sums of many losses, as accounts and curves make them, with the fractions they stand for."""
+    found, rng = Found(1.0, 0.0), np.random.default_rng(0)
+    for count in (2, 10, 1000):
+        losses = [float(loss) for loss in 10.0 ** rng.uniform(-12, 0, count)]
+        true = sum(map(Fraction, losses), Fraction(0))
+        account = Account("", worst_case=1e9, secure=False)
+        for loss in losses:
+            account.book("test", Curve.ex_post(loss))
+        curve = Curve.total([Curve.ex_post(loss) for loss in losses])
+        for stated in (add_losses(*losses), account.total, curve.most, curve.losses[0]):
+            if Fraction(stated) < true:
+                return Found(stated, float(true), "a sum of losses is rounded down")
+            found = Found(stated, min(float(true), stated))
+    return found
+
+
+def filters(_: Setting) -> Found:
+    """Book steps on an account as long as it lets them: what it took is, as fractions, within its budget."""
+    rng, found = np.random.default_rng(1), Found(0.0, 0.0)
+    for _budget in range(50):
+        budget = float(rng.uniform(0.1, 2.0))
+        account, true = Account("", worst_case=budget, secure=False), Fraction(0)
+        for loss in rng.uniform(0, 0.3, 100).tolist():
+            if account.fits(Curve.ex_post(loss)):
+                account.book("test", Curve.ex_post(loss))
+                true += Fraction(loss)
+        if true > Fraction(budget):
+            return Found(budget, float(true), "an account took more than its budget")
+        one = Found(budget, float(true))
+        found = one if one.tightness > found.tightness else found
+    return found
+
+
+ATTACKS = (
+    Attack("exact-path", "three integers on a path of two levels", "exact", three_coordinates),
+    Attack("exact-prefixes", "a path of three levels, stopped by its values", "exact", three_levels),
+    Attack("exact-above-threshold", "two tests, one-sided noise", "exact", above_threshold),
+    Attack("exact-noisy-best", "the choice among three scores", "exact", cut_off),
+    Attack("exact-base-rate", "the base rate of ten rows", "exact", base_rate),
+    Attack("exact-sums", "sums of 1000 losses: accounts, curves", "exact", sums),
+    Attack("exact-filter", "what an account lets through", "exact", filters),
+)

@@ -1,0 +1,387 @@
+"""Attacks on whole searches: fits of small tables of extreme rows, recorded and replayed (`expost.audit.transcripts`).
+
+One row of few weighs most, and rows at the ends of what is allowed move everything as far as it goes. So tables have a
+few dozen rows at corners, at random, and in their neighbours one row is turned round or replaced by another corner.
+Budgets are far beyond what anybody would pay, so that searches go on and all that they do is seen. Each run is a table,
+a neighbour and a search of its own.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from expost.account.account import Account, Spending
+from expost.account.composition import ORDERS
+from expost.account.ledger import Ledger
+from expost.audit.attack import Attack, Found, Setting, interval
+from expost.audit.counting import source_of
+from expost.audit.transcripts import Differs, Tape, log_density, taping
+from expost.estimators import AccuracyFirstModel
+from expost.exceptions import AccuracyNotReached, SearchInterrupted
+from expost.goals import R2, ErrorRate, ExcessRisk, Goal, LogLoss, Precision, Recall
+from expost.goals.base_rate import release_base_rate
+from expost.goals.goal import TestedGoal
+from expost.goals.yardstick import release_yardstick
+from expost.mechanisms import mechanism_of
+from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
+from expost.noise import NoisePath, SecureSource, SeededSource, WordSource
+from expost.numeric import to_grid
+from expost.release.release import Release
+from expost.search.choice import staged_request
+from expost.search.gradual import search_path
+from expost.search.request import Request
+from expost.search.run import carry_out, run_search, settle
+from expost.solve import LogisticLoss, Passes, Problem, SquaredLoss
+from expost.solve.losses import CappedLogisticLoss, HuberLoss, SmoothedHingeLoss
+from expost.table.rows import ONE, Rows
+from expost.table.shape import l1_ball, l2_ball
+
+#: What a run is: the search of either data set, whose random words come from a source.
+Search = Callable[[int, WordSource], Release]
+
+
+def outcome(search: Callable[[], Release]) -> Release:
+    """Return the release, be it a refusal."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return search()
+        except AccuracyNotReached as refusal:
+            return refusal.release
+
+
+def replayed(search: Search, source: WordSource) -> tuple[Tape, Release]:
+    """Record a search, replay it on the neighbour, and return what that showed."""
+    tape = Tape()
+    with taping(tape):
+        release = outcome(lambda: search(0, source))
+    tape.rewind()
+    other = SecureSource() if source.secure else SeededSource(0)  # nothing that comes out is drawn from it
+    with taping(tape):
+        try:
+            again = outcome(lambda: search(1, other))
+            tape.finish()
+            if not tape.differs and _said(again) != _said(release):
+                tape.differs = "another release, though all that was drawn is the same"
+        except (Differs, SearchInterrupted) as stopped:
+            tape.differs = tape.differs or f"{type(stopped).__name__} on the neighbour only"
+    return tape, release
+
+
+def _said(release: Release) -> dict[str, Any]:
+    """Return what a release says, but for what tells one run from another."""
+    return {name: repr(value) for name, value in vars(release).items() if name not in ("id", "date")}
+
+
+def largest(setting: Setting, search_of: Callable[[np.random.Generator], Search]) -> Found:
+    """Return the transcript that comes nearest to the ε that its release states, or furthest beyond it."""
+    found = Found(0.0, 0.0)
+    for place in range(setting.runs):
+        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+        tape, release = replayed(search_of(rng), source_of(setting, place))
+        one = Found(release.epsilon, abs(tape.loss), tape.differs)
+        if one.broken or one.tightness > found.tightness:
+            found = one
+        if one.broken:
+            break
+    return found
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def extreme_rows(rng: np.random.Generator, n: int, p: int, *, labels: bool, longest: str = "l1") -> tuple[Rows, Rows]:
+    """Return rows at corners, and the same with the first one replaced."""
+    x = np.zeros((n + 1, p), dtype=np.int32)
+    if longest == "l1":
+        x[np.arange(n + 1), rng.integers(p, size=n + 1)] = rng.choice([-ONE, ONE], n + 1)
+    else:
+        x[:] = rng.choice([-1, 1], (n + 1, p)) * int(ONE / np.sqrt(p))
+    share = rng.uniform(0.1, 0.9)
+    y = np.where(rng.random(n + 1) < share, ONE, -ONE).astype(np.int32)
+    if not labels and rng.random() < 0.5:
+        y = (y * rng.uniform(0, 1, n + 1)).astype(np.int32)
+    if rng.random() < 0.5:  # the same row turned round
+        x[n], y[n] = x[0], -y[0]
+    other = np.arange(n)
+    other[0] = n
+    return tuple(Rows(x[some], y[some], norm=longest) for some in (np.arange(n), other))  # type: ignore[return-value, arg-type]
+
+
+def extreme_table(rng: np.random.Generator, n: int, target: str) -> list[dict[str, list[Any]]]:
+    """Return a table of one number and one category, and the same with the first row replaced."""
+    number, kind = rng.choice([0.0, 1.0], n + 1), rng.choice(["a", "b"], n + 1)
+    likely = rng.choice([0.1, 0.3, 0.5])
+    positive = (number > 0.5) ^ (rng.random(n + 1) < likely)
+    place = rng.integers(n)
+    if rng.random() < 0.7:  # the same row with the other target
+        number[n], kind[n], positive[n] = number[place], kind[place], not positive[place]
+    y = np.where(positive, "yes", "no") if target == "labels" else np.where(positive, 1.0, 0.0)
+    columns = {"number": number, "kind": kind, "y": y}
+    some = np.arange(n), np.where(np.arange(n) == place, n, np.arange(n))
+    return [{name: values[rows].tolist() for name, values in columns.items()} for rows in some]
+
+
+_COLUMNS = {"number": {"bounds": [0, 1]}, "kind": {"categories": ["a", "b"]}}
+SCHEMAS = {
+    "labels": {"target": "y", "classes": ["no", "yes"], "columns": _COLUMNS},
+    "numbers": {"target": "y", "target_bounds": [0, 1], "columns": _COLUMNS},
+}
+_BUDGET = 60.0
+
+
+def fits(goal: Goal, target: str = "labels", n: int = 60, **options: Any) -> Callable[[Setting], Found]:
+    """Attack whole calls of ``AccuracyFirstModel.fit`` for a goal."""
+
+    def search_of(rng: np.random.Generator) -> Search:
+        tables = extreme_table(rng, n, target)
+
+        def search(side: int, source: WordSource) -> Release:
+            said = {"max_epsilon": _BUDGET, "random_state": source, **options}
+            return AccuracyFirstModel(SCHEMAS[target], goal, **said).fit(tables[side]).release_
+
+        return search
+
+    return lambda setting: largest(setting, search_of)
+
+
+def searches(
+    goal: ExcessRisk | None,
+    method: str,
+    perturbation: str | None,
+    *,
+    squared: bool = True,
+    lam: float = 1.0,
+    **options: Any,
+) -> Callable[[Setting], Found]:
+    """Attack `run_search` for an excess risk."""
+
+    def search_of(rng: np.random.Generator) -> Search:
+        n = int(rng.choice([20, 40]))
+        both = extreme_rows(rng, n, 1 if rng.random() < 0.5 else 2, labels=not squared)
+        loss = SquaredLoss() if squared else LogisticLoss()
+        problem = Problem.of(loss, n=n, p=both[0].p, regularization=lam)
+        said = {"method": method, "perturbation": perturbation, **options}
+        return lambda side, source: run_search(both[side], problem, goal, random_state=source, **said)
+
+    return lambda setting: largest(setting, search_of)
+
+
+def descent(setting: Setting) -> Found:
+    """Attack gradient descent at a δ: the ρ that neighbours have, beside what was booked.
+
+    Given what was released before, a step is a Gaussian release, and how far it moves is known: so is the ρ that is
+    enough for these neighbours, in every run. Tests are pure, and cost the same at every order, so that what was booked
+    for steps is the slope of the curve. Beside that the loss of a transcript is above the ε stated in a δ of the runs
+    at most: a share that is above δ for certain is a finding too.
+    """
+    found, beyond, delta = Found(0.0, 0.0), 0, 0.01
+    for place in range(setting.runs):
+        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+        both = extreme_rows(rng, 60, 2, labels=True, longest="l2")
+        request = staged_request("descent", ErrorRate(0.3), l2_ball(2), 60, 0.1, 200.0, delta)
+
+        def search(
+            side: int, source: WordSource, request: Request = request, both: tuple[Rows, Rows] = both
+        ) -> Release:
+            return carry_out(request, settle(request), both[side], source, Spending(None))
+
+        tape, release = replayed(search, source_of(setting, place))
+        losses = release.account_curve().losses
+        booked = (losses[-1] - losses[0]) / (ORDERS[-1] - ORDERS[0])
+        beyond += tape.loss > release.epsilon
+        one = Found(booked, tape.moved, tape.differs, delta)
+        found = one if one.broken or one.tightness > found.tightness else found
+        if one.broken:
+            return found
+    if float(interval(beyond, setting.runs, 1.0 - setting.confidence)[0]) > delta:
+        return found._replace(differs=f"a loss above what was stated in {beyond} of {setting.runs} runs")
+    return found
+
+
+# --- several searches together ----------------------------------------------------------------------------------------
+
+_SEVERAL = (0.4, 0.8, 0.8)
+
+
+class _AtOnce:
+    """A stopping rule that stops at once, and asks nothing."""
+
+    name, secure = "at once", True
+    epsilon_stop = epsilon_never = epsilon_worst_case = 0.0
+
+    def accepts(self, hypothesis: Any) -> bool:
+        """Return yes."""
+        return True
+
+
+def in_a_ledger(setting: Setting) -> Found:
+    """Attack what a ledger has charged after several small releases of one number.
+
+    A ledger books no simulation, so the words are those of the operating system, whatever the seed.
+    """
+    found = Found(0.0, 0.0)
+    for place in range(setting.runs):
+        charged: list[float] = []
+
+        def search(side: int, _: WordSource, charged: list[float] = charged) -> Release:
+            with tempfile.TemporaryDirectory() as folder:
+                ledger = Ledger.create(Path(folder) / "audit.db", "rows", cap=10.0)
+                for epsilon in _SEVERAL:
+                    path = NoisePath(np.array([40 + side]), 1, (epsilon,), random_state=SecureSource())
+                    release = search_path(path, _AtOnce(), ledger=ledger)
+                charged.append(ledger.budget.total.epsilon)
+            return release
+
+        tape, _ = replayed(search, source_of(setting, place))
+        differs = tape.differs or ("another charge" if len(set(charged)) > 1 else "")
+        one = Found(charged[0], abs(tape.loss), differs)
+        found = one if one.broken or one.tightness > found.tightness else found
+        if one.broken:
+            break
+    return found
+
+
+# --- parts of searches ------------------------------------------------------------------------------------------------
+
+
+def probe(measured: Callable[[Passes, Account, WordSource], Any], labels: bool) -> Callable[[Setting], Found]:
+    """Attack what is released before a search, by what its account says."""
+
+    def search_of(rng: np.random.Generator) -> Search:
+        both = extreme_rows(rng, 40, 1, labels=labels)
+        judges = [Passes.over(LogisticLoss() if labels else HuberLoss(0.25), rows) for rows in both]
+
+        def search(side: int, source: WordSource) -> Release:
+            account = Account("probe", worst_case=100.0, secure=False)
+            account.reasons.append(repr(measured(judges[side], account, source)))
+            return account.refused()
+
+        return search
+
+    return lambda setting: largest(setting, search_of)
+
+
+def _base_rate(judge: Passes, account: Account, source: WordSource) -> Any:
+    return release_base_rate(judge, account, source, 0.05, lambda base: base.scale < 0.05)
+
+
+def _yardstick(judge: Passes, account: Account, source: WordSource) -> Any:
+    return release_yardstick(judge, account, source, 0.05)
+
+
+def density(setting: Setting) -> Found:
+    """Attack the law of a perturbed objective's minimiser where it is tightest: beside a kink, and far from the centre.
+
+    No run is needed: the log ratio of its densities is computed at chosen points, from rows that the solver would see.
+    """
+    found = Found(0.0, 0.0)
+    for place in range(setting.runs):
+        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+        n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
+        shape = l1_ball(p) if rng.random() < 0.5 else l2_ball(p)
+        shot = Shot(loss, shape, n, float(rng.choice([0.05, 0.4, 2.0])), float(rng.choice([1e-2, 0.05, 0.3])))
+        both = extreme_rows(rng, n, p, labels=True)
+        theta = rng.normal(size=p) * 10.0 ** rng.uniform(-9, 1)
+        center = theta - rng.choice([-1.0, 1.0], p) * 10.0 ** rng.uniform(-2, 6)
+        here, there = (log_density(shot, ObjectiveRows(rows, loss).perturbed, theta, center) for rows in both)
+        one = Found(shot.epsilon, abs(here - there))
+        found = one if one.broken or one.tightness > found.tightness else found
+        if one.broken:
+            break
+    return found
+
+
+def moved(goal: TestedGoal, labels: bool) -> Callable[[Setting], Found]:
+    """Attack how far one row is said to move a goal's shortfall: noise made for that costs ε = 1."""
+
+    def attack(setting: Setting) -> Found:
+        found = Found(1.0, 0.0)
+        for place in range(setting.runs):
+            rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+            n = int(rng.integers(2, 12))
+            judges = [Passes.over(goal.chain().loss, rows) for rows in extreme_rows(rng, n, 2, labels=labels)]
+            theta = to_grid(rng.choice([-1.0, 1.0], 2) * 10.0 ** rng.uniform(-2, 2), 128.0)
+            here, there = (goal.shortfall(judge, theta) for judge in judges)
+            bound = abs(here - there) / goal.shortfall_sensitivity(n)
+            found = Found(1.0, bound) if bound > found.bound else found
+        return found
+
+    return attack
+
+
+def excess_risk(setting: Setting) -> Found:
+    """Attack how far one row is said to move an excess risk within the ball: noise made for that costs ε = 1."""
+    found = Found(1.0, 0.0)
+    for place in range(setting.runs):
+        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+        n = int(rng.integers(2, 40))
+        problem = Problem.of(SquaredLoss(), n=n, p=1, regularization=1.0, paper_constants=True)
+        x, y = np.full(n, 1.0), np.full(n, 1.0)
+        risks = []
+        for first in (1.0, float(rng.choice([-1.0, 0.0]))):  # one of equal rows is turned round, or empty
+            x[0] = first
+            rows = Rows((x[:, None] * ONE).astype(np.int32), (y * ONE).astype(np.int32))
+            risks.append(mechanism_of("covariance").on(rows, problem).excess_risk())
+        theta = np.array([rng.choice([-1.0, 1.0]) * problem.radius])
+        bound = abs(risks[0].value(theta) - risks[1].value(theta)) / problem.risk_sensitivity
+        found = Found(1.0, bound) if bound > found.bound else found
+    return found
+
+
+_EASY, _RISK = ErrorRate(0.45), ExcessRisk(0.4)
+_SPENT: dict[str, Any] = {"max_epsilon": 1.0}
+_RARE = Recall(0.6) & Precision(0.5)
+
+
+def _attack(name: str, attacked: str, carry_out: Callable[[Setting], Found], runs: int, full: int) -> Attack:
+    return Attack(name, attacked, "transcripts", carry_out, runs, full)
+
+
+ATTACKS = (
+    _attack("base-rate", "the base rate of labels", probe(_base_rate, True), 20, 10_000),
+    _attack("yardstick", "mean and spread of a target", probe(_yardstick, False), 20, 10_000),
+    _attack("shortfall-error-rate", "what one row moves: errors", moved(_EASY, True), 200, 10_000),
+    _attack("shortfall-recall", "the same: recall and precision", moved(_RARE, True), 200, 10_000),
+    _attack("shortfall-log-loss", "the same: log loss", moved(LogLoss(0.6), True), 200, 10_000),
+    _attack("shortfall-r2", "the same: squared errors", moved(R2(0.3), False), 200, 10_000),
+    _attack("excess-risk", "the same: excess risk, the paper's constant", excess_risk, 60, 10_000),
+    _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 60, 20_000),
+    _attack("minimiser", "noise on the minimiser", searches(None, "fixed", "output", lam=30.0, **_SPENT), 30, 20_000),
+    _attack(
+        "minimiser-spherical",
+        "the same, spherical",
+        searches(None, "fixed", "output", lam=30.0, noise="spherical", **_SPENT),
+        30,
+        20_000,
+    ),
+    _attack("objective-density", "the law of a perturbed minimiser", density, 2_000, 100_000),
+    _attack("covariance", "certified search of moments", searches(_RISK, "auto", "covariance"), 20, 20_000),
+    _attack(
+        "above-threshold-search", "the paper's search", searches(_RISK, "above_threshold", "covariance"), 10, 10_000
+    ),
+    _attack("stationarity", "a search by gradients", searches(_RISK, "stationarity", "covariance"), 10, 10_000),
+    _attack("output", "certified noise on the minimiser", searches(_RISK, "auto", "output", squared=False), 20, 20_000),
+    _attack(
+        "objective",
+        "certified noise on the objective",
+        searches(ExcessRisk(0.1), "auto", None, squared=False),
+        20,
+        20_000,
+    ),
+    _attack("doubling", "a search by doubling", searches(_RISK, "doubling", "output", squared=False), 10, 20_000),
+    _attack("fit-error-rate", "fit for an error rate", fits(ErrorRate(0.3)), 30, 100_000),
+    _attack("fit-log-loss", "fit for a log loss", fits(LogLoss(0.6)), 15, 20_000),
+    _attack("fit-r2", "fit for R2", fits(R2(0.3), "numbers"), 15, 20_000),
+    _attack("fit-rare-labels", "fit for recall and precision", fits(_RARE), 10, 10_000),
+    _attack("fit-new-rows", "fit with rows held out", fits(_EASY, holdout=0.3), 15, 20_000),
+    _attack("descent", "descent at delta = 0.01: rho of steps", descent, 10, 10_000),
+    _attack("ledger", "the charge for three releases", in_a_ledger, 12, 2_000),
+)

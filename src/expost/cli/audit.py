@@ -1,0 +1,78 @@
+"""``expost audit``: attacks on what is claimed, repeated by anybody."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from importlib import metadata
+
+from expost.cli.progress import Progress
+from expost.cli.terminal import print_text
+
+DESCRIPTION = (
+    "Attack the mechanisms that fits are made of, and whole fits, on neighbouring tables made up for the purpose. Each "
+    "line says what is claimed, and what its loss is at least: counted (a bound that holds with the confidence "
+    "stated), by transcripts (exact log ratios of densities along recorded searches) or exact (all draws of a tiny "
+    "case). A bound above its claim refutes it; bounds below do not prove it. No data are read."
+)
+EXAMPLES = (
+    "expost audit",
+    "expost audit --mechanism above-threshold --runs 200000",
+    "expost audit --mechanism '^fit-' --seed 1 --json",
+)
+#: What was asked was done, and the answer is no.
+BROKEN = 3
+EXITS = {
+    0: "every bound is below its claim",
+    1: "every bound is below its claim, but that could not be printed",
+    2: "a mistake in the arguments",
+    BROKEN: "a bound is above its claim: please report it, as SECURITY.md says",
+}
+
+
+def add_arguments(audit: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    audit.add_argument("--mechanism", metavar="NAME", help="attack this only: a name, or a regular expression")
+    audit.add_argument("--runs", type=int, metavar="N", help="runs or draws on each table (default: a minute for all)")
+    audit.add_argument("--full", action="store_true", help="take hours over it: 10,000,000 draws, 100,000 whole fits")
+    audit.add_argument(
+        "--confidence",
+        type=float,
+        default=1.0 - 1e-6,
+        metavar="C",
+        help="with which each bound from counts holds (default: %(default)s)",
+    )
+    audit.add_argument("--seed", type=int, metavar="S", help="repeat the same draws (default: those of the system)")
+    audit.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Attack and show; returns the exit status."""
+    from expost.audit import attacks, run_audit
+    from expost.audit.run import as_text
+
+    count = len(attacks(options.mechanism))
+    with Progress() as progress:
+        begun: list[str] = []
+
+        def begin(name: str) -> None:
+            begun.append(name)
+            progress.stage(f"attack {len(begun)} of {count}: {name}")
+
+        done = run_audit(
+            options.mechanism,
+            runs=options.runs,
+            confidence=options.confidence,
+            seed=options.seed,
+            full=options.full,
+            begin=begin,
+        )
+    broken = any(each.found.broken for each in done)
+    said = {
+        "version": metadata.version("expost"),
+        "seed": options.seed,
+        "verdict": "broken" if broken else "holds",
+        "attacks": [each.to_dict() for each in done],
+    }
+    print_text(json.dumps(said, indent=2, ensure_ascii=False) if options.json else as_text(done))
+    return BROKEN if broken else 0

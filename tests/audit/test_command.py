@@ -1,0 +1,68 @@
+"""``expost audit``: what it prints, and its exit status where a claim is false."""
+
+from __future__ import annotations
+
+import json
+
+from expost import audit
+from expost.audit import counting
+from expost.audit.attack import Found, Setting
+from expost.cli.audit import BROKEN
+from tests.cli.helpers import call
+
+QUICK = "^(exact-noisy-best|geometric|output)$"
+
+
+def test_every_bound_is_below_its_claim(capsys):
+    said = call(capsys, "audit", "--mechanism", QUICK, "--runs", 20, "--seed", 1, "--json")
+    assert said.status == 0
+    told = json.loads(said.out)
+    assert told["verdict"] == "holds"
+    rows = {row["name"]: row for row in told["attacks"]}
+    assert list(rows) == ["exact-noisy-best", "geometric", "output"]
+    assert rows["geometric"]["runs"] == 20
+    assert rows["exact-noisy-best"]["runs"] == 0
+    assert all(row["bound"] <= row["claimed"] for row in rows.values())
+    again = call(capsys, "audit", "--mechanism", QUICK, "--runs", 20, "--seed", 1)
+    assert again.out.endswith("All of 3 bounds are below their claims.\n")
+
+
+def test_words_of_the_operating_system_do_as_well(capsys):
+    """No false alarm is possible: transcripts hold for any words."""
+    said = call(capsys, "audit", "--mechanism", "^(moments|fit-error-rate|descent)$", "--runs", 2)
+    assert said.status == 0, said.out
+
+
+def test_a_false_claim_has_an_exit_status_of_its_own(capsys, monkeypatch):
+    honest = counting.geometric
+
+    def half(epsilon, sensitivity, size, *, random_state):
+        return honest(2 * epsilon, sensitivity, size, random_state=random_state)
+
+    monkeypatch.setattr(counting, "geometric", half)
+    said = call(capsys, "audit", "--mechanism", "geometric", "--runs", 20_000, "--seed", 1)
+    assert said.status == BROKEN
+    assert "BROKEN: a claim is false in geometric" in said.out
+
+
+def test_mistakes_are_told_before_anything_is_run(capsys):
+    said = call(capsys, "audit", "--mechanism", "nothing-like-it")
+    assert said.status == 2
+    assert "no attack is called 'nothing-like-it'; there are exact-path," in said.err
+    assert call(capsys, "audit", "--mechanism", "(").status == 2
+    assert call(capsys, "audit", "--runs", 1).status == 2
+    assert call(capsys, "audit", "--confidence", "1", "--mechanism", "geometric").status == 2
+
+
+def test_names_are_told_apart_and_every_attack_says_what_it_is():
+    every = audit.attacks()
+    assert len({attack.name for attack in every}) == len(every) > 30
+    assert all(attack.runs <= attack.full for attack in every)
+    assert all(bool(attack.runs) == (attack.way != "exact") for attack in every)
+
+
+def test_a_finding_counts_though_its_bound_is_small():
+    assert Found(1.0, 0.0, "a further look").broken
+    assert not Found(1.0, 1.0).broken
+    assert Found(1.0, 1.001).broken
+    assert Setting(10).seed is None

@@ -1,0 +1,47 @@
+"""Carry out the audit and write its table into docs/assurance.md: ``make assurance``.
+
+Whatever stands between the two marks in that document is replaced; the rest is written by people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from importlib import metadata
+from pathlib import Path
+
+from expost.audit import run_audit
+from expost.audit.run import HEADINGS, table
+
+PAGE = Path(__file__).parents[1] / "docs" / "assurance.md"
+BEGIN, END = "<!-- written by make assurance -->\n", "<!-- up to here -->\n"
+
+
+def main() -> int:
+    """Write the table; returns 3 if a claim was refuted, which is written as well."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="take hours over it")
+    parser.add_argument("--seed", type=int, help="repeat the same draws")
+    options = parser.parse_args()
+    done = run_audit(full=options.full, seed=options.seed, begin=lambda name: print(name, file=sys.stderr))
+    broken = sum(each.found.broken for each in done)
+    draws = sum(each.setting.runs for each in done if each.attack.way == "counted")
+    searched = sum(each.setting.runs for each in done if each.attack.way == "transcripts")
+    said = (
+        f"expost {metadata.version('expost')}: {len(done)} attacks, {broken} of them successful; {draws:,} draws and "
+        f"runs on each of two data sets counted, {searched:,} transcripts replayed; each bound from counts holds with "
+        f"probability {done[0].setting.confidence:.6g}. Words came from "
+        f"{'the operating system' if options.seed is None else f'the seed {options.seed}'}."
+    )
+    lines = ["| " + " | ".join(HEADINGS) + " |", "|---|---|---|---:|---:|---:|---:|---|"]
+    lines += ["| " + " | ".join(row) + " |" for row in table(done)]
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    _, after = rest.split(END)
+    text = "\n".join([*textwrap.wrap(said, 100), "", *lines, ""])
+    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    return 3 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
