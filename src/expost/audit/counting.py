@@ -28,7 +28,8 @@ from expost.noise import (
     discrete_laplace,
     geometric,
 )
-from expost.noise.spherical import block_noise, spherical_noise
+from expost.noise.blocks import block_noise
+from expost.noise.spherical import spherical_noise
 from expost.numeric import Grid
 from expost.search.above_threshold import AboveThreshold, Calibration
 from expost.search.noisy_test import GradualTest, NoisyValue, OneTest

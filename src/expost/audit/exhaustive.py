@@ -311,7 +311,7 @@ def base_rate(_: Setting) -> Found:
         y = np.where(np.arange(10) < 5 + side, 1.0, -1.0)
         judge = Predicted(np.zeros(10), y, np.full(10, 0.1), 10)
         account = Account("", worst_case=60.0, secure=False)
-        found = release_base_rate(judge, account, source, 0.05, lambda base: base.rate >= 0.6)
+        found = release_base_rate(judge, account, source, 0.05, lambda base, more: base.rate >= 0.6)
         return (found.rate if found else None, account.probe), account.probe
 
     return exact(run, 1e-5)

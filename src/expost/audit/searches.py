@@ -269,7 +269,7 @@ def probe(measured: Callable[[Passes, Account, WordSource], Any], labels: bool) 
 
 
 def _base_rate(judge: Passes, account: Account, source: WordSource) -> Any:
-    return release_base_rate(judge, account, source, 0.05, lambda base: base.scale < 0.05)
+    return release_base_rate(judge, account, source, 0.05, lambda base, more: base.scale < 0.05)
 
 
 def _yardstick(judge: Passes, account: Account, source: WordSource) -> Any:
