@@ -266,3 +266,10 @@ def test_narrow_screens_do_not_scroll_sideways(visit, width):
     tab.set_viewport_size({"width": width, "height": 800})
     shoot(tab, f"numbers-{width}")
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_where_no_search_ends_it_is_said(visit):
+    tab = visit({**numbers_data(), "traces": [None] * len(numbers_data()["traces"])})
+    assert "No made-up table released a model" in tab.inner_text("#level")
+    assert tab.is_disabled("#play")
+    assert tab.is_hidden("#track")

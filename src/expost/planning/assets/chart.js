@@ -115,7 +115,7 @@ const Chart = (() => {
       `At ${Words.goal(state.goal)} and ${Words.count(state.rows)} ${DATA.noun}: ` +
       (Number.isFinite(now.low)
         ? `likely ε from ${Words.number(now.low)} to ${Words.number(now.high)}, typically ${Words.number(now.typical)}, `
-        : "out of reach ") +
+        : Model.beyond(state.goal) ? "out of reach " : "not computed ") +
       `${Number.isFinite(now.low) ? "over" : "in"} ${tables} made-up tables.`;
   }
 

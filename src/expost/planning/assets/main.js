@@ -26,7 +26,7 @@
     by("about").textContent = `${DATA.target} (${kind}) from ${DATA.columns} columns; no data were read`;
     by("rows-label").textContent = DATA.noun === "rows" ? "Rows" : "Persons";
     const least = DATA.goal.parts.map((part) => `${part.name} ${part.atLeast ? "at least" : "at most"}`);
-    by("goal-label").textContent = `Goal: ${least.join(", ")}`;
+    by("goal-label").textContent = `Goal: ${DATA.goal.together ? Words.names : least.join(", ")}`;
     by("way").textContent = ways();
     by("expect").max = DATA.expected.length - 1;
     by("expect").value = state.expect;
@@ -85,6 +85,7 @@
     const rows = Model.rowsFor(state.goal, state.gamma, state.budget);
     const more = Number.isFinite(rows) && rows > state.rows ? ` About ${Words.count(Number(rows.toPrecision(2)))} ${DATA.noun} would do.` : "";
     const fits = share >= 90 ? "nearly all made-up tables stay within it" : `${share} % of made-up tables stay within it`;
+    if (!Number.isFinite(p.low)) return node.append(`. Never above ${Words.cap(state.budget)}, the budget.`);
     node.append(`. Never above ${Words.cap(state.budget)}, the budget: ${fits}.${share >= 90 ? "" : more}`);
   }
 
@@ -100,7 +101,7 @@
     set("goal", Words.goal(state.goal));
     by("goal-value").textContent = Words.numbers(state.goal)
       .map((number, i) => `${Words.sign(DATA.goal.parts[i])} ${number}`)
-      .join(", ");
+      .join(" and ");
     const best = Model.best();
     set("expect", best === null ? "not stated" : `${best}`);
     by("close-key").hidden = best !== null;

@@ -76,7 +76,7 @@ const Model = (() => {
 
   // The number expected of the best model, or null; and whether a goal asks for as much.
   const best = () => DATA.expected[expected];
-  const beyond = (goal) => best() !== null && (DATA.goal.parts[0].atLeast ? goal >= best() : goal <= best());
+  const beyond = (goal) => best() === null || (DATA.goal.parts[0].atLeast ? goal >= best() : goal <= best());
 
   return { price, share, rowsFor, locate, expect, best, beyond };
 })();

@@ -3,7 +3,7 @@ const Watch = (() => {
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
   const [play, back, next] = ["play", "back", "next"].map((id) => document.getElementById(id));
   const labels = DATA.task === "classification";
-  let trace = null;
+  let trace; // null where no made-up table released a model
   let place = 0;
   let scale = 1; // what was spent was computed for one number of rows
   let shown = null; // what is drawn now, between two levels while it moves
@@ -104,7 +104,10 @@ const Watch = (() => {
   }
 
   function pictures() {
-    for (const id of ["coefficients", "predictions", "track"]) document.getElementById(id).replaceChildren();
+    for (const id of ["coefficients", "predictions", "track"]) {
+      document.getElementById(id).replaceChildren();
+      document.getElementById(id).toggleAttribute("hidden", !trace);
+    }
     if (!trace) return;
     lollipops(document.getElementById("coefficients"));
     scatter(document.getElementById("predictions"));
