@@ -457,7 +457,7 @@ class Release:
         sklearn.pipeline.Pipeline
             Predicts as :meth:`predict` with ``on_invalid="clip"`` does, from frames with the model's columns if they
             have names and from arrays otherwise. Text must have no spaces around it, columns of numbers hold
-            numbers, and missing text is None or NaN (``pandas.NA`` is an error). Times in a frame of Polars must have no
+            numbers, and missing text is None or NaN (``pandas.NA`` is an error). Times in frames of Polars must have no
             zone: NumPy is handed them in UTC. Pickled or saved with joblib it needs scikit-learn and NumPy alone to be
             loaded.
         """
