@@ -31,6 +31,7 @@ EXAMPLES = (
     "expost explore survey.toml --delta 1e-6 --recall 0.7 --precision 0.15",
 )
 EXITS = {0: "written or served", 2: "a mistake in the arguments or files; nothing was written"}
+_TABLES = 20  # fewer than a plan searches: a page has seven goals at three γ
 DEFAULT = Path("explore.html")
 
 
@@ -59,6 +60,7 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
             goals.add_argument(flag.name, type=float, metavar=flag.metavar, help=flag.help)
     add_costs(goals)
     add_simulation(explore)
+    explore.set_defaults(worlds=_TABLES)
     out = explore.add_argument_group("output")
     add_output(out, f"where to write the page (default: {DEFAULT})")
     out.add_argument("--no-open", action="store_true", help="do not open a browser")
