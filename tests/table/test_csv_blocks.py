@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import threading
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from expost.exceptions import UnreadableFile
 from expost.table import csv_lines as csv_blocks, csv_lines as lines
 from expost.table.cells import Lookup
-from expost.table.csv_lines import CsvFile
+from expost.table.csv_lines import CsvFile, Held
 from expost.table.files import read_columns
 
 MARKS = Lookup([["", "?", -9]])
@@ -168,3 +169,24 @@ def test_a_packed_file_that_changes_is_noticed(tmp_path):
     packed.write_bytes(gzip.compress(PLAIN + b"1,Bern\n"))
     with pytest.raises(UnreadableFile, match="has changed"):
         read(file)
+
+
+def test_files_that_are_collected_while_another_is_opened_do_not_wait_for_it(tmp_path, monkeypatch):
+    """Garbage may be collected at any moment, in the middle of opening too: that ended in a wait for oneself."""
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"x\n")
+    first, second = Held(tmp_path / "a"), Held(tmp_path / "b")
+    first.opened()
+    look, waiting = Held._look, [first]
+    del first
+
+    def collected(self):
+        waiting.clear()  # the last reference to the first one
+        return look(self)
+
+    monkeypatch.setattr(Held, "_look", collected)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(second.opened()), daemon=True)
+    thread.start()
+    thread.join(10.0)
+    assert found

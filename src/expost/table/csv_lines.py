@@ -29,6 +29,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -84,7 +85,6 @@ def read_as_it_stands(block: bytes, encoding: str) -> bool:
 
 _MOST = 64  # files held open; others are opened anew for each pass
 _LOCK = threading.Lock()
-_COUNT = [0]
 
 
 class Held:
@@ -97,11 +97,6 @@ class Held:
         self.path = path
         self._file: Any = None
         self._stamp = self._look()
-
-    def __del__(self) -> None:
-        if getattr(self, "_file", None) is not None:
-            with _LOCK:
-                _COUNT[0] -= 1
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "_stamp": self._stamp, "_file": None}
@@ -125,10 +120,14 @@ class Held:
                 file = pa.OSFile(str(self.path), "rb")
             except OSError:
                 raise UnreadableFile(f"{self.path} could not be opened") from None
-            if _COUNT[0] < _MOST:
+            if len(_OPEN) < _MOST:
                 self._file = file
-                _COUNT[0] += 1
+                _OPEN.add(self)
         return file
+
+
+#: Those held open. They leave it as they are collected, which may be at any moment: no lock is waited for then.
+_OPEN: WeakSet[Held] = WeakSet()
 
 
 _CSV_PART = 1 << 23  # bytes
