@@ -263,7 +263,8 @@ def test_the_page_rounds_alike():
     script = (SOURCE / "planning/assets/model.js").read_text(encoding="utf-8")
     values = [*np.exp(np.random.default_rng(0).uniform(-12, 6, 500)).tolist(), 0.1, 1.0, 9.96, 0.0996, 10.0, 99.5]
     asked = (
-        f'const document = {{getElementById: () => ({{textContent: \'{{"goal": {{"values": []}}}}\'}})}};\n{script}\n'
+        'const document = {getElementById: () => ({textContent: \'{"goal": {"values": [], "parts": []}}\'})};\n'
+        f"{script}\n"
         f"console.log(JSON.stringify({json.dumps(values)}.map((v) => [Words.number(v), Words.cap(v)])))"
     )
     told = json.loads(subprocess.run(["node", "-e", asked], capture_output=True, text=True, check=True).stdout)

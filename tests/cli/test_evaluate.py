@@ -188,3 +188,17 @@ def test_a_refusal_holds_no_model_to_evaluate(folder, capsys):
     found = call(capsys, "evaluate", "no.json", "t.csv")
     assert found.status == 2
     assert "holds no model" in found.err
+
+
+def test_an_evaluation_is_no_model_and_public_rows_are_no_private_release(folder, capsys):
+    assert call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1").status == 0
+    said = call(capsys, "report", "m-evaluation.json", "--registry")
+    assert said.status == 2
+    assert "is an evaluation and no model" in said.err
+    assert call(capsys, "evaluate", "m.json", "t.csv", "--public-rows", "--output", "p.json").status == 0
+    release = Release.from_json((folder / "p.json").read_text(encoding="utf-8"))
+    assert "nobody in them is protected" in " ".join(str(release).split())
+    ledger = Ledger.create(folder / "book.db", "d", cap=1.0)
+    with pytest.raises(ValueError, match="cost no budget"):
+        ledger.book(release)
+    assert not ledger.budget.entries

@@ -336,7 +336,7 @@ class TestLedger:
         first.set_params(ledger=Ledger(ledger.path, "d", when_short="lower"))
         monkeypatch.setattr(PerturbedLevels, "stage", lambda *_: 1 / 0)  # what an interruption is charged was reserved
         with pytest.raises(SearchInterrupted if left > 0.01 else TargetUnreachable):
-            first.refine(table(), goal=ErrorRate(0.1))
+            first.refine(table(), goal=ErrorRate(0.06))
         assert ledger.budget.total.epsilon <= ledger.budget.cap.epsilon
 
     def test_an_edited_cost_is_refused(self, ledger, monkeypatch):

@@ -77,3 +77,41 @@ def test_a_query_that_fails_on_a_row_quotes_nothing(tmp_path):
     with pytest.raises(ValueError, match="cannot be carried out while rows are read") as caught:
         open_disk(f"sqlite:{path}", query=first)
     assert SECRET not in shows(caught.value)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "attach '{folder}/o.db' as o",
+        "vacuum into '{folder}/o.db'",
+        "pragma table_info(t)",
+        "insert into t values (1)",
+        "select 1; select 2",
+    ],
+)
+def test_a_query_reads_and_does_nothing_else(tmp_path, query):
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
+        connection.execute("create table t (a)")
+    with pytest.raises(ValueError, match="cannot be carried out"):
+        open_disk(f"sqlite:{tmp_path / 't.db'}", query=query.format(folder=tmp_path)).files[0].names  # noqa: B018
+    assert [path.name for path in tmp_path.iterdir()] == ["t.db"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "copy t to '{folder}/o.csv'",
+        "export database '{folder}/o'",
+        "select * from t; copy t to '{folder}/o.csv'",
+        "copy t to '{folder}/o.csv'; select * from t",
+    ],
+)
+def test_a_query_of_duckdb_is_one_select(tmp_path, query):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "t.db")) as connection:
+        connection.execute("create table t (a int); insert into t values (7)")
+    with pytest.raises(ValueError, match="cannot be carried out"):
+        open_disk(f"duckdb:{tmp_path / 't.db'}", query=query.format(folder=tmp_path)).files[0].names  # noqa: B018
+    assert [path.name for path in tmp_path.iterdir()] == ["t.db"]
+    found = open_disk(f"duckdb:{tmp_path / 't.db'}", query="with s as (select a from t) select a from s order by a")
+    assert list(found.files[0].names) == ["a"]

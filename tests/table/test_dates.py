@@ -144,8 +144,8 @@ def test_a_release_predicts_with_the_bounds_that_it_was_fitted_with():
     ("kind", "said"),
     [
         ({"bounds": ["2020-01-01", "2020-01-01T00:00:00.000004"], "knots": 9}, "too close to each other"),
-        ({"bounds": ["1969-01-01", 1 / 7]}, "to the microsecond"),
-        ({"bounds": ["2020-01-01", 1e9]}, "of the years 1 to 9999"),
+        ({"bounds": ["1969-01-01", 1 / 7]}, "must be dates"),
+        ({"bounds": ["2020-01-01", 1e9]}, "must be dates"),
         ({"bounds": ["2020-01-01", "9999-12-31T23:59:59.999999"]}, "of the years 1 to 9999"),  # no number of its own
     ],
 )

@@ -292,6 +292,8 @@ class Ledger:
         What is spent is spent: it is booked even if it is more than what was left.
         """
         validation.instance("release", release, Release, "a Release, as model.release_ or Release.from_json has it")
+        if release.parameters.get("evaluation", {}).get("rows") == "public":
+            raise ValueError("exact counts of rows that are stated to be public cost no budget; nothing was recorded")
         with self._store.adding(self.dataset) as (budget, more):
             loss = _cost(budget, release)
             known = [entry for entry in budget.entries if release.id in (entry.id, entry.release_id)]

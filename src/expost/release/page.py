@@ -20,6 +20,7 @@ from expost.release.words import (
     exposed,
     on_rows,
     parts,
+    require_model,
     shown,
     state,
     subject,
@@ -354,7 +355,7 @@ def _sentence(line: str) -> str:
 def _protects(release: Release) -> list[str]:
     """Say in two sentences what differential privacy is, and whether this is it."""
     whose = "a person" if release.unit == "person" else "one row"
-    but = f", but for a chance of δ = {release.delta:g}" if release.delta else ""
+    but = f", but for a chance of δ = {up(release.delta, 6)}" if release.delta else ""
     said = (
         f"Differential privacy limits how much of what is released can hang on {whose}: with {whose} replaced by any "
         f"other, the same could have come out, with a chance that differs by no more than the factor under “In words”"
@@ -423,6 +424,7 @@ def report(
     >>> "refused" in page, "<script" in page
     (True, False)
     """
+    require_model(release)
     model, project = card(release, reference), project or Project()
     found = [*_shown(release), *_yardstick(release)]
     officers = [

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from expost.release.project import SECTORS, Project
-from expost.release.words import subject, to_compare
+from expost.release.words import require_model, subject, to_compare
 from expost.shown import up, visible
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def registry_entry(release: Release, project: Project | None = None) -> str:
     >>> print(registry_entry(made).splitlines()[1], registry_entry(made).count("to fill in") > 3)
     status: "Draft" True
     """
+    require_model(release)
     if release.hypothesis is None:
         raise ValueError(f"release {release.id} was refused: it holds no model, so there is nothing to register")
     if not release.secure:
@@ -158,7 +159,7 @@ def _loss(release: Release) -> str:
     unit = release.unit
     if release.delta:
         said = (
-            f"Ex-post privacy loss at delta = {release.delta:g}, settled beforehand: for every ordered pair of "
+            f"Ex-post privacy loss at delta = {up(release.delta, 6)}, settled beforehand: for every ordered pair of "
             f"tables that differ in one {unit}, the chance that the outcome is more than e^epsilon(outcome) times as "
             f"likely for the one as for the other is at most delta. epsilon is that of the outcome published, {paid}; "
             f"in the usual sense of (epsilon, delta) it is {up(release.epsilon_usual, 6)}."
@@ -171,7 +172,7 @@ def _loss(release: Release) -> str:
         )
     if math.isinf(most):
         return f"{said} Before the run there was no bound."
-    kind = "pure" if not release.delta else f"approximate (delta = {release.delta:g})"
+    kind = "pure" if not release.delta else f"approximate (delta = {up(release.delta, 6)})"
     return (
         f"{said} Before the run it was settled that no outcome costs more than {up(most, 6)}: the search as a whole "
         f"has {kind} differential privacy with epsilon = {up(most, 6)}."

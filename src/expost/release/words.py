@@ -38,6 +38,15 @@ def suspicion(before: float, epsilon: float) -> float:
     return before * factor / (1 - before + before * factor)
 
 
+def require_model(release: Release) -> None:
+    """Raise if it is an evaluation, of which words about models would be untrue."""
+    if "evaluation" in release.parameters:
+        raise ValueError(
+            f"release {release.id} is an evaluation and no model: it has a page of its own, and the report of its "
+            f"model takes that in (evaluation=)"
+        )
+
+
 def at_delta(release: Release) -> str:
     """Say at which δ an ε is stated, if at one."""
     return f" at δ = {up(release.delta, 6)}" if release.delta else ""
@@ -392,6 +401,8 @@ def _in_words(release: Release) -> str:
         return "nothing: the noise came from a seed, which whoever knows it can take off"
     if math.isinf(release.epsilon):
         return f"nothing is promised: somebody may learn everything about a {release.unit}"
+    if release.parameters.get("evaluation", {}).get("rows") == "public":
+        return "nothing: exact counts of rows that the caller states are public; nobody in them is protected"
     before, unit = 0.01, release.unit
     about, chance = f"about one {unit}", ""
     if release.delta:  # which is about one value against one other, and one direction

@@ -312,6 +312,7 @@ def _of_sqlite(called: str, file: Path, query: str) -> Opened:
     try:
         connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
         connection.text_factory = _text
+        connection.set_authorizer(_reads_alone)
         connection.execute(f"explain {query}").close()  # which reads no row, so a mistake is one of structure
     except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
         said = f": {error}"
@@ -335,6 +336,14 @@ def _of_sqlite(called: str, file: Path, query: str) -> Opened:
     return Opened(names, None, _begun(pieces(connection, cursor)))
 
 
+_READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+
+
+def _reads_alone(action: int, *_: Any) -> int:
+    """Deny all but reading: a query could attach or copy to other files, which read-only databases do not prevent."""
+    return sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY
+
+
 def _begun(pieces: Iterator[Any]) -> Iterator[Any]:
     next(pieces)
     return pieces
@@ -354,7 +363,12 @@ def _of_duckdb(called: str, file: Path, query: str) -> Opened:
     except Exception:
         said = "; is it a database of DuckDB?"
     try:
-        relation = None if connection is None else connection.sql(query)  # which reads no row
+        if connection is not None:
+            statements = connection.extract_statements(query)
+            if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+                said = ": it must be one select"  # a copy writes rows to files, a read-only database or not
+            else:
+                relation = connection.sql(query)  # which reads no row
     except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
         said = f": {f'{error}'.splitlines()[0]}"
     except Exception:  # which may quote cells

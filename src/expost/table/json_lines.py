@@ -44,7 +44,7 @@ class JsonLines(LinesFile):
     def names(self) -> list[str]:
         """The names in the first line; of a line that is no object, none."""
         block = next((block for part in self.parts()[:1] for block in self._blocks(part)), b"")
-        return list(map(str.strip, _row(block.partition(b"\n")[0]) or ()))
+        return list(_row(block.partition(b"\n")[0]) or ())
 
     def read(
         self, part: tuple[int, int], names: Sequence[str], numeric: frozenset[str], rows: int
