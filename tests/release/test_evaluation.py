@@ -190,6 +190,21 @@ class TestBands:
         truth = r2_score(table()["amount"], released("numbers").predict(table()))
         assert exact.r2.value == pytest.approx(truth, abs=0.02)
 
+    @pytest.mark.parametrize("public", [True, False])
+    def test_residuals_beyond_count_as_said_and_the_band_has_them_as_they_are(self, public):
+        """On rows of which the model knows nothing, with bins of residuals that end at a tenth of what is possible."""
+        amount = np.where(released("numbers").predict(table()) > 50.0, 0.0, 100.0)
+        data = {**table(), "amount": amount.tolist()}
+        seed = None if public else 1
+        found = evaluated("numbers", data, residuals_within=10.0, public_rows=public, random_state=seed)
+        residuals = amount - released("numbers").predict(table())
+        if public:
+            assert found.mean_squared_error.value == pytest.approx(np.mean(np.clip(residuals, -10, 10) ** 2), rel=0.02)
+        assert found.mean_squared_error.low <= np.mean(residuals**2) <= found.mean_squared_error.high
+        assert found.r2.low <= 1 - np.mean(residuals**2) / np.var(amount) <= found.r2.high
+        assert str(found).count("residuals beyond 10 count as that") == 2
+        assert found.to_html().count("residuals beyond 10 count as that") == 2
+
     def test_a_cut_off_may_be_chosen_by_them(self):
         found = evaluated(margin=0.04)
         cut_off = found.cut_off_for(recall=0.8)
