@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from functools import cache
 
@@ -17,6 +18,8 @@ from expost import R2, AccuracyFirstLogisticRegression, ErrorRate, LogLoss, Rele
 from expost.exceptions import InvalidRows, LargeEpsilonWarning, LedgerRefused, SearchInterrupted, TargetUnreachable
 from expost.noise.laplace import discrete_laplace
 from expost.release import Evaluation, report
+from expost.table.doors import SAME_ROWS
+from expost.table.files import open_disk
 from tests.account.ledger_helpers import charged, new_ledger
 from tests.estimators.model_helpers import AMOUNT, LABELS, N, model, table
 from tests.helpers import at_most_by_chance
@@ -131,6 +134,51 @@ class TestWhatIsPublic:
         assert charged(ledger) == []
         with pytest.warns(LargeEpsilonWarning):
             assert evaluated(margin=0.016, max_epsilon=20.0).epsilon > 2.0
+
+
+class TestRefused:
+    """Before anything is spent."""
+
+    def test_a_failure_probability_that_tails_are_not_known_for(self):
+        with pytest.raises(ValueError, match="at least 1e-06"):
+            evaluated(failure_probability=1e-9)
+        assert evaluated(failure_probability=1e-6).epsilon > evaluated().epsilon
+        foreign = json.loads(evaluated().to_json())
+        foreign["promise"]["failure_probability"] = 1e-300
+        with pytest.raises(ValueError, match="not an evaluation"):
+            Evaluation.from_json(json.dumps(foreign))
+
+    def test_cut_offs_with_the_same_odds_are_one_edge(self):
+        found = evaluated(cut_offs=[1e-10, np.nextafter(1e-10, 1), 0.5])
+        assert [at.cut_off for at in found.at][0] == pytest.approx(1e-10)
+        assert found.own_cut_off.cut_off == 0.5
+        assert len(found.at) == len(evaluated().at) + 1
+
+    def test_a_record_that_does_not_hold_together(self, tmp_path, monkeypatch):
+        ledger, usual = new_ledger(tmp_path), expost.release.counting.cells_for
+
+        def falling(*args):
+            cells = usual(*args)
+            return dataclasses.replace(cells, edges=cells.edges[::-1])
+
+        monkeypatch.setattr(expost.release.counting, "cells_for", falling)
+        with pytest.raises(ValueError, match="not an evaluation"):
+            evaluated(ledger=ledger, random_state=None)
+        assert charged(ledger) == []
+
+    def test_rows_held_out_of_what_may_come_in_another_order(self):
+        release = model(LABELS, ErrorRate(0.3), holdout=0.2).fit(table()).release_
+
+        def handed_out():
+            return pa.table(table())
+
+        for once in (handed_out, open_disk(handed_out), pa.table(table()).to_reader()):
+            with pytest.raises(ValueError, match="another order"):
+                release.evaluate(once, margin=0.2, new_rows=True, random_state=0)
+        found = release.evaluate(table(), margin=0.2, new_rows=True, random_state=0)
+        assert any("same order as the fit" in claim for claim in found.release.claims)
+        found = release.evaluate(handed_out, margin=0.2, random_state=0)
+        assert SAME_ROWS in found.release.claims
 
 
 class TestBands:

@@ -50,6 +50,8 @@ Floats = npt.NDArray[np.float64]
 METHOD = "evaluation"
 #: Bins of scores, and of targets and of residuals: more resolve more finely, and cost ε in proportion to their root.
 SCORE_BINS, NUMBER_BINS = 32, 16
+#: Failure probabilities from which on tails are known well enough (`expost.noise.histogram.tail`).
+LEAST_GAMMA = 1e-6
 _GROUPS = 8  # of score bins, for calibration
 _COUNTS, _REST = 0.8, 0.1  # parts of γ: for the margin, and for each of the two kinds of statement beside it
 _STEPS = 8.0 * 1.5 ** -np.arange(12.0)  # the values of s for the AUC, in units of ε/(2n)
@@ -183,7 +185,9 @@ class Evaluation:
         bounds = said["target"] if self.kind == "regression" else None
         sound = bounds is None or (len(bounds) == 2 and bounds[0] < bounds[1] and len(others) > 0 and said["reach"] > 0)
         gamma = self.release.promise.failure_probability
-        if not (good and rising and odds and sound and len(edges) > 0 and gamma is not None and 0.0 < gamma < 1.0):
+        if not (
+            good and rising and odds and sound and len(edges) > 0 and gamma is not None and LEAST_GAMMA <= gamma < 1.0
+        ):
             raise ValueError("not an evaluation: its counts and edges do not belong together")
 
     @classmethod
