@@ -148,9 +148,34 @@ class TestRefused:
         with pytest.raises(ValueError, match="not an evaluation"):
             Evaluation.from_json(json.dumps(foreign))
 
+    @pytest.mark.parametrize(
+        ("changed", "message"),
+        [
+            ({"scale": 0.0}, "have noise otherwise"),
+            ({"rows": "public"}, "exact if rows are public"),
+            ({"margin": 0.01}, "too large for its margin"),
+            ({"scale": 0.01}, "smaller than its loss pays for"),
+            ({"target": [0.0, 1e-320]}, "too close"),
+        ],
+    )
+    def test_a_file_of_another_whose_numbers_do_not_belong_together(self, changed, message):
+        foreign = json.loads(evaluated("numbers").to_json())
+        assert Evaluation.from_json(json.dumps(foreign))
+        foreign["parameters"]["evaluation"].update(changed)
+        with pytest.raises(ValueError, match=message):
+            Evaluation.from_json(json.dumps(foreign))
+
+    @pytest.mark.parametrize("odds", [5e-5, 700.0, 1e300])
+    def test_a_model_of_another_with_odds_that_no_model_has(self, odds):
+        foreign = json.loads(released().to_json())
+        assert foreign["parameters"]["largest_odds"] == 4.0
+        foreign["parameters"]["largest_odds"] = odds
+        with pytest.raises(ValueError, match="largest_odds"):
+            Release.from_json(json.dumps(foreign))
+
     def test_cut_offs_with_the_same_odds_are_one_edge(self):
         found = evaluated(cut_offs=[1e-10, np.nextafter(1e-10, 1), 0.5])
-        assert [at.cut_off for at in found.at][0] == pytest.approx(1e-10)
+        assert found.at[0].cut_off == pytest.approx(1e-10)
         assert found.own_cut_off.cut_off == 0.5
         assert len(found.at) == len(evaluated().at) + 1
 

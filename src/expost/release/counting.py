@@ -53,9 +53,7 @@ _BENT = (
     4.0  # bins of residuals are as even as sinh is: the outer ones twelve times as wide, as a model may be far better
 )
 NOT_CHECKED = "the rows evaluated on are what the caller says they are, and not chosen by looking at them"
-SAME_PLACES = (
-    "the table has the same rows in the same order as the fit had, so that those held out are found by position"
-)
+SAME_PLACES = "the table has the same rows in the same order as the fit had, which tells those held out"
 PUBLIC = "the rows evaluated on are public, so nothing protects them"
 BAD_ROWS = (
     "an error about cells that do not fit the schema would have depended on single rows; on_invalid='clip' removes that"

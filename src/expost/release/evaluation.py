@@ -31,6 +31,7 @@ scores rounded to their bins, with 0 and 1 that of the AUC of the scores themsel
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from expost.exceptions import TargetUnreachable
 from expost.noise.histogram import chernoff, epsilon_for, quantile, slack
 from expost.release.release import Release
 from expost.shown import aligned, down, one_line, up
@@ -189,6 +191,28 @@ class Evaluation:
             good and rising and odds and sound and len(edges) > 0 and gamma is not None and LEAST_GAMMA <= gamma < 1.0
         ):
             raise ValueError("not an evaluation: its counts and edges do not belong together")
+        self._require_price(shape, gamma)
+
+    def _require_price(self, shape: tuple[int, int], gamma: float) -> None:
+        """Complain if the noise is not what was paid for, or the margin not what follows from the noise."""
+        made, said = self.release, self._said
+        if (said["scale"] == 0.0) != (said["rows"] == "public"):
+            raise ValueError("not an evaluation: counts are exact if rows are public, and have noise otherwise")
+        if self.kind == "regression":
+            width = said["target"][1] - said["target"][0]
+            if not (math.isfinite(width**2) and width**2 / 4.0 >= sys.float_info.min):
+                raise ValueError("not an evaluation: the bounds of its target are too close or too far apart")
+        if not said["scale"]:
+            return
+        epsilon = 2.0 / said["scale"]
+        # at a δ the loss may be stated as less than the pure one, which its curve has
+        paid = made.epsilon if not made.delta else float(made.curve.get("most", math.inf))
+        if not epsilon * int(made.parameters.get("rows_per_person", 1)) <= paid * (1.0 + 1e-9):
+            raise ValueError("not an evaluation: its noise is smaller than its loss pays for")
+        try:
+            price_of(said["margin"], said["n"], shape, self.kind, gamma, epsilon * (1.0 + 1e-9))
+        except TargetUnreachable:
+            raise ValueError("not an evaluation: its noise is too large for its margin") from None
 
     @classmethod
     def from_json(cls, text: str) -> Evaluation:
