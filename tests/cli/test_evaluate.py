@@ -202,3 +202,12 @@ def test_an_evaluation_is_no_model_and_public_rows_are_no_private_release(folder
     with pytest.raises(ValueError, match="cost no budget"):
         ledger.book(release)
     assert not ledger.budget.entries
+
+
+def test_a_fit_does_not_begin_that_could_not_tell_rows_held_out_from_others(folder, capsys):
+    """A query is run again, and may give its rows in another order."""
+    fit = ("fit", "sqlite:t.db", "--query", "select 1", "--schema", "s.toml", "--log-loss", "0.5")
+    said = call(capsys, *fit, "--new-rows", "0.2", "--evaluate", "0.1")
+    assert said.status != 0
+    assert "a query may give them in another order" in said.err
+    assert "Nothing was spent" in said.err

@@ -63,6 +63,11 @@ def test_the_union_costs_a_fifth():
     assert 1.0 <= q / needed < 1.25
 
 
+def test_a_chance_too_small_for_what_is_known_of_tails_comes_to_an_end():
+    with pytest.raises(ValueError, match="too small"):
+        quantile(4, ((2, 1),), 1e-12)
+
+
 def test_weighted_sums():
     """Bounded in nearly all draws, and not by far: half of it is exceeded. Chance of a false alarm: RARE."""
     weights, gamma = np.linspace(-1, 2, 40) ** 2, 0.05

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from functools import cache
 
@@ -17,6 +18,8 @@ from expost import R2, AccuracyFirstLogisticRegression, ErrorRate, LogLoss, Rele
 from expost.exceptions import InvalidRows, LargeEpsilonWarning, LedgerRefused, SearchInterrupted, TargetUnreachable
 from expost.noise.laplace import discrete_laplace
 from expost.release import Evaluation, report
+from expost.table.doors import SAME_ROWS
+from expost.table.files import open_disk
 from tests.account.ledger_helpers import charged, new_ledger
 from tests.estimators.model_helpers import AMOUNT, LABELS, N, model, table
 from tests.helpers import at_most_by_chance
@@ -133,6 +136,76 @@ class TestWhatIsPublic:
             assert evaluated(margin=0.016, max_epsilon=20.0).epsilon > 2.0
 
 
+class TestRefused:
+    """Before anything is spent."""
+
+    def test_a_failure_probability_that_tails_are_not_known_for(self):
+        with pytest.raises(ValueError, match="at least 1e-06"):
+            evaluated(failure_probability=1e-9)
+        assert evaluated(failure_probability=1e-6).epsilon > evaluated().epsilon
+        foreign = json.loads(evaluated().to_json())
+        foreign["promise"]["failure_probability"] = 1e-300
+        with pytest.raises(ValueError, match="not an evaluation"):
+            Evaluation.from_json(json.dumps(foreign))
+
+    @pytest.mark.parametrize(
+        ("changed", "message"),
+        [
+            ({"scale": 0.0}, "have noise otherwise"),
+            ({"rows": "public"}, "exact if rows are public"),
+            ({"margin": 0.01}, "too large for its margin"),
+            ({"scale": 0.01}, "smaller than its loss pays for"),
+            ({"target": [0.0, 1e-320]}, "too close"),
+        ],
+    )
+    def test_a_file_of_another_whose_numbers_do_not_belong_together(self, changed, message):
+        foreign = json.loads(evaluated("numbers").to_json())
+        assert Evaluation.from_json(json.dumps(foreign))
+        foreign["parameters"]["evaluation"].update(changed)
+        with pytest.raises(ValueError, match=message):
+            Evaluation.from_json(json.dumps(foreign))
+
+    @pytest.mark.parametrize("odds", [5e-5, 700.0, 1e300])
+    def test_a_model_of_another_with_odds_that_no_model_has(self, odds):
+        foreign = json.loads(released().to_json())
+        assert foreign["parameters"]["largest_odds"] == 4.0
+        foreign["parameters"]["largest_odds"] = odds
+        with pytest.raises(ValueError, match="largest_odds"):
+            Release.from_json(json.dumps(foreign))
+
+    def test_cut_offs_with_the_same_odds_are_one_edge(self):
+        found = evaluated(cut_offs=[1e-10, np.nextafter(1e-10, 1), 0.5])
+        assert found.at[0].cut_off == pytest.approx(1e-10)
+        assert found.own_cut_off.cut_off == 0.5
+        assert len(found.at) == len(evaluated().at) + 1
+
+    def test_a_record_that_does_not_hold_together(self, tmp_path, monkeypatch):
+        ledger, usual = new_ledger(tmp_path), expost.release.counting.cells_for
+
+        def falling(*args):
+            cells = usual(*args)
+            return dataclasses.replace(cells, edges=cells.edges[::-1])
+
+        monkeypatch.setattr(expost.release.counting, "cells_for", falling)
+        with pytest.raises(ValueError, match="not an evaluation"):
+            evaluated(ledger=ledger, random_state=None)
+        assert charged(ledger) == []
+
+    def test_rows_held_out_of_what_may_come_in_another_order(self):
+        release = model(LABELS, ErrorRate(0.3), holdout=0.2).fit(table()).release_
+
+        def handed_out():
+            return pa.table(table())
+
+        for once in (handed_out, open_disk(handed_out), pa.table(table()).to_reader()):
+            with pytest.raises(ValueError, match="another order"):
+                release.evaluate(once, margin=0.2, new_rows=True, random_state=0)
+        found = release.evaluate(table(), margin=0.2, new_rows=True, random_state=0)
+        assert any("same order as the fit" in claim for claim in found.release.claims)
+        found = release.evaluate(handed_out, margin=0.2, random_state=0)
+        assert SAME_ROWS in found.release.claims
+
+
 class TestBands:
     @pytest.mark.parametrize("kind", ["odds", "labels"])
     def test_all_hold_at_once(self, kind, monkeypatch):
@@ -189,6 +262,21 @@ class TestBands:
         exact = evaluated("numbers", public_rows=True, random_state=None)
         truth = r2_score(table()["amount"], released("numbers").predict(table()))
         assert exact.r2.value == pytest.approx(truth, abs=0.02)
+
+    @pytest.mark.parametrize("public", [True, False])
+    def test_residuals_beyond_count_as_said_and_the_band_has_them_as_they_are(self, public):
+        """On rows of which the model knows nothing, with bins of residuals that end at a tenth of what is possible."""
+        amount = np.where(released("numbers").predict(table()) > 50.0, 0.0, 100.0)
+        data = {**table(), "amount": amount.tolist()}
+        seed = None if public else 1
+        found = evaluated("numbers", data, residuals_within=10.0, public_rows=public, random_state=seed)
+        residuals = amount - released("numbers").predict(table())
+        if public:
+            assert found.mean_squared_error.value == pytest.approx(np.mean(np.clip(residuals, -10, 10) ** 2), rel=0.02)
+        assert found.mean_squared_error.low <= np.mean(residuals**2) <= found.mean_squared_error.high
+        assert found.r2.low <= 1 - np.mean(residuals**2) / np.var(amount) <= found.r2.high
+        assert str(found).count("residuals beyond 10 count as that") == 2
+        assert found.to_html().count("residuals beyond 10 count as that") == 2
 
     def test_a_cut_off_may_be_chosen_by_them(self):
         found = evaluated(margin=0.04)

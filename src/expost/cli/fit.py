@@ -269,6 +269,11 @@ def _check(options: argparse.Namespace) -> None:
     check_numbers(options)
     if options.evaluate is not None:
         validation.share("--evaluate", options.evaluate)
+        if options.new_rows and options.query is not None:
+            raise ValueError(
+                "--evaluate with --new-rows finds rows by their position, and a query may give them in another order "
+                "when it is run again: leave out one of the two, or save its rows to a file. Nothing was spent"
+            )
         if options.json:
             raise ValueError(
                 "--evaluate goes without --json, which prints one release; run expost evaluate --json after"

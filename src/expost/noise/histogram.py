@@ -38,6 +38,8 @@ from expost.shown import down, up
 
 Sets = tuple[tuple[int, int], ...]
 
+_LARGEST = 1e4  # quantile that is looked for: far beyond those of as many cells as there can be
+
 
 @lru_cache(maxsize=4096)
 def tail(cells: int, size: int, q: float) -> float:
@@ -80,6 +82,8 @@ def quantile(cells: int, sets: Sets, gamma: float) -> float:
     high = 4.0
     while missed(high):
         high *= 2.0
+        if high > _LARGEST:  # the bound on a tail is never below 2e-11
+            raise ValueError(f"a failure probability of {gamma:g} is too small for these counts; state a larger one")
     return bisected(missed, 0.0, high, 30)[1]
 
 

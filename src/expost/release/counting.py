@@ -15,6 +15,7 @@ of it is public.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,14 +34,14 @@ from expost.numeric import FloatArray, exact_parts
 from expost.passes.dask import as_engine, stream_of
 from expost.passes.engine import Totals, blocks, folded, predictions
 from expost.passes.first_pass import counted, look_at
-from expost.release.evaluation import METHOD, NUMBER_BINS, SCORE_BINS, Evaluation, Kind, price_of
+from expost.release.evaluation import LEAST_GAMMA, METHOD, NUMBER_BINS, SCORE_BINS, Evaluation, Kind, price_of
 from expost.release.release import Promise, Release
 from expost.release.scoring import BoundsScorer, InTurn, SchemaScorer, Scorer, scorer_of
 from expost.shown import down
 from expost.table.columns import NamedColumns
 from expost.table.encoding import Encoding
-from expost.table.entrance import open_column
-from expost.table.files import is_on_disk, open_named
+from expost.table.entrance import is_stream, open_column
+from expost.table.files import Disk, is_on_disk, open_named, table_claims
 from expost.table.rows import ONE, Batch, MemorySource, Rows, RowSource, declared, given_up
 from expost.table.streamed import PersonSource
 from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
@@ -52,6 +53,7 @@ _BENT = (
     4.0  # bins of residuals are as even as sinh is: the outer ones twelve times as wide, as a model may be far better
 )
 NOT_CHECKED = "the rows evaluated on are what the caller says they are, and not chosen by looking at them"
+SAME_PLACES = "the table has the same rows in the same order as the fit had, which tells those held out"
 PUBLIC = "the rows evaluated on are public, so nothing protects them"
 BAD_ROWS = (
     "an error about cells that do not fit the schema would have depended on single rows; on_invalid='clip' removes that"
@@ -135,9 +137,11 @@ def cells_for(
     end = scorer.largest_odds if math.isfinite(scorer.largest_odds) else ODDS
     between = (1.0 / (1.0 + math.exp(-end * (2.0 * k / many - 1.0))) for k in range(1, many))
     stated = {validation.share("cut_offs", cut_off) for cut_off in cut_offs}
-    chances = sorted({round(chance, 4) for chance in between} | stated | {0.5})
-    # as `Scorer.answers` has it, to the bit
-    return Cells("classification", parts, tuple(math.log(p / (1.0 - p)) for p in chances), cut_offs=tuple(chances))
+    # as `Scorer.answers` has it, to the bit; of probabilities with the same log odds, which are one edge, one is kept
+    chances = [*(round(chance, 4) for chance in between), *sorted(stated), 0.5]
+    found = {math.log(p / (1.0 - p)): p for p in chances if 0.0 < p < 1.0}
+    edges = sorted(found)
+    return Cells("classification", parts, tuple(edges), cut_offs=tuple(found[edge] for edge in edges))
 
 
 def _reach(release: Release, scorer: Scorer, stated: float | None) -> float:
@@ -201,6 +205,8 @@ def evaluate(
 ) -> Evaluation:
     """Carry out :meth:`expost.Release.evaluate`."""
     margin, gamma = validation.share("margin", margin), validation.failure_probability(failure_probability)
+    if gamma < LEAST_GAMMA:
+        raise ValueError(f"failure_probability of an evaluation must be at least {LEAST_GAMMA:g}, got {gamma:g}")
     most = validation.number("max_epsilon", max_epsilon)
     if most <= 0.0:
         raise ValueError(f"max_epsilon must be positive, got {max_epsilon!r}")
@@ -217,7 +223,13 @@ def evaluate(
     scorer, spending = scorer_of(release), Spending(ledger)
     if new_rows and not release.held_out:
         raise ValueError("this model was fitted to all rows: only a fit with holdout (--new-rows) keeps rows out")
+    if new_rows and (is_stream(table) or (isinstance(table, Disk) and (table.once or table_claims(table)))):
+        raise ValueError(
+            "rows that were held out are found by their position, and a query, a stream or a function may hand out "
+            "rows in another order than the fit had them: pass a table in memory or a file. Nothing was spent"
+        )
     cells = cells_for(release, scorer, bins, cut_offs, residuals_within)
+    taken = table_claims(table)
     rows, unit = _opened(release, scorer, table, y, on_invalid, engine)
     if new_rows:
         rows = _held_out(release, rows)
@@ -236,6 +248,7 @@ def evaluate(
         "reach": cells.reach,
     }
     details = _details(release, said, gamma, on_invalid, engine, random_state, scorer)
+    details["claims"] += (*((SAME_PLACES,) if new_rows else ()), *taken)
 
     def described(outcome: Release, scale: float) -> Release:
         own = {**outcome.parameters, **unit.described, "n": rows.n, "evaluation": {**said, "scale": scale}}
@@ -258,6 +271,9 @@ def evaluate(
             raise TargetUnreachable("what is left of the budget does not pay for this margin. Nothing was spent")
         source = resolve_source(random_state)
         held = described(account.interrupted(), 2.0 / epsilon)
+        # what is wrong with the record would be wrong with any counts: it is found before anything is charged
+        none = tuple((0,) * cells.shape[1] for _ in range(cells.shape[0]))
+        Evaluation(dataclasses.replace(held, status="released", hypothesis=none))
         spending.reserve(held, worst_case=held.epsilon_worst_case)
         exact = _counts(rows, cells)
         account.begin()

@@ -31,6 +31,7 @@ scores rounded to their bins, with 0 and 1 that of the AUC of the scores themsel
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from expost.exceptions import TargetUnreachable
 from expost.noise.histogram import chernoff, epsilon_for, quantile, slack
 from expost.release.release import Release
 from expost.shown import aligned, down, one_line, up
@@ -50,6 +52,8 @@ Floats = npt.NDArray[np.float64]
 METHOD = "evaluation"
 #: Bins of scores, and of targets and of residuals: more resolve more finely, and cost ε in proportion to their root.
 SCORE_BINS, NUMBER_BINS = 32, 16
+#: Failure probabilities from which on tails are known well enough (`expost.noise.histogram.tail`).
+LEAST_GAMMA = 1e-6
 _GROUPS = 8  # of score bins, for calibration
 _COUNTS, _REST = 0.8, 0.1  # parts of γ: for the margin, and for each of the two kinds of statement beside it
 _STEPS = 8.0 * 1.5 ** -np.arange(12.0)  # the values of s for the AUC, in units of ε/(2n)
@@ -183,8 +187,32 @@ class Evaluation:
         bounds = said["target"] if self.kind == "regression" else None
         sound = bounds is None or (len(bounds) == 2 and bounds[0] < bounds[1] and len(others) > 0 and said["reach"] > 0)
         gamma = self.release.promise.failure_probability
-        if not (good and rising and odds and sound and len(edges) > 0 and gamma is not None and 0.0 < gamma < 1.0):
+        if not (
+            good and rising and odds and sound and len(edges) > 0 and gamma is not None and LEAST_GAMMA <= gamma < 1.0
+        ):
             raise ValueError("not an evaluation: its counts and edges do not belong together")
+        self._require_price(shape, gamma)
+
+    def _require_price(self, shape: tuple[int, int], gamma: float) -> None:
+        """Complain if the noise is not what was paid for, or the margin not what follows from the noise."""
+        made, said = self.release, self._said
+        if (said["scale"] == 0.0) != (said["rows"] == "public"):
+            raise ValueError("not an evaluation: counts are exact if rows are public, and have noise otherwise")
+        if self.kind == "regression":
+            width = said["target"][1] - said["target"][0]
+            if not (math.isfinite(width**2) and width**2 / 4.0 >= sys.float_info.min):
+                raise ValueError("not an evaluation: the bounds of its target are too close or too far apart")
+        if not said["scale"]:
+            return
+        epsilon = 2.0 / said["scale"]
+        # at a δ the loss may be stated as less than the pure one, which its curve has
+        paid = made.epsilon if not made.delta else float(made.curve.get("most", math.inf))
+        if not epsilon * int(made.parameters.get("rows_per_person", 1)) <= paid * (1.0 + 1e-9):
+            raise ValueError("not an evaluation: its noise is smaller than its loss pays for")
+        try:
+            price_of(said["margin"], said["n"], shape, self.kind, gamma, epsilon * (1.0 + 1e-9))
+        except TargetUnreachable:
+            raise ValueError("not an evaluation: its noise is too large for its margin") from None
 
     @classmethod
     def from_json(cls, text: str) -> Evaluation:
@@ -410,15 +438,24 @@ class Evaluation:
         """Residuals beyond this count as it, in units of the target."""
         return float(self._said["reach"]) * self._half
 
+    @property
+    def beyond(self) -> str:
+        """Say what is not known of the largest residuals, and what is made of it."""
+        return f"residuals beyond {short(self.reach)} count as that, and in the band as all that they may be"
+
     @cached_property
     def middles(self) -> tuple[Floats, Floats]:
-        """Middles of the bins of targets and of residuals, scaled: targets lie between −1 and 1."""
+        """Middles of the bins of targets and of residuals, scaled: targets lie between −1 and 1.
+
+        The outer bins of residuals count as ±reach, beyond which residuals may lie.
+        """
         self._require("regression")
         reach = float(self._said["reach"])
         made = []
         for edges, end in ((self._said["target_edges"], 1.0), (self._said["edges"], reach)):
             ends = np.array([-end, *edges, end])
             made.append((ends[:-1] + ends[1:]) / 2.0)
+        made[1][0], made[1][-1] = -reach, reach  # which is what is said of those beyond
         return made[0], made[1]
 
     def residuals_below(self) -> tuple[tuple[float, Band], ...]:
@@ -440,13 +477,19 @@ class Evaluation:
 
     @cached_property
     def mean_squared_error(self) -> Band:
-        """Mean square of residuals, rounded to the middles of their bins, in squared units of the target."""
+        """Mean square of residuals, rounded to the middles of their bins, in squared units of the target.
+
+        Those in the outer bins count as `reach`; the band has them as small and as large as they can be.
+        """
         error, _ = self._squares
         return Band(*(self._half**2 * end for end in error))
 
     @cached_property
     def r2(self) -> Band:
-        """R² of targets and residuals rounded to the middles of their bins; no lower end is −∞."""
+        """R² of targets and residuals rounded to the middles of their bins; no lower end is −∞.
+
+        Residuals in the outer bins are taken as in the mean squared error, in the band too.
+        """
         error, around = self._squares
         if around.value <= 0.0:
             return Band(-math.inf, -math.inf, 1.0)
@@ -469,13 +512,21 @@ class Evaluation:
         square, by_target = every * residuals**2, every * targets[:, None]
         # each bound is about one side; those of the variance are linear in the center between two of them
         error, reach = mean(square), off(square, gamma / 8.0)
+        # residuals of the outer bins are at least the edge, and at most what the bin of the target allows, since
+        # predictions lie between −1 and 1 as targets do
+        least, most = square.copy(), square.copy()
+        ends = np.array([-1.0, *self._said["target_edges"], 1.0])
+        least[:, 0], least[:, -1] = np.square([min(0.0, self._said["edges"][0]), max(0.0, self._said["edges"][-1])])
+        most[:, 0], most[:, -1] = (1.0 - ends[:-1]) ** 2, (1.0 + ends[1:]) ** 2
+        low = min(error - reach, mean(least) - off(least, gamma / 8.0))
+        high = max(error + reach, mean(most) + off(most, gamma / 8.0))
         middle, apart = min(1.0, max(-1.0, mean(by_target))), off(by_target, gamma / 8.0)
         around = mean((by_target - middle) ** 2)
         at = int(np.clip(np.searchsorted(_CENTERS, middle), 1, len(_CENTERS) - 1))
         part = gamma / 4.0 / len(_CENTERS)
         wide = max(off((by_target - center) ** 2, part) for center in _CENTERS[at - 1 : at + 1])
         return (
-            Band(max(0.0, error), max(0.0, error - reach), error + reach),
+            Band(max(0.0, error), max(0.0, low), max(0.0, high)),
             Band(around, around - wide - apart**2, around + wide),
         )
 
@@ -547,10 +598,9 @@ class Evaluation:
         square = self.mean_squared_error
         lines = [
             f"  R² {r2.value:.3f}, {end}, at most {up(min(1.0, r2.high), 3)}; values rounded to "
-            f"{len(self.middles[0])} by {len(self.middles[1])} bins, residuals beyond "
-            f"{short(self.reach)} count as that",
+            f"{len(self.middles[0])} by {len(self.middles[1])} bins, {self.beyond}",
             f"  mean squared error of {unit} {short(square.value)} ({short(float(down(square.low, 3)))} to "
-            f"{short(float(up(square.high, 3)))})",
+            f"{short(float(up(square.high, 3)))}); {self.beyond}",
         ]
         rows: list[Sequence[str]] = [("share of residuals", "at most", "between")]
         for share in (0.05, 0.25, 0.5, 0.75, 0.95):

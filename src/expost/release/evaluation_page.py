@@ -254,9 +254,9 @@ def _of_numbers(found: Evaluation) -> str:
     r2, square = found.r2, found.mean_squared_error
     low = "not shown" if math.isinf(r2.low) else down(r2.low, 3)
     rows = [
-        ("R², values rounded to their bins", f"{r2.value:.3f} ({low} to {up(min(1.0, r2.high), 3)})"),
+        (f"R², values rounded to their bins; {found.beyond}", f"{r2.value:.3f} ({low} to {up(min(1.0, r2.high), 3)})"),
         (
-            "mean squared error",
+            f"mean squared error; {found.beyond}",
             f"{short(square.value)} ({short(float(down(square.low, 3)))} to {short(float(up(square.high, 3)))})",
         ),
     ]

@@ -348,7 +348,7 @@ _PARAMETERS = _object_of(
         "coef": _list_of(_number(infinite=True)),
         "intercept": _number(infinite=True),
         "classes": _list_of(_LABEL, 2),
-        "largest_odds": _LOSS,
+        "largest_odds": _number(1.0, 20.0),  # 4 is what is written; beyond 37 probabilities are 1
         "predicted_within": _list_of(_number(-1.0, 1.0), 2),
         "person": _TEXT,
         "persons": _whole(1),
