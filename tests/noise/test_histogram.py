@@ -77,6 +77,14 @@ def test_what_is_enough_is_what_was_found_to_be(shape, gamma):
     assert not is_kept(0.02, 100_000, cells, sets, gamma, 0.95 * epsilon)
 
 
+def test_of_many_cells_as_well():
+    """Where the bound is furthest off."""
+    sets = sets_of((34, 34), "regression")
+    epsilon = epsilon_for(0.05, 10**6, 34 * 34, sets, 0.99, 2.0)
+    assert is_kept(0.05, 10**6, 34 * 34, sets, 0.99, epsilon)
+    assert not is_kept(0.05, 10**6, 34 * 34, sets, 0.99, epsilon / 2)
+
+
 def test_numbers_of_others_take_no_time():
     """Tails at such places, or of so many cells, would take all memory."""
     assert is_kept(1.0, 1 << 53, 64, ((32, 1),), 0.1, 1.0)
