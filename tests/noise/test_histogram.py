@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from expost.exceptions import TargetUnreachable
-from expost.noise.histogram import chernoff, epsilon_for, quantile, tail
+from expost.noise.histogram import chernoff, epsilon_for, is_kept, quantile, tail
 from expost.noise.laplace import discrete_laplace
 from expost.release.evaluation import sets_of
 from tests.helpers import RARE, at_most_by_chance
@@ -66,6 +66,31 @@ def test_the_union_costs_a_fifth():
 def test_a_chance_too_small_for_what_is_known_of_tails_comes_to_an_end():
     with pytest.raises(ValueError, match="too small"):
         quantile(4, ((2, 1),), 1e-12)
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (2, 32), (2, 100)])
+@pytest.mark.parametrize("gamma", [1e-6, 0.1])
+def test_what_is_enough_is_what_was_found_to_be(shape, gamma):
+    sets, cells = sets_of(shape, "classification"), shape[0] * shape[1]
+    epsilon = epsilon_for(0.02, 100_000, cells, sets, gamma, 0.5)
+    assert is_kept(0.02, 100_000, cells, sets, gamma, epsilon)
+    assert not is_kept(0.02, 100_000, cells, sets, gamma, 0.95 * epsilon)
+
+
+def test_of_many_cells_as_well():
+    """Where the bound is furthest off."""
+    sets = sets_of((34, 34), "regression")
+    epsilon = epsilon_for(0.05, 10**6, 34 * 34, sets, 0.99, 2.0)
+    assert is_kept(0.05, 10**6, 34 * 34, sets, 0.99, epsilon)
+    assert not is_kept(0.05, 10**6, 34 * 34, sets, 0.99, epsilon / 2)
+
+
+def test_numbers_of_others_take_no_time():
+    """Tails at such places, or of so many cells, would take all memory."""
+    assert is_kept(1.0, 1 << 53, 64, ((32, 1),), 0.1, 1.0)
+    sets = sets_of((256, 256), "regression")
+    assert is_kept(0.1, 1 << 20, 65536, sets, 0.1, 1.0)
+    assert not is_kept(0.1, 1 << 20, 65536, sets, 0.1, 0.005)
 
 
 def test_weighted_sums():

@@ -42,8 +42,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from expost.exceptions import TargetUnreachable
-from expost.noise.histogram import chernoff, epsilon_for, quantile, slack
+from expost.noise.histogram import chernoff, epsilon_for, is_kept, quantile, slack
 from expost.release.release import Release
 from expost.shown import aligned, down, one_line, up
 
@@ -209,10 +208,9 @@ class Evaluation:
         paid = made.epsilon if not made.delta else float(made.curve.get("most", math.inf))
         if not epsilon * int(made.parameters.get("rows_per_person", 1)) <= paid * (1.0 + 1e-9):
             raise ValueError("not an evaluation: its noise is smaller than its loss pays for")
-        try:
-            price_of(said["margin"], said["n"], shape, self.kind, gamma, epsilon * (1.0 + 1e-9))
-        except TargetUnreachable:
-            raise ValueError("not an evaluation: its noise is too large for its margin") from None
+        sets, enough = sets_of(shape, self.kind), epsilon * (1.0 + 1e-9)
+        if not is_kept(said["margin"], said["n"], shape[0] * shape[1], sets, _COUNTS * gamma, enough):
+            raise ValueError("not an evaluation: its noise is too large for its margin")
 
     @classmethod
     def from_json(cls, text: str) -> Evaluation:
