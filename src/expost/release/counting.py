@@ -47,7 +47,7 @@ from expost.table.streamed import PersonSource
 from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
 
 ODDS = 4.0  # log odds beyond which bins end, where the goal states none
-_MOST_BINS = 256
+_MOST_BINS = {False: 256, True: 32}  # of scores; of numbers, whose cells are as many as the square of it
 _ROOTS = 4.0  # of the mean square that a goal allows: where bins of residuals end
 _BENT = (
     4.0  # bins of residuals are as even as sinh is: the outer ones twelve times as wide, as a model may be far better
@@ -119,8 +119,8 @@ def cells_for(
     number = scorer.classes is None
     usual = NUMBER_BINS if number else SCORE_BINS
     many = usual if bins is None else bins
-    if isinstance(many, bool) or not isinstance(many, int) or not 4 <= many <= _MOST_BINS or many % 2:
-        raise ValueError(f"bins must be an even whole number from 4 to {_MOST_BINS}, got {bins!r}")
+    if isinstance(many, bool) or not isinstance(many, int) or not 4 <= many <= _MOST_BINS[number] or many % 2:
+        raise ValueError(f"bins must be an even whole number from 4 to {_MOST_BINS[number]}, got {bins!r}")
     if cut_offs:
         scorer.require_odds()
     if residuals_within is not None and not number:
