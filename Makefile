@@ -27,7 +27,7 @@ lint: $(READY)
 	@$(BIN)/mypy
 
 audit: $(READY)
-	@$(BIN)/python -m pytest -n 2 -m slow --override-ini "addopts=-q --strict-markers --strict-config" --override-ini faulthandler_timeout=0 tests
+	@EXPOST_THOROUGH=1 $(BIN)/python -m pytest -n 2 -m "slow or repeats" --override-ini "addopts=-q --strict-markers --strict-config" --override-ini faulthandler_timeout=0 tests
 
 # Attacks on what is claimed, as `expost audit` carries them out in a minute: 10,000,000 draws, 100,000 whole fits; hours.
 audit-full: $(INSTALLED)

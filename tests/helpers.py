@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -30,6 +31,11 @@ RARE = 1e-6
 N = 20_000
 
 LOSSES = [SquaredLoss(), LogisticLoss(), HuberLoss(0.25), HuberLoss(1.5), SmoothedHingeLoss(0.5), SmoothedHingeLoss(3)]
+
+
+def repetitions(usual: int, thorough: int) -> int:
+    """Return how often a test that is marked "repeats" tries: more often in `make audit`."""
+    return thorough if "EXPOST_THOROUGH" in os.environ else usual
 
 
 def at_most_by_chance(trials: int, probability: float) -> int:

@@ -24,14 +24,16 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import expost.estimators.base as base
 from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, PublicBoundsScaler, Release
 from expost.cli import main
+from tests.helpers import repetitions
 
 from .hostile import Named, any_cell, nested_cells, shows, silence
 
 N = 5
 FIXED: dict[str, Any] = {"method": "fixed", "max_epsilon": 1.0, "random_state": 0}
 # The same file again and again costs nothing here; nothing of the fixtures is changed by an example.
-EXAMPLES = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-FEW = settings(EXAMPLES, max_examples=12)
+EXAMPLES = settings(max_examples=repetitions(10, 25), suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(EXAMPLES, max_examples=repetitions(6, 12))
+pytestmark = pytest.mark.repeats
 
 
 class Outcome(NamedTuple):

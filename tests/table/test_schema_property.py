@@ -18,7 +18,7 @@ from expost import Schema
 from expost.table.encoding import Encoding
 from expost.table.files import read_columns
 from expost.table.kinds import Boolean, Categorical, Dated, Numeric
-from tests.helpers import readable_cells
+from tests.helpers import readable_cells, repetitions
 
 from .hostile import any_cell, silence
 
@@ -56,7 +56,8 @@ GOOD = {
         [np.nan, "9", 3.0, "M", 1, "9", True, pd.Timestamp("1980-05-05"), b"high", b"0"],
     ],
 }
-EXAMPLES = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=repetitions(10, 25), suppress_health_check=[HealthCheck.function_scoped_fixture])
+pytestmark = pytest.mark.repeats
 ROW = st.lists(any_cell, min_size=len(NAMES), max_size=len(NAMES))
 task = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 

@@ -74,8 +74,13 @@ class FrozenMapping(Mapping[str, Any]):
         return repr(dict(self._items))
 
 
+_FROZEN = {FrozenMapping, str, int, float, bool, type(None)}
+
+
 def freeze(value: Any) -> Any:
     """Return an immutable copy made of plain Python values."""
+    if type(value) in _FROZEN:  # most values are, and a fit makes a dozen releases of one another
+        return value
     if isinstance(value, Mapping):
         return FrozenMapping(value)
     if hasattr(value, "__array__"):
