@@ -172,9 +172,9 @@ def test_folding_moves_nothing_further_apart(shot, monkeypatch):
         t[3], moved[3] = (np.clip(v, -1.9 * kept, 1.9 * kept) for v in (t[3], moved[3]))
         apart = np.linalg.norm(folded(shot, center, t, monkeypatch) - folded(shot, center, moved, monkeypatch))
         steepest = max(steepest, apart / np.linalg.norm(t - moved))
-        if np.linalg.norm(t) > 2 * kept:
+        if np.linalg.norm(t) > (2 + 1e-12) * kept:  # at 2 kept the last digit of a norm is the machine's
             assert (folded(shot, center, t, monkeypatch) == center).all()
-        if np.linalg.norm(t) < kept:
+        if np.linalg.norm(t) < (1 - 1e-12) * kept:
             assert (folded(shot, center, t, monkeypatch) == center + t[:3]).all()
     assert 0.9 < steepest <= 1.0 + 1e-9
 
