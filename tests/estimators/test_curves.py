@@ -172,6 +172,9 @@ def test_drawn():
     straight = fitted(LABELS, ErrorRate(0.35))
     assert "from end to end" in report(straight.release_)
     assert straight.plot(["age", "town"]) is not None
+    for shown in (effects(fitted(AUTO, ErrorRate(0.35)).release_), effects(straight.release_)):
+        for effect in shown:  # what no missing cell has moved is 0, and not what rounding leaves of it
+            assert not effect.missing or abs(effect.missing) > 1e-9
 
 
 def test_coefficients_as_a_series_and_the_price_as_a_picture():

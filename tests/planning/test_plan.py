@@ -140,6 +140,14 @@ def test_wide_bounds_cost():
     assert ("width", 'transform = "log1p"') not in savings
 
 
+def test_bounds_that_are_dates_are_shown_as_dates():
+    columns = {"admitted": {"bounds": ["2024-01-01", "2025-12-31"]}, "weight": {"bounds": [0, 1200]}}
+    schema = Schema.from_dict({"columns": columns, "target": "price", "target_bounds": [0, 1]})
+    shown = {s.column: s.now for s in plan(schema, R2(0.3), rows=N, worlds=4).savings}
+    assert shown["admitted"] == "bounds 2024-01-01 to 2025-12-31"
+    assert shown["weight"] == "bounds 0 to 1,200"
+
+
 def test_an_estimated_saving_is_seen_in_fits():
     """Bounds sixteen times too wide for the only column: fits of the same rows pay more, as estimated."""
     rng = np.random.default_rng(0)

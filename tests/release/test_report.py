@@ -161,7 +161,7 @@ def test_what_is_said_about_the_price():
     assert "odds by a factor of at most 1.649" in said
     assert percent(suspicion(0.01, 0.5)) == "1.64 %"
     assert "1 %10 %50 %can become at most1.64 %15.5 %62.3 %" in said
-    assert "No book of the data set was given" in said
+    assert "No ledger of the data set was given" in said
     budget = BudgetLine("survey-2026", spent=1.2, cap=2.0, entry="c55", held=0.6)
     said = words(report(release, budget))
     assert "survey-2026: ε = 1.2 of 2 spent, this release included. 0.6 of it is held" in said

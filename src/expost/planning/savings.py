@@ -199,5 +199,6 @@ def _crowded(cells: np.ndarray[tuple[int], np.dtype[np.int32]], kind: Numeric, e
 
 def _words(kind: Kind) -> str:
     if isinstance(kind, Numeric):
-        return f"bounds {kind.bounds[0]:,.6g} to {kind.bounds[1]:,.6g}"
+        stated = kind.to_dict()["bounds"]  # of a date: as text
+        return "bounds " + " to ".join(end if isinstance(end, str) else f"{end:,.6g}" for end in stated)
     return f"{len(kind.categories)} categories" if isinstance(kind, Categorical) else "true or false"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 BAND = "band: one standard deviation of what noise leaves, at most, whatever the rows are"
 _POINTS = 101
+_ROUNDING = 1e-12  # what rounding leaves between equal numbers, as a part of the coefficients that made them
 
 Floats = npt.NDArray[np.float64]
 
@@ -186,6 +187,9 @@ def _number(column: str, kind: Any, model: _Model) -> Effect:
     weights, coefficients = np.hstack(made), model.values(names)
     mean = weights.mean(axis=0)
     level = float(mean @ coefficients)
+    missing = float(np.concatenate(middle) @ coefficients) - level
+    if abs(missing) < _ROUNDING * np.abs(coefficients).max():
+        missing = 0.0
     band, lengths = model.scatter(names, weights - mean)
     return Effect(
         column,
@@ -196,7 +200,7 @@ def _number(column: str, kind: Any, model: _Model) -> Effect:
         lengths,
         level=level,
         straight=None if line is None or kind.shape is not None else (float(model.values([line])[0]), line),
-        missing=float(np.concatenate(middle) @ coefficients) - level if kind.marked else None,
+        missing=missing if kind.marked else None,
         steps=jumps,
         dated=kind.counted_as == "date",
         logarithmic=kind.transform in ("log1p", "log"),
