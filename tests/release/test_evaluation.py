@@ -263,6 +263,20 @@ class TestBands:
         truth = r2_score(table()["amount"], released("numbers").predict(table()))
         assert exact.r2.value == pytest.approx(truth, abs=0.02)
 
+    def test_residuals_are_cut_where_what_the_release_showed_puts_them(self):
+        """Targets fill a tenth of their bounds, as prices may: bins for all of the bounds resolve nothing."""
+        rng = np.random.default_rng(3)
+        hours = rng.uniform(0, 80, 20_000)
+        data = {"hours": hours, "amount": 45.0 + hours / 8.0 + rng.normal(0.0, 1.5, len(hours))}
+        schema = {**AMOUNT, "columns": {"hours": {"bounds": [0, 80]}}}
+        release = model(schema, R2(0.6)).fit(data).release_
+        error = np.asarray(data["amount"]) - release.predict(data)
+        found = release.evaluate(data, margin=0.02, random_state=2)
+        assert 4.0 * np.std(error) < found.reach < 8.0 * np.std(error)
+        assert found.mean_squared_error.value == pytest.approx(np.mean(error**2), rel=0.25)
+        assert found.mean_squared_error.low > 0.5 * np.mean(error**2)
+        assert found.r2.value == pytest.approx(r2_score(data["amount"], release.predict(data)), abs=0.1)
+
     @pytest.mark.parametrize("public", [True, False])
     def test_residuals_beyond_count_as_said_and_the_band_has_them_as_they_are(self, public):
         """On rows of which the model knows nothing, with bins of residuals that end at a tenth of what is possible."""

@@ -44,7 +44,7 @@ _FIRST = 20.0  # the first level is this many over n, for one row
 _RATIO, _LEVELS = 1.5, 16
 _MOST = 0.2  # of the budget: more leaves too little for models and tests
 _ENOUGH = 0.3  # the mean is known well enough within this part of the spread
-_WIDE = 5.0  # deviations of room for predictions of a model as good as the goal asks for: targets may have long tails
+ROOM = 5.0  # deviations of room for predictions of a model as good as the goal asks for: targets may have long tails
 _SENSITIVITY, _EUCLIDEAN = 2.25, 2.0
 _ROUNDING = 2.0**-48  # of means of n numbers in [−1, 1] that are exact sums, and of their squares
 
@@ -70,7 +70,7 @@ class Yardstick:
 
     def within(self, share: float) -> tuple[float, float]:
         """Return the interval that predictions are moved into, for a model that explains that share of the variance."""
-        room = _WIDE * math.sqrt(share) * self.spread
+        room = ROOM * math.sqrt(share) * self.spread
         return max(-1.0, self.mean - room), min(1.0, self.mean + room)
 
 

@@ -9,8 +9,8 @@ bounds.
 
 *Where edges are.* Log odds are cut into equal widths between those that the model's goal allows; scores without odds
 between three deviations of what rows drawn evenly from the schema would have, 0 being an edge; targets between their
-bounds; residuals, more finely around 0, within about four times the root of the mean square that the goal allows. All
-of it is public.
+bounds; residuals, more finely around 0, within about four times the root of their mean square, as the release showed
+it to be at most (of R², with the spread of targets by which its predictions are bounded). All of it is public.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from expost.account.account import Account, Spending, current, unspent, warn_if_
 from expost.account.composition import ROW, Curve, Unit
 from expost.account.ledger import Ledger
 from expost.exceptions import TargetUnreachable
+from expost.goals.yardstick import ROOM
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import resolve_source
 from expost.numeric import FloatArray, exact_parts
@@ -48,7 +49,7 @@ from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
 
 ODDS = 4.0  # log odds beyond which bins end, where the goal states none
 _MOST_BINS = {False: 256, True: 32}  # of scores; of numbers, whose cells are as many as the square of it
-_ROOTS = 4.0  # of the mean square that a goal allows: where bins of residuals end
+_ROOTS = 4.0  # of the mean square that was shown: where bins of residuals end
 _BENT = (
     4.0  # bins of residuals are as even as sinh is: the outer ones twelve times as wide, as a model may be far better
 )
@@ -128,7 +129,7 @@ def cells_for(
     if number:
         reach = _reach(release, scorer, residuals_within)
         even = np.arange(1, many) * 2.0 / many - 1.0
-        residuals = reach * np.sinh(_BENT * even) / math.sinh(_BENT)
+        residuals = reach * np.sinh(_BENT * even) / math.sinh(_BENT * even[-1])
         return Cells(
             "regression", parts, tuple(residuals.tolist()), tuple(even.tolist()), within=scorer.within, reach=reach
         )
@@ -149,14 +150,23 @@ def _reach(release: Release, scorer: Scorer, stated: float | None) -> float:
     low, high = scorer.target or (-1.0, 1.0)
     if stated is not None:
         return min(2.0, validation.positive("residuals_within", stated) / ((high - low) / 2.0))
-    promise = release.promise
-    if promise.at_least is not None:  # an R², of targets that lie evenly between their bounds
-        square = max(1e-6, 1.0 - promise.at_least) / 3.0
+    promise, shown = release.promise, release.parameters.get("shown")
+    if promise.at_least is not None:  # an R²
+        left = max(1e-6, 1.0 - (promise.at_least if shown is None else shown))
+        square = left * _variance(promise.at_least, scorer.within)
     elif promise.at_most is not None:
-        square = promise.at_most
+        square = promise.at_most if shown is None else shown
     else:
         return 1.0
     return min(2.0, _ROOTS * math.sqrt(square))
+
+
+def _variance(share: float, within: tuple[float, float]) -> float:
+    """Return about how much targets vary: by how far predictions may be from their mean, or as if they lay evenly."""
+    least, most = within
+    if share <= 0.0 or (least <= -1.0 and most >= 1.0):
+        return 1.0 / 3.0
+    return ((most - least) / 2.0 / ROOM) ** 2 / share
 
 
 def _score_edges(scorer: Scorer, many: int) -> tuple[float, ...]:

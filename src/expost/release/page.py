@@ -313,8 +313,8 @@ def _data_set(release: Release, budget: BudgetLine | None) -> list[str]:
         if release.continues is not None:
             new += f", beside release {text(release.continues)}, which it continues"
         return [
-            "<p>No ledger of the data set was given. What several releases about the same rows cost adds up: with this one, "
-            f"{new}.</p>"
+            "<p>No ledger of the data set was given. What several releases about the same rows cost adds up: with this "
+            f"one, {new}.</p>"
         ]
     entry = "" if budget.entry is None else f" Entry {text(budget.entry)}."
     alone = ", by itself," if budget.delta else ""
