@@ -437,9 +437,13 @@ class Evaluation:
         return float(self._said["reach"]) * self._half
 
     @property
-    def beyond(self) -> str:
-        """Say what is not known of the largest residuals, and what is made of it."""
-        return f"residuals beyond {short(self.reach)} count as that, and in the band as all that they may be"
+    def rounded(self) -> str:
+        """Say what is not known of the numbers in a bin, of the largest residuals above all, and what is made of it."""
+        targets, residuals = self.middles
+        return (
+            f"R² and the mean squared error are of values rounded to {len(targets)} by {len(residuals)} bins; "
+            f"residuals beyond {short(self.reach)} count as that, and in the bands as all that they may be."
+        )
 
     @cached_property
     def middles(self) -> tuple[Floats, Floats]:
@@ -595,10 +599,10 @@ class Evaluation:
         end = "no lower bound is shown" if math.isinf(r2.low) else f"at least {down(r2.low, 3)}"
         square = self.mean_squared_error
         lines = [
-            f"  R² {r2.value:.3f}, {end}, at most {up(min(1.0, r2.high), 3)}; values rounded to "
-            f"{len(self.middles[0])} by {len(self.middles[1])} bins, {self.beyond}",
+            f"  R² {r2.value:.3f}, {end}, at most {up(min(1.0, r2.high), 3)}",
             f"  mean squared error of {unit} {short(square.value)} ({short(float(down(square.low, 3)))} to "
-            f"{short(float(up(square.high, 3)))}); {self.beyond}",
+            f"{short(float(up(square.high, 3)))})",
+            f"  {self.rounded}",
         ]
         rows: list[Sequence[str]] = [("share of residuals", "at most", "between")]
         for share in (0.05, 0.25, 0.5, 0.75, 0.95):

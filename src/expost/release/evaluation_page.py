@@ -254,9 +254,9 @@ def _of_numbers(found: Evaluation) -> str:
     r2, square = found.r2, found.mean_squared_error
     low = "not shown" if math.isinf(r2.low) else down(r2.low, 3)
     rows = [
-        (f"R², values rounded to their bins; {found.beyond}", f"{r2.value:.3f} ({low} to {up(min(1.0, r2.high), 3)})"),
+        ("R²", f"{r2.value:.3f} ({low} to {up(min(1.0, r2.high), 3)})"),
         (
-            f"mean squared error; {found.beyond}",
+            "mean squared error",
             f"{short(square.value)} ({short(float(down(square.low, 3)))} to {short(float(up(square.high, 3)))})",
         ),
     ]
@@ -268,6 +268,7 @@ def _of_numbers(found: Evaluation) -> str:
     return (
         named
         + table(["of the model", ""], rows)
+        + f"<p class=small>{text(found.rounded)}</p>\n"
         + table(["residuals, this share", "at most", "between"], quantiles, numbers=(0, 1))
         + _pictures(_residuals(found), _predicted(found))
     )
@@ -284,20 +285,24 @@ def _predicted(found: Evaluation) -> str:
     """Draw where rows are: cells of target by residual, put where their prediction is; noise alone is left out."""
     low, high = found.release.parameters["evaluation"]["target"]
     middle, half = (low + high) / 2, (high - low) / 2
-    chart = _Chart((low, high), (low, high), "actual", "predicted")
-    chart.line([(low, low), (high, high)], "guide")
     said = found.release.parameters["evaluation"]
-    targets, residuals = [-1.0, *said["target_edges"], 1.0], [-said["reach"], *said["edges"], said["reach"]]
-    counts, noise = found.counts, 3.0 * said["scale"]
-    most = max(1.0, float(counts.max()))
-    for i, row in enumerate(counts):
-        for j, count in enumerate(row):
-            if count <= noise:
-                continue
-            center = (targets[i] + targets[i + 1]) / 2
-            ends = sorted(center - end for end in residuals[j : j + 2])
-            across = (middle + half * targets[i], middle + half * targets[i + 1])
-            chart.cell(across, (middle + half * ends[0], middle + half * ends[1]), 0.1 + 0.9 * float(count) / most)
+    edges = said["edges"]
+    # the outer bins have no end of their own: drawn as wide as their neighbours
+    residuals = [2 * edges[0] - edges[1], *edges, 2 * edges[-1] - edges[-2]]
+    targets = [-1.0, *said["target_edges"], 1.0]
+    counts, noise = found.counts, 5.0 * said["scale"]  # one of 256 empty cells has more
+    drawn = []
+    for i, j in zip(*(counts > noise).nonzero(), strict=True):
+        center = (targets[i] + targets[i + 1]) / 2
+        upright = sorted(middle + half * (center - end) for end in residuals[j : j + 2])
+        drawn.append(((middle + half * targets[i], middle + half * targets[i + 1]), upright, float(counts[i, j])))
+    places = [end for across, upright, _ in drawn for end in (*across, *upright)] or [low, high]
+    least, largest = max(low, min(places)), min(high, max(places))
+    chart = _Chart((least, largest), (least, largest), "actual", "predicted")
+    chart.line([(least, least), (largest, largest)], "guide")
+    most = max([1.0, *(count for _, _, count in drawn)])
+    for across, (below, above), count in drawn:
+        chart.cell(across, (max(least, below), min(largest, above)), 0.1 + 0.9 * count / most)
     return chart.figure(
         "Predicted against actual", "Stronger cells hold more rows; those with little but noise are blank."
     )
