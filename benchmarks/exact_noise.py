@@ -3,9 +3,9 @@
     PYTHONPATH=. python benchmarks/exact_noise.py [--runs 40]
 
 *Before*: uniforms of 52 bits through logarithms and quantiles, no draw larger than they allow, the solver's rounding
-bounded for the longest of them, nothing folded back; analysed over the reals. *Now*: `expost.noise.blocks`, with what
-is left of the noise in what covers the solver. Both minimise over the same made-up rows in turns, in the same run.
-Simulation: the noise is seeded and protects nobody.
+bounded for the longest of them, nothing folded back; analysed over the reals. *Now*:
+`expost.mechanisms.objective.noise`, with what is left of the noise in what covers the solver. Both minimise over the
+same made-up rows in turns, in the same run. Simulation: the noise is seeded and protects nobody.
 """
 
 from __future__ import annotations

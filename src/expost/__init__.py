@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from expost.estimators.model import AccuracyFirstModel as AccuracyFirstModel
     from expost.estimators.pipeline_check import PublicBoundsScaler as PublicBoundsScaler
     from expost.estimators.ridge import AccuracyFirstRidge as AccuracyFirstRidge
-    from expost.goals.counts import (
+    from expost.goals.counts import ErrorRate as ErrorRate
+    from expost.goals.excess_risk import ExcessRisk as ExcessRisk
+    from expost.goals.log_loss import LogLoss as LogLoss
+    from expost.goals.mean_squared_error import R2 as R2, MeanSquaredError as MeanSquaredError
+    from expost.goals.outcomes import (
         F1 as F1,
         MeanCost as MeanCost,
         Precision as Precision,
         Recall as Recall,
         Specificity as Specificity,
     )
-    from expost.goals.error_rate import ErrorRate as ErrorRate
-    from expost.goals.excess_risk import ExcessRisk as ExcessRisk
-    from expost.goals.log_loss import LogLoss as LogLoss
-    from expost.goals.mean_squared_error import R2 as R2, MeanSquaredError as MeanSquaredError
     from expost.goals.relative import RelativeExcessRisk as RelativeExcessRisk
     from expost.passes.dask import DaskEngine as DaskEngine
     from expost.passes.engine import LocalEngine as LocalEngine

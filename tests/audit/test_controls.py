@@ -18,8 +18,8 @@ from expost.account.events import Budget
 from expost.account.loss import PureLoss
 from expost.audit import Setting, attacks, counting, searches
 from expost.audit.attack import Found
-from expost.goals import base_rate, counts, yardstick
-from expost.goals.error_rate import ErrorRate
+from expost.goals import counts, yardstick
+from expost.goals.counts import ErrorRate
 from expost.goals.mean_squared_error import R2
 from expost.mechanisms import output
 from expost.mechanisms.descent.clipping import Clip
@@ -210,10 +210,8 @@ def half_euclidean_minimiser(patch):
 
 
 def half_base_rate(patch):
-    honest = base_rate.NoisePath
-    patch.setattr(
-        base_rate, "NoisePath", lambda values, units, levels, **more: honest(2 * values, units, levels, **more)
-    )
+    honest = counts.NoisePath
+    patch.setattr(counts, "NoisePath", lambda values, units, levels, **more: honest(2 * values, units, levels, **more))
 
 
 def half_yardstick(patch):

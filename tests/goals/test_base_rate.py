@@ -10,8 +10,8 @@ import pytest
 from expost import AccuracyFirstModel, ErrorRate, LogLoss, MeanCost, Precision, Recall, Release
 from expost.account.account import Account
 from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning
-from expost.goals import base_rate
-from expost.goals.base_rate import BaseRate, release_base_rate
+from expost.goals import counts
+from expost.goals.counts import BaseRate, release_base_rate
 from expost.noise.source import SeededSource
 from expost.release.page import report
 from tests.goals.helpers import too_many
@@ -38,14 +38,14 @@ class TestReleased:
         first, account = found(enough=lambda base, price: True)
         assert account.probe == pytest.approx(20 / 20_000)
         closely, account = found()
-        assert closely.scale <= base_rate._FINEST
+        assert closely.scale <= counts._FINEST
         assert account.probe == pytest.approx(1.0 / (closely.scale * min(closely.rate, 1 - closely.rate) * 20_000))
         assert closely.off < 0.1 * first.off
 
     def test_a_small_budget_is_kept(self):
         base, account = found(budget=0.02)
         assert base is not None
-        assert 0 < account.probe <= 0.02 * base_rate._MOST
+        assert 0 < account.probe <= 0.02 * counts._MOST
         none, account = found(budget=0.99 * 20 / 20_000)
         assert none is None
         assert account.probe == 0.0
@@ -110,7 +110,7 @@ class TestThroughFit:
         schema = {"target": "y", "classes": ["no", "yes"], "columns": {"x": {"bounds": [0, 1]}}}
         model = AccuracyFirstModel(schema, ErrorRate(0.1), max_epsilon=max_epsilon, random_state=1)
         release = model.fit({"x": x, "y": np.where(positive, "yes", "no")}).release_
-        assert release.epsilon_probe <= 1.5 / (base_rate._STATED * positive.sum())
+        assert release.epsilon_probe <= 1.5 / (counts._STATED * positive.sum())
         assert release.epsilon_probe <= 3 * (release.epsilon_generation + release.epsilon_test)
 
     @pytest.mark.parametrize("goal", [Recall(0.6) & Precision(0.2), LogLoss(0.29)], ids=str)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from expost import ErrorRate, MeanSquaredError, RelativeExcessRisk, Release
-from expost.goals.error_rate import ErrorShare
+from expost.goals.counts import ErrorShare
 from expost.goals.mean_squared_error import SquaredErrorMean
 from expost.goals.measure import MeanSquareByRows, MeanSquareBySums
 from expost.noise import SeededSource

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from expost.goals.error_rate import ErrorShare
+from expost.goals.counts import ErrorShare
 from expost.goals.mean_squared_error import SquaredErrorMean
 from expost.goals.measure import MeanSquareBySums
 from expost.noise import SeededSource

@@ -14,7 +14,7 @@ from scipy import stats
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
 from expost.account.account import Account
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
-from expost.goals import base_rate, yardstick
+from expost.goals import counts, yardstick
 from expost.mechanisms.descent import mechanism as descent
 from expost.mechanisms.descent.mechanism import DescentPlan, GradientDescent
 from expost.noise import SeededSource
@@ -128,7 +128,7 @@ class TestBudget:
 
         monkeypatch.setattr(descent.GradientNoise, "draws", draws)
         monkeypatch.setattr(descent, "discrete_gaussian", lengths)
-        looked = watch_paths(monkeypatch, pure_looks, yardstick, base_rate)
+        looked = watch_paths(monkeypatch, pure_looks, yardstick, counts)
         release = run(goal, shape=CENTRED)
         assert release.curve["rho"] == pytest.approx(math.fsum(drawn), rel=1e-8)
         assert release.curve["pure"] == pytest.approx(math.fsum(path[-1] for path in looked if path), rel=1e-8)

@@ -12,7 +12,7 @@ from scipy import stats
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
 from expost.account.account import Account
 from expost.account.composition import NOTHING, Curve, Unit
-from expost.goals import base_rate, yardstick
+from expost.goals import counts, yardstick
 from expost.mechanisms import ObjectivePerturbation
 from expost.mechanisms.objective import gaussian as gaussian_chain
 from expost.mechanisms.objective.chain import GaussianChainPlan
@@ -103,7 +103,7 @@ def test_what_is_charged_is_what_was_drawn(goal, monkeypatch):
         "ask",
         lambda self, value, rho, source: (looks.append(Curve.gaussian(rho)), gaussian(self, value, rho, source))[1],
     )
-    paths = watch_paths(monkeypatch, pure_looks, yardstick, base_rate)
+    paths = watch_paths(monkeypatch, pure_looks, yardstick, counts)
     release = run(goal, 3)
     pure = [Curve.ex_post(path[-1]) for path in paths if path]
     booked = sum([*(shot.curve for shot in shots), *looks, *pure], NOTHING)

@@ -14,7 +14,7 @@ from expost import R2, AccuracyFirstModel, AccuracyFirstRidge, ErrorRate, LogLos
 from expost.account.account import Account
 from expost.account.composition import Curve
 from expost.cli import main
-from expost.goals import base_rate
+from expost.goals import counts
 from expost.mechanisms.moments import gaussian as moments
 from expost.mechanisms.moments.gaussian import MomentNoise, MomentsPlan
 from expost.noise import SeededSource
@@ -54,7 +54,7 @@ def test_a_refusal_stays_within_the_budget_and_uses_it():
 def test_what_is_charged_is_what_was_drawn(monkeypatch):
     spent, draw = [], MomentNoise.draw
     monkeypatch.setattr(MomentNoise, "draw", lambda self, rho, source: (spent.append(rho), draw(self, rho, source))[1])
-    looked = watch_paths(monkeypatch, noisy_test, base_rate)
+    looked = watch_paths(monkeypatch, noisy_test, counts)
     release, _ = run(ErrorRate(0.14))
     pure = math.fsum(path[-1] for path in looked if path)
     booked = Curve.gaussian(math.fsum(spent)) + Curve.ex_post(pure)

@@ -18,6 +18,7 @@ from expost.audit.attack import BOTH, Attack, Counts, Found, Setting, strongest
 from expost.goals.counts import noisy_best
 from expost.goals.measure import ErrorMeasure, Measure
 from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
+from expost.mechanisms.objective.noise import block_noise
 from expost.noise import (
     NoisePath,
     SecureSource,
@@ -28,7 +29,6 @@ from expost.noise import (
     discrete_laplace,
     geometric,
 )
-from expost.noise.blocks import block_noise
 from expost.noise.spherical import spherical_noise
 from expost.numeric import Grid
 from expost.search.above_threshold import AboveThreshold, Calibration

@@ -25,7 +25,7 @@ from expost.audit.transcripts import Differs, Tape, log_density, taping
 from expost.estimators import AccuracyFirstModel
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals import R2, ErrorRate, ExcessRisk, Goal, LogLoss, Precision, Recall
-from expost.goals.base_rate import release_base_rate
+from expost.goals.counts import release_base_rate
 from expost.goals.goal import TestedGoal
 from expost.goals.yardstick import release_yardstick
 from expost.mechanisms import mechanism_of

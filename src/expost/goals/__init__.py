@@ -1,4 +1,4 @@
-"""Targets people have, each whole in a file of its own: its promise, its test, its units, its prices.
+"""Targets people have, each whole in one file: its promise, its test, its units, its prices.
 
 :class:`ExcessRisk` is the paper's. An error rate or a mean squared error is tested as it stands. A fraction of what the
 null model leaves on the table becomes an excess risk by a private measurement (`expost.goals.relative`).
@@ -17,18 +17,18 @@ from expost import validation
 from expost.lazy import public_names
 
 if TYPE_CHECKING:
-    from expost.goals.counts import (
+    from expost.goals.counts import ErrorRate as ErrorRate
+    from expost.goals.excess_risk import ExcessRisk as ExcessRisk
+    from expost.goals.goal import Goal as Goal, TestedGoal as TestedGoal
+    from expost.goals.log_loss import LogLoss as LogLoss
+    from expost.goals.mean_squared_error import R2 as R2, MeanSquaredError as MeanSquaredError
+    from expost.goals.outcomes import (
         F1 as F1,
         MeanCost as MeanCost,
         Precision as Precision,
         Recall as Recall,
         Specificity as Specificity,
     )
-    from expost.goals.error_rate import ErrorRate as ErrorRate
-    from expost.goals.excess_risk import ExcessRisk as ExcessRisk
-    from expost.goals.goal import Goal as Goal, TestedGoal as TestedGoal
-    from expost.goals.log_loss import LogLoss as LogLoss
-    from expost.goals.mean_squared_error import R2 as R2, MeanSquaredError as MeanSquaredError
     from expost.goals.relative import RelativeExcessRisk as RelativeExcessRisk
 
     GOALS: tuple[type[Goal], ...]

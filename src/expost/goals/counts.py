@@ -1,23 +1,16 @@
-"""Goals that are sums over rows: recall, precision, F₁, specificity, a cost of errors, and several of them as one.
+"""Goals that count rows by their labels: what is counted, an error rate first of all, and what constants reach.
 
 A row that is predicted positive and is, is a hit; one that is not, a false alarm; a positive one that is predicted
-negative, a miss; others are quiet. A goal says what a row of each outcome adds, g, so that it is met where the mean of
-g over all rows is at most 0 (theory D2):
-
-| goal | hit | false alarm | miss | quiet |
-|---|---|---|---|---|
-| recall ≥ r | r − 1 | 0 | r | 0 |
-| precision ≥ q | q − 1 | q | 0 | 0 |
-| F₁ ≥ f | 2f − 2 | f | f | 0 |
-| specificity ≥ s | 0 | s | 0 | s − 1 |
-| mean cost ≤ c | −c | a − c | b − c | −c |
-
-*Proof*, of precision: Σg = q·(hits + false alarms) − hits ≤ 0. The others alike; F₁ is 2h/(2h + a + m) of h hits, a
-false alarms and m misses. ∎ No number of positive rows is needed, and none is released for it.
+negative, a miss; others are quiet. A goal says what it counts, and among which rows, as weights of the four outcomes:
+an error rate ≤ e counts false alarms and misses among all rows, recall ≥ r hits among hits and misses (others are in
+`expost.goals.outcomes`). Such a quotient is at most v just where the mean over all rows of what they add, g = counted −
+v·among, is at most 0, and at least v where that of g = v·among − counted is (theory D2). No number of positive rows is
+needed for it, and none is released.
 
 *Released*: noisy shortfalls. *Neighbours*: one row replaced. *Sensitivity*: outcomes are counted exactly for a θ on its
-public grid, and a row's g changes from one entry of its line to another: by at most D, the largest less the smallest,
-so the mean by D/n. Shortfalls are stated in units of D: mean(g)/D moves by at most 1/n.
+public grid (`expost.goals.measure`; rounding to it is post-processing), and a row's g changes from one outcome's to
+another's: by at most D, the largest less the smallest, so the mean by D/n. Shortfalls are stated in units of D:
+mean(g)/D moves by at most 1/n. For an error rate D is 1.
 
 *Several at once* are one test: the largest of their shortfalls is at most 0 where all are, and moves by at most 1/n,
 since each does (|max aᵢ − max bᵢ| ≤ max|aᵢ − bᵢ|).
@@ -36,13 +29,31 @@ lower and all others k higher, so t moves by 2k at most, and P(G ≥ t + 2k) ≥
 It reads no label: a row that is counted on the wrong side costs the goal as much as the label is likely there, a few
 hundredths of a row where it is rare, so this costs far less than choosing by the shortfall itself would. Weights of
 classes in the loss were tried beside it and bring nothing: they move the cut-off, which is found anyway, and add noise.
+
+**The base rate**: how many rows are positive, released before a search begins.
+
+*Released*: the number of positive rows with discrete Laplace noise at levels ε₁ < … < ε_k, one after the other on one
+path of gradual release (`expost.noise.laplace`), until it is known well enough for its use. *Neighbours*: one row
+replaced. *Sensitivity*: 1. *Theorem (privacy)*: what decides how far the path is walked reads what was released, so it
+costs the last level alone. It is booked in differences, each only if it fits. What the first level of a search
+costs with its test, which is compared with that, is public. *Theorem (accuracy)*: at one level the
+noise is beyond z scales and a unit with probability at most e^(−z); so the share is within ``off`` at every level at
+once but for the probability stated.
+
+What it buys: what a constant reaches is said beside every promise. A goal that a constant is shown to meet is not
+searched for: a model that keeps it need not be better than the constant, which needs no rows. Telling the two apart may
+take any ε where they are close, so once the share is known well enough for the search, the walk goes on only while its
+next level adds less than the first level of the search and its test, which it may save. Where one label is rare,
+a search knows how large a shortfall is large, and which share of the rows to call positive.
+What a constant misses is a convex function of the share, so it is largest at an end of where the share lies.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -52,21 +63,178 @@ from scipy.special import ndtr
 
 from expost import validation
 from expost.account.composition import Curve
-from expost.goals.base_rate import BaseRate, LabelGoal
-from expost.goals.goal import ChainSettings
-from expost.goals.measure import Judge
-from expost.noise.laplace import geometric
-from expost.numeric import FloatArray, to_grid
+from expost.goals.goal import ChainSettings, TestedGoal
+from expost.goals.measure import Judge, Measure
+from expost.noise.laplace import NoisePath, geometric
+from expost.noise.source import WordSource
+from expost.numeric import UNITS, FloatArray, Grid, bisected, to_grid
 from expost.release.release import Promise
-from expost.shown import down, exact, up
+from expost.shown import up
 from expost.solve.losses import CappedLogisticLoss
 from expost.solve.problem import Problem
 from expost.table.rows import ONE
 
 if TYPE_CHECKING:
     from expost.account.account import Account
-    from expost.noise.source import WordSource
     from expost.search.request import Plan, Request
+
+
+_FIRST = 20.0  # the first level is this many over n, for one row
+_RATIO, _LEVELS = 1.5, 16
+_SHARE = 0.1  # of γ: what is said of a constant is false with at most this part of it
+_MOST = 0.1  # of the budget, at most
+# the scale of noise, as a part of the rarer label's share, at which the share is worth stating; is known well enough to
+# cut by it; and at which more would buy nothing
+_STATED, _KNOWN, _FINEST = 0.05, 0.02, 0.01
+_LIKELY = math.log(10.0)  # Laplace noise is within so many scales in nine runs of ten
+
+
+#: What a row counts for if it is a hit, a false alarm, a miss or a quiet one.
+Weights = tuple[float, float, float, float]
+EVERY: Weights = (1.0, 1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class BaseRate:
+    """The share of positive rows as it was released; public.
+
+    Attributes
+    ----------
+    rate
+        About the share, above 0 and below 1.
+    off
+        It is off by no more, but for the failure probability it was released with.
+    scale
+        The scale of its noise, as a part of the rarer label's share.
+    """
+
+    rate: float
+    off: float
+    scale: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between which the share lies."""
+        return max(0.0, self.rate - self.off), min(1.0, self.rate + self.off)
+
+    def about(self, number: Callable[[float], float]) -> str:
+        """Return a number that follows from the share, with what it is off by at most in nine runs of ten.
+
+        Examples
+        --------
+        >>> BaseRate(0.046, 0.006, 0.017).about(lambda share: share)
+        '0.046 ± 0.002'
+        """
+        value, likely = number(self.rate), min(self.off, _LIKELY * self.scale * min(self.rate, 1.0 - self.rate))
+        off = max(abs(number(min(max(self.rate + side * likely, 0.0), 1.0)) - value) for side in (-1, 1))
+        if not off:
+            return f"{value:.3g}"
+        digits = max(0, -math.floor(math.log10(off)))
+        return f"{value:.{digits}f} ± {up(off, 1)}"
+
+
+def release_base_rate(
+    judge: Judge,
+    account: Account,
+    source: WordSource,
+    failure_probability: float,
+    enough: Callable[[BaseRate, float], bool],
+) -> BaseRate | None:
+    """Release the share of positive rows, booked as a probe; None if not even its first level may be taken.
+
+    It is walked until ``enough`` says so, of it and of what going on to the next level would cost, or the share is
+    known to a small part of itself, or it would cost too much.
+    """
+    n = judge.n
+    positive = round(n * (1.0 + judge.target_mean()) / 2.0)  # targets are −1 and 1: exact
+    tail = math.log(_LEVELS / failure_probability)
+    found, paid = None, 0.0
+    levels = [_FIRST / n * _RATIO**k for k in range(_LEVELS)]
+    for following, level in zip(
+        [*levels[1:], math.inf], NoisePath(np.array([positive]), 1, levels, random_state=source), strict=True
+    ):
+        step = account.pure_step(level.epsilon, paid)
+        dear = account.unit.charge(level.epsilon) > _MOST * account.limit
+        if (found is not None and dear) or not account.fits(step):
+            break
+        account.book("probe", step)
+        paid, scale = level.epsilon, 1.0 / level.epsilon
+        least = min(1.0, n / 2.0)  # a single row may be either
+        rate = min(max(float(level.values[0]), least), n - least) / n
+        found = BaseRate(rate, (tail * scale + 2.0) / n, scale / (n * min(rate, 1.0 - rate)))
+        if enough(found, account.pure_step(following, paid).most) or found.scale <= _FINEST:
+            break
+    return found
+
+
+class LabelGoal(TestedGoal):
+    """A goal about labels, which is compared with constants; a new one says what those reach."""
+
+    labels = "binary"
+    base: BaseRate | None
+    #: Whether a search for it uses the base rate itself, and needs it closely.
+    cuts = False
+
+    @abstractmethod
+    def constants(self, share: float, base: BaseRate) -> dict[str, float]:
+        """Return how far constants, by name, miss the goal where that share is positive: convex in the share.
+
+        They may follow what was released.
+        """
+
+    @abstractmethod
+    def compared(self, constant: str, base: BaseRate) -> str:
+        """Say what a constant reaches."""
+
+    def rival(self, base: BaseRate) -> str:
+        """Return the constant to compare with: the nearest to the goal."""
+        misses = self.constants(base.rate, base)
+        return min(misses, key=lambda name: misses[name])
+
+    def _met_by(self, base: BaseRate) -> str:
+        """Return a constant that is shown to meet the goal, and not just emptily; empty if none is."""
+        ends = [self.constants(end, base) for end in base.ends]
+        return next((name for name in ends[0] if max(found[name] for found in ends) < 0.0), "")
+
+    def _enough(self, base: BaseRate, dear: bool) -> bool:
+        """Say whether a constant is shown to do, or the share is known, and that none does or it is dear to tell."""
+        if self._met_by(base):
+            return True
+        known = base.scale <= (_KNOWN if self.cuts else _STATED)
+        return known and (dear or self._missed_by_all(base))
+
+    def _missed_by_all(self, base: BaseRate) -> bool:
+        return all(found > 0.0 for end in base.ends for found in self.constants(end, base).values())
+
+    def measured(
+        self, judge: Judge, account: Account, source: WordSource, failure_probability: float, first: float
+    ) -> tuple[Self, float]:
+        """Release the base rate, as far as it takes to know where to cut, and whether a constant would do."""
+
+        def enough(base: BaseRate, price: float) -> bool:
+            return self._enough(base, price > first)
+
+        found = release_base_rate(judge, account, source, _SHARE * failure_probability, enough)
+        left = (1.0 - _SHARE) * failure_probability
+        return dataclasses.replace(self, base=found), left  # type: ignore[type-var]
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The base rate, what a constant reaches, and which one meets the goal, if one is shown to."""
+        if self.base is None:
+            return {}
+        constant = self._met_by(self.base)
+        return {
+            "base_rate": self.base.rate,
+            "base_rate_off": self.base.off,
+            "yardstick": self.compared(constant or self.rival(self.base), self.base),
+            **({"constant": constant} if constant else {}),
+        }
+
+    @property
+    def idle(self) -> str:
+        """Say that a constant meets the goal."""
+        return "a constant meets the goal, so no model was searched for" if "constant" in self.said else ""
 
 
 class Added(NamedTuple):
@@ -96,8 +264,10 @@ _HALVINGS = 40
 
 
 class CountedGoal(LabelGoal):
-    """A goal about outcomes of rows; a new one states what a row of each adds, and its number."""
+    """A goal about outcomes of rows; a new one states what it counts, of what, and its number."""
 
+    counted: ClassVar[Weights]
+    among: ClassVar[Weights] = EVERY
     chained_only = True
     cuts = True
     methods: ClassVar[tuple[str, ...]] = ("auto",)
@@ -105,7 +275,9 @@ class CountedGoal(LabelGoal):
     @property
     def added(self) -> Added:
         """What a row of each outcome adds."""
-        raise NotImplementedError
+        v, least = self.number, self.sign == "≥"
+        pairs = zip(self.counted, self.among, strict=True)
+        return Added(*(v * of - part if least else part - v * of for part, of in pairs))
 
     @property
     def each(self) -> tuple[CountedGoal, ...]:
@@ -127,6 +299,7 @@ class CountedGoal(LabelGoal):
 
         Examples
         --------
+        >>> from expost import Precision, Recall
         >>> (Recall(0.8) & Precision(0.5)).at_odds(2.0)
         Recall(at_least=0.8889) & Precision(at_least=0.6667)
         """
@@ -181,7 +354,7 @@ class CountedGoal(LabelGoal):
 
     def constants(self, share: float, base: BaseRate) -> dict[str, float]:
         """Return what always saying no misses, and always saying yes: of linear functions of the share the largest."""
-        return {name: max(line.mean(said, 1.0) for line in self.lines) for name, said in _constant(share).items()}
+        return {name: max(line.mean(said, 1.0) for line in self.lines) for name, said in always(share).items()}
 
     def rival(self, base: BaseRate) -> str:
         """Return the constant to compare with: where positive rows are to be found, the one that finds them all."""
@@ -189,12 +362,15 @@ class CountedGoal(LabelGoal):
 
     def number_of(self, hits: float, false_alarms: float, misses: float, quiet: float) -> float:
         """Return the goal's own number for shares of outcomes; 0 where there is nothing to count."""
-        raise NotImplementedError
+        shares = (hits, false_alarms, misses, quiet)
+        part = sum(weight * share for weight, share in zip(self.counted, shares, strict=True))
+        of = 1.0 if self.among == EVERY else sum(w * share for w, share in zip(self.among, shares, strict=True))
+        return part / of if of else 0.0
 
     def compared(self, constant: str, base: BaseRate) -> str:
         """Say what a constant reaches."""
         numbers = [
-            f"{goal.name} {base.about(lambda share, goal=goal: goal.number_of(*_constant(share)[constant]))}"  # type: ignore[misc]
+            f"{goal.name} {base.about(lambda share, goal=goal: goal.number_of(*always(share)[constant]))}"  # type: ignore[misc]
             for goal in self.each
         ]
         return f"always saying {constant} has {_listed(numbers)}"
@@ -240,13 +416,9 @@ class CountedGoal(LabelGoal):
         return float(_worst(self.lines, hits, false, hits[-1], hits[-1] + false[-1]).min())
 
 
-def _constant(rate: float) -> dict[str, tuple[float, float, float, float]]:
+def always(rate: float) -> dict[str, tuple[float, float, float, float]]:
     """Return the outcomes of always saying no, and of always saying yes, where that share of the rows is positive."""
     return {"no": (0.0, 0.0, rate, 1.0 - rate), "yes": (rate, 1.0 - rate, 0.0, 0.0)}
-
-
-def _share(part: float, of: float) -> float:
-    return part / of if of else 0.0
 
 
 def noisy_best(scores: Sequence[int], epsilon: float, sensitivity: int, source: WordSource) -> int:
@@ -281,6 +453,7 @@ def alarms(lines: tuple[Added, ...], rate: float) -> float:
 
     Examples
     --------
+    >>> from expost import Precision, Recall
     >>> lines = (Recall(0.7) & Precision(0.15)).lines
     >>> round(alarms(lines, 0.046), 3), round(0.7 * 0.046 / 0.15, 3)
     (0.215, 0.215)
@@ -294,256 +467,106 @@ def alarms(lines: tuple[Added, ...], rate: float) -> float:
         place = int(np.argmin(found))
         return float(found[place]), float(hits[place] + false[place])
 
-    low, high = 0.0, 6.0
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if best(middle)[0] <= -_ROOM * spare else (middle, high)
-    return best(high)[1]
+    _, enough = bisected(lambda apart: best(apart)[0] > -_ROOM * spare, 0.0, 6.0, _HALVINGS)
+    return best(enough)[1]
 
 
 @dataclass(frozen=True)
-class Recall(CountedGoal):
-    """At least this share of the positive rows is predicted positive; asked for beside another goal.
-
-    Parameters
-    ----------
-    at_least : float
-        Strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> Recall(0.8) & Precision(0.4)
-    Recall(at_least=0.8) & Precision(at_least=0.4)
-    """
-
-    at_least: float
-    base: BaseRate | None = field(default=None, repr=False)
-
-    name = "recall"
-    sign = "≥"
-
-    def statement(self) -> str:
-        """Say what is promised about the share."""
-        return f"at least {down(self.at_least, 6)} of the positive rows are predicted positive (recall)"
-
-    def number_of(self, hits: float, false_alarms: float, misses: float, quiet: float) -> float:
-        """Return it."""
-        return _share(hits, hits + misses)
-
-    @property
-    def added(self) -> Added:
-        """What a row of each outcome adds."""
-        r = self.at_least
-        return Added(r - 1.0, 0.0, r, 0.0)
-
-    def plan(self, request: Request) -> Plan:
-        """Refuse: always saying yes would do."""
-        raise ValueError(
-            "recall alone is met by always giving the positive label, which needs no rows; ask for Precision(...), "
-            "Specificity(...) or ErrorRate(...) beside it. Nothing was spent"
-        )
-
-
-@dataclass(frozen=True)
-class Precision(CountedGoal):
-    """At least this share of the rows that are predicted positive is positive.
-
-    Parameters
-    ----------
-    at_least : float
-        Strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> Precision(0.4).words
-    'precision ≥ 0.4'
-    """
-
-    at_least: float
-    base: BaseRate | None = field(default=None, repr=False)
-
-    name = "precision"
-    sign = "≥"
-    offered: ClassVar[tuple[float, ...]] = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-
-    def statement(self) -> str:
-        """Say what is promised about the share."""
-        return f"of the rows predicted positive at least {down(self.at_least, 6)} are (precision)"
-
-    def number_of(self, hits: float, false_alarms: float, misses: float, quiet: float) -> float:
-        """Return it."""
-        return _share(hits, hits + false_alarms)
-
-    @property
-    def added(self) -> Added:
-        """What a row of each outcome adds."""
-        q = self.at_least
-        return Added(q - 1.0, q, 0.0, 0.0)
-
-
-@dataclass(frozen=True)
-class F1(CountedGoal):
-    """F₁, the harmonic mean of recall and precision, is at least this.
-
-    Parameters
-    ----------
-    at_least : float
-        Strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> F1(0.5).added.reach
-    1.5
-    """
-
-    at_least: float
-    base: BaseRate | None = field(default=None, repr=False)
-
-    name = "F₁"
-    sign = "≥"
-    offered: ClassVar[tuple[float, ...]] = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-
-    def statement(self) -> str:
-        """Say what is promised about the mean."""
-        return f"F₁, the harmonic mean of recall and precision, is at least {down(self.at_least, 6)}"
-
-    def number_of(self, hits: float, false_alarms: float, misses: float, quiet: float) -> float:
-        """Return it."""
-        return _share(2.0 * hits, 2.0 * hits + false_alarms + misses)
-
-    @property
-    def added(self) -> Added:
-        """What a row of each outcome adds."""
-        f = self.at_least
-        return Added(2.0 * f - 2.0, f, f, 0.0)
-
-
-@dataclass(frozen=True)
-class Specificity(CountedGoal):
-    """At least this share of the negative rows is predicted negative; asked for beside another goal.
-
-    Parameters
-    ----------
-    at_least : float
-        Strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> (Recall(0.8) & Specificity(0.7)).words
-    'recall ≥ 0.8 and specificity ≥ 0.7'
-    """
-
-    at_least: float
-    base: BaseRate | None = field(default=None, repr=False)
-
-    name = "specificity"
-    sign = "≥"
-
-    def statement(self) -> str:
-        """Say what is promised about the share."""
-        return f"at least {down(self.at_least, 6)} of the negative rows are predicted negative (specificity)"
-
-    def number_of(self, hits: float, false_alarms: float, misses: float, quiet: float) -> float:
-        """Return it."""
-        return _share(quiet, quiet + false_alarms)
-
-    @property
-    def added(self) -> Added:
-        """What a row of each outcome adds."""
-        s = self.at_least
-        return Added(0.0, s, 0.0, s - 1.0)
-
-    def plan(self, request: Request) -> Plan:
-        """Refuse: always saying no would do."""
-        raise ValueError(
-            "specificity alone is met by always giving the negative label, which needs no rows; ask for Recall(...) "
-            "beside it. Nothing was spent"
-        )
-
-
-@dataclass(frozen=True)
-class MeanCost(CountedGoal):
-    """The mean over all rows of what their errors cost is at most this.
+class ErrorRate(CountedGoal):
+    """At most this share of the rows is misclassified.
 
     Parameters
     ----------
     at_most : float
-        In the units that costs are stated in.
-    false_positive, false_negative : float, default=1.0
-        What an error costs: a negative row predicted positive, and a positive one predicted negative.
+        The share, strictly between 0 and 1. A row is predicted positive where xᵀθ > 0, as ``predict`` does; a row
+        with xᵀθ = 0 (every column at the middle of its bounds, say) is predicted negative.
+    margin : float, default=0.2
+        Part of ``at_most`` that the test's noise may take up: a model within (1 − margin)·at_most is likely to pass.
+        The test costs in proportion to 1/margin; a small one is for targets close to what the best model reaches.
 
     Examples
     --------
-    >>> goal = MeanCost(0.3, false_positive=1, false_negative=20)
-    >>> goal.words, goal.added.reach
-    ('mean cost ≤ 0.3', 20.0)
+    >>> ErrorRate(0.05)
+    ErrorRate(at_most=0.05, margin=0.2)
     """
 
     at_most: float
-    false_positive: float = 1.0
-    false_negative: float = 1.0
+    margin: float = validation.MARGIN
     base: BaseRate | None = field(default=None, repr=False)
 
-    name = "mean cost"
-    end: ClassVar[float] = math.inf
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("false_positive", "false_negative"):
-            object.__setattr__(self, name, validation.share(name, getattr(self, name), end=math.inf))
+    name = "error rate"
+    counted = (0.0, 1.0, 1.0, 0.0)
+    chained_only = False
+    cuts = False
+    methods = TestedGoal.methods
+    counts = True
+    each_row = (0.0, 1.0)
 
     def statement(self) -> str:
-        """Say what is promised about the mean."""
+        """Say what is promised about the share."""
         return (
-            f"the mean cost of a row is at most {up(self.at_most, 6)}, a false positive costing "
-            f"{exact(self.false_positive)} and a false negative {exact(self.false_negative)}"
+            f"the share of clipped, rounded rows misclassified is at most {up(self.at_most, 6)} (a tie counts as the "
+            f"first class)"
         )
 
-    def number_of(self, hits: float, false_alarms: float, misses: float, quiet: float) -> float:
-        """Return it."""
-        return self.false_positive * false_alarms + self.false_negative * misses
+    def measure(self, generator: Any) -> Measure:
+        """Return the share of misclassified rows."""
+        return ErrorShare(generator.risk.objective)
 
-    @property
-    def added(self) -> Added:
-        """What a row of each outcome adds."""
-        c = self.at_most
-        return Added(-c, self.false_positive - c, self.false_negative - c, -c)
+    def hypothesis(self, generator: Any) -> Callable[[Any], Any]:
+        """Round hypotheses to the grid on which predictions are exact."""
+        radius = generator.problem.radius
+        return lambda values: to_grid(np.asarray(generator.hypothesis(values)), radius)
 
-    @property
-    def option(self) -> str:
-        """How the command line states it."""
-        costs = f"fp={exact(self.false_positive)},fn={exact(self.false_negative)}"
-        return f"--cost {costs} {super().option}"
+    def chain(self) -> ChainSettings:
+        """Minimise the logistic loss with its slope capped: as good for an error rate, at half the sensitivity."""
+        return ChainSettings(CappedLogisticLoss(0.5), reach=5.0, start=5.0, steer=self.at_most)
 
-    @property
-    def costs(self) -> dict[str, float]:
-        """What errors cost."""
-        return {"false_positive": self.false_positive, "false_negative": self.false_negative}
-
-    def shown(self, bound: float) -> dict[str, float]:
-        """Return the mean cost shown: its shortfall is a mean over all rows."""
-        return super(CountedGoal, self).shown(bound * self.added.reach)
+    shown, missed, number_at = TestedGoal.shown, TestedGoal.missed, TestedGoal.number_at
 
     @property
     def constant(self) -> float:
-        """What the cheaper constant costs, or any may."""
-        if self.base is None:
-            return max(self.false_positive, self.false_negative)
-        return min(self.number_of(*said) for said in _constant(self.base.rate).values())
+        """The rarer label's share, or one half: one of the two labels is at least as common as that."""
+        return 0.5 if self.base is None else min(self.base.rate, 1.0 - self.base.rate)
 
-    @property
-    def full(self) -> float:
-        """What the cheaper error costs: always giving one label costs no more."""
-        return min(self.false_positive, self.false_negative)
+    def shortfall(self, objective: Judge, theta: Any) -> float:
+        """Return the share of errors less what is allowed; θ is on the grid of `to_grid`."""
+        return objective.errors(theta) / objective.n - self.at_most
 
-    def plan(self, request: Request) -> Plan:
-        """Refuse what costs nothing to meet; else test."""
-        if self.at_most >= min(self.false_positive, self.false_negative):
-            raise ValueError(
-                "always giving one label costs no more than that on average, whatever the rows: ask for a smaller "
-                "mean cost than either error costs. Nothing was spent"
-            )
-        return super().plan(request)
+    def shortfall_error(self, n: int, p: int, theta: Any) -> float:
+        """Return the rounding of a quotient and a difference: counts are exact."""
+        return 2.0**-51
+
+    def exact(self) -> tuple[str, ...]:
+        """Say that counts are exact."""
+        return ("misclassified rows, θ being on a public grid",)
+
+
+class ErrorShare(Measure):
+    """Share of misclassified rows: an exact count, so the sensitivity is 1/n and nothing is added to it."""
+
+    def __init__(self, objective: Judge) -> None:
+        self._objective = objective
+
+    def value(self, hypothesis: Any) -> float:
+        """Return the share."""
+        return self._objective.errors(np.asarray(hypothesis)) / self._objective.n
+
+    def sensitivity(self, hypothesis: Any = None) -> float:
+        """Return 1/n."""
+        return 1.0 / self._objective.n
+
+    def grid(self, hypothesis: Any) -> Grid:
+        """Return 1/n in UNITS parts: counts need no rounding, so none is charged."""
+        return Grid(1.0 / (self._objective.n * UNITS), UNITS)
+
+    def fine_grid(self, hypothesis: Any) -> Grid:
+        """Return the same: only on that grid are limits multiples of a count."""
+        return self.grid(hypothesis)
+
+    def at_most(self, hypothesis: Any, limit: int, unit: float) -> bool:
+        """Compare counts, each UNITS units."""
+        return limit >= 0 and self._objective.errors(np.asarray(hypothesis)) * UNITS <= limit
 
 
 @dataclass(frozen=True, repr=False)

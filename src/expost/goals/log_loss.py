@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from expost.goals.base_rate import BaseRate, LabelGoal
+from expost.goals.counts import BaseRate, LabelGoal
 from expost.goals.goal import ChainSettings
 from expost.goals.measure import Judge
 from expost.numeric import INFLATION, FloatArray, gamma, summation_length

@@ -27,9 +27,9 @@ For large rμ that is J + rμ²/2, one Gaussian release of sensitivity 2κ (and 
 No angle between the rows is worse than none: the bound is the one for rows in one direction.
 
 *Arithmetic.* Rows, sums of slopes, the solver's noise, tests and comparisons are exact, and b is within a public
-remainder of N(0, Σ), for the floats that σ_j are (`expost.noise.blocks`), which is covered as the solver is
-(`expost.mechanisms.objective.mechanism`). The realised ‖b‖ is n‖∇L(θ̂)‖, a private number: it is not reported or redrawn
-by.
+remainder of N(0, Σ), for the floats that σ_j are (`expost.mechanisms.objective.noise`), which is covered as the solver
+is (`expost.mechanisms.objective.mechanism`). The realised ‖b‖ is n‖∇L(θ̂)‖, a private number: it is not reported or
+redrawn by.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from scipy.special import log_ndtr
 
 from expost.account.composition import STEPS, Curve, add_losses
 from expost.mechanisms.objective.mechanism import COVERING, LEAST_SOLVER, PerturbedMinimum
-from expost.noise.blocks import normal_noise, normal_remainder, normals_hardly_longer
+from expost.mechanisms.objective.noise import normal_noise, normal_remainder, normals_hardly_longer
 from expost.noise.source import WordSource
 from expost.numeric import FloatArray
 from expost.solve.losses import Loss

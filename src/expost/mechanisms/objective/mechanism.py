@@ -15,12 +15,11 @@ by v = φ′(xᵀθ̂, y)x − φ′(x′ᵀθ̂, y′)x′, which costs ε′. 
 rows; det(K + c₁xxᵀ)/det(K + c₂x′x′ᵀ) ≤ 1 + c₁xᵀK⁻¹x ≤ 1 + cX²/(nλ), as 0 ≤ c₁ ≤ c and K ⪰ nλI: one factor, not two. ∎
 (With Gaussian noise, at a δ: `expost.mechanisms.objective.gaussian`.)
 
-*Folding back.* t = (θ̂ − θ₀, −b⁺/(nλ)), b⁺ what was drawn beside b (`expost.noise.blocks`; nothing but with normal
-noise). h(t) = t·clip(2B/‖t‖ − 1, 0, 1), B public given θ₀: the identity up to B, zero from 2B on, and 1-Lipschitz, as
-a length r goes to one that changes no faster than r and is at most r. What is released is about θ₀ + the first part of
-h(t).
-t is (ε′ + J)-private as θ̂ is: it is the minimiser of the objective with (λ/2)‖τ‖² + b⁺ᵀτ/n added, b and b⁺ are
-independent, no row touches τ, and the determinant gains a power of nλ. h(t) is a function of it.
+*Folding back.* t = (θ̂ − θ₀, −b⁺/(nλ)), b⁺ what was drawn beside b (`expost.mechanisms.objective.noise`; nothing but
+with normal noise). h(t) = t·clip(2B/‖t‖ − 1, 0, 1), B public given θ₀: the identity up to B, zero from 2B on, and
+1-Lipschitz, as a length r goes to one that changes no faster than r and is at most r. What is released is about θ₀ +
+the first part of h(t). t is (ε′ + J)-private as θ̂ is: it is the minimiser of the objective with (λ/2)‖τ‖² + b⁺ᵀτ/n
+added, b and b⁺ are independent, no row touches τ, and the determinant gains a power of nλ. h(t) is a function of it.
 
 *Theorem (distance).* Whatever is drawn and whatever the rows are, the point that is computed is within d, public given
 θ₀, of θ₀ + h(t).
@@ -50,8 +49,8 @@ directions of b meeting curvature of the order of λ: promises are broken nearly
 therefore kept back.
 
 *Theorem (scatter).* Over draws of b each coefficient of θ̂ has a standard deviation of at most V/(nλ), whatever the
-rows are: V that of `expost.noise.blocks.block_spread`, or the largest σ of Gaussian noise. That is about √p less
-than the bound on all of θ̂ together; the difference of two coefficients has at most √2 times as much.
+rows are: V that of `expost.mechanisms.objective.noise.block_spread`, or the largest σ of Gaussian noise. That is about
+√p less than the bound on all of θ̂ together; the difference of two coefficients has at most √2 times as much.
 *Proof.* b ↦ dᵀθ̂ has the gradient −H⁻¹d/n, H = ∇²L(θ̂) ⪰ λI almost everywhere, so its slopes are at most ‖d‖/(nλ).
 (For Gaussian noise this is Poincaré's inequality.) Folding back makes no slope larger. A centre that was drawn before
 adds no more than its own scatter, as prox points are no further apart than their centres: variances of levels add. ∎
@@ -79,8 +78,15 @@ from expost.account import Account, add_losses
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target
 from expost.mechanisms.mechanism import Mechanism, NullQuestion
+from expost.mechanisms.objective.noise import (
+    block_noise,
+    block_norm,
+    block_remainder,
+    block_spread,
+    hardly_longer,
+    rounding,
+)
 from expost.noise import WordSource, discrete_laplace
-from expost.noise.blocks import block_noise, block_norm, block_remainder, block_spread, hardly_longer, rounding
 from expost.noise.tails import laplace_norm
 from expost.numeric import INFLATION, UNIT, FloatArray, Grid, grid_sensitivity, public_grid
 from expost.passes.sums import Sums

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost.noise import SeededSource, blocks
-from expost.noise.blocks import block_noise, block_remainder, normal_noise, normal_remainder, rounding
+from expost.mechanisms.objective import noise as drawn_noise
+from expost.mechanisms.objective.noise import block_noise, block_remainder, normal_noise, normal_remainder, rounding
+from expost.noise import SeededSource
 from tests.noise.helpers import RARE
 
 Long = np.longdouble
@@ -45,7 +46,7 @@ class Drawn:
         self.lengths: list[list[int]] = []
         self.whole: list[tuple[list[int], int]] = []
         self.last = np.zeros(0, np.uint16)  # signs of Laplace variables, or angles
-        geometric, whole = blocks.geometric, blocks._whole
+        geometric, whole = drawn_noise.geometric, drawn_noise._whole
 
         def kept(*given: Any, **options: Any) -> Any:
             drawn = geometric(*given, **options)
@@ -58,8 +59,8 @@ class Drawn:
             self.whole.append((drawn, 16 * words))
             return drawn
 
-        monkeypatch.setattr(blocks, "geometric", kept)
-        monkeypatch.setattr(blocks, "_whole", held)
+        monkeypatch.setattr(drawn_noise, "geometric", kept)
+        monkeypatch.setattr(drawn_noise, "_whole", held)
         self._source = source
 
     def words(self, count: int) -> np.ndarray:
@@ -139,8 +140,8 @@ def test_no_outcome_leaves_more_than_stated(norm, size, monkeypatch):
 def test_controls_what_would_leave_more(monkeypatch):
     long_tail = 1 << 140
     with monkeypatch.context() as patch:  # a tail cut off where uniforms of 52 bits would cut it
-        geometric = blocks.geometric
-        patch.setattr(blocks, "geometric", lambda *a, **o: np.minimum(geometric(*a, **o), 37 << 48))
+        geometric = drawn_noise.geometric
+        patch.setattr(drawn_noise, "geometric", lambda *a, **o: np.minimum(geometric(*a, **o), 37 << 48))
         drawn = Drawn(patch, SeededSource(0), long_tail)
         b = np.minimum(np.abs(block_noise([(3, "l1")], [1.0], drawn)), 37.0)
         exact = completed("l1", 3, drawn, Long(0), Long(0), 2.0**-48, 2.0**-104)
@@ -149,14 +150,14 @@ def test_controls_what_would_leave_more(monkeypatch):
     cut = lambda count, words, source: [1 << (16 * words - 1)] * count  # noqa: E731
     for whole, fits in ((near, True), (cut, False)):  # digits of a uniform that end before the radius allows it
         with monkeypatch.context() as patch:
-            patch.setattr(blocks, "_whole", whole)
+            patch.setattr(drawn_noise, "_whole", whole)
             drawn = Drawn(patch, SeededSource(0), long_tail)
             b = block_noise([(1, "box")], [1.0], drawn)[0]
         real = sum(drawn.lengths[0]) * (2 * 12345) / 2.0 ** drawn.whole[0][1] * 2.0**-48
         most = block_remainder([(1, "box")], [1.0]) + rounding(1) * abs(b)
         assert (abs(real - b) <= most) == fits
     with monkeypatch.context() as patch:  # normals with the step of the others: a root is steep at zero
-        patch.setattr(blocks, "_FINE", 2.0**-48)
+        patch.setattr(drawn_noise, "_FINE", 2.0**-48)
         normals = normal_remainder([(2, 1.0)])
     assert normals > 1e6 * normal_remainder([(2, 1.0)])
 
@@ -180,7 +181,7 @@ def test_normals_are_normal(size):
 def exponential(rest: Any, monkeypatch: pytest.MonkeyPatch) -> float:
     """p-value of Laplace noise in steps as coarse as its scale, completed by a remainder given K and a uniform."""
     count = 20_000
-    monkeypatch.setattr(blocks, "_STEP", 1.0)
+    monkeypatch.setattr(drawn_noise, "_STEP", 1.0)
     b = block_noise([(count, "l1")], [1.0], SeededSource(2))
     k = np.abs(b)
     real = k + rest(k, np.random.default_rng(0).random(count))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from expost.mechanisms.objective.noise import block_noise
 from expost.noise import SeededSource
-from expost.noise.blocks import block_noise
 from expost.noise.spherical import uniforms
 from expost.table.shape import Block, Geometry
 from tests.noise.helpers import RARE
