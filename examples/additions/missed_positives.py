@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +40,6 @@ class MissedPositives(TestedGoal):
 
     name = "missed positives"
     labels = "binary"
-    largest: ClassVar[float] = 1.0
 
     def statement(self) -> str:
         """Say what is promised about the share."""
@@ -54,7 +53,7 @@ class MissedPositives(TestedGoal):
 
     def chain(self) -> ChainSettings:
         """Minimise what an error rate does."""
-        return ChainSettings(CappedLogisticLoss(0.5), reach=5.0, start=32.0, test_part=0.15, steer=self.at_most)
+        return ChainSettings(CappedLogisticLoss(0.5), reach=5.0, start=5.0, steer=self.at_most)
 
     def shortfall(self, objective: Judge, theta: Any) -> float:
         """Return the share of missed rows less what is allowed; θ is on the grid of `to_grid`."""
