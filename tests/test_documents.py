@@ -447,9 +447,10 @@ def test_a_goal_that_is_added_is_known_everywhere(house, tmp_path):
     assert "missed positives ≤ 0.08" in told["text"]
     assert "always giving the negative label misses all positive rows" in " ".join(told["text"].split())
     page = told["page"]
-    assert (page["goal"]["flag"], page["goal"]["values"]) == ("--missed-positives", [0.2, 0.1])
+    (part,) = page["goal"]["parts"]
+    assert (part["flag"], page["goal"]["values"]) == ("--missed-positives", [0.2, 0.1])
     assert page["release"]["value"] == 0.08
-    assert all(product is not None for curve in page["curves"][1] for product in curve["products"])
+    assert all(product is not None for curve in page["curves"][0][1] for product in curve["products"])
     assert any(trace is not None and trace["steps"][-1]["at_worst"] <= 0.2 for trace in page["traces"])
     for said in ("missed positives at most 0.08", "always giving the negative label misses all positive rows"):
         assert said in told["report"]
