@@ -19,8 +19,7 @@ from expost.mechanisms.moments import gaussian as moments
 from expost.mechanisms.moments.gaussian import MomentNoise, MomentsPlan
 from expost.noise import SeededSource
 from expost.search import noisy_test
-from expost.search.choice import staged_request
-from expost.search.run import settle
+from expost.search.run import settle, staged_request
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 from tests.helpers import watch_paths
 from tests.mechanisms.test_descent_search import SHAPE, N, generator, rows

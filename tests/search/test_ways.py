@@ -15,9 +15,8 @@ from expost.mechanisms.descent.mechanism import DescentPlan, GradientDescent, Wa
 from expost.mechanisms.moments.gaussian import MomentsPlan
 from expost.mechanisms.objective.chain import ChainPlan, GaussianChainPlan
 from expost.release.card import noise_interval
-from expost.search.choice import staged_request
 from expost.search.engine import StagedSearch
-from expost.search.run import settle
+from expost.search.run import settle, staged_request
 from expost.table.shape import Block, Geometry
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 

@@ -33,10 +33,9 @@ from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
 from expost.noise import NoisePath, SecureSource, SeededSource, WordSource
 from expost.numeric import to_grid
 from expost.release.release import Release
-from expost.search.choice import staged_request
 from expost.search.gradual import search_path
 from expost.search.request import Request
-from expost.search.run import carry_out, run_search, settle
+from expost.search.run import carry_out, run_search, settle, staged_request
 from expost.solve import LogisticLoss, Passes, Problem, SquaredLoss
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, SmoothedHingeLoss
 from expost.table.rows import ONE, Rows

@@ -36,18 +36,23 @@ from expost.estimators.pipeline_check import CountedClones, PipelineCheck, check
 from expost.exceptions import warn
 from expost.goals import ExcessRisk, Goal
 from expost.goals.goal import as_goal, as_tested, excess_risk_of, is_tested, square_unit
-from expost.mechanisms import mechanism_for
 from expost.mechanisms.mechanism import Mechanism
-from expost.mechanisms.moments.gaussian import moments_for
 from expost.passes.dask import as_engine, from_dask
 from expost.passes.first_pass import in_memory
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
 from expost.search import METHODS
-from expost.search.choice import chain_request, cheaper_at_delta, staged_request
 from expost.search.refinement import KeepPath
 from expost.search.request import Request
-from expost.search.run import CuratorView, carry_out, compare_with_optimum, settle
+from expost.search.run import (
+    CuratorView,
+    carry_out,
+    chain_request,
+    compare_with_optimum,
+    risk_request,
+    settle,
+    staged_request,
+)
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
 from expost.table.bounds import resolve_bounds
@@ -253,9 +258,8 @@ class AccuracyFirstEstimator(CountedClones):
         keep_statistics = getattr(self, "keep_statistics", False)
         # noise on a gradient has neither a path to go on with nor moments to release
         around = ball("l1", problem.p) if chosen_for and self.keep_path is None and not keep_statistics else None
-        options: Any = {"noise": self.noise, "full_matrix": getattr(self, "full_matrix", False)}
 
-        def made(mechanism: Mechanism, at: float, most: float | None) -> Request:
+        def made(mechanism: Mechanism, at: float) -> Request:
             return Request(
                 problem,
                 goal,
@@ -264,22 +268,23 @@ class AccuracyFirstEstimator(CountedClones):
                 self.failure_probability,
                 calibration,
                 n_levels=self.n_levels,
-                max_epsilon=most,
+                max_epsilon=budget if spending is None or at == delta else spending.ceiling(budget, at),
                 on_failure=self.on_failure,  # type: ignore[arg-type]  # checked by the request
                 keep_statistics=keep_statistics,
                 delta=at,
             )
 
-        if not delta:
-            return made(mechanism_for(self.perturbation, problem, shape=around, **options), 0.0, budget)
-        squared, at_delta, pure_request = problem.loss.name == "squared", None, None
-        if squared:
-            shape = l2_ball(problem.p, preparation.longest)
-            at_delta = made(moments_for(self.perturbation, shape, **options), delta, budget)
-        if self.perturbation is None and around is not None and not (several and squared):
-            ceiling = budget if spending is None else spending.ceiling(budget, 0.0)
-            pure_request = made(mechanism_for(None, problem, shape=around, **options), 0.0, ceiling)
-        return cheaper_at_delta(at_delta, pure_request)
+        return risk_request(
+            made,
+            self.perturbation,
+            problem,
+            l2_ball(problem.p, preparation.longest),
+            delta,
+            around=around,
+            in_squares=several,
+            noise=self.noise,
+            full_matrix=getattr(self, "full_matrix", False),
+        )
 
     def _goal(self, preparation: Preparation) -> Goal | None:
         """Return the goal in scaled units."""

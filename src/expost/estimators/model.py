@@ -41,11 +41,10 @@ from expost.passes.first_pass import counted, look_at
 from expost.release.effects import plot
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
-from expost.search.choice import chain_request, staged_request
 from expost.search.continuation import Continuation
 from expost.search.new_rows import NewRowsPlan, require_mean, split
 from expost.search.request import CheckedPlan, Request
-from expost.search.run import carry_out, settle
+from expost.search.run import carry_out, chain_request, settle, staged_request
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.table.columns import labels_array
 from expost.table.encoding import Encoding

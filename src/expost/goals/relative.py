@@ -44,8 +44,10 @@ level t the noise exceeds (Δ/ε_t)·ln(T/(2δ)) with probability at most δ/T, 
 hold, the one stopped at included.
 
 The search stops as soon as the lower bound is at least 0.7 of the noisy value. A fraction r of the lower bound is then
-an excess risk below r·G, and any method may go on from there with what is left of the budget and of γ; losses and
-failure probabilities add. If the baseline is the optimum, G is 0 and no level stops: a refusal, which costs ε_T.
+an excess risk below r·G, and any method may go on from there with what is left of the budget and of γ
+(:class:`RelativePlan`): losses add, the target being a function of what was released, and so do failure probabilities,
+the probe's share of γ and the rest, which is the method's. If the baseline is the optimum, G is 0 and no level stops: a
+refusal, which costs ε_T.
 """
 
 from __future__ import annotations
@@ -53,20 +55,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from expost import validation
+from expost.account.account import Account
+from expost.account.composition import add_losses
 from expost.exceptions import TargetUnreachable
+from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import ABOUT_RISK, Goal
 from expost.noise import NoisePath, WordSource
 from expost.numeric import INFLATION, UNIT, FloatArray, Grid, gamma, geometric_levels, round_up, summation_length
-from expost.release.release import Promise
+from expost.release.release import Promise, Release
 from expost.shown import down, up
 from expost.solve import ErrorBounds, Loss, Problem, Risk
 
 if TYPE_CHECKING:
+    from expost.mechanisms.mechanism import Generator
     from expost.search.request import Plan, Request
 
 
@@ -213,7 +219,7 @@ class RelativeExcessRisk(Goal):
 
     def plan(self, request: Request) -> Plan:
         """Measure what the baseline leaves on the table, and go on for a fraction of that."""
-        return request.relative(self)
+        return RelativePlan.of(self, request)
 
     def charged(self, by_method: tuple[str, ...]) -> tuple[str, ...]:
         """Say what was charged."""
@@ -374,3 +380,69 @@ def probe_gap(risk: Risk, loss: Loss, p: int, plan: GapPlan, source: WordSource)
             return GapBound(lower, noisy, step.epsilon)
         bound = GapBound(None, noisy, step.epsilon)
     return bound
+
+
+@dataclass(frozen=True)
+class RelativePlan:
+    """Measure the gap, then search for a fraction of it."""
+
+    goal: RelativeExcessRisk
+    request: Request
+    probe: GapPlan
+
+    baseline: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, goal: RelativeExcessRisk, request: Request) -> RelativePlan:
+        """Settle the probe, and let the method say now what it would say after the most hopeful one."""
+        probe = GapPlan.of(
+            request.problem, request.failure_probability, request.errors, request.max_epsilon, goal.baseline
+        )
+        plan = cls(goal, request, probe)
+        plan.reduced(request.problem.loss.null_value, probe.levels[0]).plan()
+        return plan
+
+    @property
+    def worst_case(self) -> float:
+        """No outcome costs more than the budget; without one there is no bound, the gap being unknown."""
+        return math.inf if self.request.max_epsilon is None else self.request.max_epsilon
+
+    def reduced(self, gap: float, spent: float) -> Request:
+        """Return the request for a fraction of a gap, with what is left of γ and of the budget.
+
+        With room for a few roundings: the probe's loss joins one of the method's own, and each sum is rounded up.
+        """
+        request, budget = self.request, self.request.max_epsilon
+        return request.reduced_to(
+            ExcessRisk(self.goal.fraction * gap * (1 - 1e-12)),
+            failure_probability=(1 - PROBE_SHARE) * request.failure_probability,
+            max_epsilon=None if budget is None else (budget - spent) * (1 - 1e-12),
+        )
+
+    def search(self, generator: Generator, account: Account, source: WordSource) -> Release:
+        """Probe, and go on with what the probe leads to."""
+        problem, budget = self.request.problem, self.request.max_epsilon
+        found = probe_gap(generator.risk, problem.loss, problem.p, self.probe, source)
+        account.probe = add_losses(account.probe, found.epsilon)
+        if found.lower is None:
+            account.reasons.append(
+                f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: about {found.noisy:.3g}, not to "
+                f"be told from nothing at that epsilon with {problem.n:,} rows"
+                + (", half of max_epsilon; a larger one may do" if budget is not None and found.epsilon < 1.0 else "")
+                + f". Or {self.goal.none_better}; no fraction is promised"
+            )
+            return account.refused()
+        reason = f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: at least {down(found.lower, 3)}"
+        request = self.reduced(found.lower, found.epsilon)
+        assert request.goal is not None
+        alpha = request.goal.number
+        try:
+            plan = request.plan()
+        except TargetUnreachable:  # whose message says that nothing was spent
+            account.reasons.append(
+                f"{reason}; excess risk {up(alpha, 3)} is out of reach with what is left of the budget"
+            )
+            return account.refused()
+        account.reasons.append(reason)
+        inner = plan.search(generator, Account(account.method, plan.worst_case, account.secure), source)
+        return account.conclude(inner, promise=Promise("reduced", excess_risk=alpha))

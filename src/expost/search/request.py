@@ -3,11 +3,6 @@
 A request is settled into a :class:`Plan` before a row is looked at: its goal answers for what is asked, its method for
 how it is searched, its mechanism for how hypotheses are made. Whatever cannot be met is refused there.
 
-*A fraction of what a baseline leaves on the table*, the best constant or the null model (:class:`RelativePlan`).
-*Released*: a lower bound g of G, the gap of the baseline (`expost.goals.relative`), then whatever the method releases
-for the target r·g ≤ r·G. *Theorem*: losses add, the target being a function of what was released; failure probabilities
-add, the probe's share of γ and the rest, which is the method's.
-
 *Does the table fit the schema at all?* is asked before a model is paid for (:class:`CheckedPlan`). Where no row may
 raise (``on_invalid="clip"``), a misspelt label or a text column given bounds would turn into a model of nothing.
 *Released*: whether two noisy counts pass. *Neighbours*: one row replaced. *Sensitivity*: the smallest number of
@@ -30,9 +25,7 @@ from expost import validation
 from expost.account.account import Account, current
 from expost.account.composition import ROW, Unit, add_losses, tried
 from expost.exceptions import TargetUnreachable
-from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import RISK_CHARGED, Goal, TestedGoal, as_goal, excess_risk_of, is_tested
-from expost.goals.relative import PROBE_SHARE, GapPlan, RelativeExcessRisk, probe_gap
 from expost.mechanisms.mechanism import Generator, Mechanism
 from expost.noise import WordSource, discrete_laplace
 from expost.release.release import Promise, Release
@@ -51,7 +44,8 @@ class Plan(Protocol):
     """A search that is settled; public.
 
     With a δ, one that books Gaussian curves and takes no step that its account does not let it has ``gaussian = True``;
-    others are held by ledgers as pure ones. One that draws its generator's path has ``gradual = True``.
+    others are held by ledgers as pure ones. One that draws its generator's path has ``gradual = True``, and one that
+    compares with a baseline ``baseline = True``.
     """
 
     @property
@@ -237,7 +231,7 @@ class Request:
                 f"this search takes a gradual release, and {self.mechanism.name} makes fresh ones; pass method='auto', "
                 f"without a radius, or perturbation='covariance' or 'output'"
             )
-        if (isinstance(plan, RelativePlan) or self.on_failure == "release_optimum") and not self.mechanism.risks:
+        if (getattr(plan, "baseline", False) or self.on_failure == "release_optimum") and not self.mechanism.risks:
             raise ValueError(
                 f"a baseline, and an optimum to fall back to, need true risks, which {self.mechanism.name} does not "
                 f"know; pass perturbation='covariance' or 'output'"
@@ -246,8 +240,8 @@ class Request:
 
     def tested(self, goal: TestedGoal) -> Plan:
         """Settle the search for a goal that is tested as it stands."""
-        from expost.search.choice import PURE, STAGED
         from expost.search.gradual import settle_goal
+        from expost.search.run import PURE, STAGED
 
         geometry = self.mechanism.geometry
         if geometry is None:
@@ -264,11 +258,6 @@ class Request:
         plan = STAGED[kind].of(goal, loss, geometry, *asked, self.reason)
         other = getattr(self.mechanism, "then", None)
         return plan if other is None else replace(plan, then=STAGED[PURE].settled(goal, loss, other, *asked))
-
-    def relative(self, goal: RelativeExcessRisk) -> Plan:
-        """Settle the search for a fraction of what a baseline leaves on the table."""
-
-        return RelativePlan.of(goal, self)
 
     def reduced_to(self, goal: Goal, *, failure_probability: float, max_epsilon: float | None) -> Request:
         """Return the request for another goal with what is left of γ and of the budget."""
@@ -347,70 +336,6 @@ class Request:
                 **self.unit.described,
             },
         }
-
-
-@dataclass(frozen=True)
-class RelativePlan:
-    """Measure the gap, then search for a fraction of it."""
-
-    goal: RelativeExcessRisk
-    request: Request
-    probe: GapPlan
-
-    @classmethod
-    def of(cls, goal: RelativeExcessRisk, request: Request) -> RelativePlan:
-        """Settle the probe, and let the method say now what it would say after the most hopeful one."""
-        probe = GapPlan.of(
-            request.problem, request.failure_probability, request.errors, request.max_epsilon, goal.baseline
-        )
-        plan = cls(goal, request, probe)
-        plan.reduced(request.problem.loss.null_value, probe.levels[0]).plan()
-        return plan
-
-    @property
-    def worst_case(self) -> float:
-        """No outcome costs more than the budget; without one there is no bound, the gap being unknown."""
-        return math.inf if self.request.max_epsilon is None else self.request.max_epsilon
-
-    def reduced(self, gap: float, spent: float) -> Request:
-        """Return the request for a fraction of a gap, with what is left of γ and of the budget.
-
-        With room for a few roundings: the probe's loss joins one of the method's own, and each sum is rounded up.
-        """
-        request, budget = self.request, self.request.max_epsilon
-        return request.reduced_to(
-            ExcessRisk(self.goal.fraction * gap * (1 - 1e-12)),
-            failure_probability=(1 - PROBE_SHARE) * request.failure_probability,
-            max_epsilon=None if budget is None else (budget - spent) * (1 - 1e-12),
-        )
-
-    def search(self, generator: Generator, account: Account, source: WordSource) -> Release:
-        """Probe, and go on with what the probe leads to."""
-        problem, budget = self.request.problem, self.request.max_epsilon
-        found = probe_gap(generator.risk, problem.loss, problem.p, self.probe, source)
-        account.probe = add_losses(account.probe, found.epsilon)
-        if found.lower is None:
-            account.reasons.append(
-                f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: about {found.noisy:.3g}, not to "
-                f"be told from nothing at that epsilon with {problem.n:,} rows"
-                + (", half of max_epsilon; a larger one may do" if budget is not None and found.epsilon < 1.0 else "")
-                + f". Or {self.goal.none_better}; no fraction is promised"
-            )
-            return account.refused()
-        reason = f"gap of {self.goal.against} probed for epsilon = {up(found.epsilon)}: at least {down(found.lower, 3)}"
-        request = self.reduced(found.lower, found.epsilon)
-        assert request.goal is not None
-        alpha = request.goal.number
-        try:
-            plan = request.plan()
-        except TargetUnreachable:  # whose message says that nothing was spent
-            account.reasons.append(
-                f"{reason}; excess risk {up(alpha, 3)} is out of reach with what is left of the budget"
-            )
-            return account.refused()
-        account.reasons.append(reason)
-        inner = plan.search(generator, Account(account.method, plan.worst_case, account.secure), source)
-        return account.conclude(inner, promise=Promise("reduced", excess_risk=alpha))
 
 
 _EACH = 40.0  # ε of a count, times n
