@@ -18,6 +18,7 @@ from expost import validation
 from expost.account.account import Spending, released, unspent, warn_if_large
 from expost.account.composition import ROW, Unit
 from expost.account.ledger import Ledger
+from expost.estimators.continuation import Continuation
 from expost.estimators.inputs import (
     LIFTED,
     WHEN_SHORT,
@@ -41,7 +42,6 @@ from expost.passes.first_pass import counted, look_at
 from expost.release.effects import plot
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
-from expost.search.continuation import Continuation
 from expost.search.new_rows import NewRowsPlan, require_mean, split
 from expost.search.request import CheckedPlan, Request
 from expost.search.run import carry_out, chain_request, settle, staged_request
@@ -232,7 +232,9 @@ class AccuracyFirstModel(CountedClones):
         release: Release | None = None,
         max_epsilon: float | None = None,
     ) -> Self:
-        """Go on from a released model to a stricter goal, and pay what that adds (:mod:`expost.search.continuation`).
+        """Go on from a released model to a stricter goal, and pay what that adds.
+
+        :mod:`expost.estimators.continuation` says why that is sound.
 
         Parameters
         ----------

@@ -117,7 +117,7 @@ class Request:
         How many rows models are tested on and not fitted to, beside those of the problem; what is promised is about new
         rows then (`expost.search.new_rows`).
     continues
-        The release whose model the search begins at, if it goes on from one (`expost.search.continuation`).
+        The release whose model the search begins at, if it goes on from one (`expost.estimators.continuation`).
     """
 
     problem: Problem
