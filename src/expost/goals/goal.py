@@ -22,7 +22,7 @@ import numpy as np
 from expost import validation
 from expost.goals import FLAGS, Flag
 from expost.goals.measure import Judge, Measure, Predicted
-from expost.numeric import FloatArray
+from expost.numeric import FloatArray, bisected
 from expost.passes.sums import Sums
 from expost.release.release import Promise
 from expost.shown import exact, up
@@ -484,7 +484,5 @@ def root(function: Callable[[float], float], low: float, high: float, halvings: 
     (1.414, 2.0)
     """
     sign = 1.0 if function(high) > function(low) else -1.0
-    for _ in range(halvings):  # to a few millionths of the interval
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if sign * function(middle) > 0 else (middle, high)
-    return 0.5 * (low + high)
+    ends = bisected(lambda x: not sign * function(x) > 0, low, high, halvings)  # to a few millionths of the interval
+    return 0.5 * sum(ends)

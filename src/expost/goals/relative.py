@@ -66,7 +66,17 @@ from expost.exceptions import TargetUnreachable
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import ABOUT_RISK, Goal
 from expost.noise import NoisePath, WordSource
-from expost.numeric import INFLATION, UNIT, FloatArray, Grid, gamma, geometric_levels, round_up, summation_length
+from expost.numeric import (
+    INFLATION,
+    UNIT,
+    FloatArray,
+    Grid,
+    bisected,
+    gamma,
+    geometric_levels,
+    round_up,
+    summation_length,
+)
 from expost.release.release import Promise, Release
 from expost.shown import down, up
 from expost.solve import ErrorBounds, Loss, Problem, Risk
@@ -265,10 +275,7 @@ class GapScale:
         def omega(gap: float) -> float:
             return round_up(loss.gap_range(min(radius, math.sqrt(2.0 * (gap + error_bound) / lam) * (1.0 + 1e-12))))
 
-        low, high = 0.0, top
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (low, middle) if omega(middle) * _FIRST_CHANGES <= n * middle else (middle, high)
+        _, high = bisected(lambda gap: omega(gap) * _FIRST_CHANGES > n * gap, 0.0, top, 60)
         gaps = np.concatenate([[0.0], np.geomspace(min(high, top / 2), top, _CELLS)])
         ranges = np.array([omega(float(gap)) for gap in gaps[1:]])
         ranges = np.maximum.accumulate(ranges)  # ω increases; so must its bounds, to the last bit

@@ -208,10 +208,9 @@ def level_count(calibration: str, levels: Sequence[float] | None, n_levels: int 
     return _DEFAULT_COUNT[calibration] if n_levels is None else n_levels
 
 
-def left_after(n: int, epsilon_test: float, max_epsilon: float | None, remedy: str) -> float:
+def left_after(request: Request, epsilon_test: float, remedy: str) -> float:
     """Return what a test leaves of the budget, or say that not even the test fits it."""
-    if max_epsilon is None:
-        return math.inf
+    n, max_epsilon = request.problem.n, request.budget
     if epsilon_test >= max_epsilon:
         rows = math.ceil(n * epsilon_test / max_epsilon * 1.1)
         raise TargetUnreachable(
@@ -222,26 +221,21 @@ def left_after(n: int, epsilon_test: float, max_epsilon: float | None, remedy: s
 
 
 def levels_within(
-    budget: float,
-    levels: Sequence[float] | None,
-    first: float,
-    last: float,
-    n_levels: int,
-    epsilon_test: float,
-    max_epsilon: float | None,
+    request: Request, epsilon_test: float, first: float, last: float, n_levels: int, remedy: str
 ) -> tuple[float, ...]:
     """Return the stated levels, or geometric ones, as far as they fit the budget beside the test."""
-    if levels is None:
-        last = min(last, budget)
+    left = left_after(request, epsilon_test, remedy)
+    if request.levels is None:
+        last = min(last, left)
         chosen = geometric_levels(min(first, last / 4), last, n_levels)
     else:
-        chosen = tuple(level for level in check_levels(levels) if level <= budget)
+        chosen = tuple(level for level in check_levels(request.levels) if level <= left)
         if not chosen:
             raise TargetUnreachable(
-                f"every level exceeds what max_epsilon = {down(max_epsilon or math.inf)} leaves after a test of "
+                f"every level exceeds what max_epsilon = {down(request.budget)} leaves after a test of "
                 f"{up(epsilon_test)}. Nothing was spent."
             )
-    while add_losses(chosen[-1], epsilon_test) > (max_epsilon or math.inf):  # the last bit of rounding
+    while add_losses(chosen[-1], epsilon_test) > request.budget:  # the last bit of rounding
         chosen = (*chosen[:-1], math.nextafter(chosen[-1], 0))
     return chosen
 
@@ -275,10 +269,9 @@ class RiskTested(Method):
             sensitivity=charged.effective_sensitivity,
         )
         remedy = "a larger excess_risk or max_epsilon, a smaller radius"
-        left = left_after(problem.n, test.epsilon, request.max_epsilon, remedy)
         first = 1 / problem.n if problem.paper_constants else max(1 / problem.n, test.epsilon / 64)
         last = 4 * request.mechanism.theory_epsilon(problem, excess_risk)
-        levels = levels_within(left, request.levels, first, last, n_tests, test.epsilon, request.max_epsilon)
+        levels = levels_within(request, test.epsilon, first, last, n_tests, remedy)
         return GradualPlan(
             levels,
             ThresholdTest(test, len(levels)),
@@ -316,7 +309,7 @@ class Stationarity(Method):
             n_tests=n_tests,
             name=self.name,
         )
-        left = left_after(problem.n, test.epsilon, request.max_epsilon, "a larger excess_risk or max_epsilon")
+        left = left_after(request, test.epsilon, "a larger excess_risk or max_epsilon")
         # a gradient stays long for longer than the risk stays high: go on until its noise is a quarter of the target
         last = max(mechanism.theory_epsilon(problem, excess_risk), mechanism.gradient_epsilon(problem, excess_risk))
         last = min(4 * last, left * (1 - 1e-12))
@@ -343,17 +336,10 @@ def settle_goal(request: Request, goal: TestedGoal) -> GradualPlan:
         failure_probability=request.failure_probability,
         n_tests=n_tests,
     )
-    left = left_after(problem.n, test.epsilon, request.max_epsilon, "a larger target, margin or max_epsilon")
     risk = goal.as_risk / _FINEST
-    levels = levels_within(
-        left,
-        request.levels,
-        max(1 / problem.n, test.epsilon / 64),
-        min(mechanism.theory_epsilon(problem, risk), mechanism.gradient_epsilon(problem, risk)),
-        n_tests,
-        test.epsilon,
-        request.max_epsilon,
-    )
+    first = max(1 / problem.n, test.epsilon / 64)
+    last = min(mechanism.theory_epsilon(problem, risk), mechanism.gradient_epsilon(problem, risk))
+    levels = levels_within(request, test.epsilon, first, last, n_tests, "a larger target, margin or max_epsilon")
     return GradualPlan(
         levels,
         test,

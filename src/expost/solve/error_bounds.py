@@ -31,7 +31,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from expost.numeric import INFLATION, UNIT, gamma, round_up, summation_length
+from expost.numeric import INFLATION, UNIT, check, gamma, round_up, summation_length
 from expost.solve.losses import Loss, SquaredLoss
 
 
@@ -289,8 +289,7 @@ class GeneralErrors(ErrorBounds):
     tolerance: float = math.nan
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.lam < math.inf:
-            raise ValueError("lam must be positive and finite")
+        check(lam=self.lam)
         if self.radius is not None and not 0.0 < self.radius < math.inf:
             raise ValueError("radius must be positive and finite; leave it out for no ball")
         self._require_reachable(self.n)
@@ -348,8 +347,7 @@ class RidgeErrors(ErrorBounds):
     loss: Loss = field(init=False, repr=False, default=SquaredLoss())
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.lam < math.inf:
-            raise ValueError("lam must be positive and finite")
+        check(lam=self.lam)
         if not self.radius > 0.0:
             raise ValueError("radius must be positive")
         self._require_reachable(1)

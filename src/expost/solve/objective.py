@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.numeric import BLOCK, INFLATION, ROW_SLACK, FloatArray, Private, gamma
+from expost.numeric import BLOCK, INFLATION, ROW_SLACK, FloatArray, Private, check, gamma
 from expost.solve.error_bounds import gradient_rounding
 from expost.solve.losses import Loss
 from expost.table.rows import Norm
@@ -88,8 +88,7 @@ class Objective(Private):
         X = np.ascontiguousarray(X, dtype=np.float64)
         y = np.ascontiguousarray(y, dtype=np.float64)
         check_shapes(X, y)
-        if not 0.0 < lam < math.inf:
-            raise ValueError("lam must be positive and finite")
+        check(lam=lam)
         self.loss, self.X, self.y, self.lam = loss, X, y, lam
         self.n: int = X.shape[0] if counts is None else int(counts.sum())
         self.counts = counts

@@ -51,6 +51,11 @@ class Block:
         d = self.size
         return {"box": d * (d + 1) * (d + 2) / 3, "l1": 2.0 * d, "l2": d * (d + 1.0)}[self.norm]
 
+    @property
+    def full(self) -> int:
+        """k, how many entries may be as large as r together: every one of a box, one of a ball."""
+        return self.size if self.norm == "box" else 1
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -146,20 +151,16 @@ def gaussian_size(geometry: Geometry) -> float:
     >>> gaussian_size(l2_ball(9))
     3.0
     """
-    return math.fsum(block.radius * math.sqrt(_count(block) * block.size) for block in geometry.blocks)
+    return math.fsum(block.radius * math.sqrt(block.full * block.size) for block in geometry.blocks)
 
 
 def gaussian_deviations(geometry: Geometry, largest: float, rho: float) -> tuple[float, ...]:
     """Return σ_b of each block, rounded up: slopes of at most S cost ρ = μ²/2."""
-    shares = [block.radius * math.sqrt(_count(block) / block.size) for block in geometry.blocks]
-    length = math.fsum(_count(b) * b.radius**2 / share for b, share in zip(geometry.blocks, shares, strict=True))
+    shares = [block.radius * math.sqrt(block.full / block.size) for block in geometry.blocks]
+    length = math.fsum(b.full * b.radius**2 / share for b, share in zip(geometry.blocks, shares, strict=True))
     # (2S)²·Σ k_b r_b²/(κ·share_b)/2 = ρ
     kappa = (2.0 * largest) ** 2 * length / (2.0 * rho) * _UP
     return tuple(math.sqrt(kappa * share) * _UP for share in shares)
-
-
-def _count(block: Block) -> int:
-    return block.size if block.norm == "box" else 1
 
 
 class BlockRows:

@@ -168,7 +168,7 @@ class MomentNoise:
     @cached_property
     def exponents(self) -> tuple[int, ...]:
         """What each column's d is a power of √2 by, but for what all have in common."""
-        raw = [math.log2(b.radius * math.sqrt(_count(b) / b.size)) for b in self.geometry.blocks]
+        raw = [math.log2(b.radius * math.sqrt(b.full / b.size)) for b in self.geometry.blocks]
         of_blocks = [round(value - raw[0]) for value in raw]
         return tuple(e for e, block in zip(of_blocks, self.geometry.blocks, strict=True) for _ in range(block.size))
 
@@ -177,7 +177,7 @@ class MomentNoise:
         """Z: Σ_j (x_j/d_j)² ≤ 1 for d_j = Z·√2^exponent, rounded up."""
         place, square = 0, 0.0
         for block in self.geometry.blocks:
-            square += _count(block) * block.radius**2 / 2.0 ** self.exponents[place]
+            square += block.full * block.radius**2 / 2.0 ** self.exponents[place]
             place += block.size
         return math.sqrt(square) * _UP
 
@@ -216,10 +216,6 @@ class MomentNoise:
             deviation = scale * math.sqrt(2.0) ** power * SUM_UNIT * _UP
             noise[places] = discrete_gaussian(deviation, len(places), random_state=source).astype(object)
         return noise
-
-
-def _count(block: Any) -> int:
-    return block.size if block.norm == "box" else 1
 
 
 def packed(sums: Sums) -> Integers:
