@@ -16,10 +16,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from expost.mechanisms.objective import mechanism as objective_module
+from expost.mechanisms.objective import mechanism as objective_module, noise as drawn_noise
 from expost.mechanisms.objective.gaussian import GaussianShot
 from expost.mechanisms.objective.mechanism import ObjectiveRows, PerturbedMinimum, Shot
-from expost.noise import SeededSource, blocks
+from expost.noise import SeededSource
 from expost.solve.losses import CappedLogisticLoss, LogisticLoss
 from expost.table.rows import ONE, Rows
 from expost.table.shape import Block, Geometry, l1_ball, l2_ball
@@ -92,7 +92,7 @@ def worst(shot: Shot, epsilon_solver: float | None = None, **tampered) -> float:
 
 @pytest.fixture
 def coarse(monkeypatch):
-    monkeypatch.setattr(blocks, "_STEP", COARSE)
+    monkeypatch.setattr(drawn_noise, "_STEP", COARSE)
 
 
 @pytest.mark.usefixtures("coarse")
@@ -182,7 +182,7 @@ def test_folding_moves_nothing_further_apart(shot, monkeypatch):
 @pytest.mark.parametrize("shot", SHOTS, ids=["ball", "box", "normal"])
 def test_what_is_not_solved_lies_beyond(shot):
     """n‖t‖λ ≥ ‖b‖ − nκ, whatever the rows, remainders included; and ordinary noise is never folded."""
-    eta = blocks.rounding(3)
+    eta = drawn_noise.rounding(3)
     shortest = (1 - eta) * shot.pull - shot.remainder - shot.slope
     assert shortest / shot.lam > 2 * shot.kept
     assert shot.errors.pull > shot.pull * (1 + 1e-9)
