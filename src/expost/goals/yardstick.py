@@ -35,6 +35,7 @@ from expost.noise.gaussian import deviations, discrete_gaussian
 from expost.noise.laplace import Integers, LevelValue, NoisePath
 from expost.noise.source import WordSource
 from expost.numeric import Grid
+from expost.release.scoring import ROOM
 
 if TYPE_CHECKING:
     from expost.account.account import Account
@@ -44,7 +45,6 @@ _FIRST = 20.0  # the first level is this many over n, for one row
 _RATIO, _LEVELS = 1.5, 16
 _MOST = 0.2  # of the budget: more leaves too little for models and tests
 _ENOUGH = 0.3  # the mean is known well enough within this part of the spread
-ROOM = 5.0  # deviations of room for predictions of a model as good as the goal asks for: targets may have long tails
 _SENSITIVITY, _EUCLIDEAN = 2.25, 2.0
 _ROUNDING = 2.0**-48  # of means of n numbers in [−1, 1] that are exact sums, and of their squares
 

@@ -28,7 +28,6 @@ from expost.account.account import Account, Spending, current, unspent, warn_if_
 from expost.account.composition import ROW, Curve, Unit
 from expost.account.ledger import Ledger
 from expost.exceptions import TargetUnreachable
-from expost.goals.yardstick import ROOM
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import resolve_source
 from expost.numeric import FloatArray, exact_parts
@@ -37,7 +36,7 @@ from expost.passes.engine import Totals, blocks, folded, predictions
 from expost.passes.first_pass import counted, look_at
 from expost.release.evaluation import LEAST_GAMMA, METHOD, NUMBER_BINS, SCORE_BINS, Evaluation, Kind, price_of
 from expost.release.release import Promise, Release
-from expost.release.scoring import BoundsScorer, InTurn, SchemaScorer, Scorer, scorer_of
+from expost.release.scoring import ROOM, BoundsScorer, InTurn, SchemaScorer, Scorer, scorer_of
 from expost.shown import down
 from expost.table.columns import NamedColumns
 from expost.table.encoding import Encoding

@@ -30,6 +30,9 @@ from expost.table.streamed import usual_rows
 if TYPE_CHECKING:
     from expost.release.release import Release
 
+#: Deviations of room for predictions of a model as good as a goal of R² asks for: targets may have long tails.
+ROOM = 5.0
+
 
 class InTurn:
     """Columns of a table on disk, a few rows at a time; knows where the present ones stand.
