@@ -40,6 +40,7 @@ from expost.mechanisms import mechanism_for
 from expost.mechanisms.mechanism import Mechanism
 from expost.mechanisms.moments.gaussian import moments_for
 from expost.passes.dask import as_engine, from_dask
+from expost.passes.engine import one_search
 from expost.passes.first_pass import in_memory
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
@@ -303,6 +304,7 @@ class AccuracyFirstEstimator(CountedClones):
         goal.require(self._estimator_loss)
         return goal.in_scaled_units(square_unit(preparation.target))
 
+    @one_search()
     def _or_forget(self, X: ArrayLike, y: ArrayLike, found: PipelineCheck, spending: Spending) -> Self:
         """Search; leave nothing behind of a search that has no model to show."""
         try:

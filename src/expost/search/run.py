@@ -24,6 +24,7 @@ from expost.mechanisms import Generator, Mechanism, mechanism_for, mechanism_of
 from expost.mechanisms.moments.gaussian import moments_for
 from expost.noise.source import WordSource, resolve_source
 from expost.numeric import FloatArray, one_thread
+from expost.passes.engine import one_search
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.search import METHODS
@@ -145,6 +146,7 @@ def settle(request: Request) -> Plan:
         return request.plan()
 
 
+@one_search()
 def carry_out(
     request: Request,
     plan: Plan,
