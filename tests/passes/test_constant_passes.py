@@ -171,9 +171,8 @@ def test_an_interruption_is_not_held_up():
 
 def test_the_command_line(tmp_path, monkeypatch, capsys):
     file, schema, table = tmp_path / "t.csv", tmp_path / "s.toml", next(tables())
-    schema.write_text(
-        'target = "late"\nclasses = ["no", "yes"]\n[columns.age]\nbounds = [18, 90]\n[columns.hours]\nbounds = [0, 80]\n'
-    )
+    columns = "[columns.age]\nbounds = [18, 90]\n[columns.hours]\nbounds = [0, 80]\n"
+    schema.write_text(f'target = "late"\nclasses = ["no", "yes"]\n{columns}')
     lines = zip(*(table[name] for name in ("age", "hours", "late")), strict=True)
     file.write_text("age,hours,late\n" + "".join(f"{age},{hours},{late}\n" for age, hours, late in lines))
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
