@@ -205,8 +205,8 @@ def main() -> None:
     options = parser.parse_args()
     parts = [
         "# What time, memory and passes tell of one row",
-        f"`PYTHONPATH=. python benchmarks/side_channels.py`; expost {__version__}. Searches for an error rate of 0.25 on "
-        f"{N:,} made-up rows, and on neighbours of them, with the same draws. Simulation.",
+        f"`PYTHONPATH=. python benchmarks/side_channels.py`; expost {__version__}. Searches for an error rate of 0.25 "
+        f"on {N:,} made-up rows, and on neighbours of them, with the same draws. Simulation.",
         f"## Passes\n\n{options.seeds} seeds, five neighbours each.",
         "\n".join(passes(options.seeds)),
         "## Whole searches\n\n*Told apart*: how often one run gives away on which of the two tables it was; 50 % is "
