@@ -19,15 +19,15 @@ looked at between two neighbours, E′ a mean on D′.
 the largest ε(o) of the outcomes that z can come from. The ε(o) of the one that it did come from is no bound.
 *Proof.* P(z) = Σ K(z|o)P(o) ≤ Σ K(z|o)e^{ε(o)}P′(o) = P′(z)·E′[e^{ε(o)} | z]. If z shows ε(o), all e^{ε(o)} in the sum
 are one number. Where P(o) = e^{ε(o)}P′(o) for all of them there is equality, and what is cheap is below the mean. ∎
-*Theorem (usual sense).* If P[S] ≤ E′[e^{ε(o)}; S] + δ for every set S of outcomes, then the same holds of sets of z's, if
-z shows ε(o) or with the largest ε(o) in its place. *Proof.* With k(o) ≤ 1 the chance that z is in the set, P[z ∈ S] −
-E′[e^{ε(o)}; z ∈ S] = Σ k(P − e^{ε(o)}P′) ≤ Σ (P − e^{ε(o)}P′)₊, which is what the set of all o with P > e^{ε(o)}P′ has
-left: at most δ. ∎
-*Theorem (strict sense).* If P[ℓ(o) > ε(o)] ≤ δ, and z shows ε(o), P[ℓ(z) > ε(o) + t] ≤ δ/(1 − e^{−t}) for t > 0; with the
-largest ε(o) likewise. Nothing better follows: t = 0 may be lost altogether, as a part δ of outcomes that D′ never has
-can be mixed into others whose loss is ε exactly, and takes them all beyond it. *Proof.* P[S] ≤ P[S, ℓ ≤ ε] + δ ≤
-E′[e^{ε(o)}; S] + δ, so the usual sense holds of z. On B = {ℓ(z) > ε + t} E′[e^ε; B] ≤ e^{−t}P[B], hence P[B] ≤ e^{−t}P[B]
-+ δ. ∎ What :class:`Curve` and :class:`Clock` state is stronger than that, and stays true of whatever shows the curve.
+*Theorem (usual sense).* If P[S] ≤ E′[e^{ε(o)}; S] + δ for every set S of outcomes, then the same holds of sets of z's,
+if z shows ε(o) or with the largest ε(o) in its place. *Proof.* With k(o) ≤ 1 the chance that z is in the set, P[z ∈ S]
+− E′[e^{ε(o)}; z ∈ S] = Σ k(P − e^{ε(o)}P′) ≤ Σ (P − e^{ε(o)}P′)₊, which is what the set of all o with P > e^{ε(o)}P′
+has left: at most δ. ∎
+*Theorem (strict sense).* If P[ℓ(o) > ε(o)] ≤ δ and z shows ε(o), P[ℓ(z) > ε(o) + t] ≤ δ/(1 − e^{−t}) for t > 0; with
+the largest ε(o) likewise. At t = 0 all may be lost: a part δ of outcomes that D′ never has, mixed into others whose
+loss is ε exactly, takes them all beyond it. *Proof.* P[S] ≤ P[S, ℓ ≤ ε] + δ ≤ E′[e^{ε(o)}; S] + δ, so the usual sense
+holds of z. On B = {ℓ(z) > ε + t} E′[e^ε; B] ≤ e^{−t}P[B], hence P[B] ≤ e^{−t}P[B] + δ. ∎ What :class:`Curve` and
+:class:`Clock` state is more than that, and stays true of whatever shows the curve, or the sums, that it follows from.
 """
 
 from __future__ import annotations
