@@ -12,6 +12,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from expost import AccuracyFirstModel, ErrorRate, Release
+from expost.account.composition import Clock
+
 ZERO, ONE = Fraction(0), Fraction(1)
 CASES = 60
 
@@ -183,3 +186,20 @@ class TestCurves:
         p, q = (sum(each) for each in zip(*seen, strict=True))
         assert p / q > f  # which of both it was is not told
         assert p > 5 * delta
+
+
+@pytest.mark.parametrize("perturbation", ["descent", "objective"])
+def test_a_release_shows_all_that_its_epsilon_follows_from(perturbation):
+    """So that what is proved of outcomes that show it holds of the release, and of what is passed on with it."""
+    rng = np.random.default_rng(0)
+    age = rng.uniform(18, 90, 4000)
+    table = {"age": age, "late": np.where(age + rng.normal(0, 10, 4000) > 50, "yes", "no")}
+    schema = {"target": "late", "classes": ["no", "yes"], "columns": {"age": {"bounds": [18, 90]}}}
+    model = AccuracyFirstModel(schema, ErrorRate(0.3), delta=1e-6, perturbation=perturbation, random_state=0)
+    shown = Release.from_json(model.fit(table).release_.to_json())
+    if perturbation == "descent":  # by a clock
+        said = shown.curve
+        found = Clock(tuple(said["times"])).epsilon(said["rho"], said["pure"], shown.delta)
+    else:
+        found = shown.account_curve().epsilon(shown.delta)
+    assert 0.0 <= shown.epsilon - found < 1e-15  # sums of what was paid are rounded up
