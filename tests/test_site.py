@@ -12,6 +12,7 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -62,6 +63,19 @@ def test_every_page_is_in_the_navigation():
         assert f"- {path.name}\n" in navigation, path.name
     for path in NOTEBOOKS:
         assert f"- notebooks/{path.stem}.md\n" in navigation
+
+
+def test_links_of_pages_stay_on_the_site(site):
+    """To a page of docs/, to one that is made, or to a result: what the build would complain of, without MkDocs."""
+    pages = {path.name: path for path in (ROOT / "docs").glob("*.md")}
+    pages |= {target: ROOT / name for name, target in site.BESIDE.items()}
+    for name, path in pages.items():
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=name))
+        text = site.on_page_markdown(path.read_text(encoding="utf-8"), page)
+        for target in re.findall(r"\]\(([\w./-]+\.md)(?:#[^)]*)?\)", text):
+            result = target.split("/")[0] in ("benchmarks", "experiments") and (ROOT / target).is_file()
+            there = target in pages or result
+            assert there or target.startswith(("reference/", "notebooks/")), (name, target)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tools")]
 
 from run_notebook import as_markdown, read  # noqa: E402  # found by the line above
 
-BESIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+BESIDE = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md"}
 RESULTS = ("benchmarks/results", "experiments/results")
 # rooms whose public names are pieces that stand alone, after those that `expost` itself offers
 PIECES = ("exceptions", "noise", "search", "mechanisms", "goals", "solve", "table", "passes", "account", "release")
@@ -164,6 +164,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     here = page.file.src_uri
     if here in BESIDE.values():
         markdown = markdown.replace("](docs/", "](")
+        for name, target in BESIDE.items():
+            markdown = markdown.replace(f"]({name}", f"]({target}")
     elif "/" not in here:
         for name, target in BESIDE.items():
             markdown = markdown.replace(f"](../{name}", f"]({target}")

@@ -31,6 +31,7 @@ COUNTS = {
     "runs": (2, 10**12),
     "seed": (0, 2**128),
     "port": (0, 65_535),
+    "constant_passes": (1, 1_000_000),
 }
 #: No outcome costs more unless the caller says so, and a release that does warns: odds moved by a factor above seven.
 MOST = 2.0

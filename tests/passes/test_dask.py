@@ -14,7 +14,7 @@ import pytest
 
 from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge, ErrorRate
 from expost.exceptions import SearchInterrupted, UnreadableFile
-from expost.passes import dask
+from expost.passes import constant_passes, dask
 from expost.passes.dask import DaskEngine
 from expost.passes.engine import LocalEngine
 from expost.passes.sums import ProductSums
@@ -72,6 +72,16 @@ def same(first, second) -> bool:
 def test_a_fit_gives_the_same_release(cluster, files):
     whole = told(fitted(table()))
     assert told(fitted(files["folder"], engine=DaskEngine(cluster))) == whole
+
+
+def test_as_many_passes_over_a_cluster_as_were_settled(cluster, files, monkeypatch):
+    begun = []
+    submitted = cluster.map
+    monkeypatch.setattr(cluster, "map", lambda *given, **named: begun.append(1) or submitted(*given, **named))
+    with constant_passes(40):
+        found = told(fitted(files["parquet"], engine=DaskEngine(cluster)))
+    assert len(begun) == 40
+    assert found == told(fitted(table()))
 
 
 def test_a_dask_frame_gives_the_same_release(cluster):

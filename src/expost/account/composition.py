@@ -12,6 +12,22 @@ chosen, so its log ratio between neighbours is at most 𝓔₂(o₂); the ratios
 P[Σℓ_t > Σ𝓔_t(o)] ≤ Σδ_t (a union bound). δ's add and are never ex post. Rényi curves add as well, and their sum may be
 stated at one δ (:class:`Curve`), or by a :class:`Clock`. For a person with k rows losses are k times as large
 (:class:`Unit`).
+
+*What is made of a release.* Let a public rule, with coins of its own, make z of o: K(z|o). ℓ is the loss of what is
+looked at between two neighbours, E′ a mean on D′.
+*Theorem (pure).* If z shows ε(o), its loss is at most that. If not, it is at most ln E′[e^{ε(o)} | z], and so at most
+the largest ε(o) of the outcomes that z can come from. The ε(o) of the one that it did come from is no bound.
+*Proof.* P(z) = Σ K(z|o)P(o) ≤ Σ K(z|o)e^{ε(o)}P′(o) = P′(z)·E′[e^{ε(o)} | z]. If z shows ε(o), all e^{ε(o)} in the sum
+are one number. Where P(o) = e^{ε(o)}P′(o) for all of them there is equality, and what is cheap is below the mean. ∎
+*Theorem (usual sense).* If P[S] ≤ E′[e^{ε(o)}; S] + δ for every set S of outcomes, then the same holds of sets of z's,
+if z shows ε(o) or with the largest ε(o) in its place. *Proof.* With k(o) ≤ 1 the chance that z is in the set, P[z ∈ S]
+− E′[e^{ε(o)}; z ∈ S] = Σ k(P − e^{ε(o)}P′) ≤ Σ (P − e^{ε(o)}P′)₊, which is what the set of all o with P > e^{ε(o)}P′
+has left: at most δ. ∎
+*Theorem (strict sense).* If P[ℓ(o) > ε(o)] ≤ δ and z shows ε(o), P[ℓ(z) > ε(o) + t] ≤ δ/(1 − e^{−t}) for t > 0; with
+the largest ε(o) likewise. At t = 0 all may be lost: a part δ of outcomes that D′ never has, mixed into others whose
+loss is ε exactly, takes them all beyond it. *Proof.* P[S] ≤ P[S, ℓ ≤ ε] + δ ≤ E′[e^{ε(o)}; S] + δ, so the usual sense
+holds of z. On B = {ℓ(z) > ε + t} E′[e^ε; B] ≤ e^{−t}P[B], hence P[B] ≤ e^{−t}P[B] + δ. ∎ What :class:`Curve` and
+:class:`Clock` state is more than that, and stays true of whatever shows the curve, or the sums, that it follows from.
 """
 
 from __future__ import annotations
@@ -313,6 +329,13 @@ class Curve:
     *Proof.* By its choice (1 − e^{ε*−ℓ})₊ ≤ δM(ℓ) for every ℓ, so its mean where the run ends is at most δ·E M ≤ δ.
     And P[S] − E′[e^{ε*}; S] is the mean of 1 − e^{ε*−ℓ} on S. ∎ M is convex, so what is maximised is concave. As ℓ
     stays below ε(o), ε*(o) ≤ ε(o): this sense lets losses exceed it more often, as long as it is by little.
+
+    *Theorem (less is shown).* Both hold of whatever is made of the outcome by a public rule, if that shows R: of a
+    release, which shows less than all that was released on the way. *Proof.* Let ℓ(z) be the loss of what is made.
+    e^{ℓ(z)} is the mean of e^{ℓ} given z on D′, and E[e^{(r−1)ℓ(z)}; B] = E′[e^{rℓ(z)}; B] ≤ E′[e^{rℓ}; B] =
+    E[e^{(r−1)ℓ}; B] for every set B of z's (Jensen). R is one curve given z, so the mean of M does not grow, and all
+    that follows is M. ∎ Shown ε(o) alone it may: two curves that come to one ε at δ, outcomes of the steeper just
+    below it mixed with few of the flatter far above (`tests/account/test_post_processing.py`).
 
     *Theorem (filter).* If no outcome has ε(o) > ε, then P[ℓ > ε] ≤ δ, so the run is (ε, δ)-private. So a step is
     taken only if the sum *with it* stays within the budget (`fits`); what was not spent is left.

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from expost.cli.options import check_counts
+from expost.cli.options import check_counts, settled_passes
 from expost.cli.terminal import (
     NOT_WRITTEN,
     REFUSED,
@@ -109,7 +109,8 @@ def _status(arguments: Sequence[str], options: argparse.Namespace) -> int:
             _on_signals(signal.default_int_handler, signal.SIGTERM)
             vars(options).update({name: _unspaced(value) for name, value in vars(_parsed(given)).items()})
             check_counts(options)
-            status: int = options.run(options)
+            with settled_passes(options):
+                status: int = options.run(options)
             return status
         finally:  # two that come at once are both raised, the second one here
             _on_signals(signal.SIG_IGN, *STOPS)

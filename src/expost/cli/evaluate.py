@@ -110,7 +110,7 @@ def add_arguments(evaluate: argparse.ArgumentParser) -> None:
     )
     evaluate.add_argument("--seed", type=int, metavar="S", help="simulate with seeded noise, which protects nobody")
     add_file_options(evaluate)
-    add_engine(evaluate)
+    add_engine(evaluate, searches=False)
     add_ledger_options(evaluate)
     evaluate.add_argument("--json", action="store_true", help="print the evaluation as JSON")
     add_output(evaluate, "where to save it, and a page beside it that ends in .html (default: beside the release)")

@@ -11,6 +11,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
 from itertools import product
 from operator import and_
@@ -335,8 +336,8 @@ LARGE = 64 << 20
 _PACKED = 20  # tables shrink to a twentieth at the least, and what shrinks further is hardly one
 
 
-def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+def add_engine(parser: argparse.ArgumentParser, *, searches: bool = True) -> None:
+    """Add the options; a command that searches makes as many passes as it takes."""
     group = parser.add_argument_group("large tables")
     group.add_argument(
         "--engine",
@@ -369,6 +370,23 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--progress", action="store_true", help="say on stderr how long passes take, also where it is no terminal"
     )
+    if searches:
+        group.add_argument(
+            "--constant-passes",
+            type=int,
+            metavar="N",
+            help="make N passes over the rows, however few a search needs, so that whoever counts them learns nothing; "
+            "should it need more, 2N, or 3N (default: as many as it takes)",
+        )
+
+
+def settled_passes(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Return what lets every search of a command make as many passes as were stated, if any were."""
+    if getattr(options, "constant_passes", None) is None:
+        return nullcontext()
+    from expost.passes.engine import constant_passes
+
+    return constant_passes(options.constant_passes)
 
 
 def stated_engine(options: argparse.Namespace) -> Any:

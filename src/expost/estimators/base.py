@@ -38,6 +38,7 @@ from expost.goals import ExcessRisk, Goal
 from expost.goals.goal import as_goal, as_tested, excess_risk_of, is_tested, square_unit
 from expost.mechanisms.mechanism import Mechanism
 from expost.passes.dask import as_engine, from_dask
+from expost.passes.engine import one_search
 from expost.passes.first_pass import in_memory
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
@@ -308,6 +309,7 @@ class AccuracyFirstEstimator(CountedClones):
         goal.require(self._estimator_loss)
         return goal.in_scaled_units(square_unit(preparation.target))
 
+    @one_search()
     def _or_forget(self, X: ArrayLike, y: ArrayLike, found: PipelineCheck, spending: Spending) -> Self:
         """Search; leave nothing behind of a search that has no model to show."""
         try:

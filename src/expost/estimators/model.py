@@ -38,6 +38,7 @@ from expost.estimators.pipeline_check import CountedClones, PipelineCheck, check
 from expost.goals.goal import TASKS, Goal, TestedGoal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
 from expost.passes.dask import as_engine, stream_of
+from expost.passes.engine import one_search
 from expost.passes.first_pass import counted, look_at
 from expost.release.effects import plot
 from expost.release.release import Release
@@ -271,6 +272,7 @@ class AccuracyFirstModel(CountedClones):
         found = check_pipeline(other)
         return Spending(other.ledger).guard(lambda spending: other._search(table, y, found, spending, release))
 
+    @one_search()
     def _search(
         self, table: Any, y: Any, found: PipelineCheck, spending: Spending, before: Release | None = None
     ) -> Self:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Totals as Totals,
         Work as Work,
         add_totals as add_totals,
+        constant_passes as constant_passes,
     )
     from expost.passes.sums import (
         MAX_CHUNK as MAX_CHUNK,

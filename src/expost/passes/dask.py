@@ -22,7 +22,7 @@ import numpy as np
 
 from expost.exceptions import UnreadableFile
 from expost.numeric import one_thread
-from expost.passes.engine import Engine, LocalEngine, Totals, Work, joined, part_totals, watched_pass
+from expost.passes.engine import Engine, LocalEngine, Totals, Work, again, joined, part_totals, watched_pass
 from expost.passes.kept import kept
 from expost.table.columns import Column, NamedColumns, places_of, require_readable
 from expost.table.encoding import Encoding
@@ -87,7 +87,7 @@ class DaskEngine:
             return LocalEngine().total(source, work)  # rows that are here stay here
         assert isinstance(source, StreamedSource)
         client = self.client
-        with watched_pass(source.n) as told:
+        with watched_pass(source.n, again(self, source, work)) as told:
             if hasattr(source.disk, "tasks"):  # chunks and partitions of Dask are where they are
                 futures = client.compute(source.disk.tasks(source, work))
             else:

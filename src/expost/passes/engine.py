@@ -4,8 +4,9 @@ Integers add up to the same however they are ordered and grouped, so the result 
 every way of cutting rows into batches, every number of workers, and after a worker was lost and its part done anew.
 
 Whoever runs a pass is told how far it has come: rows, not what is in them. How many passes a search makes depends on
-the rows, so it is for the curator who watches, and stands in no release. Here threads of this process carry passes out;
-:mod:`expost.passes.dask` has a cluster do it.
+the rows, so it is for the curator who watches, and stands in no release; who has to hide it from others settles it
+beforehand (:func:`constant_passes`). Here threads of this process carry passes out; :mod:`expost.passes.dask` has a
+cluster do it.
 
 **Blocks.** A batch is cut into blocks; sums over them are exact in float64, and what is found in blocks is added up.
 Rows are integers of at most 2²⁰. A group stands for at most 2¹¹ of them, so weights below 2²² have products with it
@@ -32,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
+from expost import validation
 from expost.numeric import FloatArray, exact_bits, one_thread, processors
 from expost.passes.scratch import scratch_folder
 from expost.table.rows import FRACTION_BITS, ONE, Batch, Rows, RowSource, by_column, room_for
@@ -136,9 +138,96 @@ def note(text: str) -> None:
         watcher.note(text)
 
 
+class _Settled:
+    """In how many passes at a time one search is carried out, how many it has made, and how to make the last again."""
+
+    def __init__(self, passes: int) -> None:
+        self.passes, self.made = passes, 0
+        self.again: Callable[[], object] | None = None
+
+    def begin(self, again: Callable[[], object]) -> None:
+        """Count a pass."""
+        self.made, self.again = self.made + 1, again
+
+    def fill(self) -> None:
+        """Make what is missing, for nothing."""
+        while self.again is not None and self.made % self.passes:
+            self.again()
+
+
+_CONSTANT: ContextVar[int | None] = ContextVar("constant passes", default=None)
+_SETTLED: ContextVar[_Settled | None] = ContextVar("settled passes", default=None)
+
+
 @contextmanager
-def watched_pass(rows: int) -> Iterator[Callable[[int], None]]:
-    """Announce a pass to whoever watches; yields whom to tell of rows that are done."""
+def constant_passes(passes: int) -> Iterator[None]:
+    """Let every search inside make so many passes over the rows, however few it needs.
+
+    A search that is done sooner makes its last pass again until they are as many; only then does its outcome, a
+    refusal included, leave it and reach a ledger. Should it need more it makes twice as many, or three times.
+
+    *What is constant*: how often a pass is begun, by threads or by a cluster, once a search has made one; so how often
+    files, a scratch file or workers are read. *What is not*: how long a pass takes and what is computed in it; and
+    whether so many were enough. A search that has drawn its noise may not be stopped for that: whether it needs another
+    pass depends on rows by more than its loss, and the outcome "stopped" would tell everybody what is now told to those
+    who count passes. So settle far more than searches of such a table take; `docs/side_channels.md` has measured them.
+    *Releases* are the same as without: passes that are made for nothing draw nothing, and what they find is dropped.
+
+    Fits in other threads and processes are not inside, and passes of an engine of your own are not counted.
+
+    Parameters
+    ----------
+    passes : int
+        How many; public, settled before anything is read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from expost import AccuracyFirstModel, ErrorRate
+    >>> from expost.passes import constant_passes
+    >>> schema = {"target": "late", "classes": ["no", "yes"], "columns": {"age": {"bounds": [18, 90]}}}
+    >>> age = np.random.default_rng(0).uniform(18, 90, 4000)
+    >>> model = AccuracyFirstModel(schema, ErrorRate(0.2), random_state=0)
+    >>> with constant_passes(60):
+    ...     release = model.fit({"age": age, "late": np.where(age > 50, "yes", "no")}).release_
+    >>> release.status
+    'released'
+    """
+    token = _CONSTANT.set(validation.count("constant_passes", passes))
+    try:
+        yield
+    finally:
+        _CONSTANT.reset(token)
+
+
+@contextmanager
+def one_search() -> Iterator[None]:
+    """Let what is inside make as many passes as were settled, if any were, whether it ends well or with an error.
+
+    A search inside a search is a part of it. What stops a process (an interrupt from the keyboard) is not held up.
+    """
+    passes = _CONSTANT.get()
+    if passes is None or _SETTLED.get() is not None:
+        yield
+        return
+    token = _SETTLED.set(settled := _Settled(passes))
+    try:
+        try:
+            yield
+        except Exception:
+            settled.fill()
+            raise
+        settled.fill()
+    finally:
+        _SETTLED.reset(token)
+
+
+@contextmanager
+def watched_pass(rows: int, again: Callable[[], object]) -> Iterator[Callable[[int], None]]:
+    """Announce a pass to whoever watches; yields whom to tell of rows that are done. ``again`` makes it once more."""
+    settled = _SETTLED.get()
+    if settled is not None:
+        settled.begin(again)
     watcher = _WATCHER.get()
     if watcher is None:
         yield _nobody
@@ -148,6 +237,11 @@ def watched_pass(rows: int) -> Iterator[Callable[[int], None]]:
         yield watcher.advance
     finally:
         watcher.end()
+
+
+def again(engine: Engine, source: RowSource, work: Work) -> Callable[[], object]:
+    """Return what makes a pass once more, for nothing: work that keeps something says what to do instead."""
+    return lambda: engine.total(source, getattr(work, "again", work))
 
 
 _MOST_THREADS = 8  # each holds a batch
@@ -202,7 +296,7 @@ class LocalEngine:
         """Return the sum of a piece of work over all batches; private."""
         parts = source.parts()
         # products are small, and threads of BLAS beside ours cost far more than they bring
-        with watched_pass(source.n) as told, one_thread():
+        with watched_pass(source.n, again(self, source, work)) as told, one_thread():
             effort = source.n * source.p * max(source.effort, getattr(work, "effort", 1.0))
             if self.threads == 1 or len(parts) == 1 or effort < _SMALL:
                 total = joined(part_totals(source, part, work, told) for part in parts)

@@ -39,6 +39,11 @@ class CellCounts:
 
     scratch: Scratch | None = None
 
+    @property
+    def again(self) -> CellCounts:
+        """What a pass does that is made once more: it keeps nothing."""
+        return CellCounts()
+
     def __call__(self, batch: Batch) -> Totals:
         """Return both counts."""
         if self.scratch is not None:
@@ -127,7 +132,7 @@ def _collected(source: StreamedSource, threads: int, kept: int) -> tuple[Rows, n
     """Return rows in memory; None if they turn out to be more than that."""
     batches: list[Batch] = []
     size = 0
-    with watched_pass(source.n) as told:
+    with watched_pass(source.n, lambda: _collected(source, threads, kept)) as told:
         for some in _in_order(source, threads):
             batch = some.repeated()
             batches.append(batch)

@@ -37,6 +37,7 @@ from expost.mechanisms.moments.risk import MomentRiskPlan
 from expost.mechanisms.objective.chain import ChainPlan, GaussianChainPlan
 from expost.noise.source import WordSource, resolve_source
 from expost.numeric import FloatArray, one_thread
+from expost.passes.engine import one_search
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.search import METHODS
@@ -334,6 +335,7 @@ def settle(request: Request) -> Plan:
         return request.plan()
 
 
+@one_search()
 def carry_out(
     request: Request,
     plan: Plan,
