@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from functools import cache
 
 import numpy as np
@@ -291,6 +292,25 @@ class TestBands:
         assert found.r2.low <= 1 - np.mean(residuals**2) / np.var(amount) <= found.r2.high
         assert "residuals beyond 10 count as that" in str(found)
         assert "residuals beyond 10 count as that" in found.to_html()
+
+    def test_what_is_shown_is_no_narrower_and_says_where_it_was_cut(self):
+        """Ends of bands are written outwards, and a cut-off that is read off is the one that was counted at."""
+        found = evaluated("numbers")
+        between = [re.findall(r"\S+ and \S+$", line) for line in str(found).splitlines()]
+        shown = [tuple(map(float, one[0].split(" and "))) for one in between if one]
+        bands = [found.residual_quantile(share) for share in (0.05, 0.25, 0.5, 0.75, 0.95)]
+        assert len(shown) == len(bands)
+        for (low, high), band in zip(shown, bands, strict=True):
+            assert low <= band.low
+            assert high >= band.high
+            assert f"<td>{low:g} and {high:g}</td>" in found.to_html()
+
+        found = evaluated(cut_offs=(0.123456, 0.99951))
+        rows = [line.split()[0] for line in str(found).splitlines()[5:]]
+        known = [at.cut_off for at in found.at]
+        assert "0.123456" in rows
+        assert all(float(row) in known for row in rows)
+        assert all(f">{row}</td>" in found.to_html() for row in rows)
 
     def test_a_cut_off_may_be_chosen_by_them(self):
         found = evaluated(margin=0.04)

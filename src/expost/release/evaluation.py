@@ -44,7 +44,7 @@ import numpy.typing as npt
 
 from expost.noise.histogram import chernoff, epsilon_for, is_kept, quantile, slack
 from expost.release.release import Release
-from expost.shown import aligned, down, one_line, up
+from expost.shown import aligned, down, exact, one_line, up
 
 Floats = npt.NDArray[np.float64]
 
@@ -580,8 +580,12 @@ class Evaluation:
         heading = "cut-off" if self.probabilities else "score above"
         rows: list[Sequence[str]] = [(heading, "recall", "precision", "flagged", "errors")]
         for at in shown:
-            rows.append((f"{at.cut_off:.3g}", at.recall.text, at.precision.text, at.flagged.text, at.errors.text))
+            rows.append((self.mark(at), at.recall.text, at.precision.text, at.flagged.text, at.errors.text))
         return [f"  {line}" for line in aligned(rows)]
+
+    def mark(self, at: AtCutOff) -> str:
+        """Write where rows are cut: a probability as it is, for others would flag other rows than those told of."""
+        return exact(at.cut_off) if self.probabilities else f"{at.cut_off:.3g}"
 
     def chosen(self, most: int = 9) -> list[AtCutOff]:
         """Return some of the cut-offs, spread over those that flag some rows and not all; the model's own is in,
@@ -600,14 +604,13 @@ class Evaluation:
         square = self.mean_squared_error
         lines = [
             f"  R² {r2.value:.3f}, {end}, at most {up(min(1.0, r2.high), 3)}",
-            f"  mean squared error of {unit} {short(square.value)} ({short(float(down(square.low, 3)))} to "
-            f"{short(float(up(square.high, 3)))})",
+            f"  mean squared error of {unit} {short(square.value)} ({' to '.join(ends(square))})",
             f"  {self.rounded}",
         ]
         rows: list[Sequence[str]] = [("share of residuals", "at most", "between")]
         for share in (0.05, 0.25, 0.5, 0.75, 0.95):
             q = self.residual_quantile(share)
-            rows.append((f"{share:.0%}", short(q.value), f"{short(q.low)} and {short(q.high)}"))
+            rows.append((f"{share:.0%}", short(q.value), " and ".join(ends(q))))
         return [*lines, *(f"  {line}" for line in aligned(rows, right=(0, 1)))]
 
 
@@ -621,6 +624,17 @@ def short(value: float) -> str:
     """
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if 1000.0 <= abs(rounded) < 1e7 else f"{rounded:.3g}"
+
+
+def ends(band: Band) -> tuple[str, str]:
+    """Write the ends of a band in three digits, outwards.
+
+    Examples
+    --------
+    >>> ends(Band(0.0, -1.2341, 1062.4))
+    ('-1.24', '1,070')
+    """
+    return short(float(down(band.low, 3))), short(float(up(band.high, 3)))
 
 
 def _ratio(part: Band, rest: Band, whole: Band | None) -> Band:

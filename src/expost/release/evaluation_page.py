@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from expost.release.card import table, text
-from expost.release.evaluation import AtCutOff, Band, Evaluation, short
+from expost.release.evaluation import AtCutOff, Band, Evaluation, ends, short
 from expost.shown import down, up
 
 Points = Sequence[tuple[float, float]]
@@ -158,7 +158,7 @@ def _of_classes(found: Evaluation) -> str:
     ]
     heading = "cut-off" if found.probabilities else "score above"
     at = [
-        (f"{row.cut_off:.3g}", *(getattr(row, name).text for name in ("recall", "precision", "flagged", "errors")))
+        (found.mark(row), *(getattr(row, name).text for name in ("recall", "precision", "flagged", "errors")))
         for row in found.chosen()
     ]
     own = found.own_cut_off
@@ -166,7 +166,7 @@ def _of_classes(found: Evaluation) -> str:
         ("positive", own.hits.text, own.misses.text),
         ("negative", own.false_alarms.text, own.quiet.text),
     ]
-    where = f"{heading} {own.cut_off:.3g}"
+    where = f"{heading} {found.mark(own)}"
     return (
         table(["of the model", ""], rows)
         + table([heading, "recall", "precision", "flagged", "errors"], at, numbers=(0,))
@@ -257,13 +257,13 @@ def _of_numbers(found: Evaluation) -> str:
         ("R²", f"{r2.value:.3f} ({low} to {up(min(1.0, r2.high), 3)})"),
         (
             "mean squared error",
-            f"{short(square.value)} ({short(float(down(square.low, 3)))} to {short(float(up(square.high, 3)))})",
+            f"{short(square.value)} ({' to '.join(ends(square))})",
         ),
     ]
     quantiles = []
     for share in (0.05, 0.25, 0.5, 0.75, 0.95):
         q = found.residual_quantile(share)
-        quantiles.append((f"{share:.0%}", short(q.value), f"{short(q.low)} and {short(q.high)}"))
+        quantiles.append((f"{share:.0%}", short(q.value), " and ".join(ends(q))))
     named = "" if found.transform is None else f"<p class=small>All of it is about {text(found.transform)} of it.</p>\n"
     return (
         named
