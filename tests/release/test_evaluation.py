@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import warnings
 from functools import cache
 
 import numpy as np
@@ -134,7 +135,12 @@ class TestWhatIsPublic:
             evaluated(margin=0.001, ledger=ledger, random_state=None)
         assert charged(ledger) == []
         with pytest.warns(LargeEpsilonWarning):
-            assert evaluated(margin=0.016, max_epsilon=20.0).epsilon > 2.0
+            large = evaluated(margin=0.016, max_epsilon=20.0)
+        assert large.epsilon > 2.0
+        warnings.simplefilter("error")
+        with pytest.raises(SearchInterrupted) as carried:  # what was paid for is not lost over a warning
+            evaluated(margin=0.016, max_epsilon=20.0)
+        assert Evaluation(carried.value.release).counts.tolist() == large.counts.tolist()
 
 
 class TestRefused:

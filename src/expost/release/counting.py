@@ -289,11 +289,11 @@ def evaluate(
         spending.release = held
         account.look_first(epsilon)
         noisy = exact + discrete_laplace(epsilon, 2, exact.size, random_state=source).reshape(exact.shape)
-        return spending.end(described(account.released(noisy.tolist()), 2.0 / epsilon))
+        made = spending.end(described(account.released(noisy.tolist()), 2.0 / epsilon))
+        warn_if_large(made)  # guarded: a warning that is made an error carries what was paid for
+        return made
 
-    made = spending.guard(charged)
-    warn_if_large(made)
-    return Evaluation(made)
+    return Evaluation(spending.guard(charged))
 
 
 def _details(
