@@ -318,6 +318,24 @@ class TestBands:
         assert all(float(row) in known for row in rows)
         assert all(f">{row}</td>" in found.to_html() for row in rows)
 
+    def test_of_persons_it_is_said_whose_rows_count_how_often(self):
+        """Positive persons have one row and others have four: a share of rows is another than one of persons."""
+        schema, n = {**LABELS, "person": "id", "rows_per_person": 4}, 3000
+        data = table(n)
+        ids = np.cumsum([0, *(y == "high" or i % 4 == 3 for i, y in enumerate(data["income"][:-1]))])
+        data["id"] = ids.tolist()
+        persons, positive = len(np.unique(ids)), np.array(data["income"]) == "high"
+        release = model(schema, ErrorRate(0.25)).fit(data).release_
+        found = release.evaluate(data, margin=MARGIN, random_state=0)
+        assert f"evaluated on rows of {persons:,} persons, every person counting alike\n" in str(found)
+        assert "Every share of rows, every person counting alike, is right within" in found.to_html()
+        assert f"on rows of {persons:,} persons, every person counting alike" in found.to_page()
+        assert "every person counts alike" in found.release.promise.statement
+        assert not found.base_rate.low <= positive.mean() <= found.base_rate.high  # which is why
+        asked = "error rate at most 0.25 on these rows, every person counting alike"
+        assert asked in report(release)
+        assert asked in " ".join(str(release).split())
+
     def test_a_cut_off_may_be_chosen_by_them(self):
         found = evaluated(margin=0.04)
         cut_off = found.cut_off_for(recall=0.8)

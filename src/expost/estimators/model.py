@@ -43,6 +43,7 @@ from expost.passes.first_pass import counted, look_at
 from expost.release.effects import plot
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
+from expost.release.words import ALIKE
 from expost.search.new_rows import NewRowsPlan, require_mean, split
 from expost.search.request import CheckedPlan, Request
 from expost.search.run import carry_out, chain_request, settle, staged_request
@@ -59,7 +60,6 @@ from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS, Tally
 from expost.table.views import with_views
 
 SCOPE = "accuracy is promised about the bounded, rounded rows, not about values outside the schema"
-ALIKE = "every person counts alike in it, however many rows they have"
 BAD_ROWS = (
     "an error about cells that do not fit the schema would have depended on single rows; clipping them removes that"
 )

@@ -37,6 +37,7 @@ from expost.passes.first_pass import counted, look_at
 from expost.release.evaluation import LEAST_GAMMA, METHOD, NUMBER_BINS, SCORE_BINS, Evaluation, Kind, price_of
 from expost.release.release import Promise, Release
 from expost.release.scoring import ROOM, BoundsScorer, InTurn, SchemaScorer, Scorer, scorer_of
+from expost.release.words import ALIKE
 from expost.shown import down
 from expost.table.columns import NamedColumns
 from expost.table.encoding import Encoding
@@ -256,7 +257,7 @@ def evaluate(
         "transform": scorer.transform,
         "reach": cells.reach,
     }
-    details = _details(release, said, gamma, on_invalid, engine, random_state, scorer)
+    details = _details(release, said, gamma, on_invalid, engine, random_state, scorer, unit)
     details["claims"] += (*((SAME_PLACES,) if new_rows else ()), *taken)
 
     def described(outcome: Release, scale: float) -> Release:
@@ -304,6 +305,7 @@ def _details(
     engine: Any,
     random_state: Any,
     scorer: Scorer,
+    unit: Unit,
 ) -> dict[str, Any]:
     """Return what an evaluation says of itself beside its loss."""
     public = said["rows"] == "public"
@@ -312,13 +314,14 @@ def _details(
         "hit, false alarm, miss or flagged" if scorer.classes is not None else "below an edge of targets or residuals"
     )
     sure = "" if public else f", all at once with probability at least {down(1.0 - gamma)}"
+    alike = f"; {ALIKE}" if unit.persons is not None else ""
     claims = [PUBLIC if public else NOT_CHECKED]
     if on_invalid == "clip":
         claims.append(CLIPPED_TARGETS if scorer.classes is None else CLIPPED_LABELS)
     claims += [*validation.engine_claims(engine), *validation.source_claims(random_state)]
     return {
         "promise": Promise(
-            f"an evaluation of release {release.id}: each count of rows that are {what} is {right}{sure}",
+            f"an evaluation of release {release.id}: each count of rows that are {what} is {right}{sure}{alike}",
             failure_probability=gamma,
         ),
         "claims": tuple(claims),

@@ -44,6 +44,7 @@ import numpy.typing as npt
 
 from expost.noise.histogram import chernoff, epsilon_for, is_kept, quantile, slack
 from expost.release.release import Release
+from expost.release.words import COUNTED_ALIKE
 from expost.shown import aligned, down, exact, one_line, up
 
 Floats = npt.NDArray[np.float64]
@@ -239,8 +240,15 @@ class Evaluation:
 
     @property
     def n(self) -> int:
-        """How many rows."""
+        """How many rows; where persons have several, how many of them count: as many of every person."""
         return int(self._said["n"])
+
+    @property
+    def about(self) -> str:
+        """Say how many rows it is about, or persons, of whom every one fills as many."""
+        which = {"all": "rows", "held out": "rows that no model was fitted to", "public": "public rows"}[self.rows]
+        persons = self.release.parameters.get("persons")
+        return f"{self.n:,} {which}" if persons is None else f"{which} of {persons:,} persons, {COUNTED_ALIKE}"
 
     @property
     def margin(self) -> float:
@@ -557,15 +565,15 @@ class Evaluation:
         if self.rows == "public":
             return "PUBLIC ROWS, as the caller states: exact counts, no noise, nothing charged. Never for private rows"
         told = "" if self.release.secure else " SEEDED SIMULATION: protects nobody."
+        alike = f", {COUNTED_ALIKE}," if self.release.unit == "person" else ""
         return (
-            f"ε = {up(self.epsilon)}, known before a row was read; it adds to what the model cost. Every share of rows "
-            f"is right within {up(self.margin)}, all at once with probability {down(1.0 - self._gamma)}.{told}"
+            f"ε = {up(self.epsilon)}, known before a row was read; it adds to what the model cost. Every share of rows"
+            f"{alike} is right within {up(self.margin)}, all at once with probability {down(1.0 - self._gamma)}.{told}"
         )
 
     def lines(self, most: int = 9) -> list[str]:
         """Return the few lines a person wants to read."""
-        which = {"all": "rows", "held out": "rows that no model was fitted to", "public": "public rows"}[self.rows]
-        title = f"{one_line(self.release.target or 'a target')}, evaluated on {self.n:,} {which}"
+        title = f"{one_line(self.release.target or 'a target')}, evaluated on {self.about}"
         if self.kind == "regression":
             return [title, f"  {self.price()}", *self._numbers()]
         edge = self.auc_of_scores

@@ -70,8 +70,8 @@ def evaluation_page(evaluation: Evaluation) -> str:
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{text(name)}</title>\n'
         f"<style>\n{style}</style>\n</head>\n<body>\n<header><h1>{text(name)}</h1><p>"
-        f"Evaluation <code>{text(evaluation.release.id)}</code> of release <code>{text(of)}</code> on {evaluation.n:,} "
-        f"rows · {text(day)}</p></header>\n{evaluation_html(evaluation)}</body>\n</html>\n"
+        f"Evaluation <code>{text(evaluation.release.id)}</code> of release <code>{text(of)}</code> on "
+        f"{text(evaluation.about)} · {text(day)}</p></header>\n{evaluation_html(evaluation)}</body>\n</html>\n"
     )
 
 

@@ -220,19 +220,24 @@ def to_compare(release: Release) -> str:
 
 #: What is promised where models were tested on rows that they were not fitted to.
 NEW_ROWS = "on new rows drawn like these"
+#: What is promised and counted where a person may have several rows.
+ALIKE = "every person counts alike in it, however many rows they have"
+COUNTED_ALIKE = "every person counting alike"
 
 
-def on_rows(goal: str, held_out: int = 0) -> str:
+def on_rows(goal: str, held_out: int = 0, unit: str = "row") -> str:
     """Say what a goal is promised on, and how predictions are judged there.
 
     Examples
     --------
     >>> on_rows("error rate"), on_rows("R²")
     ('on these rows', "on these rows, targets and predictions moved into the target's bounds")
-    >>> on_rows("error rate", held_out=1000)
-    'on new rows drawn like these'
+    >>> on_rows("error rate", held_out=1000), on_rows("error rate", unit="person")
+    ('on new rows drawn like these', 'on these rows, every person counting alike')
     """
     judged, where = words_of(goal).judged, NEW_ROWS if held_out else "on these rows"
+    if unit == "person":
+        where = f"{where}, {COUNTED_ALIKE}"
     return f"{where}, {judged}" if judged else where
 
 
@@ -341,12 +346,12 @@ def _lines(release: Release, brief: bool = False) -> list[tuple[str, str]]:
         sure = "" if chance is None else f" (at most {up(chance, 6)} of all runs miss, refusals counted)"
         compared = [("to compare", text) for text in (to_compare(release),) if text]
         if release.status == "released":
-            rows.append((goal[0], f"{goal[1]} {on_rows(goal[0], release.held_out)}, as asked{sure}"))
+            rows.append((goal[0], f"{goal[1]} {on_rows(goal[0], release.held_out, release.unit)}, as asked{sure}"))
             rows += [("", f"{text} was shown, as surely") for text in (shown(release),) if text]
             rows += compared
         elif release.status == "short":
             sure = "" if chance is None else f" (at most {up(chance, 6)} of all runs show what is false)"
-            where = on_rows(goal[0], release.held_out)
+            where = on_rows(goal[0], release.held_out, release.unit)
             rows.append((goal[0], f"asked {goal[1]}; shown {shown(release)} {where}{sure}"))
             rows += compared
         else:
