@@ -318,6 +318,13 @@ class TestBands:
         assert all(float(row) in known for row in rows)
         assert all(f">{row}</td>" in found.to_html() for row in rows)
 
+    def test_of_a_transformed_target_it_is_said_that_all_is_about_the_transform(self):
+        made = model({**AMOUNT, "target_transform": "log1p"}, R2(0.3)).fit(table()).release_
+        found = made.evaluate(table(), margin=MARGIN, random_state=0)
+        assert "  R² of log1p(amount) 0." in str(found)
+        assert "mean squared error of log1p(amount) " in str(found)
+        assert "All of it is about log1p" in found.to_html()
+
     def test_of_persons_it_is_said_whose_rows_count_how_often(self):
         """Positive persons have one row and others have four: a share of rows is another than one of persons."""
         schema, n = {**LABELS, "person": "id", "rows_per_person": 4}, 3000
@@ -327,12 +334,15 @@ class TestBands:
         persons, positive = len(np.unique(ids)), np.array(data["income"]) == "high"
         release = model(schema, ErrorRate(0.25)).fit(data).release_
         found = release.evaluate(data, margin=MARGIN, random_state=0)
-        assert f"evaluated on rows of {persons:,} persons, every person counting alike\n" in str(found)
-        assert "Every share of rows, every person counting alike, is right within" in found.to_html()
-        assert f"on rows of {persons:,} persons, every person counting alike" in found.to_page()
+        alike = "every person counting alike, by their first 4 rows"
+        assert f"evaluated on rows of {persons:,} persons\n" in str(found)
+        assert f"Every share of rows, {alike}, is right within" in str(found)
+        assert f"Every share of rows, {alike}, is right within" in found.to_html()
+        assert f"on rows of {persons:,} persons" in found.to_page()
+        assert alike in str(release.evaluate(data, margin=MARGIN, public_rows=True))
         assert "every person counts alike" in found.release.promise.statement
         assert not found.base_rate.low <= positive.mean() <= found.base_rate.high  # which is why
-        asked = "error rate at most 0.25 on these rows, every person counting alike"
+        asked = f"error rate at most 0.25 on these rows, {alike}"
         assert asked in report(release)
         assert asked in " ".join(str(release).split())
 

@@ -44,7 +44,7 @@ import numpy.typing as npt
 
 from expost.noise.histogram import chernoff, epsilon_for, is_kept, quantile, slack
 from expost.release.release import Release
-from expost.release.words import COUNTED_ALIKE
+from expost.release.words import counted
 from expost.shown import aligned, down, exact, one_line, up
 
 Floats = npt.NDArray[np.float64]
@@ -248,7 +248,7 @@ class Evaluation:
         """Say how many rows it is about, or persons, of whom every one fills as many."""
         which = {"all": "rows", "held out": "rows that no model was fitted to", "public": "public rows"}[self.rows]
         persons = self.release.parameters.get("persons")
-        return f"{self.n:,} {which}" if persons is None else f"{which} of {persons:,} persons, {COUNTED_ALIKE}"
+        return f"{self.n:,} {which}" if persons is None else f"{which} of {persons:,} persons"
 
     @property
     def margin(self) -> float:
@@ -563,12 +563,13 @@ class Evaluation:
     def price(self) -> str:
         """Say what it cost and what the margin means."""
         if self.rows == "public":
-            return "PUBLIC ROWS, as the caller states: exact counts, no noise, nothing charged. Never for private rows"
+            said = "PUBLIC ROWS, as the caller states: exact counts, no noise, nothing charged. Never for private rows"
+            return f"{said}{counted(self.release)}"
         told = "" if self.release.secure else " SEEDED SIMULATION: protects nobody."
-        alike = f", {COUNTED_ALIKE}," if self.release.unit == "person" else ""
+        whose = counted(self.release)
         return (
             f"ε = {up(self.epsilon)}, known before a row was read; it adds to what the model cost. Every share of rows"
-            f"{alike} is right within {up(self.margin)}, all at once with probability {down(1.0 - self._gamma)}.{told}"
+            f"{whose}{',' if whose else ''} is right within {up(self.margin)}, all at once with probability {down(1.0 - self._gamma)}.{told}"
         )
 
     def lines(self, most: int = 9) -> list[str]:
@@ -607,11 +608,11 @@ class Evaluation:
     def _numbers(self) -> list[str]:
         named = one_line(self.release.target or "the target")
         unit = named if self.transform is None else f"{self.transform}({named})"
-        r2 = self.r2
+        of, r2 = "" if self.transform is None else f" of {unit}", self.r2
         end = "no lower bound is shown" if math.isinf(r2.low) else f"at least {down(r2.low, 3)}"
         square = self.mean_squared_error
         lines = [
-            f"  R² {r2.value:.3f}, {end}, at most {up(min(1.0, r2.high), 3)}",
+            f"  R²{of} {r2.value:.3f}, {end}, at most {up(min(1.0, r2.high), 3)}",
             f"  mean squared error of {unit} {short(square.value)} ({' to '.join(ends(square))})",
             f"  {self.rounded}",
         ]

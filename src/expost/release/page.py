@@ -156,7 +156,7 @@ def _promised(release: Release) -> list[str]:
 
 def _where(release: Release) -> str:
     goal = asked(release)
-    return "" if goal is None else text(on_rows(goal[0], release.held_out, release.unit))
+    return "" if goal is None else text(on_rows(release, goal[0]))
 
 
 def _shown(release: Release) -> list[str]:

@@ -222,22 +222,39 @@ def to_compare(release: Release) -> str:
 NEW_ROWS = "on new rows drawn like these"
 #: What is promised and counted where a person may have several rows.
 ALIKE = "every person counts alike in it, however many rows they have"
-COUNTED_ALIKE = "every person counting alike"
 
 
-def on_rows(goal: str, held_out: int = 0, unit: str = "row") -> str:
+def counted(release: Release) -> str:
+    """Say whose rows count how often, where the guarantee is about persons; else nothing.
+
+    Examples
+    --------
+    >>> from expost.release import Release
+    >>> made = Release(status="refused", method="m", unit="person", parameters={"rows_per_person": 5})
+    >>> counted(made)
+    ', every person counting alike, by their first 5 rows'
+    """
+    if release.unit != "person":
+        return ""
+    most = release.parameters.get("rows_per_person")
+    by = "" if not isinstance(most, int) else f", by their first {f'{most} rows' if most > 1 else 'row'}"
+    return f", every person counting alike{by}"
+
+
+def on_rows(release: Release, goal: str) -> str:
     """Say what a goal is promised on, and how predictions are judged there.
 
     Examples
     --------
-    >>> on_rows("error rate"), on_rows("R²")
+    >>> from expost.release import Release
+    >>> made = Release(status="released", method="m")
+    >>> on_rows(made, "error rate"), on_rows(made, "R²")
     ('on these rows', "on these rows, targets and predictions moved into the target's bounds")
-    >>> on_rows("error rate", held_out=1000), on_rows("error rate", unit="person")
-    ('on new rows drawn like these', 'on these rows, every person counting alike')
+    >>> on_rows(Release(status="released", method="m", held_out=1000), "error rate")
+    'on new rows drawn like these'
     """
-    judged, where = words_of(goal).judged, NEW_ROWS if held_out else "on these rows"
-    if unit == "person":
-        where = f"{where}, {COUNTED_ALIKE}"
+    judged = words_of(goal).judged
+    where = f"{NEW_ROWS if release.held_out else 'on these rows'}{counted(release)}"
     return f"{where}, {judged}" if judged else where
 
 
@@ -346,12 +363,12 @@ def _lines(release: Release, brief: bool = False) -> list[tuple[str, str]]:
         sure = "" if chance is None else f" (at most {up(chance, 6)} of all runs miss, refusals counted)"
         compared = [("to compare", text) for text in (to_compare(release),) if text]
         if release.status == "released":
-            rows.append((goal[0], f"{goal[1]} {on_rows(goal[0], release.held_out, release.unit)}, as asked{sure}"))
+            rows.append((goal[0], f"{goal[1]} {on_rows(release, goal[0])}, as asked{sure}"))
             rows += [("", f"{text} was shown, as surely") for text in (shown(release),) if text]
             rows += compared
         elif release.status == "short":
             sure = "" if chance is None else f" (at most {up(chance, 6)} of all runs show what is false)"
-            where = on_rows(goal[0], release.held_out, release.unit)
+            where = on_rows(release, goal[0])
             rows.append((goal[0], f"asked {goal[1]}; shown {shown(release)} {where}{sure}"))
             rows += compared
         else:
