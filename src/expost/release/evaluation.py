@@ -569,7 +569,8 @@ class Evaluation:
         whose = counted(self.release)
         return (
             f"ε = {up(self.epsilon)}, known before a row was read; it adds to what the model cost. Every share of rows"
-            f"{whose}{',' if whose else ''} is right within {up(self.margin)}, all at once with probability {down(1.0 - self._gamma)}.{told}"
+            f"{whose}{',' if whose else ''} is right within {up(self.margin)}, all at once with probability "
+            f"{down(1.0 - self._gamma)}.{told}"
         )
 
     def lines(self, most: int = 9) -> list[str]:

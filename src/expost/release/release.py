@@ -497,8 +497,8 @@ class Release:
         y : array-like of shape (n_rows,), optional
             The target, where it is not among the columns.
         margin : float
-            Every count that is shown, as a share of the rows, is right within it; of persons with several rows every one
-            counts alike, as in the fit.
+            Every count that is shown, as a share of the rows, is right within it. Where persons have several rows every
+            person counts alike, as in the fit.
         failure_probability : float, default=0.1
             γ: the chance, over the noise, that any band is missed.
         max_epsilon : float, default=2.0
