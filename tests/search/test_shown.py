@@ -93,6 +93,22 @@ class TestBound:
         assert 0.05 < short(ErrorRate(0.05), delta=delta, perturbation=way).shown < 0.4
 
 
+def test_nothing_below_zero_is_stated():
+    """Where a perfect model is tested with a large γ, noise often says that its mean square is less than nothing."""
+    exact = {**columns(), "amount": (50.0,) * N}
+    shown = []
+    for seed in range(20):
+        model = AccuracyFirstModel(AMOUNT, MeanSquaredError(100.0), failure_probability=0.9, random_state=seed)
+        try:
+            shown.append(model.fit(exact).release_)
+        except AccuracyNotReached:
+            continue
+    least = min(shown, key=lambda release: release.shown)
+    assert least.shown == 0.0
+    assert "at most 0 was shown" in str(least)
+    assert least.evaluate(exact, margin=0.2, random_state=0).mean_squared_error.low == 0.0  # it can be asked
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_bounds_hold_over_many_runs(delta):

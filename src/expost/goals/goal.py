@@ -406,9 +406,10 @@ class TestedGoal(Goal):
     def shown(self, bound: float) -> dict[str, float]:
         """Return what a bound on a model's shortfall shows about the goal's own number, as a release says it.
 
-        It is in scaled units, as ``promise.at_most`` is. Nothing where the goal is not met and a constant does as well.
+        It is in scaled units, as ``promise.at_most`` is, and not below 0, which no error, loss or cost is. Nothing where
+        the goal is not met and a constant does as well.
         """
-        number = math.nextafter(self.at_most + bound, math.inf)
+        number = max(0.0, math.nextafter(self.at_most + bound, math.inf))
         if bound <= 0.0:
             return {"shown": min(number, self.at_most)}
         return {"shown": number} if number < self.constant else {}

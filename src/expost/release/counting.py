@@ -155,7 +155,7 @@ def _reach(release: Release, scorer: Scorer, stated: float | None) -> float:
         left = max(1e-6, 1.0 - (promise.at_least if shown is None else shown))
         square = left * _variance(promise.at_least, scorer.within)
     elif promise.at_most is not None:
-        square = promise.at_most if shown is None else shown
+        square = shown or promise.at_most  # that there is no error at all may have been shown, of few rows
     else:
         return 1.0
     return min(2.0, _ROOTS * math.sqrt(square))
