@@ -390,6 +390,21 @@ class TestCharged:
         with pytest.raises(ValueError, match="did not come to its end"):
             Evaluation(caught.value.release)
 
+    def test_an_interruption_while_the_record_is_checked_hands_it_over(self, monkeypatch):
+        honest, checked = Evaluation._require_price, []
+
+        def stopped(self, *given):
+            checked.append(self.release.hypothesis)
+            if len(checked) == 2:  # the first is before anything is spent
+                raise KeyboardInterrupt
+            honest(self, *given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Evaluation, "_require_price", stopped)
+            with pytest.raises(SearchInterrupted) as caught:
+                evaluated()
+        assert Evaluation(caught.value.release).counts.tolist() == evaluated().counts.tolist()
+
     def test_by_a_shared_budget(self):
         with budget(0.3, 1e-6) as shared:
             found = evaluated(delta=1e-6)

@@ -271,7 +271,7 @@ def evaluate(
         counts = _counts(rows, cells)
         return Evaluation(described(account.released(counts.tolist(), noise="exact"), 0.0))
 
-    def charged(spending: Spending) -> Release:
+    def charged(spending: Spending) -> Evaluation:
         limit = unit.share(spending.ceiling(most, delta) or most)
         epsilon = price_of(margin, rows.n, cells.shape, cells.kind, gamma, limit)
         account = Account(METHOD, worst_case=epsilon, secure=validation.secure(random_state), unit=unit, delta=delta)
@@ -291,10 +291,10 @@ def evaluate(
         account.look_first(epsilon)
         noisy = exact + discrete_laplace(epsilon, 2, exact.size, random_state=source).reshape(exact.shape)
         made = spending.end(described(account.released(noisy.tolist()), 2.0 / epsilon))
-        warn_if_large(made)  # guarded: a warning that is made an error carries what was paid for
-        return made
+        warn_if_large(made)  # guarded: a warning that is made an error carries what was paid for, as an interrupt does
+        return Evaluation(made)
 
-    return Evaluation(spending.guard(charged))
+    return spending.guard(charged)
 
 
 def _details(
