@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from expost import gradient_path
+from expost.estimators import gradient
+from expost.exceptions import SearchInterrupted
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 
 
@@ -43,3 +45,17 @@ def test_refused_at_once(options, match):
         gradient_path(table(), LABELS, **options)
     with pytest.raises(ValueError, match="for classes"):
         gradient_path(table(), AMOUNT, probabilities=True)
+
+
+def test_an_interruption_after_a_stage_was_drawn_is_charged(monkeypatch):
+    """Whatever it is that is interrupted: also where the model is put into words."""
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    path = gradient_path(table(), LABELS, random_state=0)
+    first = next(path)
+    monkeypatch.setattr(gradient, "in_table_units", stopped)
+    with pytest.raises(SearchInterrupted) as caught:
+        next(path)
+    assert caught.value.release.epsilon == first.epsilon_worst_case > first.epsilon

@@ -115,29 +115,31 @@ def _path(
             return
         account.book("generation", Curve.gaussian(rho))
 
-        def stage(spending: Spending, cost: float = rho) -> Any:
+        def stage(spending: Spending, cost: float = rho, place: int = level) -> Release:
             spending.release = account.interrupted().with_details(**said)
             with one_thread():
-                return walk.stage(cost, source)
+                theta = walk.stage(cost, source)
+            schema = encoding.schema
+            release = account.released(
+                theta,
+                level=place,
+                perturbation="gradient descent",
+                parameters={
+                    "loss": loss.name,
+                    "n": rows.n,
+                    "p": rows.p,
+                    **unit.described,
+                    **in_table_units(encoding, np.asarray(theta)),
+                },
+            )
+            return spending.end(
+                release.with_details(
+                    **said,
+                    preparation={"schema": schema.to_dict(), "scale": encoding.scale},
+                    **names_of(schema),
+                )
+            )
 
-        theta = Spending().guard(stage)
-        schema = encoding.schema
-        release = account.released(
-            theta,
-            level=level,
-            perturbation="gradient descent",
-            parameters={
-                "loss": loss.name,
-                "n": rows.n,
-                "p": rows.p,
-                **unit.described,
-                **in_table_units(encoding, np.asarray(theta)),
-            },
-        )
-        yield release.with_details(
-            **said,
-            preparation={"schema": schema.to_dict(), "scale": encoding.scale},
-            **names_of(schema),
-        )
+        yield Spending().guard(stage)
         spent, level = spent + rho, level + 1
         rho = spent * (schedule.growth - 1.0)
