@@ -341,6 +341,8 @@ class TestBands:
         assert f"on rows of {persons:,} persons" in found.to_page()
         assert alike in str(release.evaluate(data, margin=MARGIN, public_rows=True))
         assert "every person counts alike" in found.release.promise.statement
+        with pytest.raises(TargetUnreachable, match=f"on {persons:,} persons would .* leaves 2: .* persons"):
+            release.evaluate(data, margin=0.01, random_state=0)
         assert not found.base_rate.low <= positive.mean() <= found.base_rate.high  # which is why
         asked = f"error rate at most 0.25 on these rows, {alike}"
         assert asked in report(release)

@@ -93,8 +93,12 @@ def slack(cells: int, most: float) -> float:
     return 0.5 * cells * (0.5 + min(0.5, most / 16.0))
 
 
-def epsilon_for(margin: float, n: int, cells: int, sets: Sets, gamma: float, most: float) -> float:
+def epsilon_for(
+    margin: float, n: int, cells: int, sets: Sets, gamma: float, most: float, *, noun: str = "row", rows: int = 1
+) -> float:
     """Return ε of one row for a margin of n rows on sets of cells, or say that it would exceed ``most``.
+
+    What is said is about whoever is protected: one row, or a person with so many ``rows``.
 
     Examples
     --------
@@ -107,11 +111,11 @@ def epsilon_for(margin: float, n: int, cells: int, sets: Sets, gamma: float, mos
     if epsilon <= most:
         return epsilon
     needed = 2.0 * q / most + room
-    price = f"cost epsilon = {up(epsilon)}" if math.isfinite(epsilon) else "not be had at any epsilon"
+    price = f"cost epsilon = {up(rows * epsilon)}" if math.isfinite(epsilon) else "not be had at any epsilon"
     raise TargetUnreachable(
-        f"a margin of {margin:g} on {n:,} rows would {price}, and max_epsilon leaves {down(most)} for one row: one of "
-        f"{up(needed / n)} could be had, or this one on about {math.ceil(needed / margin):,} rows. State a larger "
-        f"margin, fewer bins or a larger max_epsilon. Nothing was spent"
+        f"a margin of {margin:g} on {n // rows:,} {noun}s would {price}, and max_epsilon leaves {down(round(rows * most, 12))}: "
+        f"one of {up(needed / n)} could be had, or this one on about {math.ceil(needed / margin / rows):,} {noun}s. "
+        f"State a larger margin, fewer bins or a larger max_epsilon. Nothing was spent"
     )
 
 

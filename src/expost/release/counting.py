@@ -273,7 +273,7 @@ def evaluate(
 
     def charged(spending: Spending) -> Evaluation:
         limit = unit.share(spending.ceiling(most, delta) or most)
-        epsilon = price_of(margin, rows.n, cells.shape, cells.kind, gamma, limit)
+        epsilon = price_of(margin, rows.n, cells.shape, cells.kind, gamma, limit, unit)
         account = Account(METHOD, worst_case=epsilon, secure=validation.secure(random_state), unit=unit, delta=delta)
         account.count_on(current(delta, unit, stated=delta > 0.0))
         account.one_curve = "pure" if spending.holds and delta else None

@@ -42,6 +42,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from expost.account.composition import ROW, Unit
 from expost.noise.histogram import chernoff, epsilon_for, is_kept, quantile, slack
 from expost.release.release import Release
 from expost.release.words import counted
@@ -82,7 +83,9 @@ def sets_of(shape: tuple[int, int], kind: Kind) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(found.items()))
 
 
-def price_of(margin: float, n: int, shape: tuple[int, int], kind: Kind, gamma: float, most: float) -> float:
+def price_of(
+    margin: float, n: int, shape: tuple[int, int], kind: Kind, gamma: float, most: float, unit: Unit = ROW
+) -> float:
     """Return ε of one row for a margin on n rows, or say that it would exceed ``most``; nothing is read.
 
     Examples
@@ -90,7 +93,8 @@ def price_of(margin: float, n: int, shape: tuple[int, int], kind: Kind, gamma: f
     >>> round(price_of(0.02, 32_561, (2, 32), "classification", 0.1, 2.0), 3)
     0.06
     """
-    return epsilon_for(margin, n, shape[0] * shape[1], sets_of(shape, kind), _COUNTS * gamma, most)
+    sets = sets_of(shape, kind)
+    return epsilon_for(margin, n, shape[0] * shape[1], sets, _COUNTS * gamma, most, noun=unit.noun, rows=unit.rows)
 
 
 # --- the record ------------------------------------------------------------------------------------------------------
