@@ -406,8 +406,8 @@ class TestedGoal(Goal):
     def shown(self, bound: float) -> dict[str, float]:
         """Return what a bound on a model's shortfall shows about the goal's own number, as a release says it.
 
-        It is in scaled units, as ``promise.at_most`` is, and not below 0, which no error, loss or cost is. Nothing where
-        the goal is not met and a constant does as well.
+        It is in scaled units, as ``promise.at_most`` is, and not below 0, which no error, loss or cost is. Nothing
+        where the goal is not met and a constant does as well.
         """
         number = max(0.0, math.nextafter(self.at_most + bound, math.inf))
         if bound <= 0.0:

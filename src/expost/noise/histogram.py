@@ -112,9 +112,10 @@ def epsilon_for(
         return epsilon
     needed = 2.0 * q / most + room
     price = f"cost epsilon = {up(rows * epsilon)}" if math.isfinite(epsilon) else "not be had at any epsilon"
+    left_over = down(round(rows * most, 12))
     raise TargetUnreachable(
-        f"a margin of {margin:g} on {n // rows:,} {noun}s would {price}, and max_epsilon leaves {down(round(rows * most, 12))}: "
-        f"one of {up(needed / n)} could be had, or this one on about {math.ceil(needed / margin / rows):,} {noun}s. "
+        f"a margin of {margin:g} on {n // rows:,} {noun}s would {price}, and max_epsilon leaves {left_over}: one of "
+        f"{up(needed / n)} could be had, or this one on about {math.ceil(needed / margin / rows):,} {noun}s. "
         f"State a larger margin, fewer bins or a larger max_epsilon. Nothing was spent"
     )
 
