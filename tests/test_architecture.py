@@ -25,7 +25,7 @@ ORDER += [{"estimators"}, {"planning"}, {"audit"}, {"cli"}]
 RANKS = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 # Packages outside the rooms: whose place they share, or that all may import them (and they import no room).
 SHARES = {"datasets": "table"}
-FOR_ALL = {"exceptions", "lazy", "numeric", "shown", "validation"}
+FOR_ALL = {"exceptions", "lazy", "numeric", "shown", "validation", "whole"}
 # The table of goals' flags and words, which needs no goal: a release from a file names its goal.
 WORDS = "expost.goals"
 
@@ -322,7 +322,7 @@ def test_the_command_line_starts_light(arguments, said):
     assert "expost.cli.command" in modules
     assert below(modules, "numpy", "scipy", "sklearn", "pyarrow", "experiments") == []
     rooms = {name.split(".")[1] for name in below(modules, "expost") if "." in name}
-    assert rooms <= {"cli", "exceptions", "goals", "lazy", "shown", "validation"}
+    assert rooms <= {"cli", "exceptions", "goals", "lazy", "shown", "validation", "whole"}
 
 
 def test_fit_needs_no_experiments():

@@ -27,11 +27,11 @@ from expost.cli.output import (
     noting,
     outcome,
     write_new,
-    write_whole,
 )
 from expost.cli.predict import read_release
 from expost.cli.terminal import NOT_WRITTEN, REFUSED, complain, paid, print_text
 from expost.shown import one_line
+from expost.whole import write_whole
 
 if TYPE_CHECKING:
     from expost.account.ledger import Ledger

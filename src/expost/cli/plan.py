@@ -18,11 +18,12 @@ from expost.cli.options import (
     check_schema,
     stated_goals,
 )
-from expost.cli.output import check_output, write_whole
+from expost.cli.output import check_output
 from expost.cli.progress import Progress
 from expost.cli.terminal import NOT_WRITTEN, print_text
 from expost.goals import FLAGS
 from expost.shown import down, exact
+from expost.whole import write_whole
 
 if TYPE_CHECKING:
     from expost.planning import GoalPrice, PricePlan

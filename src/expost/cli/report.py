@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expost.cli.options import check_input, check_release, named_ledger
-from expost.cli.output import add_output, check_output, write_whole
+from expost.cli.output import add_output, check_output
 from expost.cli.predict import read_release
 from expost.cli.terminal import print_line
+from expost.whole import write_whole
 
 if TYPE_CHECKING:
     from expost.release.project import Project
