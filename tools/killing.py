@@ -24,8 +24,8 @@ from typing import Any
 SECONDS = 120  # no command takes that long
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-TRACED = sys.platform == "linux" and platform.machine() == "x86_64"
-if TRACED:
+_COUNTED = sys.platform == "linux" and platform.machine() == "x86_64"
+if _COUNTED:
     _LIBC.ptrace.restype = ctypes.c_long
     _LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 _TRACEME, _SYSCALL, _OPTIONS, _INFO = 0, 24, 0x4200, 0x420E
@@ -133,6 +133,8 @@ def run_traced(command: Sequence[str], case: Path, at: int = 0) -> Ran:
 
     None are counted where that is not allowed.
     """
+    if not _COUNTED:
+        return run(command, case)
     since, calls = time.monotonic(), 0
     pid = start(command, case, traced=True)
     _, status = os.waitpid(pid, 0)
