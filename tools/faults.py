@@ -466,9 +466,9 @@ def bar(done: int, total: int, kind: str) -> None:
         print(f"\r{'█' * full}{'░' * (30 - full)} {done}/{total} {kind:<10}", end=end, file=sys.stderr, flush=True)
 
 
-def campaign(cases: int, seed: int, kinds: Sequence[str], processes: int) -> int:
-    """Run the cases, print a table and each finding; returns how many there were."""
-    started, total = time.monotonic(), sum(SHARES[kind] for kind in kinds)
+def campaign(cases: int, seed: int, kinds: Sequence[str], processes: int, alone_case: int | None = None) -> int:
+    """Run the cases of some kinds, or one of each, print a table and each finding; returns how many there were."""
+    started, total = time.monotonic(), sum(SHARES.values())
     many = {kind: max(1, round(cases * SHARES[kind] / total)) for kind in kinds}
     done: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -477,6 +477,7 @@ def campaign(cases: int, seed: int, kinds: Sequence[str], processes: int) -> int
         usual = material(base, kinds)
         with ProcessPoolExecutor(processes, initializer=alone) as pool:
             jobs = [(kind, number) for kind in kinds for number in range(many[kind])]
+            jobs = jobs if alone_case is None else [(kind, alone_case) for kind in kinds]
             waiting = [pool.submit(run_case, seed, kind, number, many[kind], base, usual) for kind, number in jobs]
             for one in as_completed(waiting):
                 done.append(one.result())
@@ -493,7 +494,7 @@ def campaign(cases: int, seed: int, kinds: Sequence[str], processes: int) -> int
         calls = f"   {usual[kind][0]}" if kind in usual else ""
         print(f"{kind:<10} {len(own):>6} {killed:>7} {hidden:>13} {sum(bool(one['found']) for one in own):>9}{calls}")
     for (kind, text), numbers in findings.items():
-        rerun = f"--cases {cases} --seed {seed} --only {' '.join(kinds)} --case {kind} {min(numbers)}"
+        rerun = f"--cases {cases} --seed {seed} --only {kind} --case {min(numbers)}"
         print(f"  {len(numbers)} × {kind}: {text}    ({rerun})")
     if not any(calls for calls, _ in usual.values()):
         print("system calls cannot be counted here: processes were killed at moments only")
@@ -507,9 +508,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=CASES)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=list(KINDS), nargs="+", default=list(KINDS), metavar="KIND")
+    parser.add_argument("--case", type=int, metavar="NUMBER", help="only this case of --only")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     stated = parser.parse_args(arguments)
-    return int(campaign(stated.cases, stated.seed, stated.only, stated.processes) > 0)
+    return int(campaign(stated.cases, stated.seed, stated.only, stated.processes, stated.case) > 0)
 
 
 if __name__ == "__main__":
