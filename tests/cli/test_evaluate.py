@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
+import sqlite3
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.csv
@@ -166,6 +171,70 @@ def test_a_file_that_cannot_be_written_loses_nothing(folder, capsys, monkeypatch
     assert said.status == 1
     assert Evaluation.from_json(said.out).epsilon > 0
     assert "keep the evaluation above" in said.err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
+def test_what_can_be_neither_saved_nor_printed_goes_to_standard_error(folder):
+    """The disk is full and so is what standard output goes to: the evaluation was paid for all the same."""
+    resource = pytest.importorskip("resource")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "expost.cli", "evaluate", "m.json", "t.csv", "--margin", "0.1"],
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    told, _, said = done.stderr.decode().partition("\n}\n")
+    assert (done.returncode, Evaluation.from_json(f"{told}\n}}").epsilon > 0) == (1, True)
+    assert "standard output failed; keep the evaluation above" in said
+
+
+def test_a_place_that_could_not_be_written_costs_nothing(folder, capsys, monkeypatch):
+    """Beside the release is where it goes; a name may leave no room there, and a folder may not be written to."""
+    Ledger.create(folder / "b.db", "d", cap=9.0)
+    charged = ("--ledger", "b.db", "--dataset", "d", "--margin", "0.1")
+    long = "x" * 240 + ".json"
+    (folder / long).write_bytes((folder / "m.json").read_bytes())
+    fit = (
+        "fit",
+        "t.csv",
+        "--schema",
+        "s.toml",
+        "--error-rate",
+        "0.3",
+        "--when-short",
+        "discard",
+        "--output",
+        f"y{long}",
+    )
+    for command in (("evaluate", long, "t.csv", *charged), (*fit, "--evaluate", "0.1", *charged[:4])):
+        said = call(capsys, *command)
+        assert (said.status, "leaves no room for the -evaluation" in said.err) == (2, True), said.err
+        assert "Nothing was spent" in said.err
+    access = os.access
+    monkeypatch.setattr("expost.cli.evaluate.os.access", lambda path, mode: mode != os.W_OK | os.X_OK)  # root may
+    said = call(capsys, "evaluate", "m.json", "t.csv", *charged)
+    assert (said.status, "the folder of m.json cannot be written to; say with --output" in said.err) == (2, True)
+    monkeypatch.setattr("expost.cli.evaluate.os.access", access)
+    assert not Ledger(folder / "b.db", "d").budget.entries
+
+
+def test_a_page_that_is_there_is_left_and_the_new_one_called_otherwise(folder, capsys):
+    (folder / "m-evaluation.html").write_text("mine")
+    said = call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1", "--seed", "1")
+    assert (said.status, "page with pictures: m-evaluation-2.html" in said.out) == (0, True)
+    assert (folder / "m-evaluation.html").read_text() == "mine"
+
+
+def test_a_database_is_not_written_over(folder, capsys):
+    with contextlib.closing(sqlite3.connect("rows.db")) as base:
+        base.execute("CREATE TABLE t (hours)")
+    before = (folder / "rows.db").read_bytes()
+    query = ("--query", "select * from t", "--output", "rows.db", "--force")
+    said = call(capsys, "evaluate", "m.json", "sqlite:rows.db", *query)
+    assert (said.status, "rows.db is read, so it is not written over" in said.err) == (2, True)
+    assert (folder / "rows.db").read_bytes() == before
 
 
 def test_an_interruption_says_what_it_cost(folder, capsys, monkeypatch):

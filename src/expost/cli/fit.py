@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import expost.search
 from expost import validation
+from expost.cli.evaluate import check_beside
 from expost.cli.options import (
     DATA,
     add_bounds,
@@ -340,6 +341,8 @@ def _check_outputs(options: argparse.Namespace) -> None:
     check_printed(options.output, options)
     if options.schema is not None:  # without one no model is short of its goal
         check_short(options.output, options)
+    if options.evaluate is not None and options.output is not None:
+        check_beside(options.output, short="-short-99")
     check_output(options.report, force=options.force, option="--report", inputs=read)
     check_output(options.keep_path, force=True, option="--keep-path", inputs=read)  # none that is there is taken later
     written = {name: getattr(options, name) for name in ("output", "report", "keep_path")}
