@@ -250,6 +250,33 @@ def test_an_interruption_says_what_it_cost(folder, capsys, monkeypatch):
     assert json.loads(said.out)["parameters"]["interrupted"] is True
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError("a cell"), KeyError("a cell"), ValueError("why")])
+def test_what_ends_an_evaluation_does_not_unsay_what_the_fit_before_it_cost(folder, capsys, monkeypatch, error):
+    """The evaluation ends before it costs anything; the fit in front of it was paid for, and the ledger says so."""
+    import expost.release.counting
+
+    def ended(*_, **__):
+        raise error
+
+    Ledger.create(folder / "b.db", "d", cap=3.0)
+    monkeypatch.setattr(expost.release.counting, "_counts", ended)
+    fit = ("fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.3", "--evaluate", "0.1", "--output", "r.json")
+    said = call(capsys, *fit, "--ledger", "b.db", "--dataset", "d")
+    assert said.status == 1, said.err
+    assert "expost: the model in r.json is not evaluated: " in said.err
+    assert "Nothing more was spent" in said.err
+    assert "nothing was spent" not in said.err.lower()
+    assert "a cell" not in said.err
+    charged = [entry.loss.epsilon for entry in Ledger(folder / "b.db", "d").budget.entries]
+    assert [loss for loss in charged if loss > 0] == [Release.from_json((folder / "r.json").read_text("utf-8")).epsilon]
+
+
+def test_a_margin_that_nothing_is_left_for_is_no_fit_for_nothing(folder, capsys):
+    fit = ("fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.3", "--seed", "1", "--output", "r.json")
+    said = call(capsys, *fit, "--evaluate", "0.001")
+    assert (said.status, said.err.count("Nothing more was spent"), said.err.count("othing was spent")) == (1, 1, 0)
+
+
 def test_a_refusal_holds_no_model_to_evaluate(folder, capsys):
     release = model(LABELS, ErrorRate(0.25)).fit(table()).release_
     said = json.loads(release.to_json()) | {"status": "refused", "hypothesis": None, "level": None}

@@ -129,7 +129,12 @@ def run(options: argparse.Namespace) -> int:
     _check_outputs(options)
     release = read_release(options.release)
     ledger = None if options.public_rows and options.ledger is None else stated_ledger(options)
-    return evaluate_and_show(release, options, ledger)
+    try:
+        return evaluate_and_show(release, options, ledger)
+    except (ValueError, TypeError, OSError) as error:
+        if paid() is not None:  # it is no mistake of the caller's, then
+            raise
+        return complain(error, options)
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -154,14 +159,8 @@ def check_beside(release: Path, short: str = "") -> None:
 
 def evaluate_and_show(release: Release, options: argparse.Namespace, ledger: Ledger | None) -> int:
     """Evaluate a release as options say, save it and show it; returns the exit status."""
-    before = paid()  # by a fit that this follows
     with noting(options) as noted:
-        try:
-            made, complaint = outcome(lambda: evaluated(release, options, ledger).release)
-        except (ValueError, TypeError, OSError) as error:
-            if paid() is not None and paid() is not before:  # it is no mistake of the caller's, then
-                raise
-            return complain(error, options)
+        made, complaint = outcome(lambda: evaluated(release, options, ledger).release)
     stem = options.release.with_name(f"{options.release.stem}-evaluation")
     return show(made, stem, options, ledger, complaint, noted)
 

@@ -270,12 +270,17 @@ def own_words(text: str, options: argparse.Namespace) -> str:
 
 def complain(error: BaseException | str, options: argparse.Namespace | None = None) -> int:
     """Say what is wrong in one line on standard error; returns the exit status of a mistake."""
-    text = f"{error}" if isinstance(error, str) or not isinstance(error, OSError) else _of_system(error)
-    said = with_notes(own_words(text, options or argparse.Namespace()), error)
+    said = in_words(error, options or argparse.Namespace())
     if isinstance(error, BaseException) and getattr(options, "spends", False) and paid() is None:
         said = unspent(said)
     print(f"expost: {said}", file=sys.stderr)
     return WRONG
+
+
+def in_words(error: BaseException | str, options: argparse.Namespace) -> str:
+    """Return what is wrong, in the command line's words."""
+    text = f"{error}" if isinstance(error, str) or not isinstance(error, OSError) else _of_system(error)
+    return with_notes(own_words(text, options), error)
 
 
 def with_notes(text: str, error: BaseException | str) -> str:
