@@ -221,6 +221,7 @@ SHORT = 5  # of a search that ended with a model, but one that is short of the g
 # arguments whose option is called otherwise
 _OTHER = {
     "random_state": "--seed",
+    "cut_offs": "--cut-off",
     "at_most": "the number stated",
     "at_least": "the number stated",
     "when_short='lower'": "--lower-max-epsilon",
