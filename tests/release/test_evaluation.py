@@ -591,9 +591,8 @@ class TestRecord:
             Evaluation.from_json(json.dumps(said))
 
     def test_as_many_cells_as_there_may_be(self):
-        stated = {"bins": 256, "cut_offs": np.arange(1, 101) / 103, "margin": 0.3}
-        assert Evaluation.from_json(evaluated(**stated).to_json()).counts.size > 600
-        assert evaluated("numbers", bins=32, margin=0.3).counts.size == 1024
+        assert counts(table(), bins=256, cut_offs=np.arange(1, 101) / 103).size > 600
+        assert counts(table(), "numbers", bins=32).size == 1024
 
     def test_counts_of_another_shape(self):
         said = json.loads(evaluated().to_json())
