@@ -30,6 +30,7 @@ from expost.cli.output import (
     hand_over,
     noting,
     outcome,
+    why,
     write_new,
     write_whole,
 )
@@ -214,7 +215,7 @@ def show(
             write_whole(saved.with_suffix(".html"), found.to_page(), force=options.force)
             page = saved.with_suffix(".html")
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was paid for is not to be lost over it
-        failures.append(("a file", str(error) or "interrupted"))
+        failures.append((str(getattr(error, "filename", None) or output or "a file"), why(error)))
 
     def shown() -> str:
         if options.json or saved is None or found is None:

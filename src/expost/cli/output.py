@@ -161,8 +161,17 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
             _put_if_new(spare, path)
         else:
             raise FileExistsError(f"{path} is there already")
+    except OSError as error:
+        if error.strerror is not None and error.filename in (None, spare, str(spare)):
+            error.filename = str(path)
+        raise
     finally:
         spare.unlink(missing_ok=True)
+
+
+def why(error: BaseException) -> str:
+    """Return why a file that is named beside it could not be written."""
+    return getattr(error, "strerror", None) or str(error) or "interrupted"
 
 
 def _made(folder: Path, spare: Path) -> tuple[int, bool]:
@@ -378,7 +387,7 @@ def _save(release: Release, options: argparse.Namespace, failures: Failures) -> 
             stem = _short_of(stem)
         return write_new(stem, ".json" if output is None else output.suffix, text, but=but)
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
-        failures.append((str(options.output or "a file for the release"), str(error) or "interrupted"))
+        failures.append((str(options.output or "a file for the release"), why(error)))
         return None
 
 
@@ -395,7 +404,7 @@ def _save_report(
         line = None if budget is None or isinstance(budget, str) else BudgetLine.of(budget, release)
         write_whole(options.report, report(release, line), force=options.force)
     except (Exception, KeyboardInterrupt) as error:  # as above
-        failures.append((str(options.report), str(error) or "interrupted"))
+        failures.append((str(options.report), why(error)))
 
 
 def _shown(
