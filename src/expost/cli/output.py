@@ -443,7 +443,7 @@ def _next(release: Release, saved: Path, options: argparse.Namespace) -> list[st
         if options.keep_statistics:
             then.append(f"expost refit {name} --regularization L    another λ, or fewer columns: costs nothing more")
         if options.keep_path is not None and options.keep_path.exists():
-            opened = f"--path {options.keep_path} --key {options.key}"
+            opened = f"--path {shlex.quote(str(options.keep_path))} --key {shlex.quote(str(options.key))}"
             then.append(f"expost refine {name} {opened} --excess-risk A    for the difference")
     return [f"{'next:' if i == 0 else '     '} {command}" for i, command in enumerate(then)]
 
