@@ -271,6 +271,17 @@ def test_what_ends_an_evaluation_does_not_unsay_what_the_fit_before_it_cost(fold
     assert [loss for loss in charged if loss > 0] == [Release.from_json((folder / "r.json").read_text("utf-8")).epsilon]
 
 
+def test_that_nothing_was_spent_is_said_once(folder, capsys, monkeypatch):
+    import expost.release.counting
+
+    def ended(*_, **__):
+        raise KeyError("a cell")
+
+    monkeypatch.setattr(expost.release.counting, "price_of", ended)
+    said = call(capsys, "evaluate", "m.json", "t.csv")
+    assert (said.status, said.err.lower().count("nothing was spent")) == (4, 1)
+
+
 def test_a_margin_that_nothing_is_left_for_is_no_fit_for_nothing(folder, capsys):
     fit = ("fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.3", "--seed", "1", "--output", "r.json")
     said = call(capsys, *fit, "--evaluate", "0.001")

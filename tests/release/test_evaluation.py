@@ -528,6 +528,7 @@ class TestStrangeRows:
         ({"margin": 0.0}, "margin must be"),
         ({"margin": 1.5}, "margin must be"),
         ({"max_epsilon": -1}, "max_epsilon must be positive"),
+        ({"max_epsilon": 5e-324}, "max_epsilon must lie between"),
         ({"bins": 3}, "bins must be an even"),
         ({"bins": True}, "bins must be an even"),
         ({"cut_offs": [1.0]}, "cut_offs must be"),

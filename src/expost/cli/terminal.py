@@ -287,7 +287,7 @@ def in_words(error: BaseException | str, options: argparse.Namespace) -> str:
 def with_notes(text: str, error: BaseException | str) -> str:
     """Return what is said about an error, and then what a ledger, or who passed it on, had to add."""
     for note in getattr(error, "__notes__", ()):
-        text = _then(text, note)
+        text = text if note.lower() in text.lower() else _then(text, note)
     return text
 
 

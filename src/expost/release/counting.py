@@ -222,6 +222,8 @@ def evaluate(
     most = validation.number("max_epsilon", max_epsilon)
     if most <= 0.0:
         raise ValueError(f"max_epsilon must be positive, got {max_epsilon!r}")
+    if math.isfinite(most):
+        validation.sized("max_epsilon", most)
     delta = validation.delta(delta)
     validation.one_of("on_invalid", on_invalid, ("error", "clip"))
     new_rows, public_rows = validation.flag("new_rows", new_rows), validation.flag("public_rows", public_rows)

@@ -5,8 +5,9 @@ true and false; null, and a name that the line does not have, is a missing cell.
 object) is neither a number nor a label, so it counts as unreadable, as do all cells of a line that is no object. No
 message quotes either of them.
 
-Such a file has no header, and may begin with the mark of UTF-8 as any text may. The names in its first line are what a draft of a schema lists, and nothing else comes of
-them: a column that no line has is a column of missing cells, about which a fit complains as about any other.
+Such a file has no header, and may begin with the mark of UTF-8, as any text may. The names in its first line are what a
+draft of a schema lists, and nothing else comes of them: a column that no line has is a column of missing cells, about
+which a fit complains as about any other.
 """
 
 from __future__ import annotations
