@@ -44,6 +44,10 @@ def whole_file(path: Path, *, force: bool = False, mode: int = 0o666) -> Iterato
             _put_if_new(spare, path)
         else:
             raise FileExistsError(f"{path} is there already")
+    except OSError as error:
+        if error.strerror is not None and error.filename in (None, spare, str(spare)):
+            error.filename = str(path)
+        raise
     finally:
         spare.unlink(missing_ok=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,8 +97,8 @@ def run(options: argparse.Namespace) -> int:
     from expost.release.page import BudgetLine, report
 
     if ledger is not None and all(release.id not in (e.id, e.release_id) for e in ledger.budget.entries):
-        charge = f", or charge it there first: expost ledger book {options.ledger} {options.release} --dataset"
-        charge = f"{charge} {options.dataset}" if ledger.budget.cap.takes(release.delta) else ""
+        book = ("expost", "ledger", "book", f"{options.ledger}", f"{options.release}", "--dataset", options.dataset)
+        charge = f", or charge it there first: {shlex.join(book)}" if ledger.budget.cap.takes(release.delta) else ""
         raise ValueError(
             f"release {release.id} is not booked in data set {options.dataset!r}; leave out --ledger{charge}"
         )
