@@ -414,6 +414,12 @@ def _search_table(
     from expost.table.files import open_disk
 
     schema = stated_schema(options)
+    if options.evaluate is not None and options.new_rows and schema.person is not None:
+        raise ValueError(
+            "--evaluate with --new-rows needs to know who was held out, and of persons that is drawn at random and "
+            "kept nowhere: leave out one of the two, or evaluate on persons that are not in the table. Nothing was "
+            "spent"
+        )
     model = AccuracyFirstModel(
         schema,
         goal,

@@ -441,7 +441,7 @@ def _warnings(release: Release, interval: Interval) -> list[str]:
         "nothing.",
         "The promise is about the rows the model was fitted to. On others it may be better or worse."
         if not release.held_out
-        else "The promise is about new rows drawn as these were. On others it may be better or worse.",
+        else f"The promise is about new {release.unit}s drawn as these were. On others it may be better or worse.",
     ]
     if interval.kind != "interval":
         said.append("No test of significance can be made of these numbers.")
