@@ -178,14 +178,14 @@ def test_a_test_is_charged_for_all_rows_of_a_person():
 
 # --- what is promised ------------------------------------------------------------------------------------------------
 
-FITS = 120
+FITS = 150
 MANY = 20  # rows of each person, all the same
 
 
 def wrongly_released():
     """How many of the fits release a model for a goal that no model meets on new persons: each has FLIPPED or more."""
     goal = ErrorRate(FLIPPED - 0.002)
-    found = [fitted(goal, seed, persons=600, rows=MANY, max_epsilon=200.0) for seed in range(FITS)]
+    found = [fitted(goal, seed, persons=200, rows=MANY, max_epsilon=400.0) for seed in range(FITS)]
     return sum(release.status == "released" for release in found)
 
 

@@ -139,8 +139,8 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         const=validation.HOLDOUT,
         default=0.0,
         metavar="PART",
-        help="promise it about new rows drawn like these, which holds out that part of the rows for tests (with a "
-        "schema; default: %(const)s where no part is stated)",
+        help="promise it about new rows drawn like these (new persons, with --person), which holds out that part of "
+        "them for tests (with a schema; default: %(const)s where no part is stated)",
     )
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
     add_bounds(fit)
