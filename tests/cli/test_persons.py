@@ -108,7 +108,7 @@ def test_a_promise_about_new_persons(folder, capsys, tmp_path):
     report = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Tests read 400 persons that no model was fitted to" in report
     for given in (["--evaluate"], ["--delta", "1e-6"]):
-        refused = fit(capsys, folder, *options, *given)
+        refused = fit(capsys, folder, *options, "--force", *given)
         assert refused.status == 2
         assert "drawn at random" in " ".join(refused.err.split())
         assert "Nothing was spent" in refused.err

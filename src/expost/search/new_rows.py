@@ -34,7 +34,7 @@ over the list, whether or not entry k is come to, and take the mean over what wa
 who are drawn independently, each with all of their rows; a person's loss is the mean over their k slots, e the mean of
 that over new persons, and m counts persons. The draw of who is held out is independent of everybody's rows, so those of
 the fitted persons say nothing about the others'. Rows of one person may be as alike as they please. *What is shown*:
-the least e with G_e(seen) ≤ γ_k, an upper bound for model k, likewise false with chance γ_k at most. All this is false if
+the least e with G_e(seen) ≤ γ_k, an upper bound for model k, false as rarely. All this is false if
 models, scales or γ_k follow what tests said (the luckiest of ten models): so levels are a fixed ladder here, nothing is
 steered by noisy shortfalls, and a search may end by them but not go another way.
 
