@@ -25,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.release.scoring import BoundsScorer, SchemaScorer, Scorer, scorer_of
-from expost.table.encoding import Encoding
-from expost.table.views import View, parts_of, views_of
+from expost.shown import up
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -122,7 +121,7 @@ class _Model:
         self._units = dict(zip(names, np.abs(units(scorer)).tolist(), strict=True))
         self._spread = release.parameters.get("noise_spread")
         self._places = {name: place for place, name in enumerate(names, start=1)}  # behind the constant
-        self._noise = _NoiseAlone.of(release, scorer.encoding)
+        self._noise = _NoiseAlone.of(release, scorer)
 
     def values(self, names: Sequence[str]) -> Floats:
         return np.array([self._coefficients[name] for name in names])
@@ -149,26 +148,24 @@ class _NoiseAlone:
         First parameter and width of each part of a row, none of which shares noise or a map with another.
     """
 
-    levels: tuple[tuple[View | None, Floats], ...]
+    levels: tuple[tuple[Any, Floats], ...]
     parts: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, release: Release, encoding: Encoding) -> _NoiseAlone | None:
+    def of(cls, release: Release, scorer: SchemaScorer) -> _NoiseAlone | None:
         """Read it off a release, if it is there."""
         stated = release.parameters.get("noise_levels")
         if stated is None:
             return None
-        views: dict[int, View | None] = {0: None, **{view.intervals: view for view in views_of(encoding)}}
-        levels = []
+        views, levels = {0: None, **scorer.views}, []
         for level in stated:
             deviations = np.repeat(np.array(level["deviations"], dtype=np.float64), level["sizes"])
             view = views.get(level["intervals"])
-            if level["intervals"] not in views or len(deviations) != (
-                len(encoding.names) if view is None else view.columns
-            ):
+            columns = len(scorer.theta) if view is None else view.columns
+            if level["intervals"] not in views or len(deviations) != columns:
                 raise ValueError("the release states noise of other columns than its schema has; was it changed?")
             levels.append((view, deviations))
-        return cls(tuple(levels), tuple(parts_of(encoding)))
+        return cls(tuple(levels), scorer.parts)
 
     def scatter(self, places: Sequence[int], directions: Floats) -> Floats:
         """Return the standard deviation of each row of directions, which are of some parameters."""
@@ -345,7 +342,10 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
         what = f"the sum that says {schema['classes'][1]} where it is positive"
     banded = any(effect.band for effect in found)
     figure.suptitle(f"what each column adds to {what}; numbers around their mean", fontsize=11, x=0.01, ha="left")
-    said = f"{BAND}; it is cut off at the edges" if banded else "what noise leaves is not stated in this release"
+    said = BAND if banded else "what noise leaves is not stated in this release"
+    worst = max((value for effect in found for value in effect.worst), default=0.0)
+    if worst:
+        said += f"\nat worst, whatever the rows are: ± {up(worst, 2)}; what is wider is cut off at the edges"
     figure.supxlabel(said, fontsize=8, color="0.4")
     return figure
 

@@ -81,12 +81,15 @@ class PerturbedLevels:
     def center(self, level: float) -> NDArray[np.float64]:
         """Return θ₀ of a level: the last model, or zero where that was far noisier; it was released."""
         shape = self.seen(level)
-        far = self.level and self._plan.noise_quotient(self.level, level) > _FAR
-        if far:
+        if self._anew(level):
             return np.zeros(shape.columns)
         if shape.view is self._view:
             return self._drawn_theta
         return self.theta if shape.view is None else np.asarray(shape.view.nearest(self.theta))
+
+    def _anew(self, level: float) -> bool:
+        """Whether a level is centred at zero as the last model was far noisier: then no noise of it is left."""
+        return bool(self.level) and self._plan.noise_quotient(self.level, level) > _FAR
 
     @property
     def intervals(self) -> int:
@@ -108,10 +111,12 @@ class PerturbedLevels:
 
     def stage(self, level: float, source: WordSource) -> NDArray[np.float64]:
         """Perturb the objective and return the model, on a public grid."""
-        self.drawn, center, self.level = self.shot(level), self.center(level), level
+        self.drawn, center, anew, self.level = self.shot(level), self.center(level), self._anew(level), level
         view, before = self.seen(level).view, self._view
         # how many times further apart than last models their centres may be, where another view is taken
         self.stretched = 1.0 if view is before else self.lift * (1.0 if view is None else view.stretch[1])
+        if anew:  # and they are the same
+            self.stretched = 0.0
         self._view = view
         if view not in self._objectives:
             rows = self._passes.source if view is None else seen(self._passes.source, view)
@@ -181,7 +186,7 @@ class _PerturbedSearch(StagedSearch):
         first = self.stages - self._turned == 1
         before = self.plan.scattered if first else self.spread
         self.spread = math.hypot(before * self.walk.stretched, self.walk.drawn.spread)
-        known = self.plan.before if first else self.alone
+        known = self.plan.before if first else self.alone if self.walk.stretched else ()
         self.alone = None if known is None else (*known, {**self.walk.drawn.alone, "intervals": self.walk.intervals})
         return super()._passes(model, level)
 
