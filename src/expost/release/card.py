@@ -266,7 +266,7 @@ def _noise(interval: Interval, shown: Sequence[Effect]) -> list[str]:
             "± … at worst: drawn again from the same rows at the same levels, a number would have no larger standard "
             "deviation, whatever the rows are. For most rows this is many times too much."
         )
-    return [f"<p>{text(line)}</p>" for line in (*said, interval.statement)]
+    return [f"<p>{text(line)}</p>" for line in said or [interval.statement]]
 
 
 def _added(release: Release, scorer: Scorer, shown: Sequence[Effect], interval: Interval) -> list[str]:

@@ -53,7 +53,8 @@ rows are: V that of `expost.mechanisms.objective.noise.block_spread`, or the lar
 √p less than the bound on all of θ̂ together; the difference of two coefficients has at most √2 times as much.
 *Proof.* b ↦ dᵀθ̂ has the gradient −H⁻¹d/n, H = ∇²L(θ̂) ⪰ λI almost everywhere, so its slopes are at most ‖d‖/(nλ).
 (For Gaussian noise this is Poincaré's inequality.) Folding back makes no slope larger. A centre that was drawn before
-adds no more than its own scatter, as prox points are no further apart than their centres: variances of levels add. ∎
+adds no more than its own scatter, as prox points are no further apart than their centres: variances of levels add.
+One at zero, where the level before was far noisier, adds none. ∎
 It is attained where no row bears on d. How much less it is elsewhere is a matter of H, which is private. Released
 numbers do not bound it: a category that no row has leaves −b_j/(nλ), which may look like any other coefficient. Paying
 for it is dear: ln dᵀH⁻¹d moves by up to J, by the determinants' argument, for each d anew, and J is a few hundredths
