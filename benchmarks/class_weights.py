@@ -48,12 +48,15 @@ class Weighted(CappedLogisticLoss):
         return np.where(y > 0, 1.0, self.common)
 
     def value(self, u: Any, y: Any) -> Any:
+        """Return the loss of each row."""
         return self._times(y) * super().value(u, y)
 
     def derivative(self, u: Any, y: Any) -> Any:
+        """Return its slope."""
         return self._times(y) * super().derivative(u, y)
 
     def second_derivative(self, u: Any, y: Any) -> Any:
+        """Return its curvature."""
         return self._times(y) * super().second_derivative(u, y)
 
 
@@ -99,9 +102,9 @@ def main() -> None:
             lines.append(f"| {name} | {goal.words} | " + " | ".join(cells) + " |")
             print(lines[-1], flush=True)
     PAGE.write_text(
-        f"# Public class weights\n\nexpost {__version__}; mean ε, pure, and how many of {options.seeds} seeded runs met "
-        f"their goal for at most ε = {CAP:g}; γ = 0.1.\nThe cut-off is found in every column. Simulation on data one "
-        f"may look at.\n`EXPOST_DATA=... python benchmarks/class_weights.py --seeds {options.seeds}`\n\n"
+        f"# Public class weights\n\nexpost {__version__}; mean ε, pure, and how many of {options.seeds} seeded runs "
+        f"met their goal for at most ε = {CAP:g}; γ = 0.1.\nThe cut-off is found in every column. Simulation on data "
+        f"one may look at.\n`EXPOST_DATA=... python benchmarks/class_weights.py --seeds {options.seeds}`\n\n"
         + "\n".join(lines)
         + "\n",
         encoding="utf-8",

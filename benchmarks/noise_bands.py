@@ -157,8 +157,8 @@ def main() -> None:
             lines.append(line(*task, options.draws))
         print(lines[-1], flush=True)
     PAGE.write_text(
-        f"# How far noise scatters what columns add\n\nexpost {__version__}; {options.draws} draws of fresh noise at the "
-        f"levels of one fit. Of each way to say it beforehand: the share of\ndraws within one stated standard "
+        f"# How far noise scatters what columns add\n\nexpost {__version__}; {options.draws} draws of fresh noise at "
+        f"the levels of one fit. Of each way to say it beforehand: the share of\ndraws within one stated standard "
         f"deviation (0.68 would be right), and what is stated as a multiple of the true one, at the\n5th, 50th and "
         f"95th of 100 of all that is drawn. Pure noise, `curves = auto`. Simulation.\n"
         f"`EXPOST_DATA=... python benchmarks/noise_bands.py --draws {options.draws}`\n\n" + "\n".join(lines) + "\n",
