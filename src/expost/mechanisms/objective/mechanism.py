@@ -60,15 +60,15 @@ numbers do not bound it: a category that no row has leaves −b_j/(nλ), which m
 for it is dear: ln dᵀH⁻¹d moves by up to J, by the determinants' argument, for each d anew, and J is a few hundredths
 to tenths of ε.
 
-*Noise alone.* What is known for nothing is what noise makes of θ̂ where the rows do not bend the loss, H = λI: then θ̂ is
-−b/(nλ) beside what does not depend on b. Its covariance is that of b over (nλ)², b's entries being uncorrelated and
+*Noise alone.* What is known for nothing is what noise makes of θ̂ where the rows do not bend the loss, H = λI: then θ̂
+is −b/(nλ) beside what does not depend on b. Its covariance is that of b over (nλ)², b's entries being uncorrelated and
 alike within a block. A later level takes that over, through the public linear maps between views
 (`expost.table.views`), and adds its own. So dᵀθ̂ has a variance that is a public number for every d (`alone`,
-`expost.release.effects`). Rows that bend the loss (H ≻ λI) hold θ̂, and it scatters by less: on tables 1.2 to 8 times
-less, where V/(nλ) is 10 to 200 times too much (`benchmarks/results/noise_bands.md`). It is no bound: an H that turns
-the noise of a loud block into a quiet one exceeds it. Curvature that is paid for does worse: with a twentieth of ε it
-is noise, and even the exact second derivatives at the model, or exact counts of each column, say too little of how far
-models scatter, as the noise of early levels moves them to where the loss hardly bends.
+`expost.release.effects`). Rows that bend the loss (H ≻ λI) hold θ̂, and it scatters by less: on tables 1.3 to 3.4 times
+less in the middle, where V/(nλ) is 9 to 23 times too much (`benchmarks/results/noise_bands.md`). It is no bound: an H
+that turns the noise of a loud block into a quiet one exceeds it. Curvature that is paid for does worse: with a
+twentieth of ε it is noise, and even the exact second derivatives at the model, or exact counts of each column, say too
+little of how far models scatter, as the noise of early levels moves them to where the loss hardly bends.
 
 Never is the realised ‖b‖ reported or redrawn by: it is n‖∇L(θ̂)‖, a private number.
 """
