@@ -102,7 +102,9 @@ def test_a_promise_about_new_persons(folder, capsys, tmp_path):
     options = [*UNIT, "--new-rows", "0.4", "--max-epsilon", "9", "--output", tmp_path / "r.json"]
     said = fit(capsys, folder, *options, "--report", tmp_path / "r.html")
     assert said.status == 0, said.err
-    assert "on new persons drawn like these, every person counting alike, by their first 3 rows, as asked" in " ".join(said.out.split())
+    assert "on new persons drawn like these, every person counting alike, by their first 3 rows, as asked" in " ".join(
+        said.out.split()
+    )
     release = Release.from_json((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert (release.held_out, release.parameters["persons"]) == (400 * 3, PERSONS)
     report = (tmp_path / "r.html").read_text(encoding="utf-8")

@@ -232,7 +232,8 @@ def test_a_release_says_that_it_is_about_persons(monkeypatch):
     assert release.shown <= 0.4
     assert Release.from_json(release.to_json()) == release
     text = " ".join(str(release).split())
-    assert f"on new persons drawn like these, every person counting alike, by their first {K} rows, as asked" in text
+    whose = f"every person counting alike, by their first {K} rows"
+    assert f"on new persons drawn like these, {whose}, as asked" in text
     assert "they read different persons, so the larger counts (750 persons were held out)" in text
     assert "persons were drawn independently from one population" in text
     assert "every person counts alike" in release.promise.statement
