@@ -261,7 +261,7 @@ def test_models_do_not_follow_what_tests_say(monkeypatch):
     for held in (None, 7):
         booked.clear()
         if held:  # other rows held out, the fitted ones the same
-            monkeypatch.setattr("expost.estimators.model.split", _other_labels)
+            monkeypatch.setattr("expost.search.new_rows.split", _other_labels)
         fitted(ErrorRate(0.28), 3, max_epsilon=2.0)
         lists.append(list(booked))
     shortest = min(map(len, lists))
@@ -348,7 +348,7 @@ def test_means_of_losses_are_promised_too(goal):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"person": "whose", "rows_per_person": 2}, "each stand for themselves"),
+        ({"person": "whose", "rows_per_person": 2, "delta": 1e-6}, "holdout for persons is pure"),
         ({"holdout": 1.5}, "holdout must be a number strictly between 0 and 1"),
         ({"holdout": "much"}, "holdout must be a number"),
     ],

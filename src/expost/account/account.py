@@ -18,7 +18,8 @@ which comes to the worst case at δ, which is the budget itself; for one with pu
 the whole search one step of that curve, wherever it ends: what the ledger holds, and what an interruption is charged.
 
 *Models and tests of different rows* (``held_out``, theory D4). Rows are split by their position, publicly: models read
-one part, tests the other, and what reads all rows is booked as a probe.
+one part, tests the other, and what reads all rows is booked as a probe. (Persons are split at random, purely, which
+comes to the same: `expost.search.new_rows`.)
 *Theorem.* The loss of an outcome is at most that of probes plus the larger of what models and what tests cost.
 *Proof.* Neighbours differ in one row, whose position says in which part it is. Given what was released before, a
 release about the other part is settled by the same rows on both tables: its log ratio is zero. So of the sum of log

@@ -143,8 +143,8 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         const=validation.HOLDOUT,
         default=0.0,
         metavar="PART",
-        help="promise it about new rows drawn like these, which holds out that part of the rows for tests (with a "
-        "schema; default: %(const)s where no part is stated)",
+        help="promise it about new rows drawn like these (new persons, with --person), which holds out that part of "
+        "them for tests (with a schema; default: %(const)s where no part is stated)",
     )
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
     add_bounds(fit)
@@ -441,6 +441,12 @@ def _search_table(
     from expost.table.files import open_disk
 
     schema = stated_schema(options)
+    if options.evaluate is not None and options.new_rows and schema.person is not None:
+        raise ValueError(
+            "--evaluate with --new-rows needs to know who was held out, and of persons that is drawn at random and "
+            "kept nowhere: leave out one of the two, or evaluate on persons that are not in the table. Nothing was "
+            "spent"
+        )
     model = AccuracyFirstModel(
         schema,
         goal,

@@ -37,6 +37,7 @@ from expost.estimators.inputs import (
 from expost.estimators.pipeline_check import CountedClones, PipelineCheck, check_pipeline
 from expost.goals.goal import TASKS, Goal, TestedGoal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
+from expost.noise.source import resolve_source
 from expost.passes.dask import as_engine, stream_of
 from expost.passes.engine import one_search
 from expost.passes.first_pass import counted, look_at
@@ -44,7 +45,7 @@ from expost.release.effects import plot
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
 from expost.release.words import ALIKE
-from expost.search.new_rows import NewRowsPlan, require_mean, split
+from expost.search.new_rows import NewRowsPlan, Parting, require_mean
 from expost.search.request import CheckedPlan, Request
 from expost.search.run import carry_out, chain_request, settle, staged_request
 from expost.solve.losses import LogisticLoss, SquaredLoss
@@ -119,7 +120,8 @@ class AccuracyFirstModel(CountedClones):
         The part of the rows that models are tested on and not fitted to, 0.2 say; the goal is then promised about *new
         rows*, drawn independently from the population that the rows of the table are taken to be drawn from, and of
         what models and tests cost the larger counts (:mod:`expost.search.new_rows`). Which rows those are follows from
-        their position. 0: the goal is about the rows themselves, and nothing is assumed of them.
+        their position. Where ``person`` is stated, persons are held out instead, drawn at random, and the goal is about
+        new persons. 0: it is about the rows themselves, and nothing is assumed of them.
 
     Attributes
     ----------
@@ -286,17 +288,18 @@ class AccuracyFirstModel(CountedClones):
             most = spending.ceiling(self._most, delta) or self._most
         else:
             most = going_on.ceiling(self._most, spending)
-        held_part = self._held_part(schema, before)
-        rows, tallies, target = self._looked_at(table, y, encoding)
-        unit = unit_of(schema, rows.n)
+        source = self.random_state if going_on is None else going_on.source(self.random_state)
+        parting = self._parting(schema, before)
+        if parting is not None and schema.person is not None:
+            parting.words = source = resolve_source(source)
+        rows, held, tallies, target = self._looked_at(table, y, encoding, parting)
+        n = rows.n if held is None else rows.n + held.n
+        unit = unit_of(schema, n)
         if going_on is not None:
-            going_on.require_rows(rows.n, unit)
-        left = CheckedPlan.left(rows.n, most, unit) if clip else most
-        n, held = rows.n, None
-        if held_part:
-            rows, held = split(_in_order(rows), held_part)
+            going_on.require_rows(n, unit)
+        left = CheckedPlan.left(n, most, unit) if clip else most
         request = self.request_for(rows.n, schema, encoding, left)
-        request = dataclasses.replace(request, continues=before, held_out=0 if held is None else held.n)
+        request = dataclasses.replace(request, continues=before, held_out=n - rows.n, unit=unit)
         plan = settle(request)
         if held is not None:
             plan = NewRowsPlan.of(plan, held)
@@ -318,7 +321,7 @@ class AccuracyFirstModel(CountedClones):
             request,
             plan,
             rows,
-            self.random_state if going_on is None else going_on.source(self.random_state),
+            source,
             spending,
             described,
             discard=self.when_short == "discard",
@@ -338,8 +341,13 @@ class AccuracyFirstModel(CountedClones):
         self.release_ = release
         return self
 
-    def _looked_at(self, table: Any, y: Any, encoding: Encoding) -> tuple[Rows | RowSource, list[Tally], Tally]:
-        """Return rows, or where to read them, and how many cells fit; raise for those that do not, unless clipped."""
+    def _looked_at(
+        self, table: Any, y: Any, encoding: Encoding, parting: Parting | None
+    ) -> tuple[Rows | RowSource, Rows | RowSource | None, list[Tally], Tally]:
+        """Return rows, or where to read them, those held out, and how many cells fit.
+
+        Raises for cells that do not, unless they are clipped.
+        """
         clip, source = self.on_invalid == "clip", None
         in_pieces = y is None and (is_on_disk(table) or type(table).__module__.startswith("dask."))
         if in_pieces or self.engine is not None:
@@ -348,30 +356,36 @@ class AccuracyFirstModel(CountedClones):
         if source is None:
             raw = encoding.open(with_target(table, encoding.schema, y))
             rows = encoding.encode(raw, on_invalid="clip" if clip else "error")
-            return rows, *encoding.tallies(encoding.slotted(raw))
+            tallies, target = encoding.tallies(encoding.slotted(raw))
+            return *((rows, None) if parting is None else parting.of(rows)), tallies, target
         if isinstance(source, PersonSource) and not clip:  # all rows are judged, also those that fill no slot
             encoding.require_fit(*encoding.tallied(*counted(source.every_row(), engine)))
             encoding.require_persons(source.unreadable, source.undecoded)
-        found, cells = look_at(source, engine)
-        tallies, target = encoding.tallied(cells, found.n)
+        sources = (source,) if parting is None else parting.before_reading(source)
+        looked = [look_at(one, engine) for one in sources]
+        cells, n = np.sum([cells for _, cells in looked], axis=0), sum(found.n for found, _ in looked)
+        tallies, target = encoding.tallied(cells, n)
         if not clip:
             encoding.require_fit(tallies, target)
-        return found, tallies, target
+        if len(looked) == 2:
+            return looked[0][0], looked[1][0], tallies, target
+        [(found, _)] = looked
+        return *((found, None) if parting is None else parting.of(found)), tallies, target
 
-    def _held_part(self, schema: Schema, before: Release | None) -> float:
-        """Return which part of the rows is held out, or say why none can be."""
+    def _parting(self, schema: Schema, before: Release | None) -> Parting | None:
+        """Return how rows are held out, if some are, or say why none can be."""
         if validation.number("holdout", self.holdout) == 0.0:
-            return 0.0
+            return None
         part = validation.share("holdout", self.holdout)
-        if schema.person is not None:
+        if schema.person is not None and validation.delta(self.delta):
             raise ValueError(
-                "holdout is for rows that each stand for themselves: persons with several rows are not split by their "
-                "position, and several rows of one are not drawn independently. Leave holdout or person out"
+                "holdout for persons is pure: which of them are held out is drawn at random and kept secret, and what "
+                "a delta says of each draw does not hold for all together. Leave delta out. Nothing was spent"
             )
         if before is not None:
             raise ValueError("a search that is gone on from has fitted all rows; for new rows fit anew, with holdout")
         require_mean(self._stated_goal(schema))
-        return part
+        return Parting(part, None if schema.person is None else schema.rows_per_person)
 
     @property
     def _most(self) -> float:
@@ -506,16 +520,6 @@ class AccuracyFirstModel(CountedClones):
         elif task is not None:
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags
-
-
-def _in_order(rows: Rows | RowSource) -> Rows:
-    """Return rows whose positions in the table are known, or say that they are not."""
-    if not isinstance(rows, Rows):
-        raise ValueError(
-            "holdout splits rows by their position, for which they are kept in memory, and these are too many, or with "
-            "a cluster: pass engine=LocalEngine(memory=...) with more megabytes. Nothing was spent"
-        )
-    return rows
 
 
 def unit_of(schema: Schema, n: int) -> Unit:

@@ -245,23 +245,28 @@ def card(release: Release, reference: Mapping[str, str] | None = None) -> str:
             section("Formula", *_formula(release, scorer, shown)),
             '<div class="pair">',
             section("How not to read it", bullets(_warnings(release, interval))),
-            section("Noise", *_noise(release, interval, banded=any(effect.band for effect in shown))),
+            section("Noise", *_noise(interval, shown)),
             "</div>\n",
             *_added(release, scorer, shown, interval),
         ]
     )
 
 
-def _noise(release: Release, interval: Interval, *, banded: bool) -> list[str]:
+def _noise(interval: Interval, shown: Sequence[Effect]) -> list[str]:
     """Say how much of the numbers is noise: of each by itself where that is known, and of all together."""
     said = []
-    if banded:
+    if any(effect.band for effect in shown):
         said.append(
-            "± … at most: one standard deviation over the noise. Drawn again from the same rows at the same levels, a "
-            "number would scatter by no more, whatever the rows are. Where many rows bear on it it scatters by less; "
-            "how much less depends on the rows, and is not shown."
+            "± … by noise alone: one standard deviation over the noise, as far as it is known: what it makes of a "
+            "number that no row holds. Where rows bear on it, as they mostly do, it scatters by less; how much less is "
+            "not shown, as that would have to be paid for. It is no bound."
         )
-    return [f"<p>{text(line)}</p>" for line in (*said, interval.statement)]
+    if any(effect.worst for effect in shown):
+        said.append(
+            "± … at worst: drawn again from the same rows at the same levels, a number would have no larger standard "
+            "deviation, whatever the rows are. For most rows this is many times too much."
+        )
+    return [f"<p>{text(line)}</p>" for line in said or [interval.statement]]
 
 
 def _added(release: Release, scorer: Scorer, shown: Sequence[Effect], interval: Interval) -> list[str]:
@@ -303,8 +308,10 @@ def _drawn(effect: Effect, reach: Mapping[bool, tuple[float, float]], interval: 
     lowest, highest = reach[bool(effect.labels)]
     span = (highest - lowest) or 1.0
     times = 1.0 if effect.straight is None else 2.0  # a line is told from end to end, and drawn from its middle
-    noise = [f"± {up(times * max(effect.band), 2)} at most"] if effect.band else []
-    if interval.width is not None:
+    noise = [f"± {up(times * max(effect.band), 2)} by noise alone"] if effect.band else []
+    if effect.worst:
+        noise.append(f"± {up(times * max(effect.worst), 2)} at worst")
+    elif interval.width is not None:
         noise.append(f"± {up(times * interval.width * max(effect.lengths), 2)} {_sort(interval)}")
     rows = []
     if effect.labels:
@@ -441,7 +448,7 @@ def _warnings(release: Release, interval: Interval) -> list[str]:
         "nothing.",
         "The promise is about the rows the model was fitted to. On others it may be better or worse."
         if not release.held_out
-        else "The promise is about new rows drawn as these were. On others it may be better or worse.",
+        else f"The promise is about new {release.unit}s drawn as these were. On others it may be better or worse.",
     ]
     if interval.kind != "interval":
         said.append("No test of significance can be made of these numbers.")

@@ -237,6 +237,11 @@ def evaluate(
     scorer, spending = scorer_of(release), Spending(ledger)
     if new_rows and not release.held_out:
         raise ValueError("this model was fitted to all rows: only a fit with holdout (--new-rows) keeps rows out")
+    if new_rows and release.unit != "row":
+        raise ValueError(
+            "which persons were held out was drawn at random and kept nowhere, as privacy rests on it: leave new_rows "
+            "out, or evaluate on persons that were not in the table. Nothing was spent"
+        )
     if new_rows and (is_stream(table) or (isinstance(table, Disk) and (table.once or table_claims(table)))):
         raise ValueError(
             "rows that were held out are found by their position, and a query, a stream or a function may hand out "

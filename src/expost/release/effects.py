@@ -5,11 +5,13 @@ against one of them, the *reference*: the first that the schema lists unless ano
 nobody was told). The constant takes up the rest.
 
 *The band.* Whatever is drawn is a sum a·θ of parameters, less another: a knot's value less the curve's mean, a
-category's less the reference's. Over the noise θ scatters in no direction by a larger standard deviation than the
-release's ``noise_spread`` times the direction's length, whatever the rows are (theorem "scatter" of
-`expost.mechanisms.objective.mechanism`). So ‖a‖₂ times that bounds the standard deviation of what is drawn: √2 times
-as much for the difference of two categories as for one. It is reached where no row bears on it, and most rows leave
-less; how much less is not public. Releases that do not state it have no band.
+category's less the reference's. The release states what noise each level had and how finely it saw curves
+(``noise_levels``). What that noise alone makes of a·θ, where the rows do not hold it, has a known standard deviation
+("noise alone" of `expost.mechanisms.objective.mechanism`): that is the band. Going back from the last level, a becomes
+what it is of the coefficients of each view, Pa, and each level adds Σ(σ_j a_j)². Rows hold a model, so it scatters by
+less on most tables; some could be made on which it scatters by more. *At worst*, whatever the rows are, it is
+``noise_spread`` times ‖a‖₂ (theorem "scatter" there): √2 times as much for the difference of two categories as for one.
+Releases that do not state either have no band, or no worst case.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.release.scoring import BoundsScorer, SchemaScorer, Scorer, scorer_of
+from expost.shown import up
 
 if TYPE_CHECKING:
     from expost.release.release import Release
 
-BAND = "band: one standard deviation of what noise leaves, at most, whatever the rows are"
+BAND = "band: one standard deviation of the noise alone; rows hold a model, so it usually scatters by less"
 _POINTS = 101
 _ROUNDING = 1e-12  # what rounding leaves between equal numbers, as a part of the coefficients that made them
 
@@ -47,7 +50,9 @@ class Effect:
     x, y
         Values in the column's own units (days since 1970 for dates) and what they add; for bars their places.
     band
-        How far noise scatters each of them, in standard deviations, at most; empty if nothing is known of it.
+        How far noise alone scatters each of them, in standard deviations; empty if nothing is known of it.
+    worst
+        How far it does at most, whatever the rows are; likewise.
     lengths
         Of each, how long a direction of the parameters it is, in units of what is shown.
     reference
@@ -67,6 +72,7 @@ class Effect:
     y: tuple[float, ...]
     labels: tuple[str, ...] = ()
     band: tuple[float, ...] = ()
+    worst: tuple[float, ...] = ()
     lengths: tuple[float, ...] = ()
     reference: str | None = None
     level: float = 0.0
@@ -114,15 +120,75 @@ class _Model:
         self._coefficients = dict(zip(names, release.parameters["coef"], strict=True))
         self._units = dict(zip(names, np.abs(units(scorer)).tolist(), strict=True))
         self._spread = release.parameters.get("noise_spread")
+        self._places = {name: place for place, name in enumerate(names, start=1)}  # behind the constant
+        self._noise = _NoiseAlone.of(release, scorer)
 
     def values(self, names: Sequence[str]) -> Floats:
         return np.array([self._coefficients[name] for name in names])
 
-    def scatter(self, names: Sequence[str], weights: Floats) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return what noise leaves of directions, a row for each; and how long these are, in units of coefficients."""
-        lengths = np.linalg.norm(weights * np.array([self._units[name] for name in names]), axis=1)
-        band = () if self._spread is None else tuple((self._spread * lengths).tolist())
-        return band, tuple(lengths.tolist())
+    def scatter(self, names: Sequence[str], weights: Floats) -> dict[str, Any]:
+        """Return how far noise scatters directions, a row for each, and how long they are, in units of coefficients."""
+        directions = weights * np.array([self._units[name] for name in names])
+        lengths = np.linalg.norm(directions, axis=1)
+        band = None if self._noise is None else self._noise.scatter([self._places[name] for name in names], directions)
+        worst = None if self._spread is None else self._spread * lengths
+        found = {"band": band, "worst": worst, "lengths": lengths}
+        return {name: tuple(values.tolist()) for name, values in found.items() if values is not None}
+
+
+@dataclass(frozen=True)
+class _NoiseAlone:
+    """How far noise scatters parameters where rows do not hold them.
+
+    Attributes
+    ----------
+    levels
+        Of each level how it saw rows, None if as they are, and the deviation of each of its parameters.
+    parts
+        First parameter and width of each part of a row, none of which shares noise or a map with another.
+    """
+
+    levels: tuple[tuple[Any, Floats], ...]
+    parts: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, release: Release, scorer: SchemaScorer) -> _NoiseAlone | None:
+        """Read it off a release, if it is there."""
+        stated = release.parameters.get("noise_levels")
+        if stated is None:
+            return None
+        views, levels = {0: None, **scorer.views}, []
+        for level in stated:
+            deviations = np.repeat(np.array(level["deviations"], dtype=np.float64), level["sizes"])
+            view = views.get(level["intervals"])
+            columns = len(scorer.theta) if view is None else view.columns
+            if level["intervals"] not in views or len(deviations) != columns:
+                raise ValueError("the release states noise of other columns than its schema has; was it changed?")
+            levels.append((view, deviations))
+        return cls(tuple(levels), scorer.parts)
+
+    def scatter(self, places: Sequence[int], directions: Floats) -> Floats:
+        """Return the standard deviation of each row of directions, which are of some parameters."""
+        square = np.zeros(len(directions))
+        for first, width in self.parts:
+            there = [(place - first, column) for column, place in enumerate(places) if first <= place < first + width]
+            if there:
+                own = np.zeros((len(directions), width))
+                own[:, [place for place, _ in there]] = directions[:, [column for _, column in there]]
+                square += self._of_part(first, own)
+        return np.asarray(np.sqrt(square))
+
+    def _of_part(self, first: int, directions: Floats) -> Floats:
+        """Return the variance of directions of the parameters of one part, level by level from the last on."""
+        square, width = np.zeros(len(directions)), directions.shape[1]
+        seen: Any = self  # no view yet
+        for view, deviations in reversed(self.levels):
+            if view is not seen:
+                place, lift, back = (first, np.eye(width), np.eye(width)) if view is None else view.part(first, width)
+                own = directions @ lift  # of the coefficients of the view
+                seen, directions = view, own @ back  # of the model that the level before handed over
+            square += np.square(own * deviations[place : place + lift.shape[1]]).sum(axis=1)
+        return square
 
 
 def _parts(model: _Model, scorer: SchemaScorer, chosen: dict[str, str]) -> Iterator[tuple[str, Effect]]:
@@ -143,14 +209,12 @@ def _bars(column: str, kind: Any, model: _Model, chosen: str | None) -> Effect:
         raise ValueError(f"{chosen!r} is no category of {column!r} in the model; these are {', '.join(labels)}")
     at = 0 if chosen is None else labels.index(chosen)
     values = weights @ model.values(names)
-    band, lengths = model.scatter(names, weights - weights[at])
     return Effect(
         column,
         tuple(map(float, range(len(labels)))),
         tuple((values - values[at]).tolist()),
         tuple(labels),
-        band,
-        lengths,
+        **model.scatter(names, weights - weights[at]),
         reference=labels[at],
         level=float(values[at]),
         missing=-float(values[at]) if listed and kind.missing == "zero" else None,
@@ -190,14 +254,11 @@ def _number(column: str, kind: Any, model: _Model) -> Effect:
     missing = float(np.concatenate(middle) @ coefficients) - level
     if abs(missing) < _ROUNDING * np.abs(coefficients).max():
         missing = 0.0
-    band, lengths = model.scatter(names, weights - mean)
     return Effect(
         column,
         tuple(kind.own_units(at)),
         tuple((weights @ coefficients - level).tolist()),
-        (),
-        band,
-        lengths,
+        **model.scatter(names, weights - mean),
         level=level,
         straight=None if line is None or kind.shape is not None else (float(model.values([line])[0]), line),
         missing=missing if kind.marked else None,
@@ -281,7 +342,10 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
         what = f"the sum that says {schema['classes'][1]} where it is positive"
     banded = any(effect.band for effect in found)
     figure.suptitle(f"what each column adds to {what}; numbers around their mean", fontsize=11, x=0.01, ha="left")
-    said = f"{BAND}; it is cut off at the edges" if banded else "what noise leaves is not stated in this release"
+    said = BAND if banded else "what noise leaves is not stated in this release"
+    worst = max((value for effect in found for value in effect.worst), default=0.0)
+    if worst:
+        said += f"\nat worst, whatever the rows are: ± {up(worst, 2)}; what is wider is cut off at the edges"
     figure.supxlabel(said, fontsize=8, color="0.4")
     return figure
 

@@ -18,6 +18,7 @@ from expost.release.words import (
     asked,
     at_delta,
     exposed,
+    held_out,
     on_rows,
     parts,
     require_model,
@@ -207,7 +208,7 @@ def _paid(release: Release) -> list[str]:
         said.append(bar([(total, "model")] if release.held_out else shares, most, f"{up(total)} of {up(most)}"))
     said.append(f"<p>{keys}</p>")
     if release.held_out:
-        apart = f"Tests read {release.held_out:,} rows that no model was fitted to"
+        apart = f"Tests read {held_out(release)} that no model was fitted to"
         said.append(f"<p>{apart}, so of what both cost the larger counts, not the sum.</p>")
     compared = usual(release)
     said += [] if compared is None else [f"<p>{text(compared)}.</p>"]

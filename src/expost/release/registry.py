@@ -123,7 +123,7 @@ def _entry(release: Release, project: Project) -> dict[str, Any]:
                 "composition": "All that this search released, looks at the table, tests and models, adds up to the "
                 "stated loss"
                 + (
-                    "; rows for tests and for models were disjoint, so the larger counts. "
+                    f"; {release.unit}s for tests and for models were disjoint, so the larger counts. "
                     if release.held_out
                     else ". "
                 )

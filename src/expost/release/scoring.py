@@ -26,6 +26,7 @@ from expost.table.kinds import BACK, Dated, Numeric
 from expost.table.preparation import Preparation
 from expost.table.schema import Schema
 from expost.table.streamed import usual_rows
+from expost.table.views import View, parts_of, views_of
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -202,6 +203,16 @@ class SchemaScorer(Scorer):
         schema = Schema.from_dict(_thawed(release.preparation["schema"]))
         self.encoding, self.classes, self.target = Encoding(schema), schema.classes, schema.scaled_target
         self.transform, self.own_bounds = schema.target_transform, schema.target_bounds or (-1.0, 1.0)
+
+    @property
+    def views(self) -> dict[int, View]:
+        """How levels of a search may have seen its curves, by how finely; all of it public."""
+        return {view.intervals: view for view in views_of(self.encoding)}
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """First parameter and width of each part of a row."""
+        return tuple(parts_of(self.encoding))
 
     def design(self, rows: Any, on_invalid: OnInvalid) -> Floats:
         """Return encoded rows."""

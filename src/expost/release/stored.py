@@ -337,6 +337,7 @@ _EVALUATION = _object_of(
         "reach": _number(0.0, 2.0),
     }
 )
+_NOISE_LEVEL = _object_of({"sizes": _list_of(_whole(0)), "deviations": _list_of(_number(0.0)), "intervals": _whole(0)})
 _PARAMETERS = _object_of(
     {},
     {
@@ -371,6 +372,7 @@ _PARAMETERS = _object_of(
         "typical_noise": _number(1e-100),
         "noise_reach": _LOSS,
         "noise_spread": _number(1e-100),
+        "noise_levels": _list_of(_NOISE_LEVEL),
         "noise_reach_coverage": _number(0.0, 1.0),
         "statistics": _object_of(_STATISTICS),
     },

@@ -218,10 +218,19 @@ def to_compare(release: Release) -> str:
     return measured
 
 
-#: What is promised where models were tested on rows that they were not fitted to.
-NEW_ROWS = "on new rows drawn like these"
 #: What is promised and counted where a person may have several rows.
 ALIKE = "every person counts alike in it, however many rows they have"
+
+
+def on_new(unit: str) -> str:
+    """Say what is promised where models were tested on rows that they were not fitted to."""
+    return f"on new {unit}s drawn like these"
+
+
+def held_out(release: Release) -> str:
+    """Say how many rows, or persons with theirs, were held out."""
+    many = release.held_out // release.parameters.get("rows_per_person", 1)
+    return f"{many:,} {release.unit}{'' if many == 1 else 's'}"
 
 
 def counted(release: Release) -> str:
@@ -254,7 +263,7 @@ def on_rows(release: Release, goal: str) -> str:
     'on new rows drawn like these'
     """
     judged = words_of(goal).judged
-    where = f"{NEW_ROWS if release.held_out else 'on these rows'}{counted(release)}"
+    where = f"{on_new(release.unit) if release.held_out else 'on these rows'}{counted(release)}"
     return f"{where}, {judged}" if judged else where
 
 
@@ -291,8 +300,10 @@ def spent_on(release: Release) -> str:
     '0.1 tests · 0.5 the model; they read different rows, so the larger counts (200 rows were held out)'
     """
     said = " · ".join(f"{up(loss)} {what}" for loss, what in parts(release)) or "nothing"
-    apart = f"; they read different rows, so the larger counts ({release.held_out:,} rows were held out)"
-    return said + (apart if release.held_out else "")
+    if not release.held_out:
+        return said
+    were = "was" if held_out(release).startswith("1 ") else "were"
+    return f"{said}; they read different {release.unit}s, so the larger counts ({held_out(release)} {were} held out)"
 
 
 def usual(release: Release) -> str | None:
@@ -372,7 +383,7 @@ def _lines(release: Release, brief: bool = False) -> list[tuple[str, str]]:
             rows.append((goal[0], f"asked {goal[1]}; shown {shown(release)} {where}{sure}"))
             rows += compared
         else:
-            where = f" {NEW_ROWS}" if release.held_out else ""
+            where = f" {on_new(release.unit)}" if release.held_out else ""
             rows.append((goal[0], f"{goal[1]}{where} was asked for; no model is released"))
             rows += [("", text) for text in (release.closest,) if text]
             rows += compared if "yardstick" in release.parameters else []

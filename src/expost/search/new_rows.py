@@ -4,11 +4,23 @@ Rows are split by their position, which is public, into those that models are fi
 rows are rows drawn independently from one population, as those of the table are taken to be: that is assumed, and said
 in every release. *Released*: models, as `expost.search.engine` releases them, of the fitted rows alone, and of each the
 noisy mean of its losses (mistakes, squared errors) on the rows held out. *Neighbours*: one row replaced, in its place.
+Where each of M persons fills k slots, neighbours differ in one person (`expost.account.composition`), new rows are
+those of new persons, and m of the persons, drawn at random, are held out with all of their rows.
 
 *Theorem (privacy).* The loss of an outcome is at most max(Σ models, Σ tests), and the loss of what reads all rows
 beside. The proof stands in `expost.account.account`: a row is fitted or held out, and given what was released before
 only releases about its part have another law. So tests are free as long as they cost no more than models do, and each
 here costs what models have cost beyond the tests before it. What is lost are the rows that models are not fitted to.
+*Persons have no position*: whoever comes instead of one may have rows elsewhere, so that by the order of first rows, as
+by a hash of who they are, others would change parts, or the person would, and models and tests would add up. So which
+persons are held out is drawn uniformly among all sets of m, is released to nobody, and is kept nowhere. *Proof.* Let
+the neighbour have a person b where the table has a. Exchange b for a in every set: that takes sets of m of one table to
+sets of m of the other, one to one, all as likely. Between a set and its image the same part differs, in k slots, so the
+loss of an outcome given both is at most ε(o) = max(Σ models, Σ tests), a function of the outcome alone. P[o] is the
+mean over sets of P[o given the set], hence at most e^{ε(o)} times that of the neighbour. ∎ This is for pure losses. At
+a δ it would not do: given the set, P[loss > ε(o)] ≤ δ holds with ε(o) the larger of both sides, but an outcome that
+exceeds it where the person was fitted may reach it exactly where they were held out, which has any probability; their
+mixture exceeds it in both cases. So a δ is refused there.
 
 *Theorem (accuracy).* Let the list of models, noise scales and γ_k be a function of the fitted rows, public numbers and
 noise of its own, Σγ_k ≤ γ; what tests say only chooses how far the list is gone through. Test k accepts if P[noisy mean
@@ -18,13 +30,17 @@ rows is above the goal is released with probability at most γ, over the noise a
 it. Let G be the distribution function of the noisy mean at test k, for model k, and G₀ the one where the mean loss is
 what the goal allows. e above the goal makes losses larger, so G ≤ G₀ (below), and the test accepts only where G ≤ G₀ ≤
 γ_k at what was seen, which has probability at most γ_k: P[G(X) ≤ γ] ≤ γ for every X with distribution function G. Add
-over the list, whether or not entry k is come to, and take the mean over what was fixed. ∎ Likewise the least e with
-G_e(seen) ≤ γ_k is an upper bound for model k, false with probability at most γ_k: what is *shown*. It is false if
+over the list, whether or not entry k is come to, and take the mean over what was fixed. ∎ *Persons*: it is persons
+who are drawn independently, each with all of their rows; a person's loss is the mean over their k slots, e the mean of
+that over new persons, and m counts persons. The draw of who is held out is independent of everybody's rows, so those of
+the fitted persons say nothing about the others'. Rows of one person may be as alike as they please. *What is shown*:
+the least e with G_e(seen) ≤ γ_k, an upper bound for model k, false as rarely. All this is false if
 models, scales or γ_k follow what tests said (the luckiest of ten models): so levels are a fixed ladder here, nothing is
 steered by noisy shortfalls, and a search may end by them but not go another way.
 
 *The law of a noisy mean.* Noise Z is discrete Laplace and independent, so G_e(x) = Σ_z P[Z = z]·T_e(x − z), T_e(x) =
-P[mean ≤ x] without noise. *Mistakes* are Binomial(m, e): T_e is exact and falls with e. *Losses in [a, b]*: T_e(x) ≤
+P[mean ≤ x] without noise. *Mistakes* are Binomial(m, e), if there is one row of each person: T_e is exact and falls
+with e. *Losses in [a, b]*, such as the share of a person's k rows that are mistaken: T_e(x) ≤
 exp(−m·KL((x − a)/(b − a) ‖ (e − a)/(b − a))) for x ≤ e, 1 beyond (Chernoff, Hoeffding 1963), which falls with e too; so
 does a mean of such terms. The bound is used in the place of T_e. What was observed is put into no variance (that would
 be wrong in 36 % of runs at γ = 0.01). *In numbers*: z is summed over cells, each with the largest T_e in it, so the sum
@@ -39,10 +55,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import betainc, xlogy
 
 from expost.account.account import Account
-from expost.account.composition import NOTHING, Curve
+from expost.account.composition import NOTHING, ROW, Curve, Unit
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.noise.laplace import discrete_laplace
@@ -53,7 +70,8 @@ from expost.search.engine import Floats, StagedPlan, StagedSearch
 from expost.search.noisy_test import NoisyTest
 from expost.shown import down
 from expost.solve.row_sums import Passes
-from expost.table.rows import Rows, declared, given_up
+from expost.table.rows import Rows, RowSource, declared, given_up
+from expost.table.streamed import PersonSource, StreamedSource
 
 _CELLS = 64  # of noise within one scale of it
 _FAR = 32.0  # scales beyond which noise counts as if it passed everything: e⁻³²
@@ -62,6 +80,43 @@ _LESS = 1.5  # a test that does not fit into what a ledger holds is tried with s
 _LEAST = 1e-9  # and not below this
 _TESTS = 8  # share half of γ alike: what rows drawn by chance leave open does not shrink as noise does
 _FURTHER = 1.3  # a jump goes so many times further than where the rows themselves are tested, for the same reason
+
+
+@dataclass
+class Parting:
+    """How rows are parted into those that are fitted and those held out.
+
+    Attributes
+    ----------
+    part
+        Which part of them is held out.
+    rows_per_person
+        k, where it is persons that are held out; None where each row stands for itself.
+    words
+        What the draw of persons is made with.
+    """
+
+    part: float
+    rows_per_person: int | None = None
+    words: WordSource | None = None
+
+    def of(self, rows: Rows | RowSource) -> tuple[Rows, Rows]:
+        """Part rows, in the order of the table; those of persons person after person."""
+        if not isinstance(rows, Rows):
+            raise ValueError(
+                "holdout splits rows by their position, for which they are kept in memory, and these are too many, or "
+                "with a cluster: pass engine=LocalEngine(memory=...) with more megabytes. Nothing was spent"
+            )
+        k = self.rows_per_person
+        return split(rows, self.part) if k is None else parted(rows, np.repeat(self._drawn(rows.n // k), k))
+
+    def before_reading(self, source: StreamedSource) -> tuple[StreamedSource, ...]:
+        """Part a table that is read in pieces, if that is told before; otherwise return it as it is."""
+        return source.parted(self._drawn(source.persons)) if isinstance(source, PersonSource) else (source,)
+
+    def _drawn(self, persons: int) -> npt.NDArray[np.bool_]:
+        assert self.words is not None
+        return drawn_persons(persons, self.part, self.words)
 
 
 def split(rows: Rows, part: float) -> tuple[Rows, Rows]:
@@ -77,16 +132,40 @@ def split(rows: Rows, part: float) -> tuple[Rows, Rows]:
     n = rows.n
     m = held_out(n, part)
     ends = np.arange(n + 1, dtype=object if n * m >= 1 << 62 else np.int64) * m // n
-    held = np.asarray(ends[1:] > ends[:-1], dtype=bool)
+    return parted(rows, np.asarray(ends[1:] > ends[:-1], dtype=bool))
+
+
+def parted(rows: Rows, held: npt.NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    """Return the rows that are not held out, and those that are."""
     both = (Rows(given_up(rows.x[some]), given_up(rows.y[some]), **declared(rows)) for some in (~held, held))
     fitted, apart = both
     return fitted, apart
 
 
-def held_out(n: int, part: float) -> int:
-    """Return how many of n rows are held out, or say that there are too few."""
+def drawn_persons(persons: int, part: float, source: WordSource) -> npt.NDArray[np.bool_]:
+    """Say of each person whether they are held out: all sets of so many are as likely; private.
+
+    Keys are drawn until no two are the same; then every order of them is as likely, and the first are held out.
+
+    Examples
+    --------
+    >>> from expost.noise import SeededSource
+    >>> drawn_persons(6, 0.3, SeededSource(0)).tolist()
+    [False, True, False, True, False, False]
+    """
+    held = np.zeros(persons, dtype=bool)
+    m = held_out(persons, part, "persons")
+    while True:
+        order = np.argsort(keys := np.array(source.words(4 * persons)).view(np.uint64))
+        if np.all(np.diff(keys[order]) > 0):
+            held[order[:m]] = True
+            return held
+
+
+def held_out(n: int, part: float, called: str = "rows") -> int:
+    """Return how many of n are held out, or say that there are too few."""
     if n < 2:
-        raise ValueError("to hold out rows there have to be two at least. Nothing was spent")
+        raise ValueError(f"to hold out {called} there have to be two at least. Nothing was spent")
     return min(max(round(part * n), 1), n - 1)
 
 
@@ -97,13 +176,13 @@ class NoisyMean:
     Attributes
     ----------
     m
-        How many rows.
+        How many rows are drawn independently; or persons, with theirs.
     lower, upper
-        Between which a row's loss lies.
+        Between which the loss of one of them lies.
     counts
         Whether it is one of the two: the number of mistakes is released.
     epsilon
-        What it costs.
+        What it costs for one row replaced.
     grid, error
         What means are rounded to, and how far the computed one may be off; the number of mistakes is exact.
     """
@@ -117,12 +196,13 @@ class NoisyMean:
     error: float = 0.0
 
     @classmethod
-    def of(cls, goal: TestedGoal, m: int, epsilon: float, error: float) -> NoisyMean:
-        """Settle it for a goal that is a mean over rows."""
+    def of(cls, goal: TestedGoal, n: int, epsilon: float, error: float, unit: Unit = ROW) -> NoisyMean:
+        """Settle it for a goal that is a mean over rows, of which there are n."""
         assert goal.each_row is not None
-        if goal.counts:
+        m = n // unit.rows
+        if goal.counts and m == n:
             return cls(m, *goal.each_row, True, epsilon, Grid(1.0 / m, 1))
-        return cls(m, *goal.each_row, False, epsilon, Grid.of(goal.shortfall_sensitivity(m), error_bound=error), error)
+        return cls(m, *goal.each_row, False, epsilon, Grid.of(goal.shortfall_sensitivity(n), error_bound=error), error)
 
     @property
     def scale(self) -> float:
@@ -184,17 +264,19 @@ class NewRowsPlan:
     """
 
     plan: StagedPlan
-    held: Rows
+    held: Rows | RowSource
 
     @classmethod
-    def of(cls, plan: Any, held: Rows) -> NewRowsPlan:
+    def of(cls, plan: Any, held: Rows | RowSource) -> NewRowsPlan:
         """Settle it, or say that so few rows show nothing, whatever the model."""
         assert isinstance(plan, StagedPlan)
-        m, goal, gamma = held.n, plan.goal, gamma_of_test(plan, 1)
+        unit, goal, gamma = plan.unit, plan.goal, gamma_of_test(plan, 1)
+        m = held.n // unit.rows
 
-        def shows(rows: int) -> bool:
+        def shows(many: int) -> bool:
+            rows = many * unit.rows
             error = goal.shortfall_error(rows, plan.geometry.columns, np.zeros(plan.geometry.columns))
-            mean = NoisyMean.of(goal, rows, plan.worst_case, error)
+            mean = NoisyMean.of(goal, rows, plan.worst_case, error, unit)
             return mean.chance(math.floor((goal.at_most - goal.room) / mean.grid.unit), goal.at_most) <= gamma
 
         if not shows(m):
@@ -202,8 +284,9 @@ class NewRowsPlan:
             while not shows(enough) and enough < 1 << 40:
                 enough = math.ceil(1.2 * enough) + 1
             raise TargetUnreachable(
-                f"{m:,} rows held out show no model to meet the goal on new rows, whatever it is: with max_epsilon = "
-                f"{down(plan.budget)} it takes about {enough:,}. Hold out more, or ask for less. Nothing was spent."
+                f"{m:,} {unit.noun}s held out show no model to meet the goal on new {unit.noun}s, whatever it is: with "
+                f"max_epsilon = {down(unit.charge(plan.budget))} it takes about {enough:,}. Hold out more, or ask for "
+                f"less. Nothing was spent."
             )
         return cls(plan, held)
 
@@ -266,23 +349,23 @@ class NewRowsSearch(StagedSearch):
 
     def _passes(self, model: Floats, level: float) -> bool:
         """Test a model on the rows held out, for what models have cost beyond the tests before."""
-        goal, m = self.plan.goal, self.held.n
-        error = goal.shortfall_error(m, model.size, model) + 2.0**-50 * abs(goal.at_most)
-        epsilon = self.account.free_test
-        while epsilon > _LEAST and not self.account.fits(NOTHING, Curve.pure(epsilon)):
+        goal, n, account = self.plan.goal, self.held.n, self.account
+        error = goal.shortfall_error(n, model.size, model) + 2.0**-50 * abs(goal.at_most)
+        epsilon = account.free_test
+        while epsilon > _LEAST and not account.fits(NOTHING, Curve.pure(epsilon)):
             epsilon /= _LESS
         if epsilon <= _LEAST:
             return False
-        law, gamma = NoisyMean.of(goal, m, epsilon, error), gamma_of_test(self.plan, self.tests.count + 1)
+        law, gamma = NoisyMean.of(goal, n, epsilon, error, account.unit), gamma_of_test(self.plan, self.tests.count + 1)
         if law.chance(math.floor((goal.at_most - goal.room) / law.grid.unit), goal.at_most) > gamma:
             return False  # which a perfect model would not pass
-        self.account.book("test", Curve.pure(epsilon))
+        account.book("test", Curve.pure(epsilon))
         self.tests.count += 1
         noisy = law.ask(goal.shortfall(self.held, model) + goal.at_most, self.source)
         mean, passed = noisy * law.grid.unit, law.chance(noisy, goal.at_most) <= gamma
         bound = law.bound(noisy, gamma) - goal.at_most
         self.tests.shown = min(bound, 0.0) if passed else max(bound, 1e-12)
-        drawn = math.sqrt(max(0.0, mean - law.lower) * max(0.0, law.upper - mean) / m)
+        drawn = math.sqrt(max(0.0, mean - law.lower) * max(0.0, law.upper - mean) / law.m)
         self.shortfalls.append((level, mean - goal.at_most, law.scale * law.grid.unit + drawn))
         return bool(passed)
 

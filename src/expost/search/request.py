@@ -29,14 +29,14 @@ from expost.goals.goal import RISK_CHARGED, Goal, TestedGoal, as_goal, excess_ri
 from expost.mechanisms.mechanism import Generator, Mechanism
 from expost.noise import WordSource, discrete_laplace
 from expost.release.release import Promise, Release
-from expost.release.words import NEW_ROWS
+from expost.release.words import on_new
 from expost.shown import down, up
 from expost.solve import ErrorBounds, Problem
 
 OnFailure = Literal["refuse", "release_optimum"]
 _MOMENTS = ("auto", "certified")  # methods that may reveal second moments
 #: What is taken as given where rows are held out.
-DRAWN_ALIKE = "rows were drawn independently from one population, and new rows are drawn from it likewise"
+DRAWN_ALIKE = "{0}s were drawn independently from one population, and new {0}s are drawn from it likewise"
 _WITH_DELTA = ("auto", "certified", "stationarity")  # methods that book Rényi curves
 
 
@@ -281,19 +281,19 @@ class Request:
         if release.status != "short" or self.goal is None:
             return promise
         sure = f"with probability at least {down(1 - self.failure_probability, 6)} {self.chances}, whichever way the"
-        true = f"true {NEW_ROWS}" if self.held_out else "true"
+        true = f"true {on_new(self.unit.noun)}" if self.held_out else "true"
         statement = f"{sure} search ends, what is shown of a model is {true}; {self.goal.words} was asked for"
         return dataclasses.replace(promise, statement=f"{statement}, and is not promised")
 
     @property
     def chances(self) -> str:
         """What a probability is over."""
-        return "over the noise and the drawing of rows" if self.held_out else "over the noise"
+        return f"over the noise and the drawing of {self.unit.noun}s" if self.held_out else "over the noise"
 
     @property
     def about(self) -> str:
         """Which rows the promise is about, where those are not the rows themselves."""
-        return f"in the mean {NEW_ROWS}, bounded and rounded as they are, " if self.held_out else ""
+        return f"in the mean {on_new(self.unit.noun)}, bounded and rounded as they are, " if self.held_out else ""
 
     def _claims(self) -> tuple[str, ...]:
         """Say what is taken as given of parts that are not the library's own."""
@@ -306,7 +306,7 @@ class Request:
             f"the mechanism {mechanism.name} is as private at every level as it states": mechanism,
             "one row replaced moves what the goal is tested on by no more than the goal states": goal,
         }
-        drawn = (DRAWN_ALIKE,) if self.held_out else ()
+        drawn = (DRAWN_ALIKE.format(self.unit.noun),) if self.held_out else ()
         own = tuple(claim for claim, part in claims.items() if part is not None and validation.foreign(part))
         return (*drawn, *own)
 

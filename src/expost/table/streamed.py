@@ -3,9 +3,9 @@
 Opening a table reads nothing but what is public about it. Where a schema counts by person, which rows count, and how
 often, is settled by one look at the column of persons, in the order of the table: a person's first k rows, in turn
 until k slots are filled (:mod:`expost.table.persons`). From then on a row is read wherever it stands and counts as
-often as it fills a slot, so sums are those over all slots. What is held is a number for each row, four bytes; while it
-is settled some sixty bytes a row and 150 for each person: 750 MB for a million persons with ten rows each. It is held
-by the process that runs the search; names do not travel.
+often as it fills a slot, so sums are those over all slots. What is held are two numbers for each row, twelve bytes;
+while they are settled some sixty bytes a row and 150 for each person: 750 MB for a million persons with ten rows each.
+They are held by the process that runs the search; names do not travel.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -156,6 +157,8 @@ class PersonSource(EncodedSource):
 
     Attributes
     ----------
+    persons : int
+        How many there are.
     unreadable, undecoded : int
         Rows whose person is neither text nor a number, or text in another encoding; private.
     """
@@ -175,9 +178,21 @@ class PersonSource(EncodedSource):
             numbers += found
             sizes.append(sum(map(len, found)))
         self.unreadable, self.undecoded = persons.unreadable, persons.undecoded
-        often = times(np.concatenate(numbers), schema.rows_per_person)
-        self._times = np.split(often, np.cumsum(sizes)[:-1])
-        self.n = int(sum(some.sum(dtype=np.int64) for some in self._times))
+        self._whose, self._ends = np.concatenate(numbers), np.cumsum(sizes)[:-1]
+        self._count(times(self._whose, schema.rows_per_person))
+        self.persons = persons.persons
+
+    def _count(self, often: npt.NDArray[np.int32]) -> None:
+        """Settle how often each row counts."""
+        self._times = np.split(often, self._ends)
+        self.n = int(often.sum(dtype=np.int64))
+
+    def parted(self, held: npt.NDArray[np.bool_]) -> tuple[PersonSource, PersonSource]:
+        """Return the rows of the persons that are not held out, and those of the persons that are."""
+        often, fitted, apart = np.concatenate(self._times), copy(self), copy(self)
+        fitted._count(np.where(held[self._whose], 0, often))
+        apart._count(np.where(held[self._whose], often, 0))
+        return fitted, apart
 
     def every_row(self) -> EncodedSource:
         """Return the table row by row, whoever's they are."""

@@ -76,7 +76,7 @@ class View(BlockRows):
 
     def __post_init__(self) -> None:
         whole = [(first, np.trunc(made * _ONE), boxed) for first, made, boxed in self.pieces]
-        parts = {(first, width) for first, width in _parts(self.rows)}
+        parts = {(first, width) for first, width in parts_of(self.rows)}
         for first, made, boxed in whole:
             if np.abs(made).sum(axis=0).max() > _ONE or (boxed and len(made) != 1):
                 raise ValueError("a view must not make rows longer: a column adds at most 1 to a block")
@@ -146,6 +146,13 @@ class View(BlockRows):
             found[first : first + made.shape[1]] = theta[place : place + len(made)] @ made
         return found
 
+    def part(self, first: int, width: int) -> tuple[int, Floats, Floats]:
+        """Return of the part of rows that begins there: first column in the view, Pᵀ and the map back (`nearest`)."""
+        for place, begins, made, back in self._lifts[2]:
+            if begins == first:
+                return place, made.T, back
+        return 0, np.zeros((width, 0)), np.zeros((0, width))
+
     def nearest(self, theta: Floats) -> Floats:
         """Return the shortest θ_v that lifts to θ, or nearest to it."""
         rows, _, blocks = self._lifts
@@ -162,7 +169,7 @@ class View(BlockRows):
         return max(up for up, _ in norms) * (1 + 1e-9), max(down for _, down in norms) * (1 + 1e-9)
 
 
-def _parts(rows: BlockRows) -> Iterator[tuple[int, int]]:
+def parts_of(rows: BlockRows) -> Iterator[tuple[int, int]]:
     """Yield first column and width of each part of rows: every number of the box, every block."""
     numbers = rows.blocks[0][0]
     yield from ((j, 1) for j in range(numbers))
@@ -177,7 +184,7 @@ def views_of(encoding: Encoding) -> tuple[View, ...]:
     kinds = [kind for _, kind in encoding.parts]
     if not any(kind.bends for kind in kinds):
         return ()
-    parts = list(_parts(encoding))
+    parts = list(parts_of(encoding))
     found: list[View] = []
     for intervals in RESOLUTIONS:
         pieces = [(0, np.eye(1), True)]

@@ -81,12 +81,20 @@ class PerturbedLevels:
     def center(self, level: float) -> NDArray[np.float64]:
         """Return θ₀ of a level: the last model, or zero where that was far noisier; it was released."""
         shape = self.seen(level)
-        far = self.level and self._plan.noise_quotient(self.level, level) > _FAR
-        if far:
+        if self._anew(level):
             return np.zeros(shape.columns)
         if shape.view is self._view:
             return self._drawn_theta
         return self.theta if shape.view is None else np.asarray(shape.view.nearest(self.theta))
+
+    def _anew(self, level: float) -> bool:
+        """Whether a level is centred at zero as the last model was far noisier: then no noise of it is left."""
+        return bool(self.level) and self._plan.noise_quotient(self.level, level) > _FAR
+
+    @property
+    def intervals(self) -> int:
+        """How finely curves were seen by the last model; 0 where rows are seen as they are."""
+        return 0 if self._view is None else self._view.intervals
 
     @property
     def lift(self) -> float:
@@ -103,10 +111,12 @@ class PerturbedLevels:
 
     def stage(self, level: float, source: WordSource) -> NDArray[np.float64]:
         """Perturb the objective and return the model, on a public grid."""
-        self.drawn, center, self.level = self.shot(level), self.center(level), level
+        self.drawn, center, anew, self.level = self.shot(level), self.center(level), self._anew(level), level
         view, before = self.seen(level).view, self._view
         # how many times further apart than last models their centres may be, where another view is taken
         self.stretched = 1.0 if view is before else self.lift * (1.0 if view is None else view.stretch[1])
+        if anew:  # and they are the same
+            self.stretched = 0.0
         self._view = view
         if view not in self._objectives:
             rows = self._passes.source if view is None else seen(self._passes.source, view)
@@ -123,6 +133,7 @@ class _Perturbed(StagedPlan):
 
     perturbation: ClassVar[str | None] = "objective"
     scattered: float = 0.0  # how far noise scattered the model that it begins with: it begins at zero
+    before: tuple[Any, ...] | None = ()  # what noise alone did, level by level, to that model; None if nobody knows
 
     def shot(self, level: float, center_norm: float = 0.0, shape: Geometry | None = None) -> Any:
         """Return the release of a level, of rows that are seen as its noise asks for unless a shape is stated."""
@@ -164,6 +175,7 @@ class _PerturbedSearch(StagedSearch):
     plan: _Perturbed
     walk: PerturbedLevels
     spread = 0.0
+    alone: tuple[Any, ...] | None = ()
 
     def _passes(self, model: NDArray[np.float64], level: float) -> bool:
         """Test a model.
@@ -171,8 +183,11 @@ class _PerturbedSearch(StagedSearch):
         Slopes in the noise of an earlier level are no larger than they were there, times what another view stretches;
         noise of levels is independent, so variances add.
         """
-        before = self.spread if self.stages - self._turned > 1 else self.plan.scattered
+        first = self.stages - self._turned == 1
+        before = self.plan.scattered if first else self.spread
         self.spread = math.hypot(before * self.walk.stretched, self.walk.drawn.spread)
+        known = self.plan.before if first else self.alone if self.walk.stretched else ()
+        self.alone = None if known is None else (*known, {**self.walk.drawn.alone, "intervals": self.walk.intervals})
         return super()._passes(model, level)
 
     def _details(self, theta: NDArray[np.float64] | None) -> dict[str, Any]:
@@ -180,7 +195,8 @@ class _PerturbedSearch(StagedSearch):
         details, found = super()._details(theta), self.spread * self.walk.lift
         if theta is None or self._turned or not math.isfinite(found):
             return details
-        return {**details, "parameters": {**details.get("parameters", {}), "noise_spread": found}}
+        said = {"noise_spread": found, **({} if self.alone is None else {"noise_levels": self.alone})}
+        return {**details, "parameters": {**details.get("parameters", {}), **said}}
 
 
 class GaussianChainPlan(_Perturbed):
@@ -319,11 +335,14 @@ class ContinuedChain(ChainPlan):
         How far noise had moved it at most, and with which probability.
     scattered
         How far it scattered a coefficient of it; infinite if the release does not say.
+    before
+        What noise alone did to it, level by level; None if the release does not say.
     """
 
     center: tuple[float, ...] = ()
     last: float = 0.0
     scattered: float = 0.0
+    before: tuple[Any, ...] | None = ()
     moved: float = 0.0
     covered: float = 1.0
 
@@ -341,6 +360,7 @@ class ContinuedChain(ChainPlan):
             moved=said["noise_reach"],
             covered=said["noise_reach_coverage"],
             scattered=said.get("noise_spread", math.inf),
+            before=said.get("noise_levels"),
         )
         try:
             plan.require_possible()

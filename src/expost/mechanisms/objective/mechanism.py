@@ -53,11 +53,22 @@ rows are: V that of `expost.mechanisms.objective.noise.block_spread`, or the lar
 √p less than the bound on all of θ̂ together; the difference of two coefficients has at most √2 times as much.
 *Proof.* b ↦ dᵀθ̂ has the gradient −H⁻¹d/n, H = ∇²L(θ̂) ⪰ λI almost everywhere, so its slopes are at most ‖d‖/(nλ).
 (For Gaussian noise this is Poincaré's inequality.) Folding back makes no slope larger. A centre that was drawn before
-adds no more than its own scatter, as prox points are no further apart than their centres: variances of levels add. ∎
+adds no more than its own scatter, as prox points are no further apart than their centres: variances of levels add.
+One at zero, where the level before was far noisier, adds none. ∎
 It is attained where no row bears on d. How much less it is elsewhere is a matter of H, which is private. Released
 numbers do not bound it: a category that no row has leaves −b_j/(nλ), which may look like any other coefficient. Paying
 for it is dear: ln dᵀH⁻¹d moves by up to J, by the determinants' argument, for each d anew, and J is a few hundredths
 to tenths of ε.
+
+*Noise alone.* What is known for nothing is what noise makes of θ̂ where the rows do not bend the loss, H = λI: then θ̂
+is −b/(nλ) beside what does not depend on b. Its covariance is that of b over (nλ)², b's entries being uncorrelated and
+alike within a block. A later level takes that over, through the public linear maps between views
+(`expost.table.views`), and adds its own. So dᵀθ̂ has a variance that is a public number for every d (`alone`,
+`expost.release.effects`). Rows that bend the loss (H ≻ λI) hold θ̂, and it scatters by less: on tables 1.3 to 3.4 times
+less in the middle, where V/(nλ) is 9 to 23 times too much (`benchmarks/results/noise_bands.md`). It is no bound: an H
+that turns the noise of a loud block into a quiet one exceeds it. Curvature that is paid for does worse: with a
+twentieth of ε it is noise, and even the exact second derivatives at the model, or exact counts of each column, say too
+little of how far models scatter, as the noise of early levels moves them to where the loss hardly bends.
 
 Never is the realised ‖b‖ reported or redrawn by: it is n‖∇L(θ̂)‖, a private number.
 """
@@ -79,6 +90,7 @@ from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target
 from expost.mechanisms.mechanism import Mechanism, NullQuestion
 from expost.mechanisms.objective.noise import (
+    block_deviations,
     block_noise,
     block_norm,
     block_remainder,
@@ -127,6 +139,18 @@ class PerturbedMinimum:
     @abstractmethod
     def spread(self) -> float:
         """No coefficient has a larger standard deviation over draws of b; the solver's noise included."""
+
+    @property
+    @abstractmethod
+    def deviations(self) -> tuple[float, ...]:
+        """The standard deviation of each entry of b, block by block."""
+
+    @property
+    def alone(self) -> dict[str, list[Any]]:
+        """How far its noise alone scatters a coefficient, block by block, as releases state it."""
+        blocks = zip(self.geometry.blocks, self.deviations, strict=True)
+        found = [(block.size, COVERING * deviation / (self.n * self.lam)) for block, deviation in blocks]
+        return {"sizes": [size for size, _ in found], "deviations": [deviation for _, deviation in found]}
 
     @property
     @abstractmethod
@@ -277,6 +301,11 @@ class Shot(PerturbedMinimum):
     def spread(self) -> float:
         """No coefficient has a larger standard deviation over draws of b; the solver's noise included."""
         return block_spread(*self._density) / (self.n * self.lam) * COVERING
+
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """The standard deviation of each entry of b, block by block."""
+        return block_deviations(*self._density)
 
     @property
     def longest(self) -> float:

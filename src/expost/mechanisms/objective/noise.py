@@ -253,6 +253,27 @@ def normals_hardly_longer(blocks: Sequence[tuple[int, float]]) -> float:
     return math.sqrt(math.fsum(2.0 * float(gammainccinv(size / 2, _RARE)) * sigma**2 for size, sigma in blocks))
 
 
+def block_deviations(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> tuple[float, ...]:
+    """Return the standard deviation of each entry of the noise, block by block; entries of all blocks are uncorrelated.
+
+    It is the mean square of the length of a block (the table above), divided among its entries, which are alike.
+
+    Examples
+    --------
+    >>> [round(deviation, 3) for deviation in block_deviations([(9, "l1"), (1, "box")], [0.5, 1.0])]
+    [2.828, 1.414]
+    """
+    parts = zip(blocks, weights, strict=True)
+    return tuple(math.sqrt(_ENTRY[norm](size)) / weight for (size, norm), weight in parts)
+
+
+_ENTRY: dict[str, Callable[[int], float]] = {
+    "box": lambda d: (d + 1) * (d + 2) / 3.0,
+    "l1": lambda d: 2.0,
+    "l2": lambda d: d + 1.0,
+}
+
+
 def block_spread(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
     """Return a bound on the standard deviation of a function of the noise, for slopes of at most 1.
 
