@@ -39,17 +39,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost.goals.counts as counts_module
+import expost.goals.yardstick as yardstick_module
 import expost.mechanisms.descent.mechanism as descent_module
 import expost.mechanisms.moments.covariance as covariance_module
+import expost.mechanisms.moments.gaussian as moments_module
 import expost.mechanisms.output as output_module
+import expost.release.counting as histogram_module
 import expost.search.above_threshold as threshold_module
 import expost.search.doubling as doubling_module
 import expost.search.new_rows as new_rows_module
 import expost.search.noisy_test as noisy_test_module
+import expost.search.request as request_module
 from expost.mechanisms.descent.clipping import SLOPE_ONE, ClippedGradients
 from expost.mechanisms.objective.gaussian import GaussianShot
 from expost.mechanisms.objective.mechanism import PerturbedMinimum
-from expost.noise.laplace import LevelValue, NoisePath, check_levels
+from expost.noise.laplace import LevelValue, NoisePath, check_levels, narrowed
 from expost.noise.source import exactly, resolve_source
 from expost.noise.spherical import SphericalPath
 from expost.numeric import Grid
@@ -564,6 +568,70 @@ def _gaussian(tape: Tape, sigma: float, released: list[int], here: list[int], th
     tape.moved += float(-_log_law((sigma,), noise[0] - noise[1]))
 
 
+# --- vectors that get their noise in one go ---------------------------------------------------------------------------
+
+
+def _vector_patches(
+    tape: Tape,
+    kind: str,
+    sampler: tuple[Any, str],
+    owner: Any,
+    asked: str,
+    before: Callable[..., Any] | None = None,
+) -> list[tuple[Any, str, Any]]:
+    """Note integers that get their noise from a sampler: they are what a function returns or, ``before``, is given."""
+    (module, name), waiting = sampler, list[list[int]]()
+    draw, honest = vars(module)[name], getattr(owner, asked)
+
+    def noted(*given: Any, **named: Any) -> Any:
+        if before is not None:
+            waiting[:] = [[int(value) for value in before(*given)]]
+            return honest(*given, **named)
+        found = honest(*given, **named)
+        waiting[:] = [[int(value) for value in found.ravel()]]
+        return found
+
+    def drawn(*given: Any, random_state: Any = None) -> Any:
+        (own,), scale = waiting, given[:-1]
+        step = tape.next(kind, scale)
+        if not tape.replaying:
+            noise = draw(*given, random_state=random_state)
+            step.output, step.held = [a + int(b) for a, b in zip(own, noise, strict=True)], own
+            return noise
+        was, now = (
+            np.array([a - b for a, b in zip(step.output, side, strict=True)], dtype=object)
+            for side in (step.held, own)
+        )
+        tape.loss += float(_log_law(scale, was) - _log_law(scale, now))
+        if len(scale) == 1:
+            tape.moved += float(-_log_law(scale, was - now))
+        return narrowed(now)
+
+    return [(owner, asked, noted), (module, name, drawn)]
+
+
+def _moment_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
+    """Note second moments with Gaussian noise, each number with a deviation of its own."""
+    owner, sampler = moments_module.MomentGenerator, vars(moments_module)["discrete_gaussian"]
+    honest = owner.reveal
+
+    def reveal(self: Any, noise: Any, rho: float, source: Any) -> Any:
+        step = tape.next("second moments at a delta", rho)
+        if not tape.replaying:
+            step.output, step.held = honest(self, noise, rho, source), self._packed
+            return step.output.copy()
+        try:
+            moments_module.discrete_gaussian = lambda sigma, size, random_state: np.full(size, exactly(sigma))  # type: ignore[attr-defined]
+            sigmas = noise.draw(rho, source)
+        finally:
+            moments_module.discrete_gaussian = sampler  # type: ignore[attr-defined]
+        for sigma, released, here, there in zip(sigmas, step.output, step.held, self._packed, strict=True):
+            _gaussian(tape, sigma, [released], [here], [there])
+        return step.output.copy()
+
+    return [(owner, "reveal", reveal)]
+
+
 # --- both together ----------------------------------------------------------------------------------------------------
 
 
@@ -584,6 +652,24 @@ def taping(tape: Tape) -> Iterator[None]:
         *_choice_patches(tape),
         *_objective_patches(tape),
         *_descent_patches(tape),
+        *_moment_patches(tape),
+        *_vector_patches(
+            tape,
+            "whether a table fits",
+            (request_module, "discrete_laplace"),
+            request_module.CheckedPlan,
+            "search",
+            lambda plan, *_: (plan.labels, min(plan.columns, default=plan.n)),
+        ),
+        *_vector_patches(
+            tape,
+            "mean and spread",
+            (yardstick_module, "discrete_gaussian"),
+            yardstick_module,
+            "_averages",
+            lambda values, *_: values,
+        ),
+        *_vector_patches(tape, "histogram", (histogram_module, "discrete_laplace"), histogram_module, "_counts"),
     ]
     kept = [(owner, name, vars(owner)[name]) for owner, name, _ in patches]
     try:

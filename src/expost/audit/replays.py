@@ -1,0 +1,441 @@
+"""Public entries that are recorded and replayed with every draw frozen: nothing but what is charged for may differ.
+
+A run is recorded on D with all that it lets out (`expost.audit.transcripts`). Then it is replayed twice, on D and on a
+neighbour D′. Both times the same comes out wherever something is released and charged for, so *everything* else that
+an observer of the run could see has to be the same as well:
+
+- which lines of the public side are carried out, in which order (the files in `PUBLIC_SIDE`);
+- passes over the rows, what each computes and over how many rows;
+- warnings, with their words; what is printed; files, with their names, sizes and bytes; the exit status;
+- exceptions, with their words and notes; the release itself.
+
+Two replays are compared, not a record and a replay: in both, whatever is drawn comes from the tape, and what was
+settled once and kept stays kept. Ids, keys and dates are the same in all of them.
+
+*What is left out.* What happens between the rows and a draw is private: the lines of solvers, sums, measures and
+tables, and how often a solver passes over the rows before noise goes on what it found. That is running time, which
+`docs/guarantee.md` says is not covered. A pass that anything else makes, or leaves out, is seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.util
+import io
+import itertools
+import secrets
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+import expost
+from expost.account.ledger import Ledger
+from expost.audit.attack import Attack, Found, Setting
+from expost.audit.counting import source_of
+from expost.audit.searches import SCHEMAS, extreme_table
+from expost.audit.transcripts import Differs, Tape, taping
+from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge
+from expost.goals import R2, ErrorRate, LogLoss, Precision, Recall
+from expost.noise import SecureSource, WordSource
+from expost.passes import engine as engine_module
+from expost.passes.dask import DaskEngine
+from expost.release.release import Release
+from expost.release.sealed import write_key
+from expost.search.refinement import KeepPath, refine
+from expost.table.schema import Schema
+
+_HOME = Path(expost.__file__).parent
+#: Folders and files of the public side, where every line that is carried out follows from what was released.
+PUBLIC_SIDE = ("account", "release", "estimators", "search", "cli")
+
+Columns = dict[str, list[Any]]
+
+
+@dataclass
+class Seen:
+    """What somebody who watches a run sees, in order."""
+
+    events: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def note(self, kind: str, *what: Any) -> None:
+        """Note something."""
+        self.events.append((kind, *what))
+
+    def differs(self, other: Seen) -> str:
+        """Return the first thing that is not the same, in words; empty if all is."""
+        for one, two in itertools.zip_longest(self.events, other.events, fillvalue=("end",)):
+            if one != two:
+                kinds = f"{one[0]}" if one[0] == two[0] else f"{one[0]}, {two[0]} on the neighbour"
+                return f"{kinds}: {_short(one[1:])} | {_short(two[1:])}"
+        return ""
+
+
+def _short(what: tuple[Any, ...]) -> str:
+    text = " ".join(str(part) for part in what)
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
+class _Lines:
+    """Notes the lines that are carried out on the public side."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+        self.rooms: dict[str, str | None] = {}
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
+        name = frame.f_code.co_filename
+        if name not in self.rooms:
+            path = Path(name)
+            inside = path.is_relative_to(_HOME) and path.relative_to(_HOME).parts[0] in PUBLIC_SIDE
+            self.rooms[name] = str(path.relative_to(_HOME)) if inside else None
+        return self.line if self.rooms[name] else None
+
+    def line(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """Note a line."""
+        if event == "line":
+            self.seen.note("branch", self.rooms[frame.f_code.co_filename], frame.f_lineno)
+        return self.line
+
+
+def _watched(honest: Callable[..., Any], seen: Seen) -> Callable[..., Any]:
+    def total(self: Any, source: Any, work: Any) -> Any:
+        seen.note("pass", type(self).__name__, getattr(work, "__qualname__", type(work).__qualname__), source.n)
+        return honest(self, source, work)
+
+    return total
+
+
+@contextlib.contextmanager
+def frozen() -> Iterator[None]:
+    """Draw ids, keys and nonces anew in the same way; none of them protects anybody here."""
+    count = itertools.count()
+
+    def token(size: int | None = None) -> bytes:
+        return hashlib.shake_128(str(next(count)).encode()).digest(size or 32)
+
+    with (
+        mock.patch.object(secrets, "token_bytes", token),
+        mock.patch.object(secrets, "token_hex", lambda size=None: token(size).hex()),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def watching(seen: Seen, folder: Path) -> Iterator[None]:
+    """Note all that is seen of what is done inside."""
+    out, err = io.StringIO(), io.StringIO()
+    tracer, before = _Lines(seen), sys.gettrace()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(frozen())
+        for engine in (engine_module.LocalEngine, DaskEngine):
+            stack.enter_context(mock.patch.object(engine, "total", _watched(engine.total, seen)))
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        caught = stack.enter_context(warnings.catch_warnings(record=True))
+        warnings.simplefilter("always")
+        sys.settrace(tracer)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+    for warning in caught:
+        seen.note("warning", warning.category.__name__, str(warning.message))
+    seen.note("printed", out.getvalue())
+    seen.note("printed on stderr", err.getvalue())
+    for path in sorted(folder.rglob("*")):
+        content = path.read_bytes() if path.is_file() else b""
+        seen.note("file", path.name, f"{len(content)} bytes", hashlib.sha256(content).hexdigest())
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run takes place.
+
+    Attributes
+    ----------
+    table
+        Its rows.
+    folder
+        An empty folder, in which whatever is left behind is seen.
+    data
+        Another one, in which the table's file may be.
+    source
+        Where random words come from.
+    """
+
+    table: Columns
+    folder: Path
+    data: Path
+    source: WordSource
+
+
+#: A public entry: carried out in a place, it returns what can be shown to anybody.
+Entry = Callable[[Place], Any]
+
+
+def _described(found: Any) -> Any:
+    """Return what a release, or whatever was returned, says."""
+    if isinstance(found, Release):
+        return {each.name: repr(getattr(found, each.name)) for each in fields(found)}
+    return repr(found)
+
+
+def _carried_out(entry: Entry, table: Columns, source: WordSource, tape: Tape) -> Seen:
+    seen = Seen()
+    with tempfile.TemporaryDirectory() as name:
+        root, data = Path(name, "left"), Path(name, "data")
+        root.mkdir()
+        data.mkdir()
+        place = Place(table, root, data, source)
+        ended: tuple[Any, ...]
+        with watching(seen, root), taping(tape):
+            try:
+                ended = "returned", _described(entry(place))
+            except Differs:
+                ended = ("stopped",)
+            except SystemExit as stopped:
+                ended = "exit status", stopped.code
+            except Exception as error:
+                notes = getattr(error, "__notes__", [])
+                ended = "exception", type(error).__name__, str(error).replace(name, "…"), *notes
+                ended += (_described(getattr(error, "release", None)),)
+    seen.events = [tuple(part.replace(name, "…") if isinstance(part, str) else part for part in one)
+                   for one in seen.events]  # fmt: skip
+    seen.note(*ended)
+    return seen
+
+
+def compared(entry: Entry, tables: list[Columns], source: WordSource) -> str:
+    """Return what differs on the neighbour though all draws are the same; empty if nothing does."""
+    tape = Tape()
+    _carried_out(entry, tables[0], source, tape)
+    replays = []
+    for table in tables:
+        tape.rewind()
+        tape.place, tape.differs = 0, ""
+        replays.append(_carried_out(entry, table, SecureSource() if source.secure else source, tape))
+        if tape.differs:
+            return tape.differs if len(replays) > 1 else f"not even the same table: {tape.differs}"
+    return replays[0].differs(replays[1])
+
+
+# --- tables and what they come in -------------------------------------------------------------------------------------
+
+#: What the replaced row may be, beside another corner: cells that fit no schema.
+_ODD: tuple[dict[str, Any], ...] = (
+    {},
+    {"number": None},
+    {"number": 1e300},
+    {"number": float("nan")},
+    {"kind": "neither, and at some length"},
+    {"kind": None},
+    {"y": None},
+)
+
+
+def neighbours(rng: np.random.Generator, target: str, n: int = 60) -> list[Columns]:
+    """Return two tables that differ in one row, whose new cells need not fit."""
+    tables = extreme_table(rng, n, target)
+    place = next((i for i in range(n) if any(tables[0][name][i] != tables[1][name][i] for name in tables[0])), 0)
+    for name, cell in _ODD[int(rng.integers(len(_ODD)))].items():
+        tables[1][name][place] = cell
+    return tables
+
+
+def _arrow(table: Columns) -> pa.Table:
+    return pa.table({
+        "number": pa.array(table["number"], pa.float64()),
+        "kind": pa.array(table["kind"], pa.string()),
+        "y": pa.array(table["y"], pa.string() if isinstance(table["y"][0] or table["y"][1], str) else pa.float64()),
+    })  # fmt: skip
+
+
+def _csv(place: Place) -> Path:
+    path = place.data / "rows.csv"
+    pyarrow.csv.write_csv(_arrow(place.table), path)
+    return path
+
+
+def _parquet(place: Place) -> Path:
+    path = place.data / "rows.parquet"
+    pyarrow.parquet.write_table(_arrow(place.table), path, row_group_size=17)
+    return path
+
+
+def _frame(place: Place) -> Any:
+    return _arrow(place.table).to_pandas()
+
+
+def _polars(place: Place) -> Any:
+    import polars
+
+    return polars.from_arrow(_arrow(place.table))
+
+
+def _stream(place: Place) -> Any:
+    return pa.RecordBatchReader.from_batches(
+        (whole := _arrow(place.table)).schema, iter(whole.to_batches(max_chunksize=17))
+    )
+
+
+def _dask(place: Place) -> Any:
+    import dask.dataframe
+
+    return dask.dataframe.from_pandas(_frame(place), npartitions=3)
+
+
+def _columns(place: Place) -> Any:
+    return place.table
+
+
+#: Containers, with the package that each needs.
+CONTAINERS: dict[str, tuple[Callable[[Place], Any], str]] = {
+    "columns": (_columns, "numpy"),
+    "csv": (_csv, "pyarrow"),
+    "parquet": (_parquet, "pyarrow"),
+    "arrow": (lambda place: _arrow(place.table), "pyarrow"),
+    "stream": (_stream, "pyarrow"),
+    "pandas": (_frame, "pandas"),
+    "polars": (_polars, "polars"),
+    "dask": (_dask, "dask.dataframe"),
+}
+
+
+# --- entries ----------------------------------------------------------------------------------------------------------
+
+_GENEROUS = {"max_epsilon": 60.0, "on_invalid": "clip"}
+
+
+def fit(goal: Any, target: str = "labels", container: str = "columns", **options: Any) -> Entry:
+    """Return a fit of a table with a schema."""
+
+    def entry(place: Place) -> Release:
+        said = {**_GENEROUS, "random_state": place.source, **options}
+        return AccuracyFirstModel(SCHEMAS[target], goal, **said).fit(CONTAINERS[container][0](place)).release_
+
+    return entry
+
+
+def _arrays(place: Place) -> tuple[Any, Any]:
+    table = place.table
+    X = np.array([[np.nan if cell is None else cell for cell in table["number"]]]).T
+    return X, table["y"]
+
+
+def estimator(labels: bool, **options: Any) -> Entry:
+    """Return a fit of arrays."""
+
+    def entry(place: Place) -> Release:
+        X, y = _arrays(place)
+        said = {"bounds": (0, 1), "random_state": place.source, **_GENEROUS, **options}
+        if labels:
+            return AccuracyFirstLogisticRegression(classes=("no", "yes"), **said).fit(X, np.array(y, object)).release_
+        y = np.array([np.nan if cell is None else cell for cell in y])
+        return AccuracyFirstRidge(target_bounds=(0, 1), **said).fit(X, y).release_
+
+    return entry
+
+
+def _first(place: Place) -> Release:
+    """Return a release whose model does not follow from these rows."""
+    rng = np.random.default_rng(0)
+    table = extreme_table(rng, 400, "labels")[0]
+    return AccuracyFirstModel(SCHEMAS["labels"], LogLoss(0.69), random_state=0, **_GENEROUS).fit(table).release_
+
+
+def evaluate(container: str = "columns", **options: Any) -> Entry:
+    """Return an evaluation."""
+
+    def entry(place: Place) -> Any:
+        table = CONTAINERS[container][0](place)
+        said = {"margin": 0.4, "max_epsilon": 60.0, "bins": 4, "random_state": place.source, **options}
+        found = _MODEL().evaluate(table, **said)
+        (place.folder / "evaluation.html").write_text(str(found))
+        return found.release
+
+    return entry
+
+
+class _Once:
+    """A release that is made once."""
+
+    release: Release | None = None
+
+    def __call__(self) -> Release:
+        if self.release is None:
+            tracer = sys.gettrace()
+            sys.settrace(None)
+            self.release = _first(None)  # type: ignore[arg-type]
+            sys.settrace(tracer)
+        return self.release
+
+
+_MODEL = _Once()
+
+
+def going_on(place: Place) -> Any:
+    """Fit with a path that is kept, and go on."""
+    X, y = _arrays(place)
+    key, path = place.folder / "curator.key", place.folder / "rows.path"
+    write_key(key)
+    y = np.array([np.nan if cell is None else cell for cell in y])
+    said = {"bounds": (0, 1), "target_bounds": (0, 1), "random_state": place.source, **_GENEROUS}
+    first = AccuracyFirstRidge(excess_risk=0.5, keep_path=KeepPath(path, key, later=0.3), **said).fit(X, y).release_
+    return refine(first, path, key, excess_risk=0.35, max_epsilon=60.0)
+
+
+def command(*arguments: str, container: str = "csv") -> Entry:
+    """Return a call of the command line, with files that it writes."""
+
+    def entry(place: Place) -> Any:
+        schema = place.data / "schema.toml"
+        schema.write_text(Schema.from_dict(SCHEMAS["labels"]).to_toml())
+        names = {"{data}": CONTAINERS[container][0](place), "{schema}": schema, "{folder}": place.folder}
+        said = []
+        for argument in arguments:
+            for mark, name in names.items():
+                argument = argument.replace(mark, str(name))
+            said.append(argument)
+        # called as anybody outside would call it: nothing here imports the command, which comes after the audit
+        return "exit status", importlib.import_module("expost.cli").main(said)
+
+    return entry
+
+
+_FIT = ("fit", "{data}", "--schema", "{schema}", "--max-epsilon", "60", "--on-invalid", "clip", "--seed", "1")
+_FIT += ("--output", "{folder}/model.json", "--report", "{folder}/report.html", "--log-loss", "0.6")
+
+#: Every public entry, with the kind of target that its tables have and the package that it needs.
+ENTRIES: dict[str, tuple[Entry, str, str]] = {
+    **{f"fit {name}": (fit(LogLoss(0.6), container=name), "labels", needed)
+       for name, (_, needed) in CONTAINERS.items()},
+    "fit error rate": (fit(ErrorRate(0.3)), "labels", "numpy"),
+    "fit counts": (fit(Recall(0.6) & Precision(0.5)), "labels", "numpy"),
+    "fit r2": (fit(R2(0.3), "numbers"), "numbers", "numpy"),
+    "fit new rows": (fit(ErrorRate(0.45), holdout=0.3), "labels", "numpy"),
+    "fit descent": (fit(ErrorRate(0.3), perturbation="descent", delta=1e-3), "labels", "numpy"),
+    "fit moments": (fit(R2(0.3), "numbers", perturbation="covariance", delta=1e-3), "numbers", "numpy"),
+    "fit objective": (fit(LogLoss(0.6), perturbation="objective", delta=1e-3), "labels", "numpy"),
+    "ridge": (estimator(False, excess_risk=0.4), "numbers", "numpy"),
+    "ridge above threshold": (estimator(False, excess_risk=0.4, method="above_threshold"), "numbers", "numpy"),
+    "ridge gradients": (estimator(False, excess_risk=0.4, method="stationarity"), "numbers", "numpy"),
+    "ridge doubling": (estimator(False, excess_risk=0.4, method="doubling"), "numbers", "numpy"),
+    "logistic": (estimator(True, excess_risk=0.4), "labels", "numpy"),
+    "refine": (going_on, "numbers", "numpy"),
+    **{f"evaluate {name}": (evaluate(name), "labels", CONTAINERS[name][1]) for name in ("columns", "stream", "dask")},
+    "command fit": (command(*_FIT), "labels", "pyarrow"),
+    "command fit parquet": (command(*_FIT, container="parquet"), "labels", "pyarrow"),
+}
