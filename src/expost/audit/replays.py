@@ -4,8 +4,8 @@ A run is recorded on D with all that it lets out (`expost.audit.transcripts`). T
 neighbour D′. Both times the same comes out wherever something is released and charged for, so *everything* else that
 an observer of the run could see has to be the same as well:
 
-- which lines of the public side are carried out, in which order (the files in `PUBLIC_SIDE`);
-- passes over the rows, what each computes and over how many rows;
+- which lines of the public side are carried out, in which order (`PUBLIC_SIDE`);
+- passes over the rows, and what each computes;
 - warnings, with their words; what is printed; files, with their names, sizes and bytes; the exit status;
 - exceptions, with their words and notes; the release itself.
 
@@ -31,9 +31,10 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -42,24 +43,30 @@ import pyarrow.csv
 import pyarrow.parquet
 
 import expost
-from expost.account.ledger import Ledger
 from expost.audit.attack import Attack, Found, Setting
 from expost.audit.counting import source_of
 from expost.audit.searches import SCHEMAS, extreme_table
 from expost.audit.transcripts import Differs, Tape, taping
+from expost.exceptions import AccuracyNotReached
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge
-from expost.goals import R2, ErrorRate, LogLoss, Precision, Recall
-from expost.noise import SecureSource, WordSource
-from expost.passes import engine as engine_module
+from expost.estimators.gradient import gradient_path
+from expost.goals import R2, ErrorRate, ExcessRisk, LogLoss, Precision, Recall
+from expost.noise import WordSource
+from expost.passes import LocalEngine
 from expost.passes.dask import DaskEngine
 from expost.release.release import Release
 from expost.release.sealed import write_key
 from expost.search.refinement import KeepPath, refine
+from expost.search.run import run_search
+from expost.solve import Problem, SquaredLoss
+from expost.table.preparation import Preparation
 from expost.table.schema import Schema
 
 _HOME = Path(expost.__file__).parent
-#: Folders and files of the public side, where every line that is carried out follows from what was released.
-PUBLIC_SIDE = ("account", "release", "estimators", "search", "cli")
+#: Folders in which every line that is carried out follows from what was released.
+PUBLIC_SIDE = ("account", "release", "goals", "mechanisms", "search", "estimators", "cli")
+#: But for this file, which finds private values and takes the shorter way where one will do.
+_MEASURES = Path("goals", "measure.py")
 
 Columns = dict[str, list[Any]]
 
@@ -98,9 +105,9 @@ class _Lines:
     def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
         name = frame.f_code.co_filename
         if name not in self.rooms:
-            path = Path(name)
-            inside = path.is_relative_to(_HOME) and path.relative_to(_HOME).parts[0] in PUBLIC_SIDE
-            self.rooms[name] = str(path.relative_to(_HOME)) if inside else None
+            path = Path(name).relative_to(_HOME) if name.startswith(str(_HOME)) else Path()
+            public = path.parts[:1] and path.parts[0] in PUBLIC_SIDE and path != _MEASURES
+            self.rooms[name] = str(path) if public else None
         return self.line if self.rooms[name] else None
 
     def line(self, frame: FrameType, event: str, arg: Any) -> Any:
@@ -112,7 +119,7 @@ class _Lines:
 
 def _watched(honest: Callable[..., Any], seen: Seen) -> Callable[..., Any]:
     def total(self: Any, source: Any, work: Any) -> Any:
-        seen.note("pass", type(self).__name__, getattr(work, "__qualname__", type(work).__qualname__), source.n)
+        seen.note("pass", type(self).__name__, getattr(work, "__qualname__", type(work).__qualname__))
         return honest(self, source, work)
 
     return total
@@ -140,7 +147,7 @@ def watching(seen: Seen, folder: Path) -> Iterator[None]:
     tracer, before = _Lines(seen), sys.gettrace()
     with contextlib.ExitStack() as stack:
         stack.enter_context(frozen())
-        for engine in (engine_module.LocalEngine, DaskEngine):
+        for engine in (LocalEngine, DaskEngine):
             stack.enter_context(mock.patch.object(engine, "total", _watched(engine.total, seen)))
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
@@ -220,15 +227,19 @@ def _carried_out(entry: Entry, table: Columns, source: WordSource, tape: Tape) -
 
 def compared(entry: Entry, tables: list[Columns], source: WordSource) -> str:
     """Return what differs on the neighbour though all draws are the same; empty if nothing does."""
+    _model()  # is there before anything is recorded
     tape = Tape()
     _carried_out(entry, tables[0], source, tape)
-    replays = []
+    replays: list[Seen] = []
     for table in tables:
         tape.rewind()
         tape.place, tape.differs = 0, ""
-        replays.append(_carried_out(entry, table, SecureSource() if source.secure else source, tape))
+        replays.append(_carried_out(entry, table, source, tape))
         if tape.differs:
-            return tape.differs if len(replays) > 1 else f"not even the same table: {tape.differs}"
+            return tape.differs if len(replays) > 1 else f"not even on the same table: {tape.differs}"
+    kind, *said = replays[0].events[-1]
+    if kind == "exception" and said[0] != AccuracyNotReached.__name__:  # it never went as far as it should
+        return f"an entry that fails: {_short(tuple(said))}"
     return replays[0].differs(replays[1])
 
 
@@ -246,7 +257,7 @@ _ODD: tuple[dict[str, Any], ...] = (
 )
 
 
-def neighbours(rng: np.random.Generator, target: str, n: int = 60) -> list[Columns]:
+def neighbours(rng: np.random.Generator, target: str, n: int = 120) -> list[Columns]:
     """Return two tables that differ in one row, whose new cells need not fit."""
     tables = extreme_table(rng, n, target)
     place = next((i for i in range(n) if any(tables[0][name][i] != tables[1][name][i] for name in tables[0])), 0)
@@ -329,30 +340,29 @@ def fit(goal: Any, target: str = "labels", container: str = "columns", **options
     return entry
 
 
-def _arrays(place: Place) -> tuple[Any, Any]:
-    table = place.table
-    X = np.array([[np.nan if cell is None else cell for cell in table["number"]]]).T
-    return X, table["y"]
+def _numbers(table: Columns) -> tuple[Any, Any]:
+    X, y = (np.array([np.nan if cell is None else cell for cell in table[name]]) for name in ("number", "y"))
+    return X[:, None], y
 
 
 def estimator(labels: bool, **options: Any) -> Entry:
     """Return a fit of arrays."""
 
     def entry(place: Place) -> Release:
-        X, y = _arrays(place)
         said = {"bounds": (0, 1), "random_state": place.source, **_GENEROUS, **options}
         if labels:
-            return AccuracyFirstLogisticRegression(classes=("no", "yes"), **said).fit(X, np.array(y, object)).release_
-        y = np.array([np.nan if cell is None else cell for cell in y])
+            X, y = np.array([place.table["number"]], object).T, np.array(place.table["y"], object)
+            return AccuracyFirstLogisticRegression(classes=("no", "yes"), **said).fit(X, y).release_
+        X, y = _numbers(place.table)
         return AccuracyFirstRidge(target_bounds=(0, 1), **said).fit(X, y).release_
 
     return entry
 
 
-def _first(place: Place) -> Release:
-    """Return a release whose model does not follow from these rows."""
-    rng = np.random.default_rng(0)
-    table = extreme_table(rng, 400, "labels")[0]
+@lru_cache(maxsize=1)
+def _model() -> Release:
+    """Return a release of other rows, to be evaluated."""
+    table = extreme_table(np.random.default_rng(0), 400, "labels")[0]
     return AccuracyFirstModel(SCHEMAS["labels"], LogLoss(0.69), random_state=0, **_GENEROUS).fit(table).release_
 
 
@@ -362,80 +372,166 @@ def evaluate(container: str = "columns", **options: Any) -> Entry:
     def entry(place: Place) -> Any:
         table = CONTAINERS[container][0](place)
         said = {"margin": 0.4, "max_epsilon": 60.0, "bins": 4, "random_state": place.source, **options}
-        found = _MODEL().evaluate(table, **said)
+        found = _model().evaluate(table, **said)
         (place.folder / "evaluation.html").write_text(str(found))
         return found.release
 
     return entry
 
 
-class _Once:
-    """A release that is made once."""
-
-    release: Release | None = None
-
-    def __call__(self) -> Release:
-        if self.release is None:
-            tracer = sys.gettrace()
-            sys.settrace(None)
-            self.release = _first(None)  # type: ignore[arg-type]
-            sys.settrace(tracer)
-        return self.release
-
-
-_MODEL = _Once()
-
-
 def going_on(place: Place) -> Any:
     """Fit with a path that is kept, and go on."""
-    X, y = _arrays(place)
+    X, y = _numbers(place.table)
     key, path = place.folder / "curator.key", place.folder / "rows.path"
     write_key(key)
-    y = np.array([np.nan if cell is None else cell for cell in y])
+    kept = KeepPath(path, key, later=0.3)
     said = {"bounds": (0, 1), "target_bounds": (0, 1), "random_state": place.source, **_GENEROUS}
-    first = AccuracyFirstRidge(excess_risk=0.5, keep_path=KeepPath(path, key, later=0.3), **said).fit(X, y).release_
+    first = AccuracyFirstRidge(excess_risk=0.5, keep_path=kept, **said).fit(X, y).release_
     return refine(first, path, key, excess_risk=0.35, max_epsilon=60.0)
 
 
-def command(*arguments: str, container: str = "csv") -> Entry:
-    """Return a call of the command line, with files that it writes."""
+def by_gradients(place: Place) -> Any:
+    """Go along a path of gradients, as far as what it says goes on."""
+    said = []
+    path = gradient_path(
+        place.table, SCHEMAS["labels"], delta=1e-3, max_epsilon=40.0, on_invalid="clip", random_state=place.source
+    )
+    for release in itertools.islice(path, 4):
+        said.append(_described(release))
+        if abs(release.parameters["intercept"]) < 0.01:
+            break
+    return said
+
+
+def by_rows(**options: Any) -> Entry:
+    """Return a search over rows that were prepared by hand."""
+
+    def entry(place: Place) -> Release:
+        X, y = _numbers(place.table)
+        recipe = Preparation(None, 1.0, target=(-1.0, 1.0), intercept_weight=0, n_columns=1)
+        rows = recipe.prepare_regression(X, y, on_invalid="clip")
+        problem = Problem.of(SquaredLoss(), n=rows.n, p=rows.p, regularization=1.0)
+        said = {"max_epsilon": 60.0, "random_state": place.source, **options}
+        return run_search(rows, problem, ExcessRisk(0.4), **said)
+
+    return entry
+
+
+def command(*arguments: str, container: str = "csv", target: str = "labels") -> Entry:
+    """Return calls of the command line, with files that they write; ``--`` parts one call from the next."""
 
     def entry(place: Place) -> Any:
         schema = place.data / "schema.toml"
-        schema.write_text(Schema.from_dict(SCHEMAS["labels"]).to_toml())
-        names = {"{data}": CONTAINERS[container][0](place), "{schema}": schema, "{folder}": place.folder}
-        said = []
-        for argument in arguments:
-            for mark, name in names.items():
-                argument = argument.replace(mark, str(name))
-            said.append(argument)
-        # called as anybody outside would call it: nothing here imports the command, which comes after the audit
-        return "exit status", importlib.import_module("expost.cli").main(said)
+        schema.write_text(Schema.from_dict(SCHEMAS[target]).to_toml())
+        (place.data / "model.json").write_text(_model().to_json())
+        data = CONTAINERS[container][0](place)
+        said = [
+            argument.format(data=data, schema=schema, folder=place.folder, model=place.data / "model.json")
+            for argument in arguments
+        ]
+        # called as anybody outside calls it: nothing here imports the command, which comes after the audit
+        main = importlib.import_module("expost.cli").main
+        calls = [list(call) for last, call in itertools.groupby(said, lambda argument: argument == "--") if not last]
+        return "exit status", [main(call) for call in calls]
 
     return entry
 
 
 _FIT = ("fit", "{data}", "--schema", "{schema}", "--max-epsilon", "60", "--on-invalid", "clip", "--seed", "1")
-_FIT += ("--output", "{folder}/model.json", "--report", "{folder}/report.html", "--log-loss", "0.6")
+_FIT += ("--output", "{folder}/model.json", "--report", "{folder}/report.html")
+_EVALUATE = ("evaluate", "{model}", "{data}", "--margin", "0.3", "--max-epsilon", "60", "--seed", "1", "--bins", "4")
+_EVALUATE += ("--output", "{folder}/evaluation.json")
+_RIDGE = ("fit", "{data}", "--target", "y", "--task", "regression", "--columns", "number", "--target-bounds", "0", "1")
+_RIDGE += ("--bounds", "0", "1", "--excess-risk", "0.5", "--max-epsilon", "60", "--on-invalid", "clip", "--seed", "1")
+_RIDGE += ("--output", "{folder}/model.json", "--keep-path", "{folder}/rows.path", "--key", "{folder}/rows.key")
+_KEPT = ("key", "{folder}/rows.key", "--", *_RIDGE, "--later", "0.3", "--", "refine", "{folder}/model.json")
+_KEPT += ("--path", "{folder}/rows.path", "--key", "{folder}/rows.key", "--excess-risk", "0.35")
+_KEPT += ("--max-epsilon", "60", "--output", "{folder}/refined.json")
 
-#: Every public entry, with the kind of target that its tables have and the package that it needs.
-ENTRIES: dict[str, tuple[Entry, str, str]] = {
-    **{f"fit {name}": (fit(LogLoss(0.6), container=name), "labels", needed)
-       for name, (_, needed) in CONTAINERS.items()},
-    "fit error rate": (fit(ErrorRate(0.3)), "labels", "numpy"),
-    "fit counts": (fit(Recall(0.6) & Precision(0.5)), "labels", "numpy"),
-    "fit r2": (fit(R2(0.3), "numbers"), "numbers", "numpy"),
-    "fit new rows": (fit(ErrorRate(0.45), holdout=0.3), "labels", "numpy"),
-    "fit descent": (fit(ErrorRate(0.3), perturbation="descent", delta=1e-3), "labels", "numpy"),
-    "fit moments": (fit(R2(0.3), "numbers", perturbation="covariance", delta=1e-3), "numbers", "numpy"),
-    "fit objective": (fit(LogLoss(0.6), perturbation="objective", delta=1e-3), "labels", "numpy"),
-    "ridge": (estimator(False, excess_risk=0.4), "numbers", "numpy"),
-    "ridge above threshold": (estimator(False, excess_risk=0.4, method="above_threshold"), "numbers", "numpy"),
-    "ridge gradients": (estimator(False, excess_risk=0.4, method="stationarity"), "numbers", "numpy"),
-    "ridge doubling": (estimator(False, excess_risk=0.4, method="doubling"), "numbers", "numpy"),
-    "logistic": (estimator(True, excess_risk=0.4), "labels", "numpy"),
-    "refine": (going_on, "numbers", "numpy"),
-    **{f"evaluate {name}": (evaluate(name), "labels", CONTAINERS[name][1]) for name in ("columns", "stream", "dask")},
-    "command fit": (command(*_FIT), "labels", "pyarrow"),
-    "command fit parquet": (command(*_FIT, container="parquet"), "labels", "pyarrow"),
+_LOSS, _FEW = LogLoss(0.69), ErrorRate(0.45)
+
+
+class Run(NamedTuple):
+    """An entry, the kind of target that its tables have, and the package that it needs."""
+
+    entry: Entry
+    target: str = "labels"
+    needs: str = "numpy"
+
+
+def _regression(entry: Entry) -> Run:
+    return Run(entry, "numbers")
+
+
+#: Every public entry.
+ENTRIES: dict[str, dict[str, Run]] = {
+    "containers": {
+        **{f"fit of {name}": Run(fit(_LOSS, container=name), needs=need) for name, (_, need) in CONTAINERS.items()},
+        **{
+            f"evaluation of {name}": Run(evaluate(name), needs=need)
+            for name, (_, need) in CONTAINERS.items()
+        },
+        "fit of arrays": _regression(estimator(False, excess_risk=0.4)),
+        "fit by threads": Run(fit(_LOSS, container="csv", engine=LocalEngine(threads=2, memory=0, scratch=False))),
+        "fit that keeps rows": Run(fit(_LOSS, container="parquet", engine=LocalEngine(threads=2, memory=0))),
+    },
+    "goals": {
+        "error rate": Run(fit(_FEW)),
+        "recall and precision": Run(fit(Recall(0.8) & Precision(0.6))),
+        "R2": _regression(fit(R2(0.1), "numbers")),
+        "new rows": Run(fit(ErrorRate(0.3), holdout=0.3)),
+        "descent": Run(fit(_FEW, perturbation="descent", delta=1e-3)),
+        "moments": _regression(fit(R2(0.1), "numbers", perturbation="covariance", delta=1e-3)),
+        "objective at a delta": Run(fit(_LOSS, perturbation="objective", delta=1e-3)),
+        "gradient path": Run(by_gradients),
+        "any model": Run(fit(_LOSS, when_short="keep")),
+    },
+    "estimators": {
+        "above threshold": _regression(estimator(False, excess_risk=0.4, method="above_threshold")),
+        "stationarity": _regression(estimator(False, excess_risk=0.4, method="stationarity")),
+        "doubling": _regression(estimator(False, excess_risk=0.4, method="doubling")),
+        "the best for lack of a good one": _regression(estimator(False, excess_risk=0.02, when_short="keep")),
+        "spherical": _regression(estimator(False, excess_risk=0.4, perturbation="output", noise="spherical")),
+        "logistic": Run(estimator(True, excess_risk=0.4)),
+        "refine": _regression(going_on),
+        "run_search": _regression(by_rows()),
+        "run_search by theory": _regression(by_rows(method="theory")),
+        "run_search by output": _regression(by_rows(perturbation="output", method="doubling")),
+    },
+    "command": {
+        "fit": Run(command(*_FIT, "--log-loss", "0.69", "--json")),
+        "fit of parquet": Run(command(*_FIT, "--error-rate", "0.45", "--evaluate", "0.4", container="parquet")),
+        "fit that fails": Run(command(*_FIT, "--error-rate", "0.01")),
+        "evaluate": Run(command(*_EVALUATE)),
+        "key, fit and refine": _regression(command(*_KEPT, target="numbers")),
+    },
 }
+
+
+def replays(kind: str) -> Callable[[Setting], Found]:
+    """Attack entries: each is replayed on so many pairs of tables."""
+
+    def attack(setting: Setting) -> Found:
+        for name, run in ENTRIES[kind].items():
+            if not _installed(run.needs):
+                continue
+            for place in range(setting.runs):
+                rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+                differs = compared(run.entry, neighbours(rng, run.target), source_of(setting, place))
+                if differs:
+                    return Found(0.0, 0.0, f"{name}: {differs}")
+        return Found(0.0, 0.0)
+
+    return attack
+
+
+def _installed(package: str) -> bool:
+    return all(importlib.util.find_spec(part) for part in itertools.accumulate(package.split("."), "{}.{}".format))
+
+
+ATTACKS = (
+    Attack("replay-containers", "what else shows, in every container", "replayed", replays("containers"), 1, 500),
+    Attack("replay-goals", "the same, for goals and mechanisms", "replayed", replays("goals"), 1, 500),
+    Attack("replay-estimators", "the same, for methods of searches", "replayed", replays("estimators"), 2, 500),
+    Attack("replay-command", "the same, for the command line", "replayed", replays("command"), 1, 500),
+)

@@ -57,6 +57,7 @@ from expost.noise.laplace import LevelValue, NoisePath, check_levels, narrowed
 from expost.noise.source import exactly, resolve_source
 from expost.noise.spherical import SphericalPath
 from expost.numeric import Grid
+from expost.passes.dask import as_engine
 from expost.solve.perturbed import PerturbedObjective
 from expost.table.rows import ONE
 from expost.validation import source_claims
@@ -476,18 +477,26 @@ def _choice_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
     return [(counts_module, "noisy_best", chosen), (counts_module, "geometric", sampler)]
 
 
+@dataclass(frozen=True)
+class _Derivatives:
+    """Work that adds up gradients and second derivatives of a loss; it travels to where rows are."""
+
+    loss: Any
+    theta: NDArray[np.float64]
+
+    def __call__(self, batch: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        x = batch.x.toarray() if hasattr(batch.x, "toarray") else np.asarray(batch.x, dtype=np.float64)
+        x, y = x / ONE, batch.y / ONE
+        times = np.ones(len(y)) if batch.counts is None else batch.counts * 2.0**batch.shift
+        u = x @ self.theta
+        slope, bend = times * self.loss.derivative(u, y), times * self.loss.second_derivative(u, y)
+        return slope @ x, (x.T * bend) @ x
+
+
 def log_density(shot: Any, objective: PerturbedObjective, theta: NDArray[np.float64], center: Any) -> float:
     """Return ln of the density of θ̂ at a point, up to a constant that no data set changes."""
     p, source = shot.geometry.columns, objective.passes.source
-    gradient, curvature = np.zeros(p), np.zeros((p, p))
-    for part in source.parts():
-        for batch in source.read(part):
-            x = batch.x.toarray() if hasattr(batch.x, "toarray") else np.asarray(batch.x, dtype=np.float64)
-            x, y = x / ONE, batch.y / ONE
-            times = np.ones(len(y)) if batch.counts is None else batch.counts * 2.0**batch.shift
-            u = x @ theta
-            gradient += (times * shot.loss.derivative(u, y)) @ x
-            curvature += (x.T * (times * shot.loss.second_derivative(u, y))) @ x
+    gradient, curvature = as_engine(source.engine).total(source, _Derivatives(shot.loss, theta))
     b = -(gradient + shot.n * shot.lam * (theta - np.asarray(center)))
     total = float(np.linalg.slogdet(curvature + shot.n * shot.lam * np.eye(p))[1])
     gaussian, place = isinstance(shot, GaussianShot), 0
