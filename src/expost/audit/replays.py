@@ -82,17 +82,20 @@ class Seen:
         self.events.append((kind, *what))
 
     def differs(self, other: Seen) -> str:
-        """Return the first thing that is not the same, in words; empty if all is."""
-        for one, two in itertools.zip_longest(self.events, other.events, fillvalue=("end",)):
-            if one != two:
-                kinds = f"{one[0]}" if one[0] == two[0] else f"{one[0]}, {two[0]} on the neighbour"
-                return f"{kinds}: {_short(one[1:])} | {_short(two[1:])}"
-        return ""
+        """Return the first thing of each kind that is not the same, in words; empty if all is."""
+        found = []
+        for kind in dict.fromkeys(event[0] for event in (*self.events, *other.events)):
+            both = ([event[1:] for event in seen.events if event[0] == kind] for seen in (self, other))
+            for one, two in itertools.zip_longest(*both, fillvalue=("nothing",)):
+                if one != two:
+                    found.append(f"{kind}: {_short(one)} | {_short(two)}")
+                    break
+        return "; ".join(found)
 
 
 def _short(what: tuple[Any, ...]) -> str:
     text = " ".join(str(part) for part in what)
-    return text if len(text) <= 160 else text[:157] + "..."
+    return text if len(text) <= 100 else text[:97] + "..."
 
 
 class _Lines:
