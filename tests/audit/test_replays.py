@@ -80,7 +80,9 @@ def test_a_leak_is_found(monkeypatch, leak, kind):
 def test_the_size_of_a_file_is_found(monkeypatch):
     honest, seen = output.write_whole, []
     planted(monkeypatch, lambda *_: seen.append(True))
-    monkeypatch.setattr(output, "write_whole", lambda path, content, **more: honest(path, content + " " * len(seen), **more))
+    monkeypatch.setattr(
+        output, "write_whole", lambda path, content, **more: honest(path, content + " " * len(seen), **more)
+    )
     found = differs(COMMAND, {"number": None})
     assert "file: model.json" in found
     assert "bytes" in found

@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 
 import expost.noise.laplace as laplace_module
 from expost.account.account import Account
-from expost.account.composition import Curve, add_losses
+from expost.account.composition import ORDERS, Curve, add_losses
 from expost.audit.attack import Attack, Found, Setting
-from expost.audit.counting import Whole
-from expost.goals.counts import noisy_best, release_base_rate
+from expost.audit.counting import Whole, gaussian_epsilon
+from expost.goals.base_rate import release_base_rate
+from expost.goals.counts import noisy_best
 from expost.goals.measure import Predicted
 from expost.noise import NoisePath, WordSource
 from expost.noise.source import exponential_bits
@@ -333,6 +334,27 @@ def sums(_: Setting) -> Found:
     return found
 
 
+def gaussian_curve(_: Setting) -> Found:
+    """Compare the curve of Gaussian noise with Rényi divergences of the discrete law, at every order.
+
+    The sums over the law are to its own tail beyond 40 deviations, where nothing is left. What a curve says at a δ is
+    above the ε that the law has there, which is computed as well: of that a conversion from few orders is further off.
+    """
+    sigma, moved, delta = 3.0, 3, 0.01
+    curve, found = Curve.gaussian((moved / sigma) ** 2 / 2), Found(0.0, 0.0)
+    k = np.arange(-60 * moved, 60 * moved + 1, dtype=np.float64)
+    here, there = (-((k - side * moved) ** 2) / (2 * sigma**2) for side in (0, 1))
+    whole = float(np.logaddexp.reduce(here))
+    for order, loss in zip(ORDERS, curve.losses, strict=True):
+        if not 1.0 < order < 40.0:
+            continue
+        divergence = float(np.logaddexp.reduce(order * here + (1.0 - order) * there) - whole) / (order - 1.0)
+        one = Found(loss, divergence)
+        found = one if one.broken or one.tightness > found.tightness else found
+    stated, law = curve.usual_epsilon(delta), gaussian_epsilon(sigma, moved, delta)
+    return found if law <= stated else Found(stated, law, delta=delta)
+
+
 def filters(_: Setting) -> Found:
     """Book steps on an account as long as it lets them: what it took is, as fractions, within its budget."""
     rng, found = np.random.default_rng(1), Found(0.0, 0.0)
@@ -357,5 +379,6 @@ ATTACKS = (
     Attack("exact-noisy-best", "the choice among three scores", "exact", cut_off),
     Attack("exact-base-rate", "the base rate of ten rows", "exact", base_rate),
     Attack("exact-sums", "sums of 1000 losses: accounts, curves", "exact", sums),
+    Attack("gaussian-curve", "the curve of Gaussian noise, order by order", "exact", gaussian_curve),
     Attack("exact-filter", "what an account lets through", "exact", filters),
 )

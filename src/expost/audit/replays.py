@@ -47,9 +47,9 @@ from expost.audit.attack import Attack, Found, Setting
 from expost.audit.counting import source_of
 from expost.audit.searches import SCHEMAS, extreme_table
 from expost.audit.transcripts import Differs, Tape, taping
-from expost.exceptions import AccuracyNotReached
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge
 from expost.estimators.gradient import gradient_path
+from expost.exceptions import AccuracyNotReached
 from expost.goals import R2, ErrorRate, ExcessRisk, LogLoss, Precision, Recall
 from expost.noise import WordSource
 from expost.passes import LocalEngine
@@ -470,10 +470,7 @@ def _regression(entry: Entry) -> Run:
 ENTRIES: dict[str, dict[str, Run]] = {
     "containers": {
         **{f"fit of {name}": Run(fit(_LOSS, container=name), needs=need) for name, (_, need) in CONTAINERS.items()},
-        **{
-            f"evaluation of {name}": Run(evaluate(name), needs=need)
-            for name, (_, need) in CONTAINERS.items()
-        },
+        **{f"evaluation of {name}": Run(evaluate(name), needs=need) for name, (_, need) in CONTAINERS.items()},
         "fit of arrays": _regression(estimator(False, excess_risk=0.4)),
         "fit by threads": Run(fit(_LOSS, container="csv", engine=LocalEngine(threads=2, memory=0, scratch=False))),
         "fit that keeps rows": Run(fit(_LOSS, container="parquet", engine=LocalEngine(threads=2, memory=0))),
@@ -532,9 +529,13 @@ def _installed(package: str) -> bool:
     return all(importlib.util.find_spec(part) for part in itertools.accumulate(package.split("."), "{}.{}".format))
 
 
+def _attack(kind: str, attacked: str, runs: int) -> Attack:
+    return Attack(f"replay-{kind}", attacked, "replayed", replays(kind), runs, 500, tight=False)
+
+
 ATTACKS = (
-    Attack("replay-containers", "what else shows, in every container", "replayed", replays("containers"), 1, 500),
-    Attack("replay-goals", "the same, for goals and mechanisms", "replayed", replays("goals"), 1, 500),
-    Attack("replay-estimators", "the same, for methods of searches", "replayed", replays("estimators"), 2, 500),
-    Attack("replay-command", "the same, for the command line", "replayed", replays("command"), 1, 500),
+    _attack("containers", "all that shows of fits, in every container", 1),
+    _attack("goals", "the same, for goals and mechanisms", 1),
+    _attack("estimators", "the same, for methods, kept paths and rows", 1),
+    _attack("command", "the same, for the command line", 1),
 )

@@ -48,7 +48,7 @@ class Audited:
             "claimed": self.found.claimed,
             "delta": self.found.delta,
             "bound": self.found.bound,
-            "tightness": self.found.tightness if self.found.claimed > 0.0 else None,
+            "tightness": self.found.tightness if self.attack.tight else None,
             "runs": self.setting.runs,
             "confidence": self.setting.confidence if self.attack.way == "counted" else 1.0,
             "verdict": self.verdict,
@@ -135,15 +135,15 @@ def table(done: tuple[Audited, ...]) -> list[tuple[str, ...]]:
     """Return the cells of a table: claims rounded up, bounds down."""
     rows: list[tuple[str, ...]] = []
     for each in done:
-        found, runs = each.found, each.setting.runs
+        found, runs, losses = each.found, each.setting.runs, each.attack.way != "replayed"
         rows.append(
             (
                 each.attack.name,
                 each.attack.attacked,
                 each.attack.way,
-                up(found.claimed),
-                down(found.bound),
-                f"{found.tightness:.2f}",
+                up(found.claimed) if losses else "nothing",
+                down(found.bound) if losses else "",
+                f"{found.tightness:.2f}" if each.attack.tight else "",
                 f"{runs:,}" if runs else "all",
                 each.verdict if not found.differs else f"{each.verdict}: {found.differs}",
             )
@@ -157,6 +157,6 @@ def as_text(done: tuple[Audited, ...]) -> str:
     said = (
         f"BROKEN: a claim is false in {', '.join(broken)}"
         if broken
-        else f"All of {len(done)} bounds are below their claims."
+        else f"All of {len(done)} bounds are below their claims, and nothing else was let out."
     )
     return "\n".join([*aligned([HEADINGS, *table(done)], right=(3, 4, 5, 6)), "", said])

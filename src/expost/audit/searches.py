@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from expost.account.account import Account, Spending
-from expost.account.composition import ORDERS
+from expost.account.composition import ORDERS, Curve
 from expost.account.ledger import Ledger
 from expost.audit.attack import Attack, Found, Setting, interval
 from expost.audit.counting import source_of
@@ -27,6 +27,7 @@ from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals import R2, ErrorRate, ExcessRisk, Goal, LogLoss, Precision, Recall
 from expost.goals.counts import release_base_rate
 from expost.goals.goal import TestedGoal
+from expost.goals.measure import ErrorMeasure
 from expost.goals.yardstick import release_yardstick
 from expost.mechanisms import mechanism_of
 from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
@@ -34,6 +35,7 @@ from expost.noise import NoisePath, SecureSource, SeededSource, WordSource
 from expost.numeric import to_grid
 from expost.release.release import Release
 from expost.search.gradual import search_path
+from expost.search.noisy_test import GradualTest, OneTest
 from expost.search.request import Request
 from expost.search.run import carry_out, run_search, settle, staged_request
 from expost.solve import LogisticLoss, Passes, Problem, SquaredLoss
@@ -267,6 +269,37 @@ def probe(measured: Callable[[Passes, Account, WordSource], Any], labels: bool) 
     return lambda setting: largest(setting, search_of)
 
 
+def tests(measured: Callable[[int, Account, WordSource], Any]) -> Callable[[Setting], Found]:
+    """Attack a test of values that the neighbour moves as far as they can be, by what its outcome costs."""
+
+    def search(side: int, source: WordSource) -> Release:
+        account = Account("test", worst_case=100.0, secure=False)
+        account.reasons.append(repr(measured(side, account, source)))
+        return account.refused()
+
+    return lambda setting: largest(setting, lambda rng: search)
+
+
+def _question(steps: bool) -> Callable[[int, Account, WordSource], Any]:
+    test = OneTest(1.0, 0.02, 0.5)
+
+    def measured(side: int, account: Account, source: WordSource) -> Any:
+        measure = ErrorMeasure(lambda _: 0.5 + side, sensitivity=1.0)
+        answer, paid = (test.ask_gradually if steps else test.ask)(measure, None, source)
+        account.book("test", Curve.ex_post(paid))
+        return answer
+
+    return measured
+
+
+def _levels(*truths: tuple[float, float]) -> Callable[[int, Account, WordSource], Any]:
+    def measured(side: int, account: Account, source: WordSource) -> Any:
+        test = GradualTest(account, source)
+        return [(test.pass_at(truth[side], 1.0, 0.0, 1.0, 0.2), test.noisy) for truth in truths]
+
+    return measured
+
+
 def _base_rate(judge: Passes, account: Account, source: WordSource) -> Any:
     return release_base_rate(judge, account, source, 0.05, lambda base, more: base.scale < 0.05)
 
@@ -345,6 +378,10 @@ def _attack(name: str, attacked: str, carry_out: Callable[[Setting], Found], run
 
 
 ATTACKS = (
+    _attack("one-test", "one noisy question", tests(_question(False)), 20, 100_000),
+    _attack("gradual-question", "one question, given up early", tests(_question(True)), 40, 100_000),
+    _attack("gradual-test", "the test of a search in levels", tests(_levels((-1.5, -0.5))), 40, 100_000),
+    _attack("gradual-tests", "tests of two models in a row", tests(_levels((0.0, 1.0), (1.0, 0.0))), 20, 100_000),
     _attack("base-rate", "the base rate of labels", probe(_base_rate, True), 20, 10_000),
     _attack("yardstick", "mean and spread of a target", probe(_yardstick, False), 20, 10_000),
     _attack("shortfall-error-rate", "what one row moves: errors", moved(_EASY, True), 200, 10_000),

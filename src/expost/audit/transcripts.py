@@ -608,8 +608,7 @@ def _vector_patches(
             step.output, step.held = [a + int(b) for a, b in zip(own, noise, strict=True)], own
             return noise
         was, now = (
-            np.array([a - b for a, b in zip(step.output, side, strict=True)], dtype=object)
-            for side in (step.held, own)
+            np.array([a - b for a, b in zip(step.output, side, strict=True)], dtype=object) for side in (step.held, own)
         )
         tape.loss += float(_log_law(scale, was) - _log_law(scale, now))
         if len(scale) == 1:
