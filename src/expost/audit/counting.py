@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.account.account import Account
-from expost.audit.attack import BOTH, Attack, Counts, Found, Setting, strongest
+from expost.account.composition import Clock, Curve
+from expost.audit.attack import BOTH, Attack, Counts, Found, Setting, interval, strongest
 from expost.goals.counts import noisy_best
 from expost.goals.measure import ErrorMeasure, Measure
 from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
@@ -377,6 +378,49 @@ def perturbed_objective(setting: Setting) -> Found:
     return counted(setting, one_by_one(run), np.full(60, shot.epsilon))
 
 
+# --- losses at a δ ----------------------------------------------------------------------------------------------------
+
+_TIMES = tuple(1e-5 * 1.5**k for k in range(40))
+_SHARE = 0.05  # δ
+_MOVE = 1 << 24  # what one row moves a sum by, far more than the units that noise is drawn in
+
+
+def stopped(stated: Callable[[float], float]) -> Callable[[Setting], Found]:
+    """Attack what is stated at a δ by runs that watch their own loss and end at the best moment.
+
+    Each run takes Gaussian steps from one time to the next, a time being the sum of their ρ, and ends as soon as its
+    loss is above what would be stated there. That must happen in a share of δ of the runs at most, however they end:
+    so the claim is δ, and the bound one on the share.
+    """
+
+    def attack(setting: Setting) -> Found:
+        source, beyond = source_of(setting), 0
+        for start in range(0, setting.runs, _AT_ONCE):
+            loss = np.zeros(min(_AT_ONCE, setting.runs - start))
+            over, before = np.zeros(loss.size, dtype=bool), 0.0
+            for time in _TIMES:
+                sigma = _MOVE / math.sqrt(2.0 * (time - before))
+                noise = discrete_gaussian(sigma, loss.size, random_state=source).astype(np.float64)
+                loss = np.where(over, loss, loss + (0.5 * _MOVE - noise) * _MOVE / sigma**2)
+                over |= loss > stated(time)
+                before = time
+            beyond += int(over.sum())
+        low, _ = interval(beyond, setting.runs, 1.0 - setting.confidence)
+        return Found(_SHARE, float(low), delta=_SHARE)
+
+    return attack
+
+
+def by_curve(time: float) -> float:
+    """Return the ε of a curve that has no order to be chosen after the fact."""
+    return Curve.gaussian(time).epsilon(_SHARE)
+
+
+def by_clock(time: float) -> float:
+    """Return the ε of a clock whose times were settled before."""
+    return Clock.of(_TIMES).epsilon(time, 0.0, _SHARE)
+
+
 def _attack(
     name: str, attacked: str, carry_out: Callable[[Setting], Found], runs: int, full: int, *, tight: bool = True
 ) -> Attack:
@@ -399,6 +443,12 @@ ATTACKS = (
     _attack("answer-levels", "that of a search in levels", gradual_test, 2_000, 300_000, tight=False),
     _attack("two-numbers", "two noisy numbers: each has its own noise", two_numbers, 10_000, 1_000_000, tight=False),
     _attack("two-tests", "tests of two models: the same", two_tests, 1_500, 100_000, tight=False),
+    _attack(
+        "stopped-curve", "runs that end above a curve", stopped(by_curve), 20_000, 1_000_000, tight=False
+    ),
+    _attack(
+        "stopped-clock", "runs that end above a clock", stopped(by_clock), 20_000, 1_000_000, tight=False
+    ),
     _attack("noisy-best", "the choice of a cut-off", best_of_scores, 20_000, 1_000_000),
     _attack("objective-draw", "objective perturbation of one row", perturbed_objective, 1_500, 100_000, tight=False),
 )

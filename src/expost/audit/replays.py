@@ -31,7 +31,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -45,7 +44,7 @@ import pyarrow.parquet
 import expost
 from expost.audit.attack import Attack, Found, Setting
 from expost.audit.counting import source_of
-from expost.audit.searches import SCHEMAS, extreme_table
+from expost.audit.searches import SCHEMAS, extreme_table, other_model
 from expost.audit.transcripts import Differs, Tape, taping
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge
 from expost.estimators.gradient import gradient_path
@@ -230,7 +229,7 @@ def _carried_out(entry: Entry, table: Columns, source: WordSource, tape: Tape) -
 
 def compared(entry: Entry, tables: list[Columns], source: WordSource) -> str:
     """Return what differs on the neighbour though all draws are the same; empty if nothing does."""
-    _model()  # is there before anything is recorded
+    other_model()  # is there before anything is recorded
     tape = Tape()
     _carried_out(entry, tables[0], source, tape)
     replays: list[Seen] = []
@@ -362,20 +361,13 @@ def estimator(labels: bool, **options: Any) -> Entry:
     return entry
 
 
-@lru_cache(maxsize=1)
-def _model() -> Release:
-    """Return a release of other rows, to be evaluated."""
-    table = extreme_table(np.random.default_rng(0), 400, "labels")[0]
-    return AccuracyFirstModel(SCHEMAS["labels"], LogLoss(0.69), random_state=0, **_GENEROUS).fit(table).release_
-
-
 def evaluate(container: str = "columns", **options: Any) -> Entry:
     """Return an evaluation."""
 
     def entry(place: Place) -> Any:
         table = CONTAINERS[container][0](place)
         said = {"margin": 0.4, "max_epsilon": 60.0, "bins": 4, "random_state": place.source, **options}
-        found = _model().evaluate(table, **said)
+        found = other_model().evaluate(table, **said)
         (place.folder / "evaluation.html").write_text(str(found))
         return found.release
 
@@ -426,7 +418,7 @@ def command(*arguments: str, container: str = "csv", target: str = "labels") -> 
     def entry(place: Place) -> Any:
         schema = place.data / "schema.toml"
         schema.write_text(Schema.from_dict(SCHEMAS[target]).to_toml())
-        (place.data / "model.json").write_text(_model().to_json())
+        (place.data / "model.json").write_text(other_model().to_json())
         data = CONTAINERS[container][0](place)
         said = [
             argument.format(data=data, schema=schema, folder=place.folder, model=place.data / "model.json")

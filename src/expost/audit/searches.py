@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,28 @@ def fits(goal: Goal, target: str = "labels", n: int = 60, **options: Any) -> Cal
     return lambda setting: largest(setting, search_of)
 
 
+@lru_cache(maxsize=1)
+def other_model() -> Release:
+    """Return a release of other rows, to be evaluated."""
+    table = extreme_table(np.random.default_rng(0), 400, "labels")[0]
+    model = AccuracyFirstModel(SCHEMAS["labels"], LogLoss(0.69), max_epsilon=_BUDGET, random_state=0)
+    return model.fit(table).release_
+
+
+def evaluations(setting: Setting) -> Found:
+    """Attack whole calls of ``Release.evaluate``: the noisy histogram that all of an evaluation is made of."""
+
+    def search_of(rng: np.random.Generator) -> Search:
+        tables, model = extreme_table(rng, 60, "labels"), other_model()
+
+        def search(side: int, source: WordSource) -> Release:
+            return model.evaluate(tables[side], margin=0.4, max_epsilon=_BUDGET, bins=4, random_state=source).release
+
+        return search
+
+    return largest(setting, search_of)
+
+
 def searches(
     goal: ExcessRisk | None,
     method: str,
@@ -174,36 +197,41 @@ def searches(
     return lambda setting: largest(setting, search_of)
 
 
-def descent(setting: Setting) -> Found:
-    """Attack gradient descent at a δ: the ρ that neighbours have, beside what was booked.
+def at_delta(perturbation: str, goal: TestedGoal, longest: str) -> Callable[[Setting], Found]:
+    """Attack a search at a δ whose noise is Gaussian: the ρ that neighbours have, beside what was booked.
 
     Given what was released before, a step is a Gaussian release, and how far it moves is known: so is the ρ that is
     enough for these neighbours, in every run. Tests are pure, and cost the same at every order, so that what was booked
     for steps is the slope of the curve. Beside that the loss of a transcript is above the ε stated in a δ of the runs
     at most: a share that is above δ for certain is a finding too.
     """
-    found, beyond, delta = Found(0.0, 0.0), 0, 0.01
-    for place in range(setting.runs):
-        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
-        both = extreme_rows(rng, 60, 2, labels=True, longest="l2")
-        request = staged_request("descent", ErrorRate(0.3), l2_ball(2), 60, 0.1, 200.0, delta)
 
-        def search(
-            side: int, source: WordSource, request: Request = request, both: tuple[Rows, Rows] = both
-        ) -> Release:
-            return carry_out(request, settle(request), both[side], source, Spending(None))
+    def attack(setting: Setting) -> Found:
+        found, beyond, delta = Found(0.0, 0.0), 0, 0.01
+        for place in range(setting.runs):
+            rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+            both = extreme_rows(rng, 60, 2, labels=longest == "l2", longest=longest)
+            shape = l2_ball(2) if longest == "l2" else l1_ball(2)
+            request = staged_request(perturbation, goal, shape, 60, 0.1, 200.0, delta)
 
-        tape, release = replayed(search, source_of(setting, place))
-        losses = release.account_curve().losses
-        booked = (losses[-1] - losses[0]) / (ORDERS[-1] - ORDERS[0])
-        beyond += tape.loss > release.epsilon
-        one = Found(booked, tape.moved, tape.differs, delta)
-        found = one if one.broken or one.tightness > found.tightness else found
-        if one.broken:
-            return found
-    if float(interval(beyond, setting.runs, 1.0 - setting.confidence)[0]) > delta:
-        return found._replace(differs=f"a loss above what was stated in {beyond} of {setting.runs} runs")
-    return found
+            def search(
+                side: int, source: WordSource, request: Request = request, both: tuple[Rows, Rows] = both
+            ) -> Release:
+                return carry_out(request, settle(request), both[side], source, Spending(None))
+
+            tape, release = replayed(search, source_of(setting, place))
+            losses = release.account_curve().losses
+            booked = (losses[-1] - losses[0]) / (ORDERS[-1] - ORDERS[0])
+            beyond += tape.loss > release.epsilon
+            one = Found(booked, tape.moved, tape.differs, delta)
+            found = one if one.broken or one.tightness > found.tightness else found
+            if one.broken:
+                return found
+        if float(interval(beyond, setting.runs, 1.0 - setting.confidence)[0]) > delta:
+            return found._replace(differs=f"a loss above what was stated in {beyond} of {setting.runs} runs")
+        return found
+
+    return attack
 
 
 # --- several searches together ----------------------------------------------------------------------------------------
@@ -418,6 +446,20 @@ ATTACKS = (
     _attack("fit-r2", "fit for R2", fits(R2(0.3), "numbers"), 15, 20_000),
     _attack("fit-rare-labels", "fit for recall and precision", fits(_RARE), 10, 10_000),
     _attack("fit-new-rows", "fit with rows held out", fits(_EASY, holdout=0.3), 15, 20_000),
-    _attack("descent", "descent at delta = 0.01: rho of steps", descent, 10, 10_000),
+    _attack("evaluation", "evaluation of a model", evaluations, 20, 20_000),
+    _attack(
+        "descent",
+        "descent at delta = 0.01: rho of steps",
+        at_delta("descent", ErrorRate(0.3), "l2"),
+        10,
+        10_000,
+    ),
+    _attack(
+        "gaussian-moments",
+        "second moments at delta = 0.01: their rho",
+        at_delta("covariance", R2(0.3), "l1"),
+        20,
+        10_000,
+    ),
     _attack("ledger", "the charge for three releases", in_a_ledger, 12, 2_000),
 )
