@@ -443,12 +443,8 @@ ATTACKS = (
     _attack("answer-levels", "that of a search in levels", gradual_test, 2_000, 300_000, tight=False),
     _attack("two-numbers", "two noisy numbers: each has its own noise", two_numbers, 10_000, 1_000_000, tight=False),
     _attack("two-tests", "tests of two models: the same", two_tests, 1_500, 100_000, tight=False),
-    _attack(
-        "stopped-curve", "runs that end above a curve", stopped(by_curve), 20_000, 1_000_000, tight=False
-    ),
-    _attack(
-        "stopped-clock", "runs that end above a clock", stopped(by_clock), 20_000, 1_000_000, tight=False
-    ),
+    _attack("stopped-curve", "runs that end above a curve", stopped(by_curve), 20_000, 1_000_000, tight=False),
+    _attack("stopped-clock", "runs that end above a clock", stopped(by_clock), 20_000, 1_000_000, tight=False),
     _attack("noisy-best", "the choice of a cut-off", best_of_scores, 20_000, 1_000_000),
     _attack("objective-draw", "objective perturbation of one row", perturbed_objective, 1_500, 100_000, tight=False),
 )

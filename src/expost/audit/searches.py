@@ -30,10 +30,15 @@ from expost.goals.counts import release_base_rate
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import ErrorMeasure
 from expost.goals.yardstick import release_yardstick
-from expost.mechanisms import mechanism_of
+from expost.mechanisms import mechanism_of, output
+from expost.mechanisms.descent import mechanism as descent
+from expost.mechanisms.descent.clipping import ClippedGradients, Frame, SlopeTable
+from expost.mechanisms.moments import certificate
+from expost.mechanisms.moments.statistics import Layout
 from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
 from expost.noise import NoisePath, SecureSource, SeededSource, WordSource
 from expost.numeric import to_grid
+from expost.passes.sums import sums_over
 from expost.release.release import Release
 from expost.search.gradual import search_path
 from expost.search.noisy_test import GradualTest, OneTest
@@ -41,7 +46,7 @@ from expost.search.request import Request
 from expost.search.run import carry_out, run_search, settle, staged_request
 from expost.solve import LogisticLoss, Passes, Problem, SquaredLoss
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, SmoothedHingeLoss
-from expost.table.rows import ONE, Rows
+from expost.table.rows import ONE, MemorySource, Rows
 from expost.table.shape import l1_ball, l2_ball
 
 #: What a run is: the search of either data set, whose random words come from a source.
@@ -377,6 +382,38 @@ def moved(goal: TestedGoal, labels: bool) -> Callable[[Setting], Found]:
     return attack
 
 
+def query(numbers: Callable[[Rows], list[int]], said: Callable[[], int]) -> Callable[[Setting], Found]:
+    """Attack how far one row is said to move integers in ℓ₁: noise made for that costs ε = 1."""
+
+    def attack(setting: Setting) -> Found:
+        found = Found(1.0, 0.0)
+        for place in range(setting.runs):
+            rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+            rows, other = extreme_rows(rng, int(rng.integers(2, 12)), 2, labels=True)
+            if rng.random() < 0.5:  # an empty row in the place of one at the end of what is allowed
+                other = Rows(np.where(np.arange(rows.n)[:, None] == 0, 0, rows.x).astype(np.int32), rows.y)
+            here, there = numbers(rows), numbers(other)
+            bound = sum(abs(a - b) for a, b in zip(here, there, strict=True)) / said()
+            found = Found(1.0, bound) if bound > found.bound else found
+        return found
+
+    return attack
+
+
+def _parts(rows: Rows) -> list[int]:
+    packed = Layout(rows.p).pack(sums_over(MemorySource(rows)))
+    return [int(value) for value in packed[: -rows.p]]
+
+
+def _trace(rows: Rows) -> list[int]:
+    return [sum(int(value) for value in sums_over(MemorySource(rows)).gram.diagonal())]
+
+
+def _lengths(rows: Rows) -> list[int]:
+    gradients = ClippedGradients(rows, SlopeTable.of(CappedLogisticLoss(0.5)))
+    return [gradients.lengths_total(Frame.of(l1_ball(rows.p)), 1.0)]
+
+
 def excess_risk(setting: Setting) -> Found:
     """Attack how far one row is said to move an excess risk within the ball: noise made for that costs ε = 1."""
     found = Found(1.0, 0.0)
@@ -417,6 +454,9 @@ ATTACKS = (
     _attack("shortfall-log-loss", "the same: log loss", moved(LogLoss(0.6), True), 200, 10_000),
     _attack("shortfall-r2", "the same: squared errors", moved(R2(0.3), False), 200, 10_000),
     _attack("excess-risk", "the same: excess risk, the paper's constant", excess_risk, 60, 10_000),
+    _attack("parts", "the same: second moments", query(_parts, lambda: certificate.PART_SENSITIVITY), 60, 10_000),
+    _attack("trace", "the same: their trace", query(_trace, lambda: output.TRACE_SENSITIVITY), 60, 10_000),
+    _attack("lengths", "the same: how long rows are", query(_lengths, lambda: descent.PARTS), 60, 10_000),
     _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 60, 20_000),
     _attack("minimiser", "noise on the minimiser", searches(None, "fixed", "output", lam=30.0, **_SPENT), 30, 20_000),
     _attack(
