@@ -13,16 +13,19 @@ import numpy as np
 import pytest
 
 import expost.noise.laplace as laplace_module
+from expost.account.composition import ORDERS, Clock, Curve
 from expost.account.events import Budget
 from expost.account.loss import PureLoss
 from expost.audit import Setting, counting, searches
 from expost.mechanisms import output
+from expost.mechanisms.descent import mechanism as descent
 from expost.mechanisms.descent.clipping import Clip
 from expost.mechanisms.objective.mechanism import PerturbedMinimum
 from expost.noise import SeededSource, spherical as spherical_module
 from expost.noise.spherical import uniforms
 from expost.search import above_threshold as threshold_module, noisy_test
 from expost.search.above_threshold import AboveThreshold
+from expost.solve.problem import Problem
 
 from .helpers import found
 
@@ -146,6 +149,44 @@ def unclipped(patch):
     patch.setattr(Clip, "limits", lambda self, x, largest: np.full(x.shape[0], float(4 * largest)))
 
 
+def lengths_without_noise(patch):
+    """What rows are clipped to follows from how long they are, as it is."""
+
+    def measure(self, rho, source):
+        most = descent._LONGEST * self._length
+        total = self._gradients.lengths_total(self._clip.frame, most)
+        square = most**2 * total / (descent.PARTS * self._gradients.n)
+        self._look_from(self._clip.frame, min(most, max(math.sqrt(square), self._length / descent._LONGEST)))
+
+    patch.setattr(descent.Walk, "_measure", measure)
+
+
+def lambda_from_rows(patch):
+    honest = searches.run_search
+
+    def led(rows, problem, *given, **more):
+        lam = problem.regularization * (1.0 + 0.1 * float(rows.y[0] > 0))
+        stated = Problem.of(problem.loss, n=problem.n, p=problem.p, regularization=lam)
+        return honest(rows, stated, *given, **more)
+
+    patch.setattr(searches, "run_search", led)
+
+
+def order_after_the_fact(patch):
+    """The best of all orders by the outcome, as if it had been the only one."""
+
+    def epsilon(self, delta):
+        return float(np.min(np.array(self.losses) + math.log(1.0 / delta) / (np.array(ORDERS) - 1.0)))
+
+    patch.setattr(Curve, "epsilon", epsilon)
+
+
+def clock_that_ends_where_the_run_does(patch):
+    """A clock of one time, the one that the rows led to, as if it had been settled before."""
+    honest = Clock.epsilon
+    patch.setattr(Clock, "epsilon", lambda self, time, pure, delta: honest(Clock.of([time]), time, pure, delta))
+
+
 def release_forgotten(patch):
     honest = Budget.total.func if hasattr(Budget.total, "func") else Budget.total.fget
     patch.setattr(
@@ -169,6 +210,10 @@ CONTROLS = {
     "looks that share a path": (path_shared, "two-tests", 700),
     "the Jacobian left out": (no_jacobian, "objective-density", 100),
     "rows that are not clipped": (unclipped, "descent", 2),
+    "a clip length measured without noise": (lengths_without_noise, "fit-descent", 5),
+    "a penalty chosen from the rows": (lambda_from_rows, "minimiser", 10),
+    "an order chosen after the fact": (order_after_the_fact, "stopped-curve", 20_000),
+    "a clock that ends where the run does": (clock_that_ends_where_the_run_does, "stopped-clock", 20_000),
     "a budget that forgets a release": (release_forgotten, "ledger", 5),
 }
 

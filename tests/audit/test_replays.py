@@ -13,7 +13,9 @@ import pytest
 
 from expost.audit import Setting, attacks, replays
 from expost.cli import output
+from expost.estimators import base
 from expost.goals import LogLoss
+from expost.mechanisms import mechanism_of
 from expost.noise import SeededSource
 from expost.passes import LocalEngine
 from expost.search.request import CheckedPlan
@@ -106,6 +108,23 @@ def test_errors_about_bad_rows_are_what_is_not_covered():
     assert not differs(replays.fit(LogLoss(0.69), on_invalid="error"), {"number": 0.25})
 
 
+def test_a_release_and_a_report_that_show_the_best_model_are_found(monkeypatch):
+    """θ*, which no noise was put on, beside the model."""
+    honest = base.carry_out
+
+    def carry_out(request, plan, rows, *given, **more):
+        release = honest(request, plan, rows, *given, **more)
+        best = mechanism_of("output").on(rows, request.problem).risk.optimum
+        return release.with_details(claims=(*release.claims, f"the best model is {best.tolist()}"))
+
+    monkeypatch.setattr(base, "carry_out", carry_out)
+    entry = replays.ENTRIES["command"]["key, fit and refine"].entry
+    found = differs(entry, {"number": 1.0, "y": 0.0}, "numbers")
+    assert "file: model.json" in found
+    monkeypatch.undo()
+    assert not differs(entry, {"number": 1.0, "y": 0.0}, "numbers")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", replays.ENTRIES)
 def test_no_entry_shows_anything_else(kind):
@@ -113,11 +132,11 @@ def test_no_entry_shows_anything_else(kind):
     assert attack.carry_out(Setting(3, 1)).differs == ""
 
 
-def test_every_entry_is_quick_and_has_no_finding():
-    """One of each kind, on one pair: the audit takes all of them."""
+def test_nothing_shows_at_a_delta_and_over_the_reals():
+    """Two entries, on one pair each: `expost audit` takes all of them."""
     for entry, target in (
         (replays.ENTRIES["goals"]["descent"].entry, "labels"),
-        (replays.ENTRIES["estimators"]["refine"].entry, "numbers"),
+        (replays.ENTRIES["estimators"]["spherical"].entry, "numbers"),
     ):
         tables = replays.neighbours(np.random.default_rng(3), target)
         assert replays.compared(entry, tables, SeededSource(3)) == ""

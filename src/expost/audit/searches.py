@@ -42,8 +42,7 @@ from expost.passes.sums import sums_over
 from expost.release.release import Release
 from expost.search.gradual import search_path
 from expost.search.noisy_test import GradualTest, OneTest
-from expost.search.request import Request
-from expost.search.run import carry_out, run_search, settle, staged_request
+from expost.search.run import carry_out, run_search, settle
 from expost.solve import LogisticLoss, Passes, Problem, SquaredLoss
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, SmoothedHingeLoss
 from expost.table.rows import ONE, MemorySource, Rows
@@ -145,6 +144,12 @@ _BUDGET = 60.0
 
 def fits(goal: Goal, target: str = "labels", n: int = 60, **options: Any) -> Callable[[Setting], Found]:
     """Attack whole calls of ``AccuracyFirstModel.fit`` for a goal."""
+    search_of = fitted(goal, target, n, **options)
+    return lambda setting: largest(setting, search_of)
+
+
+def fitted(goal: Goal, target: str = "labels", n: int = 60, **options: Any) -> Callable[[np.random.Generator], Search]:
+    """Return fits of tables at random."""
 
     def search_of(rng: np.random.Generator) -> Search:
         tables = extreme_table(rng, n, target)
@@ -155,7 +160,7 @@ def fits(goal: Goal, target: str = "labels", n: int = 60, **options: Any) -> Cal
 
         return search
 
-    return lambda setting: largest(setting, search_of)
+    return search_of
 
 
 @lru_cache(maxsize=1)
@@ -202,7 +207,22 @@ def searches(
     return lambda setting: largest(setting, search_of)
 
 
-def at_delta(perturbation: str, goal: TestedGoal, longest: str) -> Callable[[Setting], Found]:
+def staged(perturbation: str, goal: TestedGoal, longest: str) -> Callable[[np.random.Generator], Search]:
+    """Return searches at a δ of rows at random."""
+
+    def search_of(rng: np.random.Generator) -> Search:
+        both = extreme_rows(rng, 60, 2, labels=longest == "l2", longest=longest)
+        shape = l2_ball(2) if longest == "l2" else l1_ball(2)
+        request = staged_request(perturbation, goal, shape, 60, 0.1, 200.0, DELTA)
+        return lambda side, source: carry_out(request, settle(request), both[side], source, Spending(None))
+
+    return search_of
+
+
+DELTA = 0.01
+
+
+def at_delta(search_of: Callable[[np.random.Generator], Search]) -> Callable[[Setting], Found]:
     """Attack a search at a δ whose noise is Gaussian: the ρ that neighbours have, beside what was booked.
 
     Given what was released before, a step is a Gaussian release, and how far it moves is known: so is the ρ that is
@@ -212,27 +232,18 @@ def at_delta(perturbation: str, goal: TestedGoal, longest: str) -> Callable[[Set
     """
 
     def attack(setting: Setting) -> Found:
-        found, beyond, delta = Found(0.0, 0.0), 0, 0.01
+        found, beyond = Found(0.0, 0.0, delta=DELTA), 0
         for place in range(setting.runs):
             rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
-            both = extreme_rows(rng, 60, 2, labels=longest == "l2", longest=longest)
-            shape = l2_ball(2) if longest == "l2" else l1_ball(2)
-            request = staged_request(perturbation, goal, shape, 60, 0.1, 200.0, delta)
-
-            def search(
-                side: int, source: WordSource, request: Request = request, both: tuple[Rows, Rows] = both
-            ) -> Release:
-                return carry_out(request, settle(request), both[side], source, Spending(None))
-
-            tape, release = replayed(search, source_of(setting, place))
+            tape, release = replayed(search_of(rng), source_of(setting, place))
             losses = release.account_curve().losses
             booked = (losses[-1] - losses[0]) / (ORDERS[-1] - ORDERS[0])
             beyond += tape.loss > release.epsilon
-            one = Found(booked, tape.moved, tape.differs, delta)
+            one = Found(booked, tape.moved, tape.differs, DELTA)
             found = one if one.broken or one.tightness > found.tightness else found
             if one.broken:
                 return found
-        if float(interval(beyond, setting.runs, 1.0 - setting.confidence)[0]) > delta:
+        if float(interval(beyond, setting.runs, 1.0 - setting.confidence)[0]) > DELTA:
             return found._replace(differs=f"a loss above what was stated in {beyond} of {setting.runs} runs")
         return found
 
@@ -490,14 +501,21 @@ ATTACKS = (
     _attack(
         "descent",
         "descent at delta = 0.01: rho of steps",
-        at_delta("descent", ErrorRate(0.3), "l2"),
+        at_delta(staged("descent", ErrorRate(0.3), "l2")),
+        10,
+        10_000,
+    ),
+    _attack(
+        "fit-descent",
+        "fit by descent at delta = 0.01: the same",
+        at_delta(fitted(_EASY, perturbation="descent", delta=DELTA)),
         10,
         10_000,
     ),
     _attack(
         "gaussian-moments",
         "second moments at delta = 0.01: their rho",
-        at_delta("covariance", R2(0.3), "l1"),
+        at_delta(staged("covariance", R2(0.3), "l1")),
         20,
         10_000,
     ),
