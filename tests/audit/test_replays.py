@@ -5,6 +5,8 @@ Nothing here is statistical: two replays are the same to the last line, or they 
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 import warnings
 
@@ -14,6 +16,7 @@ import pytest
 from expost.audit import Setting, attacks, replays
 from expost.cli import output
 from expost.estimators import base
+from expost.exceptions import AccuracyNotReached
 from expost.goals import LogLoss
 from expost.mechanisms import mechanism_of
 from expost.noise import SeededSource
@@ -123,6 +126,31 @@ def test_a_release_and_a_report_that_show_the_best_model_are_found(monkeypatch):
     assert "file: model.json" in found
     monkeypatch.undo()
     assert not differs(entry, {"number": 1.0, "y": 0.0}, "numbers")
+
+
+SPHERICAL = {("estimators", "spherical")}
+OTHERS = [("containers", "evaluation of columns"), ("goals", "gradient path"), ("goals", "new rows")]
+OTHERS += [("goals", "moments"), ("estimators", "refine"), ("estimators", "run_search"), *SPHERICAL]
+OTHERS += [("command", "fit of parquet"), ("command", "key, fit and refine")]
+
+
+@pytest.mark.parametrize(("kind", "name"), OTHERS)
+def test_no_release_is_over_the_reals_but_where_such_noise_was_named(tmp_path, kind, name):
+    """What the kept releases have none of: evaluations, paths, refinements, and what the command writes and prints."""
+    run = replays.ENTRIES[kind][name]
+    table = replays.neighbours(np.random.default_rng(4), run.target)[0]
+    folders = tmp_path / "left", tmp_path / "data"
+    for folder in folders:
+        folder.mkdir()
+    with contextlib.redirect_stdout(io.StringIO()) as printed, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            shown = repr(run.entry(replays.Place(table, *folders, SeededSource(4))))
+        except AccuracyNotReached as refusal:
+            shown = repr(refusal.release)
+    shown += printed.getvalue() + " ".join(file.read_text() for file in folders[0].glob("*.[jh]*"))
+    assert len(shown) > 200
+    assert ("over the reals" in shown) == ((kind, name) in SPHERICAL)
 
 
 @pytest.mark.slow
