@@ -19,6 +19,7 @@ from expost.estimators import base
 from expost.exceptions import AccuracyNotReached
 from expost.goals import LogLoss
 from expost.mechanisms import mechanism_of
+from expost.mechanisms.objective.mechanism import PerturbedMinimum
 from expost.noise import SeededSource
 from expost.passes import LocalEngine
 from expost.search.request import CheckedPlan
@@ -98,6 +99,21 @@ def test_the_size_of_a_file_is_found(monkeypatch):
 def test_an_exit_status_is_found(monkeypatch):
     planted(monkeypatch, fails)
     assert "returned: ('exit status', [0]) | ('exit status', [3])" in differs(COMMAND, {"number": None})
+
+
+def test_a_solver_that_warns_of_a_row_is_found(monkeypatch):
+    """What it computes goes behind noise; what it says on the way does not."""
+    honest, first = PerturbedMinimum.draw, {}
+
+    def draw(self, objective, center, source):
+        rows = objective.passes.source
+        total = sum(int(batch.x.sum()) for part in rows.parts() for batch in rows.read(part))
+        if total != first.setdefault(repr(self), total):
+            warnings.warn("rows are far from the centre", UserWarning, stacklevel=1)
+        return honest(self, objective, center, source)
+
+    monkeypatch.setattr(PerturbedMinimum, "draw", draw)
+    assert "warning: " in differs(FIT, {"number": 0.125})
 
 
 def test_a_histogram_that_follows_from_other_rows_is_charged_and_no_finding():

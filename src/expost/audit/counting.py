@@ -435,7 +435,7 @@ ATTACKS = (
     _attack("spherical-noise", "spherical noise in two dimensions", spherical, 50_000, 10_000_000),
     _attack("block-noise", "noise for rows of three blocks", in_blocks, 60_000, 10_000_000),
     _attack("path", "a path of gradual release, stopped by its values", path_prefix, 2_000_000, 10_000_000),
-    _attack("spherical-path", "the same with spherical noise", spherical_path, 16_000, 10_000_000),
+    _attack("spherical-path", "the same with spherical noise", spherical_path, 24_000, 10_000_000),
     _attack("above-threshold", "five tests, one-sided noise", above_threshold, 12_000, 1_000_000),
     _attack("above-threshold-laplace", "five tests, Laplace noise", above_threshold_laplace, 8_000, 1_000_000),
     _attack("answer", "the answer to one noisy question", one_test, 6_000, 1_000_000, tight=False),

@@ -135,7 +135,7 @@ def extreme_table(rng: np.random.Generator, n: int, target: str) -> list[dict[st
 
 
 _COLUMNS = {"number": {"bounds": [0, 1]}, "kind": {"categories": ["a", "b"]}}
-SCHEMAS = {
+SCHEMAS: dict[str, dict[str, Any]] = {
     "labels": {"target": "y", "classes": ["no", "yes"], "columns": _COLUMNS},
     "numbers": {"target": "y", "target_bounds": [0, 1], "columns": _COLUMNS},
 }
@@ -465,9 +465,11 @@ ATTACKS = (
     _attack("shortfall-log-loss", "the same: log loss", moved(LogLoss(0.6), True), 200, 10_000),
     _attack("shortfall-r2", "the same: squared errors", moved(R2(0.3), False), 200, 10_000),
     _attack("excess-risk", "the same: excess risk, the paper's constant", excess_risk, 60, 10_000),
-    _attack("parts", "the same: second moments", query(_parts, lambda: certificate.PART_SENSITIVITY), 60, 10_000),
-    _attack("trace", "the same: their trace", query(_trace, lambda: output.TRACE_SENSITIVITY), 60, 10_000),
-    _attack("lengths", "the same: how long rows are", query(_lengths, lambda: descent.PARTS), 60, 10_000),
+    _attack(
+        "parts", "the same: second moments", query(_parts, lambda: vars(certificate)["PART_SENSITIVITY"]), 60, 10_000
+    ),
+    _attack("trace", "the same: their trace", query(_trace, lambda: vars(output)["TRACE_SENSITIVITY"]), 60, 10_000),
+    _attack("lengths", "the same: how long rows are", query(_lengths, lambda: vars(descent)["PARTS"]), 60, 10_000),
     _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 60, 20_000),
     _attack("minimiser", "noise on the minimiser", searches(None, "fixed", "output", lam=30.0, **_SPENT), 30, 20_000),
     _attack(

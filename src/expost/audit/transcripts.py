@@ -30,10 +30,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ from expost.mechanisms.descent.clipping import SLOPE_ONE, ClippedGradients
 from expost.mechanisms.objective.gaussian import GaussianShot
 from expost.mechanisms.objective.mechanism import PerturbedMinimum
 from expost.noise.laplace import LevelValue, NoisePath, check_levels, narrowed
-from expost.noise.source import exactly, resolve_source
+from expost.noise.source import SeededSource, exactly, resolve_source
 from expost.noise.spherical import SphericalPath
 from expost.numeric import Grid
 from expost.passes.dask import as_engine
@@ -103,6 +104,8 @@ class Tape:
         The log ratio of probabilities, data set recorded over data set replayed.
     moved
         Σ‖v − v′‖²/(2σ²) over all steps with Gaussian noise: the ρ that these neighbours have.
+    beside
+        In which a solver that replays do not need runs all the same, for what else it might show; if anybody looks.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -113,6 +116,7 @@ class Tape:
     paths: list[tuple[Step, Any]] = field(default_factory=list)
     finishing: list[Callable[[], None]] = field(default_factory=list)
     differs: str = ""
+    beside: Callable[[], AbstractContextManager[None]] | None = None
 
     def stray(self, what: str) -> Differs:
         """Return the exception for something that differs, which is noted: whoever catches it does not hide it."""
@@ -520,6 +524,9 @@ def _objective_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
             step.held = log_density(self, objective, step.output, center)
         else:
             tape.loss += step.held - log_density(self, objective, step.output, center)
+            if tape.beside is not None:
+                with tape.beside():
+                    honest(self, objective, center, SeededSource(0))
         return step.output.copy()
 
     return [(PerturbedMinimum, "draw", draw)]
@@ -623,7 +630,7 @@ def _vector_patches(
 
 def _moment_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
     """Note second moments with Gaussian noise, each number with a deviation of its own."""
-    owner, sampler = moments_module.MomentGenerator, vars(moments_module)["discrete_gaussian"]
+    owner, sampler = moments_module.MomentGenerator, "discrete_gaussian"
     honest = owner.reveal
 
     def reveal(self: Any, noise: Any, rho: float, source: Any) -> Any:
@@ -631,11 +638,11 @@ def _moment_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
         if not tape.replaying:
             step.output, step.held = honest(self, noise, rho, source), self._packed
             return step.output.copy()
-        try:
-            moments_module.discrete_gaussian = lambda sigma, size, random_state: np.full(size, exactly(sigma))  # type: ignore[attr-defined]
+        sigma_of = mock.patch.object(
+            moments_module, sampler, lambda sigma, size, random_state: np.full(size, exactly(sigma))
+        )
+        with sigma_of:
             sigmas = noise.draw(rho, source)
-        finally:
-            moments_module.discrete_gaussian = sampler  # type: ignore[attr-defined]
         for sigma, released, here, there in zip(sigmas, step.output, step.held, self._packed, strict=True):
             _gaussian(tape, sigma, [released], [here], [there])
         return step.output.copy()
