@@ -6,16 +6,29 @@ Whatever stands between the two marks in that document is replaced; the rest is 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import textwrap
 from importlib import metadata
 from pathlib import Path
 
 from expost.audit import run_audit
+from expost.audit.replays import ENTRIES
 from expost.audit.run import HEADINGS, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "assurance.md"
 BEGIN, END = "<!-- written by make assurance -->\n", "<!-- up to here -->\n"
+
+
+def _commit() -> str:
+    """Return the commit that is attacked, and say so if what is there is not what was committed."""
+
+    def asked(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=PAGE.parent, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    changed = asked("status", "--porcelain", "--", "../src")
+    return asked("rev-parse", "--short=10", "HEAD") + (" with changes" if changed else "")
 
 
 def main() -> int:
@@ -28,9 +41,12 @@ def main() -> int:
     broken = sum(each.found.broken for each in done)
     draws = sum(each.setting.runs for each in done if each.attack.way == "counted")
     searched = sum(each.setting.runs for each in done if each.attack.way == "transcripts")
+    entries = [each for each in done if each.attack.way == "replayed"]
+    findings = sum(bool(each.found.differs) for each in entries)
     said = (
-        f"expost {metadata.version('expost')}: {len(done)} attacks, {broken} of them successful; {draws:,} draws and "
-        f"runs on each of two data sets counted, {searched:,} transcripts replayed; each bound from counts holds with "
+        f"expost {metadata.version('expost')}, commit {_commit()}: {len(done)} attacks, {broken} of them successful; {draws:,} draws and "
+        f"runs on each of two data sets counted, {searched:,} transcripts replayed; {findings} findings in "
+        f"{sum(len(kind) for kind in ENTRIES.values())} public entries, each replayed with every draw frozen; each bound from counts holds with "
         f"probability {done[0].setting.confidence:.6g}. Words came from "
         f"{'the operating system' if options.seed is None else f'the seed {options.seed}'}."
     )

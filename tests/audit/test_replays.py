@@ -137,9 +137,13 @@ def test_a_release_and_a_report_that_show_the_best_model_are_found(monkeypatch):
         return release.with_details(claims=(*release.claims, f"the best model is {best.tolist()}"))
 
     monkeypatch.setattr(base, "carry_out", carry_out)
-    entry = replays.ENTRIES["command"]["key, fit and refine"].entry
+    entry = replays.command(
+        "fit {data} --target y --task regression --columns number --target-bounds 0 1 --bounds 0 1 --excess-risk 0.5 "
+        "--max-epsilon 60 --on-invalid clip --seed 1 --report {folder}/a.html --output {folder}/b.json",
+        target="numbers",
+    )
     found = differs(entry, {"number": 1.0, "y": 0.0}, "numbers")
-    assert "file: model.json" in found
+    assert "file: a.html" in found
     monkeypatch.undo()
     assert not differs(entry, {"number": 1.0, "y": 0.0}, "numbers")
 

@@ -393,8 +393,8 @@ def moved(goal: TestedGoal, labels: bool) -> Callable[[Setting], Found]:
     return attack
 
 
-def query(numbers: Callable[[Rows], list[int]], said: Callable[[], int]) -> Callable[[Setting], Found]:
-    """Attack how far one row is said to move integers in ℓ₁: noise made for that costs ε = 1."""
+def query(numbers: Callable[[Rows], list[int]], said: tuple[Any, str]) -> Callable[[Setting], Found]:
+    """Attack how far one row is said to move integers in ℓ₁, by a name in a module: noise made for that costs ε = 1."""
 
     def attack(setting: Setting) -> Found:
         found = Found(1.0, 0.0)
@@ -404,7 +404,7 @@ def query(numbers: Callable[[Rows], list[int]], said: Callable[[], int]) -> Call
             if rng.random() < 0.5:  # an empty row in the place of one at the end of what is allowed
                 other = Rows(np.where(np.arange(rows.n)[:, None] == 0, 0, rows.x).astype(np.int32), rows.y)
             here, there = numbers(rows), numbers(other)
-            bound = sum(abs(a - b) for a, b in zip(here, there, strict=True)) / said()
+            bound = sum(abs(a - b) for a, b in zip(here, there, strict=True)) / vars(said[0])[said[1]]
             found = Found(1.0, bound) if bound > found.bound else found
         return found
 
@@ -466,10 +466,10 @@ ATTACKS = (
     _attack("shortfall-r2", "the same: squared errors", moved(R2(0.3), False), 200, 10_000),
     _attack("excess-risk", "the same: excess risk, the paper's constant", excess_risk, 60, 10_000),
     _attack(
-        "parts", "the same: second moments", query(_parts, lambda: vars(certificate)["PART_SENSITIVITY"]), 60, 10_000
+        "parts", "the same: second moments", query(_parts, (certificate, "PART_SENSITIVITY")), 60, 10_000
     ),
-    _attack("trace", "the same: their trace", query(_trace, lambda: vars(output)["TRACE_SENSITIVITY"]), 60, 10_000),
-    _attack("lengths", "the same: how long rows are", query(_lengths, lambda: vars(descent)["PARTS"]), 60, 10_000),
+    _attack("trace", "the same: their trace", query(_trace, (output, "TRACE_SENSITIVITY")), 60, 10_000),
+    _attack("lengths", "the same: how long rows are", query(_lengths, (descent, "PARTS")), 60, 10_000),
     _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 60, 20_000),
     _attack("minimiser", "noise on the minimiser", searches(None, "fixed", "output", lam=30.0, **_SPENT), 30, 20_000),
     _attack(
