@@ -41,14 +41,14 @@ def main() -> int:
     broken = sum(each.found.broken for each in done)
     draws = sum(each.setting.runs for each in done if each.attack.way == "counted")
     searched = sum(each.setting.runs for each in done if each.attack.way == "transcripts")
-    entries = [each for each in done if each.attack.way == "replayed"]
-    findings = sum(bool(each.found.differs) for each in entries)
+    entries = sum(len(kind) for kind in ENTRIES.values())
+    findings = sum(bool(each.found.differs) for each in done if each.attack.way == "replayed")
+    words = "the operating system" if options.seed is None else f"the seed {options.seed}"
     said = (
-        f"expost {metadata.version('expost')}, commit {_commit()}: {len(done)} attacks, {broken} of them successful; {draws:,} draws and "
-        f"runs on each of two data sets counted, {searched:,} transcripts replayed; {findings} findings in "
-        f"{sum(len(kind) for kind in ENTRIES.values())} public entries, each replayed with every draw frozen; each bound from counts holds with "
-        f"probability {done[0].setting.confidence:.6g}. Words came from "
-        f"{'the operating system' if options.seed is None else f'the seed {options.seed}'}."
+        f"expost {metadata.version('expost')}, commit {_commit()}: {len(done)} attacks, {broken} of them successful; "
+        f"{draws:,} draws and runs on each of two data sets counted, {searched:,} transcripts replayed; {findings} "
+        f"findings in {entries} public entries, each replayed with every draw frozen; each bound from counts holds "
+        f"with probability {done[0].setting.confidence:.6g}. Words came from {words}."
     )
     lines = ["| " + " | ".join(HEADINGS) + " |", "|---|---|---|---:|---:|---:|---:|---|"]
     lines += ["| " + " | ".join(row) + " |" for row in table(done)]

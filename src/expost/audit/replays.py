@@ -46,7 +46,8 @@ import expost
 from expost.audit.attack import Attack, Found, Setting
 from expost.audit.counting import source_of
 from expost.audit.searches import SCHEMAS, extreme_table, other_model
-from expost.audit.transcripts import Differs, Tape, taping
+from expost.audit.tape import Differs, Tape
+from expost.audit.transcripts import taping
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge
 from expost.estimators.gradient import gradient_path
 from expost.exceptions import AccuracyNotReached

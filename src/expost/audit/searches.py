@@ -22,7 +22,8 @@ from expost.account.composition import ORDERS, Curve
 from expost.account.ledger import Ledger
 from expost.audit.attack import Attack, Found, Setting, interval
 from expost.audit.counting import source_of
-from expost.audit.transcripts import Differs, Tape, log_density, taping
+from expost.audit.tape import Differs, Tape
+from expost.audit.transcripts import log_density, taping
 from expost.estimators import AccuracyFirstModel
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals import R2, ErrorRate, ExcessRisk, Goal, LogLoss, Precision, Recall
@@ -465,9 +466,7 @@ ATTACKS = (
     _attack("shortfall-log-loss", "the same: log loss", moved(LogLoss(0.6), True), 200, 10_000),
     _attack("shortfall-r2", "the same: squared errors", moved(R2(0.3), False), 200, 10_000),
     _attack("excess-risk", "the same: excess risk, the paper's constant", excess_risk, 60, 10_000),
-    _attack(
-        "parts", "the same: second moments", query(_parts, (certificate, "PART_SENSITIVITY")), 60, 10_000
-    ),
+    _attack("parts", "the same: second moments", query(_parts, (certificate, "PART_SENSITIVITY")), 60, 10_000),
     _attack("trace", "the same: their trace", query(_trace, (output, "TRACE_SENSITIVITY")), 60, 10_000),
     _attack("lengths", "the same: how long rows are", query(_lengths, (descent, "PARTS")), 60, 10_000),
     _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 60, 20_000),

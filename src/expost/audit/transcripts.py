@@ -30,9 +30,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
-from fractions import Fraction
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
@@ -51,6 +50,7 @@ import expost.search.doubling as doubling_module
 import expost.search.new_rows as new_rows_module
 import expost.search.noisy_test as noisy_test_module
 import expost.search.request as request_module
+from expost.audit.tape import Draws, Step, Tape, gaussian_step, log_law
 from expost.mechanisms.descent.clipping import SLOPE_ONE, ClippedGradients
 from expost.mechanisms.objective.gaussian import GaussianShot
 from expost.mechanisms.objective.mechanism import PerturbedMinimum
@@ -64,105 +64,6 @@ from expost.table.rows import ONE
 from expost.validation import source_claims
 
 _ORDERS: dict[str, Any] = {"box": np.inf, "l1": 1, "l2": 2}
-
-
-class Differs(Exception):
-    """On the neighbour something else was let out, or in another order, though all that was released is the same."""
-
-
-@dataclass
-class Step:
-    """One thing that came out.
-
-    Attributes
-    ----------
-    kind, public
-        What it is, and what is public about how it is drawn.
-    output
-        What came out.
-    held
-        What its law says of it on the data set that it came from; private.
-    """
-
-    kind: str
-    public: Any
-    output: Any = None
-    held: Any = None
-
-
-@dataclass
-class Tape:
-    """What a run let out; and on replay, how much likelier that was.
-
-    Attributes
-    ----------
-    steps
-        What came out, in order.
-    replaying
-        Whether that is to come out again.
-    loss
-        The log ratio of probabilities, data set recorded over data set replayed.
-    moved
-        Σ‖v − v′‖²/(2σ²) over all steps with Gaussian noise: the ρ that these neighbours have.
-    beside
-        In which a solver that replays do not need runs all the same, for what else it might show; if anybody looks.
-    """
-
-    steps: list[Step] = field(default_factory=list)
-    replaying: bool = False
-    place: int = 0
-    loss: float = 0.0
-    moved: float = 0.0
-    paths: list[tuple[Step, Any]] = field(default_factory=list)
-    finishing: list[Callable[[], None]] = field(default_factory=list)
-    differs: str = ""
-    beside: Callable[[], AbstractContextManager[None]] | None = None
-
-    def stray(self, what: str) -> Differs:
-        """Return the exception for something that differs, which is noted: whoever catches it does not hide it."""
-        self.differs = self.differs or what
-        return Differs(what)
-
-    def next(self, kind: str, public: Any) -> Step:
-        """Return a new step; on replay the next one there was, which must be of that kind."""
-        if not self.replaying:
-            self.steps.append(Step(kind, public))
-            return self.steps[-1]
-        if self.place == len(self.steps):
-            raise self.stray(f"a further {kind}")
-        step = self.steps[self.place]
-        self.place += 1
-        if step.kind != kind:
-            raise self.stray(f"a {kind} in the place of a {step.kind}")
-        if step.public != public:
-            raise self.stray(f"a {kind} drawn in another way")
-        return step
-
-    def rewind(self) -> None:
-        """Go back to the beginning, to replay."""
-        self.replaying, self.finishing = True, []
-
-    def finish(self) -> None:
-        """Add up what paths have shown, once it is known how far they were looked at."""
-        if self.place < len(self.steps):
-            raise self.stray(f"no {self.steps[self.place].kind}")
-        for finishing in self.finishing:
-            finishing()
-        for step, private in self.paths:
-            last, values = step.output["last"], step.output["values"]
-            if last is None:
-                continue
-            if step.output["again"] != last:
-                raise self.stray("a path looked at to another level")
-            level, sensitivity = step.public[0][last], step.public[1]
-            apart = _length(values[last], private, step.kind) - _length(values[last], step.held, step.kind)
-            self.loss += float(exactly(level) / exactly(sensitivity) * exactly(apart))
-
-
-def _length(released: Any, private: Any, kind: str) -> Any:
-    if kind == "spherical path":
-        return float(np.linalg.norm(released - private))
-    return sum(abs(int(a) - int(b)) for a, b in zip(released, private, strict=True))
 
 
 class _Looked:
@@ -209,42 +110,13 @@ def _path_patches(tape: Tape, kind: str, owner: Any) -> list[tuple[Any, str, Any
     return [(owner, "__init__", init), (owner, "__iter__", levels_of)]
 
 
-class _Draws:
-    """A sampler that notes what it has drawn; on replay it draws what is needed."""
-
-    def __init__(self, sampler: Callable[..., Any], gaussian: bool) -> None:
-        self.sampler, self.gaussian = sampler, gaussian
-        self.made: list[tuple[Any, NDArray[Any]]] = []
-        self.wanted: list[int] | None = None
-
-    def __call__(self, *given: Any, random_state: Any = None) -> NDArray[Any]:
-        """Draw."""
-        scale = given[:-1]
-        if self.wanted is not None:
-            self.made.append((scale, np.array(self.wanted, dtype=object)))
-            return self.made[-1][1]
-        self.made.append((scale, self.sampler(*given, random_state=random_state)))
-        return self.made[-1][1]
-
-    def take(self) -> tuple[Any, NDArray[Any]]:
-        """Return the last draw and its scale."""
-        return self.made.pop()
-
-
-def _log_law(scale: Any, noise: NDArray[Any]) -> Fraction:
-    """Return the log of a discrete Laplace or Gaussian law at integers, but for a constant."""
-    if len(scale) == 2:
-        return -exactly(scale[0]) / int(scale[1]) * sum(abs(int(k)) for k in noise)
-    return -sum(int(k) ** 2 for k in noise) / (2 * exactly(scale[0]) ** 2)
-
-
 def _numbers(
     tape: Tape, module: Any, owner: Any, name: str, private: Callable[..., list[int]]
 ) -> list[tuple[Any, str, Any]]:
     """Note what a function releases that adds noise to integers: ``private`` says which, given its arguments."""
     honest = getattr(owner, name)
     samplers = {
-        each: _Draws(getattr(module, each), each == "discrete_gaussian")
+        each: Draws(getattr(module, each), each == "discrete_gaussian")
         for each in ("discrete_laplace", "discrete_gaussian")
         if hasattr(module, each)
     }
@@ -272,10 +144,10 @@ def _numbers(
             return output
         if _plain(output) != step.output or scale != step.held[0]:
             raise tape.stray(f"another answer of {name}")
-        tape.loss += float(_log_law(scale, step.held[2]) - _log_law(scale, noise))
+        tape.loss += float(log_law(scale, step.held[2]) - log_law(scale, noise))
         if draws.gaussian:
             apart = [a - b for a, b in zip(step.held[1], values, strict=True)]
-            tape.moved += float(-_log_law(scale, np.array(apart, dtype=object)))
+            tape.moved += float(-log_law(scale, np.array(apart, dtype=object)))
         return output
 
     return [(owner, name, asked)]
@@ -362,7 +234,7 @@ def answers_between(kind: str, rates: tuple[float, float], apart: list[int], acc
 def _threshold_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
     owner = threshold_module.AboveThreshold
     begin, accepts = owner.__init__, owner.accepts
-    drawn = [_Draws(vars(threshold_module)[name], False) for name in ("geometric", "discrete_laplace")]
+    drawn = [Draws(vars(threshold_module)[name], False) for name in ("geometric", "discrete_laplace")]
 
     def init(self: Any, measure: Any, calibration: Any, *given: Any, **named: Any) -> None:
         for draws in drawn:
@@ -420,7 +292,7 @@ def _threshold_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
 
 def _round_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
     """Note the answers after rounds of doubling, whose noise is drawn before the first."""
-    owner, sampler = noisy_test_module.OneTest, _Draws(vars(doubling_module)["discrete_laplace"], False)
+    owner, sampler = noisy_test_module.OneTest, Draws(vars(doubling_module)["discrete_laplace"], False)
     honest = owner.passes
 
     def passes(self: Any, measure: Any, hypothesis: Any, noise: int, grid: Grid) -> bool:
@@ -435,7 +307,7 @@ def _round_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
         needed = drawn + was - value
         if honest(self, measure, hypothesis, needed, grid) != step.output:
             raise tape.stray("another answer after a round")
-        tape.loss += float(_log_law(scale, np.array([drawn])) - _log_law(scale, np.array([needed])))
+        tape.loss += float(log_law(scale, np.array([drawn])) - log_law(scale, np.array([needed])))
         return bool(step.output)
 
     return [(owner, "passes", passes), (doubling_module, "discrete_laplace", sampler)]
@@ -465,7 +337,7 @@ def log_choice(scores: list[int], rate: float, best: int) -> float:
 
 
 def _choice_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
-    honest, sampler = counts_module.noisy_best, _Draws(vars(counts_module)["geometric"], False)
+    honest, sampler = counts_module.noisy_best, Draws(vars(counts_module)["geometric"], False)
 
     def chosen(scores: Any, epsilon: float, sensitivity: int, source: Any) -> int:
         step = tape.next("choice of a cut-off", (epsilon, sensitivity, len(scores)))
@@ -561,7 +433,7 @@ def _descent_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
             noise = sampler(deviation, size, random_state=random_state)
             step.output, step.held = total + int(noise[0]), total
             return noise
-        _gaussian(tape, deviation, [step.output], [step.held], [total])
+        gaussian_step(tape, deviation, [step.output], [step.held], [total])
         return np.array([step.output - total], dtype=object)
 
     def noisy_sum(total: Any, noise: Any) -> Any:
@@ -571,7 +443,7 @@ def _descent_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
             step.output, step.held = add(own, noise), own
         else:
             released = [round(value * ONE * SLOPE_ONE) for value in step.output.tolist()]
-            _gaussian(tape, sigma[0], released, step.held, own)
+            gaussian_step(tape, sigma[0], released, step.held, own)
         return step.output.copy()
 
     return [
@@ -579,12 +451,6 @@ def _descent_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
         (descent_module, "discrete_gaussian", drawn),
         (descent_module, "noisy_sum", noisy_sum),
     ]
-
-
-def _gaussian(tape: Tape, sigma: float, released: list[int], here: list[int], there: list[int]) -> None:
-    noise = [np.array([a - b for a, b in zip(released, side, strict=True)], dtype=object) for side in (here, there)]
-    tape.loss += float(_log_law((sigma,), noise[0]) - _log_law((sigma,), noise[1]))
-    tape.moved += float(-_log_law((sigma,), noise[0] - noise[1]))
 
 
 # --- vectors that get their noise in one go ---------------------------------------------------------------------------
@@ -620,9 +486,9 @@ def _vector_patches(
         was, now = (
             np.array([a - b for a, b in zip(step.output, side, strict=True)], dtype=object) for side in (step.held, own)
         )
-        tape.loss += float(_log_law(scale, was) - _log_law(scale, now))
+        tape.loss += float(log_law(scale, was) - log_law(scale, now))
         if len(scale) == 1:
-            tape.moved += float(-_log_law(scale, was - now))
+            tape.moved += float(-log_law(scale, was - now))
         return narrowed(now)
 
     return [(owner, asked, noted), (module, name, drawn)]
@@ -644,7 +510,7 @@ def _moment_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
         with sigma_of:
             sigmas = noise.draw(rho, source)
         for sigma, released, here, there in zip(sigmas, step.output, step.held, self._packed, strict=True):
-            _gaussian(tape, sigma, [released], [here], [there])
+            gaussian_step(tape, sigma, [released], [here], [there])
         return step.output.copy()
 
     return [(owner, "reveal", reveal)]
