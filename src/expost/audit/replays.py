@@ -42,7 +42,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-import expost
 from expost.audit.attack import Attack, Found, Setting
 from expost.audit.counting import source_of
 from expost.audit.searches import SCHEMAS, extreme_table, other_model
@@ -63,7 +62,7 @@ from expost.solve import Problem, SquaredLoss
 from expost.table.preparation import Preparation
 from expost.table.schema import Schema
 
-_HOME = Path(expost.__file__).parent
+_HOME = Path(__file__).parents[1]
 #: Folders in which every line that is carried out follows from what was released.
 PUBLIC_SIDE = ("account", "release", "goals", "mechanisms", "search", "estimators", "cli")
 #: But for this file, which finds private values and takes the shorter way where one will do.
@@ -481,9 +480,9 @@ ENTRIES: dict[str, dict[str, Run]] = {
         "fit that keeps rows": Run(fit(_LOSS, container="parquet", engine=LocalEngine(threads=2, memory=0))),
     },
     "goals": {
-        "error rate": Run(fit(_FEW)),
-        "recall and precision": Run(fit(Recall(0.8) & Precision(0.6))),
-        "R2": _regression(fit(R2(0.1), "numbers")),
+        "errors": Run(fit(_FEW)),
+        "hits": Run(fit(Recall(0.8) & Precision(0.6))),
+        "squared errors": _regression(fit(R2(0.1), "numbers")),
         "new rows": Run(fit(ErrorRate(0.3), holdout=0.3)),
         "descent": Run(fit(_FEW, perturbation="descent", delta=1e-3)),
         "moments": _regression(fit(R2(0.1), "numbers", perturbation="covariance", delta=1e-3)),
