@@ -245,6 +245,9 @@ def _carried_out(entry: Entry, table: Columns, source: WordSource, tape: Tape) -
     seen.events = [tuple(part.replace(name, "…") if isinstance(part, str) else part for part in one)
                    for one in seen.events]  # fmt: skip
     seen.note(*ended)
+    if tape.replaying:
+        with contextlib.suppress(Differs):  # which the tape notes
+            tape.finish()
     return seen
 
 
@@ -256,14 +259,13 @@ def compared(entry: Entry, tables: list[Columns], source: WordSource) -> str:
     replays: list[Seen] = []
     for table in tables:
         tape.rewind()
-        tape.place, tape.differs = 0, ""
         replays.append(_carried_out(entry, table, source, tape))
-        if tape.differs:
-            return tape.differs if len(replays) > 1 else f"not even on the same table: {tape.differs}"
+        if tape.differs and len(replays) == 1:
+            return f"not even on the same table: {tape.differs}"
     kind, *said = replays[0].events[-1]
     if kind == "exception" and said[0] != AccuracyNotReached.__name__:  # it never went as far as it should
         return f"an entry that fails: {_short(tuple(said))}"
-    differs = replays[0].differs(replays[1])
+    differs = "; ".join(filter(None, (tape.differs, replays[0].differs(replays[1]))))
     return compared(entry, tables, source) if differs and today() != day else differs  # releases say the day
 
 

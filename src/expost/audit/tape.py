@@ -87,8 +87,12 @@ class Tape:
         return step
 
     def rewind(self) -> None:
-        """Go back to the beginning, to replay."""
-        self.replaying, self.finishing = True, []
+        """Go back to the beginning, to replay, once or again."""
+        self.replaying, self.place, self.differs, self.loss, self.moved = True, 0, "", 0.0, 0.0
+        self.paths, self.finishing = [], []
+        for step in self.steps:
+            if isinstance(step.output, dict):
+                step.output["again"] = None
 
     def finish(self) -> None:
         """Add up what paths have shown, once it is known how far they were looked at."""
