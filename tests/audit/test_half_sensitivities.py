@@ -29,6 +29,7 @@ from expost.goals import (
 from expost.mechanisms import output
 from expost.mechanisms.descent import mechanism as descent
 from expost.mechanisms.moments import certificate, covariance, gaussian
+from expost.mechanisms.objective import gaussian as gaussian_objective
 from expost.mechanisms.output import Output
 from expost.release import counting as histogram
 from expost.search import new_rows
@@ -89,6 +90,11 @@ def held_out(patch):
     )
 
 
+def slope_at_delta(patch):
+    honest = gaussian_objective.gaussian_deviations
+    patch.setattr(gaussian_objective, "gaussian_deviations", lambda shape, slope, rho: honest(shape, slope / 2, rho))
+
+
 def gradients(patch):
     honest = descent.GradientNoise
     patch.setattr(descent, "GradientNoise", lambda columns, most, rho: honest(columns, most / 2, rho))
@@ -109,6 +115,7 @@ HALVED = {
     "minimiser, Euclidean": (half(Output, "noise_sensitivity"), "minimiser-spherical", 30),
     "excess risk": (half(Problem, "risk_sensitivity"), "excess-risk", 30),
     "objective": (slope, "objective-density", 100),
+    "objective at a delta": (slope_at_delta, "gaussian-gradient", 100),
     "descent: gradients": (gradients, "descent", 3),
     "descent: how long rows are": (half(descent, "PARTS"), "lengths", 60),
     "base rate": (labels, "base-rate", 10),

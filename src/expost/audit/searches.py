@@ -23,7 +23,7 @@ from expost.account.ledger import Ledger
 from expost.audit.attack import Attack, Found, Setting, interval
 from expost.audit.counting import source_of
 from expost.audit.tape import Differs, Tape
-from expost.audit.transcripts import log_density, taping
+from expost.audit.transcripts import Derivatives, log_density, taping
 from expost.estimators import AccuracyFirstModel
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals import R2, ErrorRate, ExcessRisk, Goal, LogLoss, Precision, Recall
@@ -36,9 +36,11 @@ from expost.mechanisms.descent import mechanism as descent
 from expost.mechanisms.descent.clipping import ClippedGradients, Frame, SlopeTable
 from expost.mechanisms.moments import certificate
 from expost.mechanisms.moments.statistics import Layout
+from expost.mechanisms.objective.gaussian import GaussianShot
 from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
 from expost.noise import NoisePath, SecureSource, SeededSource, WordSource
 from expost.numeric import to_grid
+from expost.passes import LocalEngine
 from expost.passes.sums import sums_over
 from expost.release.release import Release
 from expost.search.gradual import search_path
@@ -376,6 +378,27 @@ def density(setting: Setting) -> Found:
     return found
 
 
+def gaussian_gradient(setting: Setting) -> Found:
+    """Attack how far one row is said to move the gradient that an objective hides behind Gaussian noise: its ρ.
+
+    The ρ of neighbours is Σ‖∇ − ∇′‖²/(2σ²) over blocks of columns, at any point.
+    """
+    found = Found(0.0, 0.0)
+    for place in range(setting.runs):
+        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+        n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
+        longest, shape = ("l1", l1_ball(p)) if rng.random() < 0.5 else ("l2", l2_ball(p))
+        shot = GaussianShot(loss, shape, n, float(rng.choice([0.05, 0.4, 2.0])), 0.05)
+        both = extreme_rows(rng, n, p, labels=True, longest=longest)
+        theta = rng.normal(size=p) * 10.0 ** rng.uniform(-1, 3)
+        here, there = (LocalEngine().total(MemorySource(rows), Derivatives(loss, theta))[0] for rows in both)
+        deviations = np.repeat(shot.deviations, [block.size for block in shape.blocks])
+        one = Found(shot.rho, float(np.sum(((here - there) / deviations) ** 2) / 2.0))
+        found = one if one.broken or one.tightness > found.tightness else found
+    return found
+
+
 def moved(goal: TestedGoal, labels: bool) -> Callable[[Setting], Found]:
     """Attack how far one row is said to move a goal's shortfall: noise made for that costs ε = 1."""
 
@@ -479,6 +502,7 @@ ATTACKS = (
         20_000,
     ),
     _attack("objective-density", "the law of a perturbed minimiser", density, 2_000, 100_000),
+    _attack("gaussian-gradient", "the rho of one at a delta", gaussian_gradient, 500, 100_000),
     _attack("covariance", "certified search of moments", searches(_RISK, "auto", "covariance"), 20, 20_000),
     _attack(
         "above-threshold-search", "the paper's search", searches(_RISK, "above_threshold", "covariance"), 10, 10_000

@@ -354,13 +354,14 @@ def _choice_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
 
 
 @dataclass(frozen=True)
-class _Derivatives:
+class Derivatives:
     """Work that adds up gradients and second derivatives of a loss; it travels to where rows are."""
 
     loss: Any
     theta: NDArray[np.float64]
 
     def __call__(self, batch: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return those of a batch."""
         x = batch.x.toarray() if hasattr(batch.x, "toarray") else np.asarray(batch.x, dtype=np.float64)
         x, y = x / ONE, batch.y / ONE
         times = np.ones(len(y)) if batch.counts is None else batch.counts * 2.0**batch.shift
@@ -372,7 +373,7 @@ class _Derivatives:
 def log_density(shot: Any, objective: PerturbedObjective, theta: NDArray[np.float64], center: Any) -> float:
     """Return ln of the density of θ̂ at a point, up to a constant that no data set changes."""
     p, source = shot.geometry.columns, objective.passes.source
-    gradient, curvature = as_engine(source.engine).total(source, _Derivatives(shot.loss, theta))
+    gradient, curvature = as_engine(source.engine).total(source, Derivatives(shot.loss, theta))
     b = -(gradient + shot.n * shot.lam * (theta - np.asarray(center)))
     total = float(np.linalg.slogdet(curvature + shot.n * shot.lam * np.eye(p))[1])
     gaussian, place = isinstance(shot, GaussianShot), 0
