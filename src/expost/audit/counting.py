@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,9 +202,9 @@ def in_blocks(setting: Setting) -> Found:
 
         return draw
 
-    worst = Found(0.0, 0.0)
+    worst, each = Found(0.0, 0.0), replace(setting, confidence=1.0 - (1.0 - setting.confidence) / len(_MOVES))
     for move in _MOVES:
-        found = counted(setting, moved_by(move), np.full(_BINS, 2.0))
+        found = counted(each, moved_by(move), np.full(_BINS, 2.0))
         if found.broken:
             return found
         # the block that is furthest from its claim speaks for all

@@ -492,7 +492,7 @@ ATTACKS = (
     _attack("parts", "the same: second moments", query(_parts, (certificate, "PART_SENSITIVITY")), 60, 10_000),
     _attack("trace", "the same: their trace", query(_trace, (output, "TRACE_SENSITIVITY")), 60, 10_000),
     _attack("lengths", "the same: how long rows are", query(_lengths, (descent, "PARTS")), 60, 10_000),
-    _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 60, 20_000),
+    _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 500, 20_000),
     _attack("minimiser", "noise on the minimiser", searches(None, "fixed", "output", lam=30.0, **_SPENT), 30, 20_000),
     _attack(
         "minimiser-spherical",
