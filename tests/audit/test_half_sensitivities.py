@@ -23,7 +23,7 @@ from expost.goals import (
     Precision,
     Recall,
     Specificity,
-    base_rate,
+    counts,
     yardstick,
 )
 from expost.mechanisms import output
@@ -64,10 +64,8 @@ def slope(patch):
 
 def labels(patch):
     """Twice the number, for the noise of one."""
-    honest = base_rate.NoisePath
-    patch.setattr(
-        base_rate, "NoisePath", lambda values, units, levels, **more: honest(2 * values, units, levels, **more)
-    )
+    honest = counts.NoisePath
+    patch.setattr(counts, "NoisePath", lambda values, units, levels, **more: honest(2 * values, units, levels, **more))
 
 
 def cut_off(patch):

@@ -14,8 +14,8 @@ settled once and kept stays kept. Ids, keys and dates are the same in all of the
 
 *What is left out.* What happens between the rows and a draw is private: the lines of solvers, sums, measures and
 tables, and how often a solver passes over the rows before noise goes on what it found. That is running time, which
-`docs/guarantee.md` says is not covered. A pass that anything else makes, or leaves out, is seen, and so is whatever
-else a solver does.
+`docs/side_channels.md` measures and `expost.passes.constant_passes` hides. A pass that anything else makes, or leaves
+out, is seen, and so is whatever else a solver does.
 """
 
 from __future__ import annotations
