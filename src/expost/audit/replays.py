@@ -23,7 +23,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
-import importlib.util
 import io
 import itertools
 import re
@@ -255,16 +254,15 @@ def compared(entry: Entry, tables: list[Columns], source: WordSource) -> str:
     """Return what differs on the neighbour though all draws are the same; empty if nothing does."""
     other_model()  # is there before anything is recorded
     tape, day = Tape(), today()
-    _carried_out(entry, tables[0], source, tape)
+    kind, *said = _carried_out(entry, tables[0], source, tape).events[-1]
+    if kind == "exception" and said[0] != AccuracyNotReached.__name__:  # it never went as far as it should
+        return f"an entry that fails: {_short(tuple(said))}"
     replays: list[Seen] = []
     for table in tables:
         tape.rewind()
         replays.append(_carried_out(entry, table, source, tape))
         if tape.differs and len(replays) == 1:
             return f"not even on the same table: {tape.differs}"
-    kind, *said = replays[0].events[-1]
-    if kind == "exception" and said[0] != AccuracyNotReached.__name__:  # it never went as far as it should
-        return f"an entry that fails: {_short(tuple(said))}"
     differs = "; ".join(filter(None, (tape.differs, replays[0].differs(replays[1]))))
     return compared(entry, tables, source) if differs and today() != day else differs  # releases say the day
 
@@ -338,7 +336,7 @@ def _columns(place: Place) -> Any:
     return place.table
 
 
-#: Containers, with the package that each needs.
+#: Containers, with the packages that each needs: one that is not installed is left out.
 CONTAINERS: dict[str, tuple[Callable[[Place], Any], str]] = {
     "columns": (_columns, "numpy"),
     "csv": (_csv, "pyarrow"),
@@ -347,7 +345,7 @@ CONTAINERS: dict[str, tuple[Callable[[Place], Any], str]] = {
     "stream": (_stream, "pyarrow"),
     "pandas": (_frame, "pandas"),
     "polars": (_polars, "polars"),
-    "dask": (_dask, "dask.dataframe"),
+    "dask": (_dask, "dask.dataframe distributed"),
 }
 
 
@@ -467,7 +465,7 @@ _LOSS, _FEW = LogLoss(0.69), ErrorRate(0.45)
 
 
 class Run(NamedTuple):
-    """An entry, the kind of target that its tables have, and the package that it needs."""
+    """An entry, the kind of target that its tables have, and the packages that it needs."""
 
     entry: Entry
     target: str = "labels"
@@ -538,8 +536,13 @@ def replays(kind: str) -> Callable[[Setting], Found]:
     return attack
 
 
-def _installed(package: str) -> bool:
-    return all(importlib.util.find_spec(part) for part in itertools.accumulate(package.split("."), "{}.{}".format))
+def _installed(packages: str) -> bool:
+    try:
+        for package in packages.split():
+            importlib.import_module(package)
+    except ImportError:
+        return False
+    return True
 
 
 def _attack(kind: str, attacked: str, runs: int) -> Attack:
