@@ -5,9 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
+RELEASING := .venv-release/.ready
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --no-input
 
-.PHONY: demo test test-browser lint audit audit-full assurance fuzz bench reproduce clean diffprivlib docs
+.PHONY: demo test test-browser lint audit audit-full assurance fuzz faults oldest audit-deps release bench reproduce clean diffprivlib docs
 
 demo: $(INSTALLED)
 	@$(BIN)/expost demo
@@ -40,6 +41,26 @@ assurance: $(INSTALLED)
 # Mutated releases, ledgers, schemas, tables and arguments: 20,000 seeded cases, a line for each kind and each finding.
 fuzz: $(READY)
 	@$(BIN)/python tools/fuzz.py
+
+# Commands killed at every call that changes a file, full disks, clocks that go back: 500 cases in some minutes.
+faults: $(READY)
+	@$(BIN)/python tools/faults.py $(OPTIONS)
+
+# The tests with the oldest versions that pyproject.toml says are enough (the newest: make test). Old packages may call
+# what newer ones of others warn about.
+oldest:
+	@test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	@$(PYTHON) tools/oldest.py > .venv-oldest/constraints.txt
+	@.venv-oldest/bin/python -m pip install --disable-pip-version-check -q -c .venv-oldest/constraints.txt -e ".[test]"
+	@.venv-oldest/bin/python -m pytest -n 2 --dist worksteal -W ignore::DeprecationWarning tests src $(OPTIONS)
+
+# dist/: an sdist and a wheel, built twice and compared, what the wheel brings, SHA256SUMS; then what audit-deps does.
+release: $(READY) $(RELEASING)
+	@.venv-release/bin/python tools/release.py
+
+# Known vulnerabilities of all that `make test` installs; where no database answers it says so, and fails.
+audit-deps: $(READY) $(RELEASING)
+	@.venv-release/bin/python tools/release.py --advisories
 
 bench: $(READY)
 	@$(PIP) -q -e ".[bench]"
@@ -78,5 +99,10 @@ $(READY): pyproject.toml | $(BIN)/python
 	@$(PIP) -e ".[dev]"
 	@touch $@ $(INSTALLED)
 
+$(RELEASING): pyproject.toml
+	@test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
+	@.venv-release/bin/python -m pip install --disable-pip-version-check -q -e ".[release]"
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .venv-diffprivlib build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-diffprivlib .venv-oldest .venv-release build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

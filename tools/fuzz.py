@@ -1,9 +1,9 @@
 """Throw mutated files and arguments at the command line, seeded and bounded: ``make fuzz``.
 
-``python tools/fuzz.py`` runs 20,000 cases: releases, ledgers, schemas, CSV, Parquet and arguments, in the shares of
-:data:`SHARES`. Every case is a function of ``--seed``, its kind and its number, and is run again by
-``--only KIND --case NUMBER``. Commands are called in this process, in worker processes that are limited in memory and
-watched. What is asserted of each call:
+``python tools/fuzz.py`` runs 20,000 cases: releases, evaluations, ledgers, schemas, project files, sealed paths, tables
+of every kind and arguments, in the shares of :data:`SHARES`. Every case is a function of ``--seed``, its kind and its
+number, and is run again by ``--only KIND --case NUMBER``. Commands are called in this process, in worker processes that
+are limited in memory and watched. What is asserted of each call:
 
 - nothing is raised but ``SystemExit``, and neither a traceback nor a warning of Python's is printed;
 - the exit status is one that the command's help lists;
@@ -44,7 +44,18 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-SHARES = {"releases": 8, "ledgers": 3, "schemas": 3, "csv": 3, "parquet": 1, "arguments": 2}
+SHARES = {
+    "releases": 8,
+    "evaluations": 3,
+    "ledgers": 3,
+    "schemas": 3,
+    "projects": 1,
+    "sealed": 1,
+    "csv": 3,
+    "parquet": 1,
+    "doors": 3,
+    "arguments": 2,
+}
 CASES, SECONDS, MEMORY = 20_000, 30, 3 << 30
 _CHUNK = 50
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -92,7 +103,7 @@ class TimeOut(BaseException):
 
 
 def material(folder: Path) -> None:
-    """Make releases of every kind, a ledger, a schema and tables, by the commands themselves."""
+    """Make releases of every kind, an evaluation, a ledger, a schema and tables, by the commands themselves."""
     numbers = ["--task", "regression", "--target", "y", "--bounds", "0", "1", "--target-bounds", "0", "3"]
     classes = ["--task", "classification", "--target", "c", "--bounds", "0", "1", "--classes", "no", "yes"]
     columns = ["--columns", "a", "b", "--seed", "1", "--max-epsilon", "inf"]
@@ -108,7 +119,7 @@ def material(folder: Path) -> None:
     for command in (
         ["example", "survey", "--rows", "3000"],
         ["key", "key"],
-        ["fit", "survey.csv", *schema, "--log-loss", "0.68", "--max-epsilon", "100", "--output", "labels.json"],
+        ["fit", "survey.csv", *schema, "--log-loss", "0.6", "--max-epsilon", "100", "--output", "labels.json"],
         ["fit", "survey.csv", *schema, *strict, "--when-short", "discard", "--output", "refused.json"],
         ["fit", "survey.csv", *schema, *strict, "--output", "survey.json"],  # saved as survey-short.json
         ["fit", "survey.csv", *schema, "--error-rate", "0.3", "--delta", "1e-6", "--output", "delta.json"],
@@ -116,23 +127,60 @@ def material(folder: Path) -> None:
         ["fit", "numbers.csv", *numbers, *columns, "--r2", "0.5", "--delta", "1e-6", "--output", "clock.json"],
         ["fit", "numbers.csv", *classes, *columns, "--excess-risk", "0.2", "--output", "logistic.json"],
         ["refine", "kept.json", "--path", "kept", "--key", "key", "--excess-risk", "0.01", "--output", "finer.json"],
+        ["evaluate", "labels.json", "survey.csv", "--seed", "1", "--margin", "0.1", "--output", "worth.json"],
         ["ledger", "create", "book.db", "--dataset", "d", "--cap", "1e6"],
         ["ledger", "create", "book.db", "--dataset", "at-delta", "--cap", "1e6", "--delta", "1e-5"],
     ):
         status, out, err, _ = called(command, folder)
         if status not in (0, 3, 5):
             raise RuntimeError(f"{command}: {status} {out} {err}")
-    for name in ("labels", "refused", "logistic"):  # as if the noise had come from the secure source
+    for name in ("labels", "refused", "logistic", "worth"):  # as if the noise had come from the secure source
         raw = json.loads((folder / f"{name}.json").read_text())
         (folder / f"{name}.json").write_text(json.dumps({**raw, "secure": True}))
-        called(["ledger", "book", "book.db", f"{name}.json", "--dataset", "d", "--reason", "a test"], folder)
+        if name != "worth":
+            called(["ledger", "book", "book.db", f"{name}.json", "--dataset", "d", "--reason", "a test"], folder)
     (folder / "few-survey.csv").write_text("".join((folder / "survey.csv").read_text().splitlines(True)[:120]))
+    (folder / "project.toml").write_text("".join(f'{name} = "a text"\n' for name in ("purpose", "curator", "sources")))
+    for name, ending in ENDINGS.items():
+        if json.loads((folder / f"{name}.json").read_text())["status"] != ending:
+            raise RuntimeError(f"{name}.json was to be {ending}")
+    doors(folder)
+
+
+def doors(folder: Path) -> None:
+    """Write the table in every other format that is read."""
+    import duckdb
+    import openpyxl
     import pyarrow.csv
+    import pyarrow.feather
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(pyarrow.csv.read_csv(folder / "few-survey.csv"), folder / "survey.parquet")
+    lines = (folder / "few-survey.csv").read_text().splitlines()
+    names, rows = lines[0].split(","), [line.split(",") for line in lines[1:]]
+    table = pyarrow.csv.read_csv(folder / "few-survey.csv")
+    pyarrow.parquet.write_table(table, folder / "survey.parquet")
+    pyarrow.feather.write_feather(table, folder / "survey.feather")
+    (folder / "survey.tsv").write_text("\n".join(line.replace(",", "\t") for line in lines) + "\n")
+    (folder / "survey.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in table.to_pylist()))
+    book = openpyxl.Workbook()
+    for line in (names, *rows):
+        book.active.append(line)
+    book.save(folder / "survey.xlsx")
+    marks = ", ".join("?" * len(names))
+    with contextlib.closing(sqlite3.connect(folder / "survey.db")) as base:
+        base.execute(f"CREATE TABLE survey ({', '.join(names)})")
+        base.executemany(f"INSERT INTO survey VALUES ({marks})", rows)
+        base.commit()
+    with duckdb.connect(str(folder / "survey.duckdb")) as other:
+        other.execute(f"CREATE TABLE survey AS SELECT * FROM '{folder / 'few-survey.csv'}'")
 
 
+#: What the search of each release has to end in: one that ends otherwise would be mutated in vain.
+ENDINGS = {
+    **dict.fromkeys(("labels", "delta", "kept", "clock", "logistic", "finer", "worth"), "released"),
+    "survey-short": "short",
+    "refused": "refused",
+}
 RELEASES = ("labels", "survey-short", "refused", "delta", "kept", "clock", "logistic", "finer")
 TABLES = dict.fromkeys(("labels", "survey-short", "refused", "delta"), "few-survey.csv")
 
@@ -271,6 +319,48 @@ def release_case(rng: random.Random, folder: Path) -> list[Command]:
     return rng.choice(choices)
 
 
+def evaluation_case(rng: random.Random, folder: Path) -> list[Command]:
+    """Return commands on a mutated evaluation, or that evaluate a mutated release."""
+    name = rng.choice(["worth", "worth", "labels", "delta", "survey-short"])
+    raw = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        raw = mutated_tree(rng, raw)
+    (folder / "case.json").write_text(json.dumps(consistent(raw) if rng.random() < 0.8 else raw))
+    out = ["--output", "out.file"]
+    if name == "worth":
+        booked = ["ledger", "book", "book.db", "case.json", "--dataset", rng.choice(["d", "at-delta"]), "--reason", "x"]
+        return rng.choice(
+            [
+                [["report", "labels.json", "--evaluation", "case.json", *out]],
+                [["report", "case.json", *out]],
+                [["evaluate", "case.json", "few-survey.csv", "--seed", "1", *out]],
+                [booked, ["ledger", "show", "book.db"], ["ledger", "export", "book.db"]],
+            ]
+        )
+    stated = rng.choice([[], ["--public-rows"], ["--new-rows"], ["--cut-off", "0.3"], ["--bins", "3"]])
+    return [["evaluate", "case.json", "few-survey.csv", "--seed", "1", "--max-epsilon", "1e6", *stated, *out]]
+
+
+def project_case(rng: random.Random, folder: Path) -> list[Command]:
+    """Return reports and registry entries with a mutated project file, or texts of one."""
+    (folder / "case.toml").write_text(mutated_lines(rng, (folder / "project.toml").read_text()), errors="replace")
+    if rng.random() < 0.2:
+        (folder / "case.toml").write_bytes(mutated_bytes(rng, (folder / "project.toml").read_bytes()))
+    release, stated = f"{rng.choice(RELEASES)}.json", ["--project", "case.toml"]
+    if rng.random() < 0.5:
+        stated += [rng.choice(["--purpose", "--contact", "--data-set"]), rng.choice(_TEXTS).replace("\x00", "")]
+    return [["report", release, *stated, *rng.choice([["--registry"], ["--output", "out.file"]])]]
+
+
+def sealed_case(rng: random.Random, folder: Path) -> list[Command]:
+    """Return refinements along a mutated path, or with a mutated key."""
+    which = rng.choice(["kept", "kept", "key"])
+    (folder / "case.bytes").write_bytes(mutated_bytes(rng, (folder / which).read_bytes()))
+    (folder / "case.bytes").chmod(0o600)  # a key that others may read is refused
+    opened = ["--path", "kept", "--key", "case.bytes"] if which == "key" else ["--path", "case.bytes", "--key", "key"]
+    return [["refine", "kept.json", *opened, "--excess-risk", rng.choice(["0.01", "0.005"]), "--json"]]
+
+
 def ledger_case(rng: random.Random, folder: Path) -> list[Command]:
     """Return commands on a mutated ledger: bytes of the file, or cells of its tables."""
     shutil.copy(folder / "book.db", folder / "case.db")
@@ -396,6 +486,47 @@ def parquet_case(rng: random.Random, folder: Path) -> list[Command]:
     return table_commands(rng, "case.parquet", False)
 
 
+_FORMATS = ("survey.tsv", "survey.jsonl", "survey.feather", "survey.xlsx", "survey.db", "survey.duckdb")
+_QUERIES = [
+    "select * from survey",
+    "select * from survey limit 0",
+    "select *, * from survey",
+    "select income from survey",
+    "select null as income, * from survey",
+    "select 1e999 as residents, x'ff' as floor_area, * from survey",
+    "select cast('NaN' as double) as residents, * from survey",
+    "with recursive c(x) as (select 1 union all select x + 1 from c limit 50) select x as income from c",
+    "select * from survey; drop table survey",
+    "delete from survey returning *",
+    "pragma table_info(survey)",
+    "select * from none",
+    "",
+    "--",
+    'select 1 as "\x1b[2J"',
+    "attach 'x.db' as x",
+]
+
+
+def door_case(rng: random.Random, folder: Path) -> list[Command]:
+    """Return commands on a mutated table of another format, some of them compressed, or on a query of a database."""
+    name = rng.choice(_FORMATS)
+    content, ending = (folder / name).read_bytes(), name.rpartition(".")[2]
+    text = ending in ("tsv", "jsonl")
+    if text and rng.random() < 0.5:
+        content = mutated_lines(rng, content.decode()).encode("utf-8", "replace")
+    elif rng.random() < 0.7:
+        content = mutated_bytes(rng, content)
+    if text and rng.random() < 0.2:
+        content, ending = gzip.compress(content), f"{ending}.gz"
+    (folder / f"case.{ending}").write_bytes(content)
+    if ending not in ("db", "duckdb"):
+        return table_commands(rng, f"case.{ending}", False)
+    kind = rng.choice(["sqlite", "duckdb"]) if rng.random() < 0.1 else {"db": "sqlite"}.get(ending, ending)
+    query = rng.choice(_QUERIES[:1] * 4 + _QUERIES) if rng.random() < 0.8 else mutated_lines(rng, _QUERIES[0])[:-1]
+    commands = table_commands(rng, f"{kind}:case.{ending}", False)
+    return [[*command, "--query", query.replace("\x00", "")] for command in commands]
+
+
 _POSITIONAL = {
     "data": ["few-survey.csv", "few.csv", "survey.parquet", "none.csv", "folder", "*.csv", "key"],
     "file": ["out.file", "key", "folder"],
@@ -416,7 +547,7 @@ def argument_case(rng: random.Random, folder: Path) -> list[Command]:
     from expost.cli.command import build_parser
 
     name = rng.choice(["fit", "fit", "fit", "plan", "check", "init", "predict", "export", "report", "refine", "refit"])
-    name = rng.choice([*[name] * 36, *["ledger"] * 6, "key", "example", "explore"])
+    name = rng.choice([*[name] * 32, *["ledger"] * 6, *["evaluate"] * 4, "key", "example", "explore"])
     parser: Any = build_parser(name)[1]
     command = [name]
     if name == "ledger":
@@ -462,6 +593,10 @@ def argument(rng: random.Random, option: argparse.Action) -> str:
 
 KINDS: dict[str, Callable[[random.Random, Path], list[Command]]] = {
     "releases": release_case,
+    "evaluations": evaluation_case,
+    "projects": project_case,
+    "sealed": sealed_case,
+    "doors": door_case,
     "ledgers": ledger_case,
     "schemas": schema_case,
     "csv": csv_case,

@@ -175,4 +175,6 @@ def test_nothing_is_left_where_nothing_was_written(tmp_path, arguments, room):
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr[:8]) == (2, b"", b"expost: ")
+    assert b"Errno" not in done.stderr
+    assert b".expost-" not in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 import sqlite3
@@ -323,6 +324,40 @@ def test_a_database_is_not_written_over(doors, capsys, monkeypatch):
     said = call(capsys, "fit", "sqlite:t.db", "--query", QUERY, *asked)
     assert said.status == 2
     assert (doors / "t.db").read_bytes().startswith(b"SQLite format 3")
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "csv.gz", "tsv.gz", "jsonl.gz"])
+def test_a_mark_at_the_start_is_no_cell(doors, capsys, tmp_path, ending):
+    """Some programs begin every text with it; the first row and the first name are there all the same."""
+    plain = (doors / f"t.{ending.removesuffix('.gz')}").read_bytes()
+    marked = b"\xef\xbb\xbf" + plain
+    (tmp_path / f"t.{ending}").write_bytes(gzip.compress(marked) if ending.endswith("gz") else marked)
+    said = [
+        call(capsys, "check", folder / name, "--schema", doors / "rows.toml", "--json")
+        for folder, name in ((doors, f"t.{ending.removesuffix('.gz')}"), (tmp_path, f"t.{ending}"))
+    ]
+    assert said[0].out == said[1].out
+    assert call(capsys, "init", tmp_path / f"t.{ending}", "--output", tmp_path / "draft.toml").status == 0
+    assert "\nwho = " in (tmp_path / "draft.toml").read_text(encoding="utf-8")
+
+
+def test_a_damaged_dictionary_is_no_place_to_read_from(tmp_path, capsys):
+    """A place that no dictionary has, in a page of Parquet, would be read beyond its memory."""
+    towns = pa.table({"town": ["Bern", "Oslo", "Rome"] * 200, "y": [0.5] * 600})
+    (tmp_path / "s.toml").write_text(
+        'target = "y"\ntarget_bounds = [0, 1]\n[columns]\ntown = { categories = ["Bern", "Oslo", "Rome"] }\n'
+    )
+    for table in (towns, towns.set_column(0, "town", towns["town"].dictionary_encode())):
+        pa.parquet.write_table(table, tmp_path / "t.parquet", compression="none")
+        whole = (tmp_path / "t.parquet").read_bytes()
+        places = whole.index(b"\x24\x49\x92" * 4)  # 0, 1, 2, 0, 1, ... in two bits each
+        (tmp_path / "t.parquet").write_bytes(whole[:places] + b"\xff" + whole[places + 1 :])  # 3 is none of them
+        said = call(capsys, "fit", tmp_path / "t.parquet", "--schema", tmp_path / "s.toml", "--r2", "0.5", "--json")
+        assert (said.status, said.out) == (2, "")
+        assert "row group(s) 0 are damaged or out of reach. Nothing was spent" in said.err
+        plain = ["--target", "y", "--task", "regression", "--bounds", "0", "1", "--target-bounds", "0", "1"]
+        said = call(capsys, "fit", tmp_path / "t.parquet", *plain, "--excess-risk", "0.1", "--on-invalid", "clip")
+        assert (said.status, "could not be read as Parquet" in said.err) == (2, True)
 
 
 def test_folders_of_two_types_and_links(doors, capsys, tmp_path):

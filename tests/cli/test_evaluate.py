@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
+import sqlite3
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.csv
@@ -168,6 +173,70 @@ def test_a_file_that_cannot_be_written_loses_nothing(folder, capsys, monkeypatch
     assert "keep the evaluation above" in said.err
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
+def test_what_can_be_neither_saved_nor_printed_goes_to_standard_error(folder):
+    """The disk is full and so is what standard output goes to: the evaluation was paid for all the same."""
+    resource = pytest.importorskip("resource")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "expost.cli", "evaluate", "m.json", "t.csv", "--margin", "0.1"],
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    told, _, said = done.stderr.decode().partition("\n}\n")
+    assert (done.returncode, Evaluation.from_json(f"{told}\n}}").epsilon > 0) == (1, True)
+    assert "standard output failed; keep the evaluation above" in said
+
+
+def test_a_place_that_could_not_be_written_costs_nothing(folder, capsys, monkeypatch):
+    """Beside the release is where it goes; a name may leave no room there, and a folder may not be written to."""
+    Ledger.create(folder / "b.db", "d", cap=9.0)
+    charged = ("--ledger", "b.db", "--dataset", "d", "--margin", "0.1")
+    long = "x" * 240 + ".json"
+    (folder / long).write_bytes((folder / "m.json").read_bytes())
+    fit = (
+        "fit",
+        "t.csv",
+        "--schema",
+        "s.toml",
+        "--error-rate",
+        "0.3",
+        "--when-short",
+        "discard",
+        "--output",
+        f"y{long}",
+    )
+    for command in (("evaluate", long, "t.csv", *charged), (*fit, "--evaluate", "0.1", *charged[:4])):
+        said = call(capsys, *command)
+        assert (said.status, "leaves no room for the -evaluation" in said.err) == (2, True), said.err
+        assert "Nothing was spent" in said.err
+    access = os.access
+    monkeypatch.setattr("expost.cli.evaluate.os.access", lambda path, mode: mode != os.W_OK | os.X_OK)  # root may
+    said = call(capsys, "evaluate", "m.json", "t.csv", *charged)
+    assert (said.status, "the folder of m.json cannot be written to; say with --output" in said.err) == (2, True)
+    monkeypatch.setattr("expost.cli.evaluate.os.access", access)
+    assert not Ledger(folder / "b.db", "d").budget.entries
+
+
+def test_a_page_that_is_there_is_left_and_the_new_one_called_otherwise(folder, capsys):
+    (folder / "m-evaluation.html").write_text("mine")
+    said = call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1", "--seed", "1")
+    assert (said.status, "page with pictures: m-evaluation-2.html" in said.out) == (0, True)
+    assert (folder / "m-evaluation.html").read_text() == "mine"
+
+
+def test_a_database_is_not_written_over(folder, capsys):
+    with contextlib.closing(sqlite3.connect("rows.db")) as base:
+        base.execute("CREATE TABLE t (hours)")
+    before = (folder / "rows.db").read_bytes()
+    query = ("--query", "select * from t", "--output", "rows.db", "--force")
+    said = call(capsys, "evaluate", "m.json", "sqlite:rows.db", *query)
+    assert (said.status, "rows.db is read, so it is not written over" in said.err) == (2, True)
+    assert (folder / "rows.db").read_bytes() == before
+
+
 def test_an_interruption_says_what_it_cost(folder, capsys, monkeypatch):
     import expost.release.counting
 
@@ -179,6 +248,44 @@ def test_an_interruption_says_what_it_cost(folder, capsys, monkeypatch):
     assert said.status == 3
     assert "has to be counted as spent" in said.err
     assert json.loads(said.out)["parameters"]["interrupted"] is True
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError("a cell"), KeyError("a cell"), ValueError("why")])
+def test_what_ends_an_evaluation_does_not_unsay_what_the_fit_before_it_cost(folder, capsys, monkeypatch, error):
+    """The evaluation ends before it costs anything; the fit in front of it was paid for, and the ledger says so."""
+    import expost.release.counting
+
+    def ended(*_, **__):
+        raise error
+
+    Ledger.create(folder / "b.db", "d", cap=3.0)
+    monkeypatch.setattr(expost.release.counting, "_counts", ended)
+    fit = ("fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.3", "--evaluate", "0.1", "--output", "r.json")
+    said = call(capsys, *fit, "--ledger", "b.db", "--dataset", "d")
+    assert said.status == 1, said.err
+    assert "expost: the model in r.json is not evaluated: " in said.err
+    assert "Nothing more was spent" in said.err
+    assert "nothing was spent" not in said.err.lower()
+    assert "a cell" not in said.err
+    charged = [entry.loss.epsilon for entry in Ledger(folder / "b.db", "d").budget.entries]
+    assert [loss for loss in charged if loss > 0] == [Release.from_json((folder / "r.json").read_text("utf-8")).epsilon]
+
+
+def test_that_nothing_was_spent_is_said_once(folder, capsys, monkeypatch):
+    import expost.release.counting
+
+    def ended(*_, **__):
+        raise KeyError("a cell")
+
+    monkeypatch.setattr(expost.release.counting, "price_of", ended)
+    said = call(capsys, "evaluate", "m.json", "t.csv")
+    assert (said.status, said.err.lower().count("nothing was spent")) == (4, 1)
+
+
+def test_a_margin_that_nothing_is_left_for_is_no_fit_for_nothing(folder, capsys):
+    fit = ("fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.3", "--seed", "1", "--output", "r.json")
+    said = call(capsys, *fit, "--evaluate", "0.001")
+    assert (said.status, said.err.count("Nothing more was spent"), said.err.count("othing was spent")) == (1, 1, 0)
 
 
 def test_a_refusal_holds_no_model_to_evaluate(folder, capsys):

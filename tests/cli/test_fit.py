@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_written_after_all_does_not_lose_the_release(tmp_p
         raise OSError("no space left on device")
 
     path, output = write(tmp_path), tmp_path / "release.json"
-    monkeypatch.setattr("expost.cli.output.os.fsync", full)
+    monkeypatch.setattr("expost.whole.os.fsync", full)
     said = call(capsys, "fit", path, *REGRESSION, *QUICK, "--seed", 1, "--json", "--output", output)
     assert said.status == 1  # neither "released" nor "nothing spent"
     assert Release.from_json(said.out).status == "released"

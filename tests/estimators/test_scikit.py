@@ -102,7 +102,7 @@ def test_columns_in_another_order_are_refused():
 
 
 def test_complaints_name_the_column():
-    frame = pd.DataFrame(X, columns=NAMES)
+    frame = pd.DataFrame(X.copy(), columns=NAMES)  # older versions of pandas would write to X
     frame.loc[[3, 5], "income"] = np.nan
     with pytest.raises(ValueError, match=r"2 of 400 rows.*income \(2\)"):
         loose_ridge().fit(frame, Y)

@@ -19,7 +19,7 @@ RUN = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from tests.experiments.helpers import small_plan, small_task
-from expost.experiments import run_experiment
+from experiments import run_experiment
 run_experiment(small_task(), small_plan(**{GRID!r}), sys.argv[1], processes=2)
 """
 

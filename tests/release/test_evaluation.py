@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 import warnings
 from functools import cache
@@ -527,9 +528,12 @@ class TestStrangeRows:
         ({"margin": 0.0}, "margin must be"),
         ({"margin": 1.5}, "margin must be"),
         ({"max_epsilon": -1}, "max_epsilon must be positive"),
+        ({"max_epsilon": 5e-324}, "max_epsilon must lie between"),
         ({"bins": 3}, "bins must be an even"),
         ({"bins": True}, "bins must be an even"),
         ({"cut_offs": [1.0]}, "cut_offs must be"),
+        ({"cut_offs": 0.5}, "cut_offs must be a list"),
+        ({"cut_offs": [k / 200 for k in range(1, 200)]}, "cut_offs must be at most 100"),
         ({"residuals_within": 3.0}, "for models that predict numbers"),
         ({"failure_probability": 0}, "failure_probability must"),
         ({"on_invalid": "drop"}, "on_invalid must be"),
@@ -576,6 +580,20 @@ class TestRecord:
         said["parameters"]["evaluation"].update(change)
         with pytest.raises(ValueError, match=r"not an evaluation|not a release"):
             Evaluation.from_json(json.dumps(said))
+
+    def test_more_cells_than_any_evaluation_has(self):
+        """Their page would not come to its end."""
+        said = json.loads(evaluated().to_json())
+        odds = [k / 1000 for k in range(-2000, 2000)]
+        chances = [1 / (1 + math.exp(-each)) for each in odds]
+        said["parameters"]["evaluation"] |= {"edges": odds, "cut_offs": chances, "n": 10**10}
+        said["hypothesis"] = [[0] * 4001] * 2
+        with pytest.raises(ValueError, match="do not belong together"):
+            Evaluation.from_json(json.dumps(said))
+
+    def test_as_many_cells_as_there_may_be(self):
+        assert counts(table(), bins=256, cut_offs=np.arange(1, 101) / 103).size > 600
+        assert counts(table(), "numbers", bins=32).size == 1024
 
     def test_counts_of_another_shape(self):
         said = json.loads(evaluated().to_json())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 
 import pytest
@@ -24,6 +25,16 @@ def test_a_key_is_its_owners_alone(tmp_path):
     file.chmod(0o640)
     with pytest.raises(ValueError, match="can be read by others"):
         read_key(file)
+
+
+def test_a_private_file_gets_its_name_when_it_is_whole(tmp_path, monkeypatch):
+    """Killed before, the process leaves no half of a key or of a path under the name."""
+    file, there, fsync = tmp_path / "curator.key", [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (there.append(file.exists()), fsync(handle)))
+    write_key(file)
+    assert there == [False]
+    assert [path.name for path in tmp_path.iterdir()] == ["curator.key"]
+    assert len(read_key(file)) == 32
 
 
 @pytest.mark.parametrize("text", ["", "expost key 1 ", "expost key 1 zz", "expost key 1 00", "00" * 32, "\xe9"])

@@ -63,6 +63,22 @@ def test_a_row_replaced_by_anything_leaves_the_others_alone(tmp_path, one, place
     np.testing.assert_array_equal(np.delete(found, place, axis=0), alone)
 
 
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(CELL, CELL), min_size=1, max_size=9))
+def test_cells_are_kept_as_they_came(tmp_path, rows):
+    path = tmp_path / "t.db"
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("create table t (a, b)")
+        connection.executemany("insert into t values (?, ?)", rows)
+        came = connection.execute("select a, b from t order by rowid").fetchall()
+    disk = kept(open_disk(f"sqlite:{path}", query="select a, b from t order by rowid"), ["a", "b"])
+    [piece] = disk.pieces()
+    [columns] = disk.read(piece, ["a", "b"], frozenset(), 99)
+    found = list(zip(columns["a"].cells(), columns["b"].cells(), strict=True))
+    assert [[(type(cell), cell) for cell in row] for row in found] == [[(type(c), c) for c in row] for row in came]
+
+
 def test_a_query_that_fails_on_a_row_quotes_nothing(tmp_path):
     path = tmp_path / "t.db"
     with closing(sqlite3.connect(path)) as connection, connection:

@@ -61,7 +61,7 @@ TABLES = {
     "arrow": arrow_table([1, 0.5], pa.float32(), [False, None], pa.bool_()),
     "arrow batch": pa.record_batch({"a": ["1", "0.5"], "b": pa.array(["0", "x"]).dictionary_encode()}),
     "arrow decimals": arrow_table([Decimal(1), Decimal("0.5")], pa.decimal128(5, 2), [0, None], pa.uint8()),
-    "arrow half": arrow_table([1, 0.5], pa.float16(), [0, None], pa.float16()),
+    "arrow half": arrow_table(np.array([1, 0.5], np.float16), pa.float16(), [np.float16(0), None], pa.float16()),
     "arrow views": arrow_table(["1", "0.5"], pa.string_view(), [b"0", None], pa.binary_view()),
     "polars": polars_frame([1, 0.5], pl.Float32, [0, None], pl.UInt8),
     "polars text": polars_frame(["1", "0.5"], pl.String, ["0", "x"], pl.Categorical),

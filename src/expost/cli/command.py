@@ -165,21 +165,25 @@ def _ended_by(error: BaseException, nothing: str) -> int:
     """Say what an interruption or an error that nobody expected cost: before a search had begun, or after it had ended.
 
     ``nothing`` is what the command says it has not done then, if it says anything.
-    An error is named by its type alone: its text might quote a row.
     """
-    kind = KeyboardInterrupt if _interrupted(error) else type(error)
-    said = {KeyboardInterrupt: "interrupted", MemoryError: "there is too little memory for this"}
-    what = said.get(kind, _REPORT.format(kind.__name__))
+    what = unexpected(error)
     release = paid()
     if release is None:
         complain(with_notes(f"{what}; {nothing}" if nothing else what, error))
-        return INTERRUPTED if kind is KeyboardInterrupt else UNEXPECTED
+        return INTERRUPTED if _interrupted(error) else UNEXPECTED
     print(release.to_json(), file=sys.stderr)
     complain(
         f"{what}, after a search had begun: epsilon = {up(release.epsilon)} has to be counted as spent; "
         "keep the release above, it was paid for"
     )
     return REFUSED
+
+
+def unexpected(error: BaseException) -> str:
+    """Say what an interruption is, or an error that nobody expected, by its type alone: its text might quote a row."""
+    kind = KeyboardInterrupt if _interrupted(error) else type(error)
+    said = {KeyboardInterrupt: "interrupted", MemoryError: "there is too little memory for this"}
+    return said.get(kind, _REPORT.format(kind.__name__))
 
 
 class _Version(argparse.Action):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +21,23 @@ from expost.cli.options import (
     stated_ledger,
 )
 from expost.cli.output import (
+    Failures,
     add_output,
     asked,
     charged_by,
     check_output,
+    check_room,
+    hand_over,
     noting,
     outcome,
+    why,
     write_new,
-    write_whole,
 )
 from expost.cli.predict import read_release
-from expost.cli.terminal import NOT_WRITTEN, REFUSED, complain, paid, print_text
+from expost.cli.terminal import complain, paid
 from expost.shown import one_line
+from expost.table.file_types import file_of
+from expost.whole import write_whole
 
 if TYPE_CHECKING:
     from expost.account.ledger import Ledger
@@ -50,7 +56,7 @@ EXAMPLES = (
 )
 EXITS = {
     0: "evaluated",
-    1: "evaluated, but a file could not be written, or the ledger not charged",
+    1: "evaluated or interrupted, but a file could not be written, nothing printed, or the ledger not charged",
     2: "a mistake in the arguments or files, or a margin that costs too much; nothing was spent",
     3: "interrupted, with its cost",
 }
@@ -121,31 +127,43 @@ def run(options: argparse.Namespace) -> int:
     validation.share("--margin", options.margin)
     check_release(options.release)
     check_tables(options.data)
-    read = (options.release, options.data, options.ledger)
-    for path in () if options.output is None else (options.output, options.output.with_suffix(".html")):
-        check_output(path, force=options.force, inputs=read)
-    if options.output is not None and options.output.suffix == ".html":
-        raise ValueError("--output names the file in JSON; the page beside it ends in .html")
+    _check_outputs(options)
     release = read_release(options.release)
     ledger = None if options.public_rows and options.ledger is None else stated_ledger(options)
-    return evaluate_and_show(release, options, ledger)
+    try:
+        return evaluate_and_show(release, options, ledger)
+    except (ValueError, TypeError, OSError) as error:
+        if paid() is not None:  # it is no mistake of the caller's, then
+            raise
+        return complain(error, options)
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Complain about files that could not be written before there is anything to write."""
+    read = (options.release, file_of(options.data), options.ledger)
+    if options.output is None:
+        check_beside(options.release)
+        return
+    for path in (options.output, options.output.with_suffix(".html")):
+        check_output(path, force=options.force, inputs=read)
+    if options.output.suffix == ".html":
+        raise ValueError("--output names the file in JSON; the page beside it ends in .html")
+
+
+def check_beside(release: Path, short: str = "") -> None:
+    """Complain about a release beside which there is no place for its evaluation; ``short``: what its name may get."""
+    if not os.access(release.absolute().parent, os.W_OK | os.X_OK):
+        raise ValueError(f"the folder of {release} cannot be written to; say with --output where to save what it shows")
+    name = "-evaluation that the name of what it shows ends in"
+    check_room(release, f"{short}-evaluation-99.html", name, "name a shorter one with --output")
 
 
 def evaluate_and_show(release: Release, options: argparse.Namespace, ledger: Ledger | None) -> int:
     """Evaluate a release as options say, save it and show it; returns the exit status."""
-    before = paid()  # by a fit that this follows
     with noting(options) as noted:
-        try:
-            made, complaint = outcome(lambda: evaluated(release, options, ledger).release)
-        except (ValueError, TypeError, OSError) as error:
-            if paid() is not None and paid() is not before:  # it is no mistake of the caller's, then
-                raise
-            return complain(error, options)
+        made, complaint = outcome(lambda: evaluated(release, options, ledger).release)
     stem = options.release.with_name(f"{options.release.stem}-evaluation")
-    status = show(made, stem, options, ledger, complaint)
-    for line, _ in noted:
-        print(line, file=sys.stderr)
-    return status
+    return show(made, stem, options, ledger, complaint, noted)
 
 
 def evaluated(release: Release, options: argparse.Namespace, ledger: Ledger | None) -> Evaluation:
@@ -171,11 +189,19 @@ def evaluated(release: Release, options: argparse.Namespace, ledger: Ledger | No
     )
 
 
-def show(made: Release, stem: Path, options: argparse.Namespace, ledger: Ledger | None, complaint: str = "") -> int:
+def show(
+    made: Release,
+    stem: Path,
+    options: argparse.Namespace,
+    ledger: Ledger | None,
+    complaint: str = "",
+    noted: Sequence[tuple[str, type[Warning]]] = (),
+) -> int:
     """Save and show an evaluation, whatever goes wrong: it was paid for; returns the exit status."""
     from expost.release.evaluation import Evaluation
 
-    output, saved, failed = options.output, None, []
+    output, saved, page = options.output, None, None
+    failures: Failures = []
     found = None if made.hypothesis is None else Evaluation(made)
     try:
         if output is None:
@@ -183,27 +209,24 @@ def show(made: Release, stem: Path, options: argparse.Namespace, ledger: Ledger 
         else:
             write_whole(output, made.to_json() + "\n", force=options.force)
             saved = output
-        if found is not None:
+        if found is not None and output is None:
+            page = write_new(saved.with_suffix(""), ".html", found.to_page())
+        elif found is not None:
             write_whole(saved.with_suffix(".html"), found.to_page(), force=options.force)
+            page = saved.with_suffix(".html")
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was paid for is not to be lost over it
-        failed.append(f"a file could not be written ({str(error) or 'interrupted'})")
-    if options.json or saved is None or found is None:
-        print_text(made.to_json())
-    else:
+        failures.append((str(getattr(error, "filename", None) or output or "a file"), why(error)))
+
+    def shown() -> str:
+        if options.json or saved is None or found is None:
+            return made.to_json()
         lines = found.lines()
         if ledger is not None:
             budget = asked(ledger)
             lines.append(f"  ledger: {budget if isinstance(budget, str) else charged_by(budget, made)}")
         lines.append(f"saved to {one_line(saved)}")
-        if not failed:
-            lines.append(f"page with pictures: {one_line(saved.with_suffix('.html'))}")
-        print_text("\n".join(lines))
-    for said in failed:
-        print(f"expost: {said}; keep the evaluation above, it was paid for", file=sys.stderr)
-    if complaint:
-        complain(complaint, options)
-        return REFUSED
-    from expost.account.account import Spending
+        if page is not None:
+            lines.append(f"page with pictures: {one_line(page)}")
+        return "\n".join(lines)
 
-    uncharged = ledger is not None and Spending.latest is not None and Spending.latest.uncharged
-    return NOT_WRITTEN if failed or uncharged else 0
+    return hand_over(made, saved, shown, failures, options, complaint, noted)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from expost.cli.output import check_output, whole_file
+from expost.cli.output import check_output
 from expost.cli.terminal import print_line
+from expost.whole import whole_file
 
 DESCRIPTION = (
     "Write a generated table and its schema to the current folder. The rows are nobody's and the same every time, so "

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from expost import validation
 from expost.cli.options import add_costs, check_goals, check_release, check_schema, stated_goal
-from expost.cli.output import add_output, check_output, write_whole
+from expost.cli.output import add_output, check_output
 from expost.cli.plan import add_simulation, whole
 from expost.cli.predict import read_release
 from expost.cli.progress import Progress
 from expost.cli.terminal import print_line, print_text
 from expost.goals import FLAGS
+from expost.whole import write_whole
 
 if TYPE_CHECKING:
     from expost.release.release import Release

@@ -7,9 +7,10 @@ import io
 from pathlib import Path
 
 from expost.cli.options import check_release
-from expost.cli.output import check_output, write_whole
+from expost.cli.output import check_output
 from expost.cli.predict import read_release
 from expost.cli.terminal import print_line
+from expost.whole import write_whole
 
 DESCRIPTION = (
     "Write a released model as a pipeline of scikit-learn, which scores where expost is not installed: "

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import expost.search
 from expost import validation
+from expost.cli.command import go_through, unexpected
+from expost.cli.evaluate import check_beside
 from expost.cli.options import (
     DATA,
     add_bounds,
@@ -47,7 +49,8 @@ from expost.cli.output import (
     outcome,
 )
 from expost.cli.progress import Progress
-from expost.cli.terminal import NOT_WRITTEN, WRONG, complain, paid, print_line
+from expost.cli.terminal import NOT_WRITTEN, complain, in_words, paid, print_line, with_notes
+from expost.exceptions import UNSPENT
 from expost.goals import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS, NOISES, WITH_SCHEMA
 from expost.search import METHOD_NAMES as METHODS
@@ -106,6 +109,7 @@ EXITS = {
     3: "refused or interrupted, with its cost",
     5: "short of the goal: the best model is saved, with what was shown of it and its cost",
 }
+_NO_MORE = "Nothing more was spent"
 FINGERPRINTED = (
     "data_fingerprint is computed from the file without noise: whoever can guess all of it can check the guess"
 )
@@ -237,17 +241,37 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _evaluated(options: argparse.Namespace, ledger: Ledger | None, status: int) -> int:
-    """Evaluate the model that was saved on the same table, and charge that as well; returns the exit status."""
+    """Evaluate the model that was saved on the same table, and charge that as well; returns the exit status.
+
+    By now the fit was paid for, so nothing that ends the evaluation may say that nothing was.
+    """
+    if options.saved is None:  # which was said
+        return status
+    fitted = paid()
+    try:
+        found = _evaluate(options, ledger)
+    except (Exception, KeyboardInterrupt) as error:
+        go_through()
+        if paid() is not None and paid() is not fitted:  # the evaluation has begun to cost: whoever ends this says so
+            raise
+        mistake = isinstance(error, ValueError | TypeError | OSError)
+        said = in_words(error, options) if mistake else with_notes(unexpected(error), error)
+        said = said.replace(UNSPENT, _NO_MORE)
+        said = said if _NO_MORE in said else f"{said.removesuffix('.')}. {_NO_MORE}"
+        complain(f"the model in {options.saved} is not evaluated: {said}")
+        found = NOT_WRITTEN
+    return status or found
+
+
+def _evaluate(options: argparse.Namespace, ledger: Ledger | None) -> int:
+    """Evaluate the model with what is left of --max-epsilon; returns the exit status."""
     from expost.cli.evaluate import evaluate_and_show
     from expost.cli.predict import read_release
 
-    if options.saved is None:  # which was said
-        return status
     release = read_release(options.saved)
     left = (validation.MOST if options.max_epsilon is None else options.max_epsilon) - release.epsilon
     if not left > 0.0:
-        complain("--max-epsilon is spent, so the model is not evaluated; expost evaluate does it later", options)
-        return status
+        raise ValueError("--max-epsilon is spent; expost evaluate does it later")
     stated = {
         "release": options.saved,
         "margin": options.evaluate,
@@ -260,13 +284,14 @@ def _evaluated(options: argparse.Namespace, ledger: Ledger | None, status: int) 
         "output": None,
     }
     print_line("")
-    found = evaluate_and_show(release, argparse.Namespace(**{**vars(options), **stated}), ledger)
-    return status or (NOT_WRITTEN if found == WRONG else found)
+    return evaluate_and_show(release, argparse.Namespace(**{**vars(options), **stated}), ledger)
 
 
 def _check(options: argparse.Namespace) -> None:
     """Complain about what is wrong whatever the table holds, before anything is imported that would take time."""
     check_numbers(options)
+    if options.new_rows:
+        validation.share("--new-rows", options.new_rows)
     if options.evaluate is not None:
         validation.share("--evaluate", options.evaluate)
         if options.new_rows and options.query is not None:
@@ -340,6 +365,8 @@ def _check_outputs(options: argparse.Namespace) -> None:
     check_printed(options.output, options)
     if options.schema is not None:  # without one no model is short of its goal
         check_short(options.output, options)
+    if options.evaluate is not None and options.output is not None:
+        check_beside(options.output, short="-short-99")
     check_output(options.report, force=options.force, option="--report", inputs=read)
     check_output(options.keep_path, force=True, option="--keep-path", inputs=read)  # none that is there is taken later
     written = {name: getattr(options, name) for name in ("output", "report", "keep_path")}

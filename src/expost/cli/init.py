@@ -7,9 +7,10 @@ import shlex
 from pathlib import Path
 
 from expost.cli.options import DATA, add_file_options, check_tables, file_options
-from expost.cli.output import check_output, write_whole
+from expost.cli.output import check_output
 from expost.cli.terminal import print_line
 from expost.table.file_types import CSV, TABS, TEXT, database_in, ends, file_of
+from expost.whole import write_whole
 
 DESCRIPTION = (
     "Draft a schema for a file, from the names of its columns and their declared types. No row is looked at: bounds "

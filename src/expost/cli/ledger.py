@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost.cli.command import go_through
-from expost.cli.output import add_output, check_output, write_whole
+from expost.cli.output import add_output, check_output
 from expost.cli.predict import read_release
 from expost.cli.terminal import print_text
 from expost.goals import words_of
 from expost.shown import aligned, down, one_line, up
+from expost.whole import write_whole
 
 if TYPE_CHECKING:
     from expost.account.events import Budget, Entry, Event

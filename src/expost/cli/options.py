@@ -465,7 +465,7 @@ def named_ledger(options: argparse.Namespace, *, lower: bool = False) -> Ledger 
     if options.dataset is None:
         raise ValueError("--ledger goes with --dataset: which data set of the ledger is this?")
     ledger = Ledger(options.ledger, options.dataset, when_short="lower" if lower else "refuse")
-    assert ledger.budget  # complains about a file or a data set that is not there
+    _ = ledger.budget  # complains about a file or a data set that is not there
     return ledger
 
 

@@ -12,14 +12,13 @@ import contextlib
 import glob
 import os
 import re
-import secrets
 import shlex
 import stat
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from expost.cli.terminal import (
     NOT_WRITTEN,
@@ -34,6 +33,7 @@ from expost.cli.terminal import (
 )
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, PathNotKeptWarning, SearchInterrupted, advice
 from expost.shown import one_line, up
+from expost.whole import write_whole
 
 if TYPE_CHECKING:
     from expost.account.events import Budget
@@ -96,21 +96,23 @@ def check_printed(path: Path | None, options: argparse.Namespace) -> None:
 
 def check_short(path: Path | None, options: argparse.Namespace) -> None:
     """Complain, before anything is spent, about a name without room for the ending of one for a short model."""
-    if path is None or options.when_short != "keep":
-        return
-    longest = _short_of(path.with_suffix(""), "-99" + path.suffix)
+    if path is not None and options.when_short == "keep":
+        ending = f"-short-99{path.suffix}"
+        otherwise = "name a shorter one with --output, or pass --when-short discard"
+        check_room(path, ending, "-short that the name of a model short of its goal ends in", otherwise)
+
+
+def check_room(path: Path, ending: str, why: str, otherwise: str) -> None:
+    """Complain about a name without room for an ending in the place of its own."""
     try:
         with contextlib.suppress(FileNotFoundError):
-            longest.lstat()
+            path.with_name(path.stem + ending).lstat()
     except OSError as error:
-        raise ValueError(
-            f"{path} leaves no room for the -short that the name of a model short of its goal ends in "
-            f"({error.strerror}); name a shorter one with --output, or pass --when-short discard"
-        ) from None
+        raise ValueError(f"{path} leaves no room for the {why} ({error.strerror}); {otherwise}") from None
 
 
-def _short_of(stem: Path, ending: str = "") -> Path:
-    return stem.with_name(f"{stem.name}-short{ending}")
+def _short_of(stem: Path) -> Path:
+    return stem.with_name(f"{stem.name}-short")
 
 
 def _holds(used: Path, path: Path) -> bool:
@@ -127,70 +129,9 @@ def _holds(used: Path, path: Path) -> bool:
     return any(os.path.exists(name) and path.samefile(name) for name in names)
 
 
-def write_whole(path: Path, content: str | bytes, *, force: bool = False) -> None:
-    """Write a file completely or not at all; FileExistsError if one is there and ``force`` is not given."""
-    with whole_file(path, force=force) as stream:
-        stream.write(content.encode() if isinstance(content, str) else content)
-
-
-@contextlib.contextmanager
-def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
-    """Give a stream to write a file to, which gets its name at the end, and none if something went wrong before.
-
-    Where the system can it is made without a name (``O_TMPFILE``) and gets its own in one step, so that nothing is left
-    of it if the process is killed. Elsewhere, and for the moment in which it takes the place of another, it has a
-    hidden one.
-    """
-    folder = path.absolute().parent
-    spare = folder / f".expost-{secrets.token_hex(8)}"  # short: where the file's own name fits, this one does
-    try:
-        handle, named = _made(folder, spare)
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-            if not named and _linked(handle, path):
-                return
-            if not named and force:
-                _linked(handle, spare)
-        if force:
-            os.replace(spare, path)
-        elif named:
-            _put_if_new(spare, path)
-        else:
-            raise FileExistsError(f"{path} is there already")
-    finally:
-        spare.unlink(missing_ok=True)
-
-
-def _made(folder: Path, spare: Path) -> tuple[int, bool]:
-    """Return a new file to write to, without a name if that is possible, and whether it has the spare one."""
-    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):  # a file system that cannot
-            return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666), False
-    return os.open(spare, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666), True
-
-
-def _linked(handle: int, path: Path) -> bool:
-    """Give a file without a name one, in one step, and return whether it was free."""
-    try:
-        os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=handle)  # the argument lets it follow the link
-    except FileExistsError:
-        return False
-    return True
-
-
-def _put_if_new(name: Path, path: Path) -> None:
-    """Give a finished file its name, unless that has been taken meanwhile."""
-    linked = False
-    with contextlib.suppress(OSError):
-        os.link(name, path)  # fails, in one step, if the name is taken
-        linked = True
-    if linked:
-        return
-    if os.path.lexists(path):
-        raise FileExistsError(f"{path} is there already")
-    os.replace(name, path)  # a file system without links
+def why(error: BaseException) -> str:
+    """Return why a file that is named beside it could not be written."""
+    return getattr(error, "strerror", None) or str(error) or "interrupted"
 
 
 def write_new(stem: Path, suffix: str, content: str, but: Path | None = None) -> Path:
@@ -299,37 +240,67 @@ def deliver(
 
     ``complaint`` says why there is no model, if there is none; ``noted`` are warnings.
     """
-    from expost.account.account import Spending
-
     failures: Failures = []
     saved = options.saved = _save(release, options, failures)
-    uncharged = Spending.latest is not None and Spending.latest.uncharged  # a warning says why; it is not asked again
-    unasked = uncharged or (options.json and getattr(options, "report", None) is None)
+    unasked = _uncharged() or (options.json and getattr(options, "report", None) is None)
     budget = None if ledger is None or unasked else asked(ledger)
     _save_report(release, options, budget, failures)
-    keep = "keep the release above, it was paid for" if saved is None else f"the release is in {saved}"
+    return hand_over(
+        release,
+        saved,
+        lambda: release.to_json() if options.json else _shown(release, saved, options, failures, budget),
+        failures,
+        options,
+        complaint,
+        noted,
+    )
+
+
+def hand_over(
+    release: Release,
+    saved: Path | None,
+    shown: Callable[[], str],
+    failures: Failures,
+    options: argparse.Namespace,
+    complaint: str = "",
+    noted: Sequence[tuple[str, type[Warning]]] = (),
+) -> int:
+    """Print what is shown of a release that was paid for, and say what went wrong; returns the exit status.
+
+    ``shown`` makes the text, which holds the whole release if it was not ``saved``. If that cannot be printed either,
+    it goes to standard error.
+    """
+    what = "evaluation" if "evaluation" in release.parameters else "release"
+    keep = f"keep the {what} above, it was paid for" if saved is None else f"the {what} is in {saved}"
     failure: BaseException | None
     try:
-        print_text(release.to_json() if options.json else _shown(release, saved, options, failures, budget))
+        print_text(shown())
         failure = unwritten()
     except KeyboardInterrupt as error:
         failure = error
     if failure is not None:
         if saved is None:
             print(release.to_json(), file=sys.stderr)
-        failed = "standard output failed" if isinstance(failure, OSError) else "interrupted while the release was shown"
+        failed = "standard output failed" if isinstance(failure, OSError) else f"interrupted while the {what} was shown"
         print(f"expost: {failed}; {keep}", file=sys.stderr)
-    shown = failure is None or (isinstance(failure, BrokenPipeError) and saved is not None)  # who reads has seen enough
-    for what, why in failures:
-        print(f"expost: {what} could not be written ({why}); {keep}", file=sys.stderr)
+    printed = failure is None or (isinstance(failure, BrokenPipeError) and saved is not None)  # the reader saw enough
+    for path, why in failures:
+        print(f"expost: {path} could not be written ({why}); {keep}", file=sys.stderr)
     if complaint:
         complain(complaint, options)
     for line, _ in noted:
         print(line, file=sys.stderr)
     unkept = any(issubclass(kind, PathNotKeptWarning) for _, kind in noted)
-    if failures or not shown or unkept or uncharged:
+    if failures or not printed or unkept or _uncharged():
         return NOT_WRITTEN
     return REFUSED if complaint else SHORT if release.status == "short" else 0
+
+
+def _uncharged() -> bool:
+    """Whether a ledger was not charged for the search that this call has made: a warning says why."""
+    from expost.account.account import Spending
+
+    return Spending.latest is not None and Spending.latest.uncharged
 
 
 def _save(release: Release, options: argparse.Namespace, failures: Failures) -> Path | None:
@@ -346,7 +317,7 @@ def _save(release: Release, options: argparse.Namespace, failures: Failures) -> 
             stem = _short_of(stem)
         return write_new(stem, ".json" if output is None else output.suffix, text, but=but)
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
-        failures.append((str(options.output or "a file for the release"), str(error) or "interrupted"))
+        failures.append((str(options.output or "a file for the release"), why(error)))
         return None
 
 
@@ -363,7 +334,7 @@ def _save_report(
         line = None if budget is None or isinstance(budget, str) else BudgetLine.of(budget, release)
         write_whole(options.report, report(release, line), force=options.force)
     except (Exception, KeyboardInterrupt) as error:  # as above
-        failures.append((str(options.report), str(error) or "interrupted"))
+        failures.append((str(options.report), why(error)))
 
 
 def _shown(
@@ -402,7 +373,7 @@ def _next(release: Release, saved: Path, options: argparse.Namespace) -> list[st
         if options.keep_statistics:
             then.append(f"expost refit {name} --regularization L    another λ, or fewer columns: costs nothing more")
         if options.keep_path is not None and options.keep_path.exists():
-            opened = f"--path {options.keep_path} --key {options.key}"
+            opened = f"--path {shlex.quote(str(options.keep_path))} --key {shlex.quote(str(options.key))}"
             then.append(f"expost refine {name} {opened} --excess-risk A    for the difference")
     return [f"{'next:' if i == 0 else '     '} {command}" for i, command in enumerate(then)]
 

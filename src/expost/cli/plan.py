@@ -18,11 +18,12 @@ from expost.cli.options import (
     check_schema,
     stated_goals,
 )
-from expost.cli.output import check_output, write_whole
+from expost.cli.output import check_output, why
 from expost.cli.progress import Progress
 from expost.cli.terminal import NOT_WRITTEN, print_text
 from expost.goals import FLAGS
 from expost.shown import down, exact
+from expost.whole import write_whole
 
 if TYPE_CHECKING:
     from expost.planning import GoalPrice, PricePlan
@@ -128,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         write_whole(options.plot, picture(prices, options.plot.suffix.lower()), force=options.force)
     except OSError as error:
-        print(f"expost: {options.plot} could not be written ({error})", file=sys.stderr)
+        print(f"expost: {options.plot} could not be written ({why(error)})", file=sys.stderr)
         return NOT_WRITTEN
     return 0
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from expost import validation
 from expost.cli.options import DATA, add_file_options, check_release, check_tables, file_options
-from expost.cli.output import add_output, check_output, whole_file
+from expost.cli.output import add_output, check_output, why
 from expost.cli.terminal import print_line, unwritten
 from expost.table.file_types import file_of
+from expost.whole import whole_file
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -85,7 +86,7 @@ def _print(pieces: list[str]) -> None:
     out.write_data(pieces)
     failure = unwritten()
     if failure is not None and not isinstance(failure, BrokenPipeError):  # whoever reads has not seen enough
-        raise ValueError(f"standard output failed ({failure}); write to a file with --output")
+        raise ValueError(f"standard output failed ({why(failure)}); write to a file with --output")
 
 
 def read_release(path: Path) -> Release:

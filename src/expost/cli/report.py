@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expost.cli.options import check_input, check_release, named_ledger
-from expost.cli.output import add_output, check_output, write_whole
+from expost.cli.output import add_output, check_output
 from expost.cli.predict import read_release
 from expost.cli.terminal import print_line
+from expost.whole import write_whole
 
 if TYPE_CHECKING:
     from expost.release.project import Project
@@ -95,8 +97,8 @@ def run(options: argparse.Namespace) -> int:
     from expost.release.page import BudgetLine, report
 
     if ledger is not None and all(release.id not in (e.id, e.release_id) for e in ledger.budget.entries):
-        charge = f", or charge it there first: expost ledger book {options.ledger} {options.release} --dataset"
-        charge = f"{charge} {options.dataset}" if ledger.budget.cap.takes(release.delta) else ""
+        book = ("expost", "ledger", "book", f"{options.ledger}", f"{options.release}", "--dataset", options.dataset)
+        charge = f", or charge it there first: {shlex.join(book)}" if ledger.budget.cap.takes(release.delta) else ""
         raise ValueError(
             f"release {release.id} is not booked in data set {options.dataset!r}; leave out --ledger{charge}"
         )

@@ -221,6 +221,7 @@ SHORT = 5  # of a search that ended with a model, but one that is short of the g
 # arguments whose option is called otherwise
 _OTHER = {
     "random_state": "--seed",
+    "cut_offs": "--cut-off",
     "at_most": "the number stated",
     "at_least": "the number stated",
     "when_short='lower'": "--lower-max-epsilon",
@@ -270,18 +271,23 @@ def own_words(text: str, options: argparse.Namespace) -> str:
 
 def complain(error: BaseException | str, options: argparse.Namespace | None = None) -> int:
     """Say what is wrong in one line on standard error; returns the exit status of a mistake."""
-    text = f"{error}" if isinstance(error, str) or not isinstance(error, OSError) else _of_system(error)
-    said = with_notes(own_words(text, options or argparse.Namespace()), error)
+    said = in_words(error, options or argparse.Namespace())
     if isinstance(error, BaseException) and getattr(options, "spends", False) and paid() is None:
         said = unspent(said)
     print(f"expost: {said}", file=sys.stderr)
     return WRONG
 
 
+def in_words(error: BaseException | str, options: argparse.Namespace) -> str:
+    """Return what is wrong, in the command line's words."""
+    text = f"{error}" if isinstance(error, str) or not isinstance(error, OSError) else _of_system(error)
+    return with_notes(own_words(text, options), error)
+
+
 def with_notes(text: str, error: BaseException | str) -> str:
     """Return what is said about an error, and then what a ledger, or who passed it on, had to add."""
     for note in getattr(error, "__notes__", ()):
-        text = _then(text, note)
+        text = text if note.lower() in text.lower() else _then(text, note)
     return text
 
 

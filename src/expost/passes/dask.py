@@ -11,9 +11,11 @@ engine is meant, and how a table is read in pieces, is settled here as well.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -87,7 +89,7 @@ class DaskEngine:
             return LocalEngine().total(source, work)  # rows that are here stay here
         assert isinstance(source, StreamedSource)
         client = self.client
-        with watched_pass(source.n, again(self, source, work)) as told:
+        with _as_unreadable(), watched_pass(source.n, again(self, source, work)) as told:
             if hasattr(source.disk, "tasks"):  # chunks and partitions of Dask are where they are
                 futures = client.compute(source.disk.tasks(source, work))
             else:
@@ -102,6 +104,19 @@ class DaskEngine:
         if found is None:
             raise ValueError("there are no rows; pass at least one")
         return found
+
+
+@contextlib.contextmanager
+def _as_unreadable() -> Iterator[None]:
+    """Say of a cluster that is lost in the middle of a pass that it was, and not that something is wrong here."""
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    try:
+        yield
+    except (CancelledError, CommClosedError, KilledWorker) as error:
+        lost = "every worker that took up a part" if isinstance(error, KilledWorker) else "its scheduler"
+        raise UnreadableFile(f"the Dask cluster has lost {lost}, so nobody reads the rows") from None
 
 
 def _result(client: Any, future: Any) -> Totals | None:

@@ -10,7 +10,6 @@ refused in words before anything is spent.
 from __future__ import annotations
 
 import os
-import pickle
 import secrets
 import shutil
 import tempfile
@@ -18,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from expost.exceptions import UnreadableFile
@@ -168,17 +168,46 @@ def _read_at(descriptor: int, size: int, place: int) -> bytes:
     return found
 
 
+#: What cells of SQLite are, and as what they are kept: nothing that is read again can be code, as a pickle can.
+_CELLS = {
+    type(None): pa.null(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.large_string(),
+    bytes: pa.large_binary(),
+}
+
+
 def _packed(piece: Any) -> bytes:
     """Return a batch, or cells of Python's own plain types, as bytes."""
-    if isinstance(piece, Cells):
-        return pickle.dumps(piece.columns, pickle.HIGHEST_PROTOCOL)
+    cells = isinstance(piece, Cells)
+    batch = pa.record_batch([_union(column) for column in piece.columns], piece.names) if cells else piece
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, piece.schema) as writer:
-        writer.write_batch(piece)
-    return b"A" + bytes(sink.getvalue())
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return (b"C" if cells else b"A") + bytes(sink.getvalue())
 
 
 def _unpacked(record: bytes, names: list[str]) -> Any:
-    if record[:1] == b"A":
-        return pa.ipc.open_stream(pa.py_buffer(record)[1:]).read_next_batch()
-    return Cells(names, pickle.loads(record))  # which this process wrote, and whose seal was checked
+    batch = pa.ipc.open_stream(pa.py_buffer(record)[1:]).read_next_batch()
+    return batch if record[:1] == b"A" else Cells(names, [*map(_cells, batch.columns)])
+
+
+def _union(cells: list[Any]) -> Any:
+    """Return cells as an array that knows the type of each."""
+    kind_of = dict(zip(_CELLS, range(len(_CELLS)), strict=True))
+    kinds = np.fromiter((kind_of[type(cell)] for cell in cells), dtype=np.int8, count=len(cells))
+    places, children = np.empty(len(cells), dtype=np.int32), []
+    for kind, (of, stored) in enumerate(_CELLS.items()):
+        same = kinds == kind
+        places[same] = np.arange(same.sum(), dtype=np.int32)
+        children.append(pa.array([cell for cell in cells if type(cell) is of], stored))
+    return pa.UnionArray.from_dense(pa.array(kinds), pa.array(places), children)
+
+
+def _cells(union: Any) -> list[Any]:
+    """Return the cells of such an array; of each type they stand in their order."""
+    if not len(union):  # PyArrow crashes over the types of none
+        return []
+    of_kind = [iter(union.field(kind).to_pylist()) for kind in range(len(_CELLS))]
+    return [next(of_kind[kind]) for kind in union.type_codes.tolist()]

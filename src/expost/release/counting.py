@@ -49,6 +49,7 @@ from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
 
 ODDS = 4.0  # log odds beyond which bins end, where the goal states none
 _MOST_BINS = {False: 256, True: 32}  # of scores; of numbers, whose cells are as many as the square of it
+_MOST_CUT_OFFS = 100
 _ROOTS = 4.0  # of the mean square that was shown: where bins of residuals end
 _BENT = (
     4.0  # bins of residuals are as even as sinh is: the outer ones twelve times as wide, as a model may be far better
@@ -215,11 +216,14 @@ def evaluate(
 ) -> Evaluation:
     """Carry out :meth:`expost.Release.evaluate`."""
     margin, gamma = validation.share("margin", margin), validation.failure_probability(failure_probability)
+    cut_offs = _listed(cut_offs)
     if gamma < LEAST_GAMMA:
         raise ValueError(f"failure_probability of an evaluation must be at least {LEAST_GAMMA:g}, got {gamma:g}")
     most = validation.number("max_epsilon", max_epsilon)
     if most <= 0.0:
         raise ValueError(f"max_epsilon must be positive, got {max_epsilon!r}")
+    if math.isfinite(most):
+        validation.sized("max_epsilon", most)
     delta = validation.delta(delta)
     validation.one_of("on_invalid", on_invalid, ("error", "clip"))
     new_rows, public_rows = validation.flag("new_rows", new_rows), validation.flag("public_rows", public_rows)
@@ -295,6 +299,17 @@ def evaluate(
         return Evaluation(made)
 
     return spending.guard(charged)
+
+
+def _listed(cut_offs: Any) -> tuple[float, ...]:
+    """Return cut-offs, or say what they have to be."""
+    try:
+        stated = tuple(cut_offs)
+    except TypeError:
+        raise ValueError(f"cut_offs must be a list of probabilities, got {type(cut_offs).__name__}") from None
+    if len(stated) > _MOST_CUT_OFFS:
+        raise ValueError(f"cut_offs must be at most {_MOST_CUT_OFFS} probabilities, got {len(stated):,}")
+    return stated
 
 
 def _details(

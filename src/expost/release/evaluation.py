@@ -55,6 +55,7 @@ METHOD = "evaluation"
 SCORE_BINS, NUMBER_BINS = 32, 16
 #: Failure probabilities from which on tails are known well enough (`expost.noise.histogram.tail`).
 LEAST_GAMMA = 1e-6
+_MOST_CELLS = 1024  # which no partition that is made here exceeds
 _GROUPS = 8  # of score bins, for calibration
 _COUNTS, _REST = 0.8, 0.1  # parts of γ: for the margin, and for each of the two kinds of statement beside it
 _STEPS = 8.0 * 1.5 ** -np.arange(12.0)  # the values of s for the AUC, in units of ε/(2n)
@@ -183,7 +184,7 @@ class Evaluation:
         edges, others = said["edges"], said["target_edges"]
         shape = (2, len(edges) + 1) if self.kind == "classification" else (len(others) + 1, len(edges) + 1)
         counts = self.release.hypothesis
-        good = isinstance(counts, tuple) and len(counts) == shape[0]
+        good = isinstance(counts, tuple) and len(counts) == shape[0] and shape[0] * shape[1] <= _MOST_CELLS
         good = good and all(isinstance(row, tuple) and len(row) == shape[1] for row in counts)
         good = good and all(isinstance(count, int | float) for row in counts for count in row)
         rising = all(a < b for some in (edges, others) for a, b in pairwise(some))

@@ -506,7 +506,7 @@ class Release:
         bins : int, optional
             Bins of scores (32 by default), or each of targets and of residuals (16). The price grows with their root.
         cut_offs : sequence of float, default=()
-            Probabilities that are to be edges of bins, beside those that are and the model's own (a half).
+            Probabilities that are to be edges of bins, beside those that are and the model's own (a half); at most 100.
         residuals_within : float, optional
             Where bins of residuals end, in units of the target (of its transform); larger ones count as that. By
             default it follows from the goal.

@@ -14,6 +14,8 @@ from pathlib import Path
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from expost.whole import write_whole
+
 _KEY_BYTES, _NONCE_BYTES = 32, 12
 _MARK = b"expost sealed 1\n"
 _KEY_MARK = "expost key 1 "
@@ -37,15 +39,7 @@ def write_key(path: str | os.PathLike[str]) -> None:
 
 def write_private(file: Path, content: bytes) -> None:
     """Write a file that is not there yet and that its owner alone may read, completely or not at all."""
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except BaseException:
-        file.unlink(missing_ok=True)
-        raise
+    write_whole(file, content, mode=0o600)
 
 
 def read_key(path: str | os.PathLike[str]) -> bytes:

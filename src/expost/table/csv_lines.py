@@ -137,7 +137,8 @@ _SAMPLE = 1 << 16  # bytes that lines are guessed by
 _BLOCK = 1 << 20  # bytes that the reader takes apart at a time
 _FEED, _RETURN, _QUOTE = 10, 13, 34  # as bytes
 _LONG = 1 << 17  # bytes of a line with quotes, beyond which a reader line by line gives up
-_MARK = b"\xef\xbb\xbf"  # which Arrow's reader leaves out at the start of what it is given, and nowhere else
+#: How some programs begin a file in UTF-8. Arrow's reader leaves it out at the start of what it is given, nowhere else.
+MARK = b"\xef\xbb\xbf"
 
 
 class LinesFile:
@@ -289,7 +290,7 @@ class CsvFile(LinesFile):
         try:
             _check_options(separator or "", encoding)
             first = self._first_line()
-            header = first.removesuffix(b"\n").removesuffix(b"\r").removeprefix(_MARK)
+            header = first.removesuffix(b"\n").removesuffix(b"\r").removeprefix(MARK)
             named = _decoded(header, encoding)
             self.separator = separator or _recognised(named)
         except UnreadableFile:
@@ -436,7 +437,7 @@ def _recognised(header: str) -> str:
 
 def _plain(block: bytes, places: dict[str, int], numeric: frozenset[str], file: CsvFile) -> NamedColumns | None:
     """Return the columns of a plain block; None if it is not one."""
-    if block.startswith(_MARK) or not read_as_it_stands(block, file.encoding):
+    if block.startswith(MARK) or not read_as_it_stands(block, file.encoding):
         return None
     if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
         return None

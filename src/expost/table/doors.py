@@ -101,7 +101,7 @@ class ArrowFile:
             try:
                 reader = self._reader(places) if reader is None else reader
                 batch = reader.get_batch(k)
-                _require_sound(batch)
+                require_sound(batch)
             except UnreadableFile:
                 raise
             except (pa.ArrowException, OSError, ValueError):
@@ -114,10 +114,11 @@ class ArrowFile:
 _BYTES_OF = {"string": pa.binary(), "large_string": pa.large_binary(), "string_view": pa.binary_view()}
 
 
-def _require_sound(batch: Any) -> None:
-    """Complain about text that would be read beyond its memory, which Arrow does not look for in its own files.
+def require_sound(batch: Any) -> None:
+    """Complain about text that would be read beyond its memory, which Arrow does not look for in what it reads.
 
-    Whether it is in UTF-8 is not asked: a row in which it is not must not stop the others.
+    So it is with its own files, and with columns of Parquet that are read as dictionaries. Whether text is in UTF-8 is
+    not asked: a row in which it is not must not stop the others.
     """
     batch.validate()
     for column in batch.columns:

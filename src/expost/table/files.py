@@ -41,6 +41,7 @@ from expost.table.doors import (
     ArrowFile,
     Stream,
     query_of,
+    require_sound,
     stream_of_batches,
     workbook,
 )
@@ -429,7 +430,10 @@ def read_columns(
 
 def _parquet(file: Path) -> Any:
     try:
-        return pa.parquet.ParquetFile(file).read()
+        table = pa.parquet.ParquetFile(file).read()
+        for batch in table.to_batches():
+            require_sound(batch)
+        return table
     except (pa.ArrowException, OSError, ValueError):
         pass  # raised out here, because the reader's own message may quote cells
     raise ValueError(f"{file} could not be read as Parquet")
@@ -515,7 +519,9 @@ class ParquetTable:
             pre_buffer=False,
             buffer_size=_BUFFER,
         )
-        yield from file.iter_batches(batch_size=rows, row_groups=list(part), columns=wanted, use_threads=False)
+        for batch in file.iter_batches(batch_size=rows, row_groups=list(part), columns=wanted, use_threads=False):
+            require_sound(batch)
+            yield batch
 
 
 @dataclass(frozen=True)

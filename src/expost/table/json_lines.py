@@ -5,8 +5,9 @@ true and false; null, and a name that the line does not have, is a missing cell.
 object) is neither a number nor a label, so it counts as unreadable, as do all cells of a line that is no object. No
 message quotes either of them.
 
-Such a file has no header. The names in its first line are what a draft of a schema lists, and nothing else comes of
-them: a column that no line has is a column of missing cells, about which a fit complains as about any other.
+Such a file has no header, and may begin with the mark of UTF-8, as any text may. The names in its first line are what a
+draft of a schema lists, and nothing else comes of them: a column that no line has is a column of missing cells, about
+which a fit complains as about any other.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from expost.exceptions import UnreadableFile
 from expost.table.columns import Column, NamedColumns
-from expost.table.csv_lines import LONGEST_LINE, LinesFile
+from expost.table.csv_lines import LONGEST_LINE, MARK, LinesFile
 
 _UNREADABLE: tuple[()] = ()  # what stands for each cell of a line that is no object: no number and no label
 _DIGITS = 4000  # Python refuses to read more as an integer
@@ -54,6 +55,10 @@ class JsonLines(LinesFile):
             lines = block.removesuffix(b"\n").split(b"\n")
             for start in range(0, len(lines), _MOST_LINES):
                 yield _columns(lines[start : start + _MOST_LINES], names)
+
+    def _blocks(self, part: tuple[int, int]) -> Iterator[bytes]:
+        for k, block in enumerate(super()._blocks(part)):
+            yield block if k or part[0] else block.removeprefix(MARK)
 
     def whole(self, names: Sequence[str]) -> NamedColumns:
         """Return some columns of all lines."""
