@@ -6,16 +6,29 @@ Whatever stands between the two marks in that document is replaced; the rest is 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import textwrap
 from importlib import metadata
 from pathlib import Path
 
 from expost.audit import run_audit
+from expost.audit.replays import ENTRIES
 from expost.audit.run import HEADINGS, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "assurance.md"
 BEGIN, END = "<!-- written by make assurance -->\n", "<!-- up to here -->\n"
+
+
+def _commit() -> str:
+    """Return the commit that is attacked, and say so if what is there is not what was committed."""
+
+    def asked(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=PAGE.parent, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    changed = asked("status", "--porcelain", "--", "../src")
+    return asked("rev-parse", "--short=10", "HEAD") + (" with changes" if changed else "")
 
 
 def main() -> int:
@@ -28,11 +41,14 @@ def main() -> int:
     broken = sum(each.found.broken for each in done)
     draws = sum(each.setting.runs for each in done if each.attack.way == "counted")
     searched = sum(each.setting.runs for each in done if each.attack.way == "transcripts")
+    entries = sum(len(kind) for kind in ENTRIES.values())
+    findings = sum(bool(each.found.differs) for each in done if each.attack.way == "replayed")
+    words = "the operating system" if options.seed is None else f"the seed {options.seed}"
     said = (
-        f"expost {metadata.version('expost')}: {len(done)} attacks, {broken} of them successful; {draws:,} draws and "
-        f"runs on each of two data sets counted, {searched:,} transcripts replayed; each bound from counts holds with "
-        f"probability {done[0].setting.confidence:.6g}. Words came from "
-        f"{'the operating system' if options.seed is None else f'the seed {options.seed}'}."
+        f"expost {metadata.version('expost')}, commit {_commit()}: {len(done)} attacks, {broken} of them successful; "
+        f"{draws:,} draws and runs on each of two data sets counted, {searched:,} transcripts replayed; {findings} "
+        f"findings in {entries} public entries, each replayed with every draw frozen; each bound from counts holds "
+        f"with probability {done[0].setting.confidence:.6g}. Words came from {words}."
     )
     lines = ["| " + " | ".join(HEADINGS) + " |", "|---|---|---|---:|---:|---:|---:|---|"]
     lines += ["| " + " | ".join(row) + " |" for row in table(done)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from expost import audit
 from expost.audit import counting
 from expost.audit.attack import Found, Setting
@@ -66,3 +68,17 @@ def test_a_finding_counts_though_its_bound_is_small():
     assert not Found(1.0, 1.0).broken
     assert Found(1.0, 1.001).broken
     assert Setting(10).seed is None
+
+
+#: Samplers, paths and above threshold, whose worst neighbours and outcomes are known: little is lost in finding them.
+NEAR = "^(discrete-laplace|geometric|discrete-gaussian|gaussian-curve|spherical-noise|block-noise|.*path|.*-test|"
+NEAR += "above-threshold|above-threshold-laplace|.*-question|exact-.*)$"
+
+
+@pytest.mark.slow
+def test_bounds_come_near_to_claims():
+    done = audit.run_audit(NEAR, seed=2)
+    assert len(done) > 20
+    assert {
+        each.attack.name: each.found.tightness for each in done if not 0.8 <= each.found.tightness <= 1 + 1e-9
+    } == {}

@@ -7,55 +7,29 @@ each test.
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 
 import expost.noise.laplace as laplace_module
+from expost.account.composition import ORDERS, Clock, Curve
 from expost.account.events import Budget
 from expost.account.loss import PureLoss
-from expost.audit import Setting, attacks, counting, searches
-from expost.audit.attack import Found
-from expost.goals import counts, yardstick
-from expost.goals.counts import ErrorRate
-from expost.goals.mean_squared_error import R2
+from expost.audit import Setting, counting, searches
 from expost.mechanisms import output
+from expost.mechanisms.descent import mechanism as descent
 from expost.mechanisms.descent.clipping import Clip
-from expost.mechanisms.moments import covariance
 from expost.mechanisms.objective.mechanism import PerturbedMinimum
-from expost.mechanisms.output import Output
 from expost.noise import SeededSource, spherical as spherical_module
 from expost.noise.spherical import uniforms
 from expost.search import above_threshold as threshold_module, noisy_test
 from expost.search.above_threshold import AboveThreshold
 from expost.solve.problem import Problem
-from expost.table.shape import Geometry
 
+from .helpers import found
 
-class Seeded(SeededSource):
-    """A seeded source that a ledger takes for a secure one, so that what is drawn beside ledgers can be repeated."""
-
-    secure = True
-    places = itertools.count()
-
-    def __init__(self, seed=None):
-        super().__init__([next(self.places), 9] if seed is None else seed)
-
-
-@pytest.fixture(autouse=True)
-def repeated(monkeypatch):
-    """The same draws whenever tests are run; and nothing that was settled for what is broken is kept."""
-    monkeypatch.setattr(Seeded, "places", itertools.count())
-    monkeypatch.setattr(searches, "SecureSource", Seeded)
-    yield
-    output._grid.cache_clear()
-
-
-def found(name: str, runs: int = 0, seed: int = 1) -> Found:
-    (attack,) = attacks(f"^{name}$")
-    return attack.carry_out(Setting(runs or attack.runs, seed))
+pytestmark = pytest.mark.usefixtures("repeated")
 
 
 def scaled(sampler, part):
@@ -171,13 +145,46 @@ def no_jacobian(patch):
     patch.setattr(PerturbedMinimum, "jacobian", 0.0)
 
 
-def half_slope(patch):
-    honest = Geometry.weights
-    patch.setattr(Geometry, "weights", lambda self, epsilon, slope: honest(self, epsilon, slope / 2))
-
-
 def unclipped(patch):
     patch.setattr(Clip, "limits", lambda self, x, largest: np.full(x.shape[0], float(4 * largest)))
+
+
+def lengths_without_noise(patch):
+    """What rows are clipped to follows from how long they are, as it is."""
+
+    def measure(self, rho, source):
+        most = descent._LONGEST * self._length
+        total = self._gradients.lengths_total(self._clip.frame, most)
+        square = most**2 * total / (descent.PARTS * self._gradients.n)
+        self._look_from(self._clip.frame, min(most, max(math.sqrt(square), self._length / descent._LONGEST)))
+
+    patch.setattr(descent.Walk, "_measure", measure)
+
+
+def lambda_from_rows(patch):
+    honest = searches.run_search
+
+    def led(rows, problem, *given, **more):
+        lam = problem.regularization * (1.0 + 0.1 * float(rows.y[0] > 0))
+        stated = Problem.of(problem.loss, n=problem.n, p=problem.p, regularization=lam)
+        return honest(rows, stated, *given, **more)
+
+    patch.setattr(searches, "run_search", led)
+
+
+def order_after_the_fact(patch):
+    """The best of all orders by the outcome, as if it had been the only one."""
+
+    def epsilon(self, delta):
+        return float(np.min(np.array(self.losses) + math.log(1.0 / delta) / (np.array(ORDERS) - 1.0)))
+
+    patch.setattr(Curve, "epsilon", epsilon)
+
+
+def clock_that_ends_where_the_run_does(patch):
+    """A clock of one time, the one that the rows led to, as if it had been settled before."""
+    honest = Clock.epsilon
+    patch.setattr(Clock, "epsilon", lambda self, time, pure, delta: honest(Clock.of([time]), time, pure, delta))
 
 
 def release_forgotten(patch):
@@ -185,57 +192,6 @@ def release_forgotten(patch):
     patch.setattr(
         Budget, "total", property(lambda self: PureLoss(honest(self).epsilon - (0.4 if len(self.entries) > 2 else 0.0)))
     )
-
-
-def half_moments(patch):
-    patch.setattr(covariance, "STATISTICS_SENSITIVITY", covariance.STATISTICS_SENSITIVITY // 2)
-
-
-def half_minimiser(patch):
-    honest = Problem.output_sensitivity
-    get = getattr(honest, "func", None) or honest.fget
-    patch.setattr(Problem, "output_sensitivity", property(lambda self: get(self) / 2))
-
-
-def half_excess_risk(patch):
-    """(R + 1)²/(2n) in the place of (R + 1)²/n."""
-    honest = Problem.risk_sensitivity
-    get = getattr(honest, "func", None) or honest.fget
-    patch.setattr(Problem, "risk_sensitivity", property(lambda self: get(self) / 2))
-
-
-def half_euclidean_minimiser(patch):
-    honest = Output.noise_sensitivity
-    patch.setattr(Output, "noise_sensitivity", lambda self, problem: honest(self, problem) / 2)
-
-
-def half_base_rate(patch):
-    honest = counts.NoisePath
-    patch.setattr(counts, "NoisePath", lambda values, units, levels, **more: honest(2 * values, units, levels, **more))
-
-
-def half_yardstick(patch):
-    patch.setattr(yardstick, "_SENSITIVITY", yardstick._SENSITIVITY / 2)
-
-
-def half_errors(patch):
-    honest = ErrorRate.shortfall_sensitivity
-    patch.setattr(ErrorRate, "shortfall_sensitivity", lambda self, n: honest(self, n) / 2)
-
-
-def half_recall(patch):
-    honest = counts.CountedGoal.shortfall_sensitivity
-    patch.setattr(counts.CountedGoal, "shortfall_sensitivity", lambda self, n: honest(self, n) / 2)
-
-
-def half_r2(patch):
-    honest = R2.shortfall_sensitivity
-    patch.setattr(R2, "shortfall_sensitivity", lambda self, n: honest(self, n) / 2)
-
-
-def half_score(patch):
-    honest = counting.noisy_best
-    patch.setattr(counting, "noisy_best", lambda scores, epsilon, *more: honest(scores, 2 * epsilon, *more))
 
 
 #: What is broken, the attack that catches it, and how many runs that takes.
@@ -253,19 +209,12 @@ CONTROLS = {
     "a seed reused": (seed_reused, "two-numbers", 800),
     "looks that share a path": (path_shared, "two-tests", 700),
     "the Jacobian left out": (no_jacobian, "objective-density", 100),
-    "half the slope": (half_slope, "objective-density", 100),
     "rows that are not clipped": (unclipped, "descent", 2),
+    "a clip length measured without noise": (lengths_without_noise, "fit-descent", 5),
+    "a penalty chosen from the rows": (lambda_from_rows, "minimiser", 10),
+    "an order chosen after the fact": (order_after_the_fact, "stopped-curve", 20_000),
+    "a clock that ends where the run does": (clock_that_ends_where_the_run_does, "stopped-clock", 20_000),
     "a budget that forgets a release": (release_forgotten, "ledger", 5),
-    "half the sensitivity: moments": (half_moments, "moments", 10),
-    "half the sensitivity: minimiser": (half_minimiser, "minimiser", 10),
-    "half the sensitivity: excess risk": (half_excess_risk, "excess-risk", 30),
-    "half the sensitivity: spherical": (half_euclidean_minimiser, "minimiser-spherical", 30),
-    "half the sensitivity: base rate": (half_base_rate, "base-rate", 10),
-    "half the sensitivity: yardstick": (half_yardstick, "yardstick", 10),
-    "half the sensitivity: errors": (half_errors, "shortfall-error-rate", 20),
-    "half the sensitivity: recall": (half_recall, "shortfall-recall", 60),
-    "half the sensitivity: squared errors": (half_r2, "shortfall-r2", 60),
-    "half the sensitivity: cut-offs": (half_score, "noisy-best", 3_000),
 }
 
 

@@ -47,6 +47,14 @@ def test_all_kinds_are_kept(tool):
     assert set(tool.cases()) == set(KEPT)
 
 
+def test_noise_is_over_the_reals_where_spherical_noise_was_asked_for_by_name_and_nowhere_else(tool):
+    asked = {name for name, case in tool.cases().items() if case.keywords.get("noise") == "spherical"}
+    made = {name: release["noise"] for name, release in KEPT.items() if "noise" in release}
+    assert {name for name, noise in made.items() if noise != "exact"} == asked & set(made)
+    assert len(asked) > 5
+    assert all("over the reals" not in json.dumps(KEPT[name]) for name in set(KEPT) - asked)
+
+
 def test_a_small_change_is_noticed():
     name = "ridge auto covariance"
     changed = json.loads(json.dumps(KEPT[name]))

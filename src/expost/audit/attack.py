@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-Way = Literal["counted", "transcripts", "exact"]
+Way = Literal["counted", "transcripts", "exact", "replayed"]
 Counts = NDArray[np.int64]
 
 #: An exact ratio is computed in floating point in the end; a claim counts as exceeded beyond this part of itself.
@@ -97,6 +97,9 @@ class Attack:
         Does it.
     runs, full
         How many runs usually, and where one takes hours over it; what is exact has no runs.
+    tight
+        Whether it looks for the largest loss, so that its bound as a part of the claim says how near it came. Others
+        look for something that must not be there at all: dependence, digits, anything that shows beside a release.
     """
 
     name: str
@@ -105,6 +108,7 @@ class Attack:
     carry_out: Callable[[Setting], Found]
     runs: int = 0
     full: int = 0
+    tight: bool = True
 
 
 def interval(hits: Any, runs: int, chance: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

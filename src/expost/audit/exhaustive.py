@@ -15,6 +15,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -25,14 +26,17 @@ from numpy.typing import NDArray
 
 import expost.noise.laplace as laplace_module
 from expost.account.account import Account
-from expost.account.composition import Curve, add_losses
+from expost.account.composition import ORDERS, Curve, add_losses
+from expost.account.events import Budget, Event, Kind
+from expost.account.loss import PureLoss
 from expost.audit.attack import Attack, Found, Setting
-from expost.audit.counting import Whole
+from expost.audit.counting import Whole, gaussian_epsilon
 from expost.goals.counts import noisy_best, release_base_rate
 from expost.goals.measure import Predicted
 from expost.noise import NoisePath, WordSource
 from expost.noise.source import exponential_bits
 from expost.search.above_threshold import AboveThreshold, Calibration
+from expost.search.gradual import first_accepted
 
 _BITS = 64  # of a probability, which is rounded down: what that leaves out counts as not run
 #: What a mechanism lets out, and what it claims for that.
@@ -283,6 +287,86 @@ def three_levels(_: Setting) -> Found:
     return exact(run, 1e-6)
 
 
+class _Certified:
+    """A rule that reads nothing but what was revealed: it stops where values are even, and later where they are not."""
+
+    name, secure = "certified", True
+    epsilon_stop = epsilon_never = epsilon_worst_case = 0.0
+
+    def accepts(self, hypothesis: Any) -> bool:
+        """Say whether to stop, which costs nothing."""
+        return int(hypothesis[0]) % 2 == 0
+
+
+def certified(_: Setting) -> Found:
+    """Attack a search that a certificate stops: a release costs its level, and a refusal the last one."""
+    levels = 1.0, 2.0, 4.0
+
+    def run(side: int, source: WordSource) -> Said:
+        path = NoisePath(np.array([side]), 1, levels, random_state=source)
+        account = Account("certified", worst_case=levels[-1], secure=False)
+        release = first_accepted(path, _Certified(), None, account)
+        return (release.status, release.level, repr(release.hypothesis)), release.epsilon
+
+    return exact(run, 1e-5)
+
+
+def _noise(epsilon: float, source: WordSource) -> int:
+    return int(laplace_module.discrete_laplace(epsilon, 1, 1, random_state=source)[0])
+
+
+def composed(_: Setting) -> Found:
+    """Attack two numbers together, the second at an ε that the first has chosen: an account adds up what they cost."""
+
+    def run(side: int, source: WordSource) -> Said:
+        account = Account("two numbers", worst_case=10.0, secure=False)
+        account.book("test", Curve.ex_post(1.0))
+        first = side + _noise(1.0, source)
+        epsilon = 2.0 if first > 0 else 0.5
+        account.book("generation", Curve.ex_post(epsilon))
+        second = side + _noise(epsilon, source)
+        return (first, second), account.total
+
+    return exact(run, 1e-6)
+
+
+_REVEALED = 1.0, 2.5
+
+
+def ledger(_: Setting) -> Found:
+    """Attack all that a ledger lets be seen: three searches, each begun if its worst case has room.
+
+    The first two run side by side: both hold their worst case before one of them ends. What is charged in the end is
+    the claim, and must not exceed the cap in any case.
+    """
+    cap = PureLoss(5.5)
+
+    def noted(budget: Budget, entry: int, kind: Kind, loss: float) -> Budget:
+        event = Event(str(entry), kind, PureLoss(loss), "2026-01-01", "audit")
+        return replace(budget, events=(*budget.events, event))
+
+    def run(side: int, source: WordSource) -> Said:
+        budget, seen = Budget("rows", "one row replaced", cap, "2026-01-01", "audit"), list[Any]()
+        for together in ((0, 1), (2,)):
+            begun = []
+            for entry in together:
+                if budget.admits(PureLoss(_REVEALED[-1])):
+                    budget = noted(budget, entry, "reserved", _REVEALED[-1])
+                    begun.append(entry)
+                seen.append(str(budget.remaining))
+            for entry in begun:  # a bit for little, and another for more where that says no
+                paid, answer = _REVEALED[0], side + _noise(_REVEALED[0], source) > 0
+                if not answer:
+                    paid, answer = _REVEALED[1], side + _noise(_REVEALED[1] - _REVEALED[0], source) > 0
+                budget = noted(budget, entry, "settled", paid)
+                seen.append((paid, answer))
+        total = budget.total.epsilon
+        return (tuple(seen), total > cap.epsilon), total
+
+    found = exact(run, 3e-6)
+    return found if found.claimed <= cap.epsilon else found._replace(differs="more was charged than the cap")
+
+
 def above_threshold(_: Setting) -> Found:
     """Attack above threshold with one-sided noise, over patterns of values."""
     calibration, found = Calibration("tight", "exponential", 8.0, 1.0, 1.5, 1.0), Found(0.0, 0.0)
@@ -333,6 +417,27 @@ def sums(_: Setting) -> Found:
     return found
 
 
+def gaussian_curve(_: Setting) -> Found:
+    """Compare the curve of Gaussian noise with Rényi divergences of the discrete law, at every order.
+
+    The sums over the law are to its own tail beyond 40 deviations, where nothing is left. What a curve says at a δ is
+    above the ε that the law has there, which is computed as well: of that a conversion from few orders is further off.
+    """
+    sigma, moved, delta = 3.0, 3, 0.01
+    curve, found = Curve.gaussian((moved / sigma) ** 2 / 2), Found(0.0, 0.0)
+    k = np.arange(-60 * moved, 60 * moved + 1, dtype=np.float64)
+    here, there = (-((k - side * moved) ** 2) / (2 * sigma**2) for side in (0, 1))
+    whole = float(np.logaddexp.reduce(here))
+    for order, loss in zip(ORDERS, curve.losses, strict=True):
+        if not 1.0 < order < 40.0:
+            continue
+        divergence = float(np.logaddexp.reduce(order * here + (1.0 - order) * there) - whole) / (order - 1.0)
+        one = Found(loss, divergence)
+        found = one if one.broken or one.tightness > found.tightness else found
+    stated, law = curve.usual_epsilon(delta), gaussian_epsilon(sigma, moved, delta)
+    return found if law <= stated else Found(stated, law, delta=delta)
+
+
 def filters(_: Setting) -> Found:
     """Book steps on an account as long as it lets them: what it took is, as fractions, within its budget."""
     rng, found = np.random.default_rng(1), Found(0.0, 0.0)
@@ -353,9 +458,13 @@ def filters(_: Setting) -> Found:
 ATTACKS = (
     Attack("exact-path", "three integers on a path of two levels", "exact", three_coordinates),
     Attack("exact-prefixes", "a path of three levels, stopped by its values", "exact", three_levels),
+    Attack("exact-certified", "a search that a certificate stops", "exact", certified),
+    Attack("exact-composition", "two numbers, the second as the first says", "exact", composed),
+    Attack("exact-ledger", "three searches on one ledger, two at once", "exact", ledger),
     Attack("exact-above-threshold", "two tests, one-sided noise", "exact", above_threshold),
     Attack("exact-noisy-best", "the choice among three scores", "exact", cut_off),
     Attack("exact-base-rate", "the base rate of ten rows", "exact", base_rate),
     Attack("exact-sums", "sums of 1000 losses: accounts, curves", "exact", sums),
+    Attack("gaussian-curve", "the curve of Gaussian noise, order by order", "exact", gaussian_curve),
     Attack("exact-filter", "what an account lets through", "exact", filters),
 )

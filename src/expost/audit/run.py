@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from expost import validation
-from expost.audit import counting, exhaustive, searches
+from expost.audit import counting, exhaustive, replays, searches
 from expost.audit.attack import Attack, Found, Setting
 from expost.exceptions import UNSPENT
 from expost.shown import aligned, down, up
@@ -48,7 +48,7 @@ class Audited:
             "claimed": self.found.claimed,
             "delta": self.found.delta,
             "bound": self.found.bound,
-            "tightness": self.found.tightness if self.found.claimed > 0.0 else None,
+            "tightness": self.found.tightness if self.attack.tight else None,
             "runs": self.setting.runs,
             "confidence": self.setting.confidence if self.attack.way == "counted" else 1.0,
             "verdict": self.verdict,
@@ -67,7 +67,7 @@ def attacks(mechanism: str | None = None) -> tuple[Attack, ...]:
     >>> [attack.name for attack in attacks("path")]
     ['path']
     """
-    every = (*exhaustive.ATTACKS, *counting.ATTACKS, *searches.ATTACKS)
+    every = (*exhaustive.ATTACKS, *counting.ATTACKS, *searches.ATTACKS, *replays.ATTACKS)
     if mechanism is None:
         return every
     named = tuple(attack for attack in every if attack.name == mechanism)
@@ -135,15 +135,15 @@ def table(done: tuple[Audited, ...]) -> list[tuple[str, ...]]:
     """Return the cells of a table: claims rounded up, bounds down."""
     rows: list[tuple[str, ...]] = []
     for each in done:
-        found, runs = each.found, each.setting.runs
+        found, runs, losses = each.found, each.setting.runs, each.attack.way != "replayed"
         rows.append(
             (
                 each.attack.name,
                 each.attack.attacked,
                 each.attack.way,
-                up(found.claimed),
-                down(found.bound),
-                f"{found.tightness:.2f}",
+                up(found.claimed) if losses else "nothing",
+                down(found.bound) if losses else "",
+                f"{found.tightness:.2f}" if each.attack.tight else "",
                 f"{runs:,}" if runs else "all",
                 each.verdict if not found.differs else f"{each.verdict}: {found.differs}",
             )

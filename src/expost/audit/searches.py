@@ -11,34 +11,44 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from expost.account.account import Account, Spending
-from expost.account.composition import ORDERS
+from expost.account.composition import ORDERS, Curve
 from expost.account.ledger import Ledger
 from expost.audit.attack import Attack, Found, Setting, interval
 from expost.audit.counting import source_of
-from expost.audit.transcripts import Differs, Tape, log_density, taping
+from expost.audit.tape import Differs, Tape
+from expost.audit.transcripts import Derivatives, log_density, taping
 from expost.estimators import AccuracyFirstModel
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals import R2, ErrorRate, ExcessRisk, Goal, LogLoss, Precision, Recall
 from expost.goals.counts import release_base_rate
 from expost.goals.goal import TestedGoal
+from expost.goals.measure import ErrorMeasure
 from expost.goals.yardstick import release_yardstick
-from expost.mechanisms import mechanism_of
+from expost.mechanisms import mechanism_of, output
+from expost.mechanisms.descent import mechanism as descent
+from expost.mechanisms.descent.clipping import ClippedGradients, Frame, SlopeTable
+from expost.mechanisms.moments import certificate
+from expost.mechanisms.moments.statistics import Layout
+from expost.mechanisms.objective.gaussian import GaussianShot
 from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
 from expost.noise import NoisePath, SecureSource, SeededSource, WordSource
 from expost.numeric import to_grid
+from expost.passes import LocalEngine
+from expost.passes.sums import sums_over
 from expost.release.release import Release
 from expost.search.gradual import search_path
-from expost.search.request import Request
+from expost.search.noisy_test import GradualTest, OneTest
 from expost.search.run import carry_out, run_search, settle, staged_request
 from expost.solve import LogisticLoss, Passes, Problem, SquaredLoss
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, SmoothedHingeLoss
-from expost.table.rows import ONE, Rows
+from expost.table.rows import ONE, MemorySource, Rows
 from expost.table.shape import l1_ball, l2_ball
 
 #: What a run is: the search of either data set, whose random words come from a source.
@@ -128,7 +138,7 @@ def extreme_table(rng: np.random.Generator, n: int, target: str) -> list[dict[st
 
 
 _COLUMNS = {"number": {"bounds": [0, 1]}, "kind": {"categories": ["a", "b"]}}
-SCHEMAS = {
+SCHEMAS: dict[str, dict[str, Any]] = {
     "labels": {"target": "y", "classes": ["no", "yes"], "columns": _COLUMNS},
     "numbers": {"target": "y", "target_bounds": [0, 1], "columns": _COLUMNS},
 }
@@ -137,6 +147,12 @@ _BUDGET = 60.0
 
 def fits(goal: Goal, target: str = "labels", n: int = 60, **options: Any) -> Callable[[Setting], Found]:
     """Attack whole calls of ``AccuracyFirstModel.fit`` for a goal."""
+    search_of = fitted(goal, target, n, **options)
+    return lambda setting: largest(setting, search_of)
+
+
+def fitted(goal: Goal, target: str = "labels", n: int = 60, **options: Any) -> Callable[[np.random.Generator], Search]:
+    """Return fits of tables at random."""
 
     def search_of(rng: np.random.Generator) -> Search:
         tables = extreme_table(rng, n, target)
@@ -147,7 +163,29 @@ def fits(goal: Goal, target: str = "labels", n: int = 60, **options: Any) -> Cal
 
         return search
 
-    return lambda setting: largest(setting, search_of)
+    return search_of
+
+
+@lru_cache(maxsize=1)
+def other_model() -> Release:
+    """Return a release of other rows, to be evaluated."""
+    table = extreme_table(np.random.default_rng(0), 400, "labels")[0]
+    model = AccuracyFirstModel(SCHEMAS["labels"], LogLoss(0.69), max_epsilon=_BUDGET, random_state=0)
+    return model.fit(table).release_
+
+
+def evaluations(setting: Setting) -> Found:
+    """Attack whole calls of ``Release.evaluate``: the noisy histogram that all of an evaluation is made of."""
+
+    def search_of(rng: np.random.Generator) -> Search:
+        tables, model = extreme_table(rng, 60, "labels"), other_model()
+
+        def search(side: int, source: WordSource) -> Release:
+            return model.evaluate(tables[side], margin=0.4, max_epsilon=_BUDGET, bins=4, random_state=source).release
+
+        return search
+
+    return largest(setting, search_of)
 
 
 def searches(
@@ -172,36 +210,47 @@ def searches(
     return lambda setting: largest(setting, search_of)
 
 
-def descent(setting: Setting) -> Found:
-    """Attack gradient descent at a δ: the ρ that neighbours have, beside what was booked.
+def staged(perturbation: str, goal: TestedGoal, longest: str) -> Callable[[np.random.Generator], Search]:
+    """Return searches at a δ of rows at random."""
+
+    def search_of(rng: np.random.Generator) -> Search:
+        both = extreme_rows(rng, 60, 2, labels=longest == "l2", longest=longest)
+        shape = l2_ball(2) if longest == "l2" else l1_ball(2)
+        request = staged_request(perturbation, goal, shape, 60, 0.1, 200.0, DELTA)
+        return lambda side, source: carry_out(request, settle(request), both[side], source, Spending(None))
+
+    return search_of
+
+
+DELTA = 0.01
+
+
+def at_delta(search_of: Callable[[np.random.Generator], Search]) -> Callable[[Setting], Found]:
+    """Attack a search at a δ whose noise is Gaussian: the ρ that neighbours have, beside what was booked.
 
     Given what was released before, a step is a Gaussian release, and how far it moves is known: so is the ρ that is
     enough for these neighbours, in every run. Tests are pure, and cost the same at every order, so that what was booked
     for steps is the slope of the curve. Beside that the loss of a transcript is above the ε stated in a δ of the runs
     at most: a share that is above δ for certain is a finding too.
     """
-    found, beyond, delta = Found(0.0, 0.0), 0, 0.01
-    for place in range(setting.runs):
-        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
-        both = extreme_rows(rng, 60, 2, labels=True, longest="l2")
-        request = staged_request("descent", ErrorRate(0.3), l2_ball(2), 60, 0.1, 200.0, delta)
 
-        def search(
-            side: int, source: WordSource, request: Request = request, both: tuple[Rows, Rows] = both
-        ) -> Release:
-            return carry_out(request, settle(request), both[side], source, Spending(None))
+    def attack(setting: Setting) -> Found:
+        found, beyond = Found(0.0, 0.0, delta=DELTA), 0
+        for place in range(setting.runs):
+            rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+            tape, release = replayed(search_of(rng), source_of(setting, place))
+            losses = release.account_curve().losses
+            booked = (losses[-1] - losses[0]) / (ORDERS[-1] - ORDERS[0])
+            beyond += tape.loss > release.epsilon
+            one = Found(booked, tape.moved, tape.differs, DELTA)
+            found = one if one.broken or one.tightness > found.tightness else found
+            if one.broken:
+                return found
+        if float(interval(beyond, setting.runs, 1.0 - setting.confidence)[0]) > DELTA:
+            return found._replace(differs=f"a loss above what was stated in {beyond} of {setting.runs} runs")
+        return found
 
-        tape, release = replayed(search, source_of(setting, place))
-        losses = release.account_curve().losses
-        booked = (losses[-1] - losses[0]) / (ORDERS[-1] - ORDERS[0])
-        beyond += tape.loss > release.epsilon
-        one = Found(booked, tape.moved, tape.differs, delta)
-        found = one if one.broken or one.tightness > found.tightness else found
-        if one.broken:
-            return found
-    if float(interval(beyond, setting.runs, 1.0 - setting.confidence)[0]) > delta:
-        return found._replace(differs=f"a loss above what was stated in {beyond} of {setting.runs} runs")
-    return found
+    return attack
 
 
 # --- several searches together ----------------------------------------------------------------------------------------
@@ -267,6 +316,37 @@ def probe(measured: Callable[[Passes, Account, WordSource], Any], labels: bool) 
     return lambda setting: largest(setting, search_of)
 
 
+def tests(measured: Callable[[int, Account, WordSource], Any]) -> Callable[[Setting], Found]:
+    """Attack a test of values that the neighbour moves as far as they can be, by what its outcome costs."""
+
+    def search(side: int, source: WordSource) -> Release:
+        account = Account("test", worst_case=100.0, secure=False)
+        account.reasons.append(repr(measured(side, account, source)))
+        return account.refused()
+
+    return lambda setting: largest(setting, lambda rng: search)
+
+
+def _question(steps: bool) -> Callable[[int, Account, WordSource], Any]:
+    test = OneTest(1.0, 0.02, 0.5)
+
+    def measured(side: int, account: Account, source: WordSource) -> Any:
+        measure = ErrorMeasure(lambda _: 0.5 + side, sensitivity=1.0)
+        answer, paid = (test.ask_gradually if steps else test.ask)(measure, None, source)
+        account.book("test", Curve.ex_post(paid))
+        return answer
+
+    return measured
+
+
+def _levels(*truths: tuple[float, float]) -> Callable[[int, Account, WordSource], Any]:
+    def measured(side: int, account: Account, source: WordSource) -> Any:
+        test = GradualTest(account, source)
+        return [(test.pass_at(truth[side], 1.0, 0.0, 1.0, 0.2), test.noisy) for truth in truths]
+
+    return measured
+
+
 def _base_rate(judge: Passes, account: Account, source: WordSource) -> Any:
     return release_base_rate(judge, account, source, 0.05, lambda base, more: base.scale < 0.05)
 
@@ -298,6 +378,27 @@ def density(setting: Setting) -> Found:
     return found
 
 
+def gaussian_gradient(setting: Setting) -> Found:
+    """Attack how far one row is said to move the gradient that an objective hides behind Gaussian noise: its ρ.
+
+    The ρ of neighbours is Σ‖∇ − ∇′‖²/(2σ²) over blocks of columns, at any point.
+    """
+    found = Found(0.0, 0.0)
+    for place in range(setting.runs):
+        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+        n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
+        longest, shape = ("l1", l1_ball(p)) if rng.random() < 0.5 else ("l2", l2_ball(p))
+        shot = GaussianShot(loss, shape, n, float(rng.choice([0.05, 0.4, 2.0])), 0.05)
+        both = extreme_rows(rng, n, p, labels=True, longest=longest)
+        theta = rng.normal(size=p) * 10.0 ** rng.uniform(-1, 3)
+        here, there = (LocalEngine().total(MemorySource(rows), Derivatives(loss, theta))[0] for rows in both)
+        deviations = np.repeat(shot.deviations, [block.size for block in shape.blocks])
+        one = Found(shot.rho, float(np.sum(((here - there) / deviations) ** 2) / 2.0))
+        found = one if one.broken or one.tightness > found.tightness else found
+    return found
+
+
 def moved(goal: TestedGoal, labels: bool) -> Callable[[Setting], Found]:
     """Attack how far one row is said to move a goal's shortfall: noise made for that costs ε = 1."""
 
@@ -314,6 +415,38 @@ def moved(goal: TestedGoal, labels: bool) -> Callable[[Setting], Found]:
         return found
 
     return attack
+
+
+def query(numbers: Callable[[Rows], list[int]], said: tuple[Any, str]) -> Callable[[Setting], Found]:
+    """Attack how far one row is said to move integers in ℓ₁, by a name in a module: noise made for that costs ε = 1."""
+
+    def attack(setting: Setting) -> Found:
+        found = Found(1.0, 0.0)
+        for place in range(setting.runs):
+            rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+            rows, other = extreme_rows(rng, int(rng.integers(2, 12)), 2, labels=True)
+            if rng.random() < 0.5:  # an empty row in the place of one at the end of what is allowed
+                other = Rows(np.where(np.arange(rows.n)[:, None] == 0, 0, rows.x).astype(np.int32), rows.y)
+            here, there = numbers(rows), numbers(other)
+            bound = sum(abs(a - b) for a, b in zip(here, there, strict=True)) / vars(said[0])[said[1]]
+            found = Found(1.0, bound) if bound > found.bound else found
+        return found
+
+    return attack
+
+
+def _parts(rows: Rows) -> list[int]:
+    packed = Layout(rows.p).pack(sums_over(MemorySource(rows)))
+    return [int(value) for value in packed[: -rows.p]]
+
+
+def _trace(rows: Rows) -> list[int]:
+    return [sum(int(value) for value in sums_over(MemorySource(rows)).gram.diagonal())]
+
+
+def _lengths(rows: Rows) -> list[int]:
+    gradients = ClippedGradients(rows, SlopeTable.of(CappedLogisticLoss(0.5)))
+    return [gradients.lengths_total(Frame.of(l1_ball(rows.p)), 1.0)]
 
 
 def excess_risk(setting: Setting) -> Found:
@@ -345,6 +478,10 @@ def _attack(name: str, attacked: str, carry_out: Callable[[Setting], Found], run
 
 
 ATTACKS = (
+    _attack("one-test", "one noisy question", tests(_question(False)), 20, 100_000),
+    _attack("gradual-question", "one question, given up early", tests(_question(True)), 40, 100_000),
+    _attack("gradual-test", "the test of a search in levels", tests(_levels((-1.5, -0.5))), 40, 100_000),
+    _attack("gradual-tests", "tests of two models in a row", tests(_levels((0.0, 1.0), (1.0, 0.0))), 20, 100_000),
     _attack("base-rate", "the base rate of labels", probe(_base_rate, True), 20, 10_000),
     _attack("yardstick", "mean and spread of a target", probe(_yardstick, False), 20, 10_000),
     _attack("shortfall-error-rate", "what one row moves: errors", moved(_EASY, True), 200, 10_000),
@@ -352,7 +489,10 @@ ATTACKS = (
     _attack("shortfall-log-loss", "the same: log loss", moved(LogLoss(0.6), True), 200, 10_000),
     _attack("shortfall-r2", "the same: squared errors", moved(R2(0.3), False), 200, 10_000),
     _attack("excess-risk", "the same: excess risk, the paper's constant", excess_risk, 60, 10_000),
-    _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 60, 20_000),
+    _attack("parts", "the same: second moments", query(_parts, (certificate, "PART_SENSITIVITY")), 60, 10_000),
+    _attack("trace", "the same: their trace", query(_trace, (output, "TRACE_SENSITIVITY")), 60, 10_000),
+    _attack("lengths", "the same: how long rows are", query(_lengths, (descent, "PARTS")), 60, 10_000),
+    _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 500, 20_000),
     _attack("minimiser", "noise on the minimiser", searches(None, "fixed", "output", lam=30.0, **_SPENT), 30, 20_000),
     _attack(
         "minimiser-spherical",
@@ -362,6 +502,7 @@ ATTACKS = (
         20_000,
     ),
     _attack("objective-density", "the law of a perturbed minimiser", density, 2_000, 100_000),
+    _attack("gaussian-gradient", "the rho of one at a delta", gaussian_gradient, 500, 100_000),
     _attack("covariance", "certified search of moments", searches(_RISK, "auto", "covariance"), 20, 20_000),
     _attack(
         "above-threshold-search", "the paper's search", searches(_RISK, "above_threshold", "covariance"), 10, 10_000
@@ -381,6 +522,27 @@ ATTACKS = (
     _attack("fit-r2", "fit for R2", fits(R2(0.3), "numbers"), 15, 20_000),
     _attack("fit-rare-labels", "fit for recall and precision", fits(_RARE), 10, 10_000),
     _attack("fit-new-rows", "fit with rows held out", fits(_EASY, holdout=0.3), 15, 20_000),
-    _attack("descent", "descent at delta = 0.01: rho of steps", descent, 10, 10_000),
+    _attack("evaluation", "evaluation of a model", evaluations, 20, 20_000),
+    _attack(
+        "descent",
+        "descent at delta = 0.01: rho of steps",
+        at_delta(staged("descent", ErrorRate(0.3), "l2")),
+        10,
+        10_000,
+    ),
+    _attack(
+        "fit-descent",
+        "fit by descent at delta = 0.01: the same",
+        at_delta(fitted(_EASY, perturbation="descent", delta=DELTA)),
+        10,
+        10_000,
+    ),
+    _attack(
+        "gaussian-moments",
+        "second moments at delta = 0.01: their rho",
+        at_delta(staged("covariance", R2(0.3), "l1")),
+        20,
+        10_000,
+    ),
     _attack("ledger", "the charge for three releases", in_a_ledger, 12, 2_000),
 )

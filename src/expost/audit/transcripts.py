@@ -31,129 +31,39 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
 import expost.goals.counts as counts_module
+import expost.goals.yardstick as yardstick_module
 import expost.mechanisms.descent.mechanism as descent_module
 import expost.mechanisms.moments.covariance as covariance_module
+import expost.mechanisms.moments.gaussian as moments_module
 import expost.mechanisms.output as output_module
+import expost.release.counting as histogram_module
 import expost.search.above_threshold as threshold_module
 import expost.search.doubling as doubling_module
 import expost.search.new_rows as new_rows_module
 import expost.search.noisy_test as noisy_test_module
+import expost.search.request as request_module
+from expost.audit.tape import Draws, Step, Tape, gaussian_step, log_law
 from expost.mechanisms.descent.clipping import SLOPE_ONE, ClippedGradients
 from expost.mechanisms.objective.gaussian import GaussianShot
 from expost.mechanisms.objective.mechanism import PerturbedMinimum
-from expost.noise.laplace import LevelValue, NoisePath, check_levels
-from expost.noise.source import exactly, resolve_source
+from expost.noise.laplace import LevelValue, NoisePath, check_levels, narrowed
+from expost.noise.source import SeededSource, exactly, resolve_source
 from expost.noise.spherical import SphericalPath
 from expost.numeric import Grid
+from expost.passes.dask import as_engine
 from expost.solve.perturbed import PerturbedObjective
 from expost.table.rows import ONE
 from expost.validation import source_claims
 
 _ORDERS: dict[str, Any] = {"box": np.inf, "l1": 1, "l2": 2}
-
-
-class Differs(Exception):
-    """On the neighbour something else was let out, or in another order, though all that was released is the same."""
-
-
-@dataclass
-class Step:
-    """One thing that came out.
-
-    Attributes
-    ----------
-    kind, public
-        What it is, and what is public about how it is drawn.
-    output
-        What came out.
-    held
-        What its law says of it on the data set that it came from; private.
-    """
-
-    kind: str
-    public: Any
-    output: Any = None
-    held: Any = None
-
-
-@dataclass
-class Tape:
-    """What a run let out; and on replay, how much likelier that was.
-
-    Attributes
-    ----------
-    steps
-        What came out, in order.
-    replaying
-        Whether that is to come out again.
-    loss
-        The log ratio of probabilities, data set recorded over data set replayed.
-    moved
-        Σ‖v − v′‖²/(2σ²) over all steps with Gaussian noise: the ρ that these neighbours have.
-    """
-
-    steps: list[Step] = field(default_factory=list)
-    replaying: bool = False
-    place: int = 0
-    loss: float = 0.0
-    moved: float = 0.0
-    paths: list[tuple[Step, Any]] = field(default_factory=list)
-    finishing: list[Callable[[], None]] = field(default_factory=list)
-    differs: str = ""
-
-    def stray(self, what: str) -> Differs:
-        """Return the exception for something that differs, which is noted: whoever catches it does not hide it."""
-        self.differs = self.differs or what
-        return Differs(what)
-
-    def next(self, kind: str, public: Any) -> Step:
-        """Return a new step; on replay the next one there was, which must be of that kind."""
-        if not self.replaying:
-            self.steps.append(Step(kind, public))
-            return self.steps[-1]
-        if self.place == len(self.steps):
-            raise self.stray(f"a further {kind}")
-        step = self.steps[self.place]
-        self.place += 1
-        if step.kind != kind:
-            raise self.stray(f"a {kind} in the place of a {step.kind}")
-        if step.public != public:
-            raise self.stray(f"a {kind} drawn in another way")
-        return step
-
-    def rewind(self) -> None:
-        """Go back to the beginning, to replay."""
-        self.replaying, self.finishing = True, []
-
-    def finish(self) -> None:
-        """Add up what paths have shown, once it is known how far they were looked at."""
-        if self.place < len(self.steps):
-            raise self.stray(f"no {self.steps[self.place].kind}")
-        for finishing in self.finishing:
-            finishing()
-        for step, private in self.paths:
-            last, values = step.output["last"], step.output["values"]
-            if last is None:
-                continue
-            if step.output["again"] != last:
-                raise self.stray("a path looked at to another level")
-            level, sensitivity = step.public[0][last], step.public[1]
-            apart = _length(values[last], private, step.kind) - _length(values[last], step.held, step.kind)
-            self.loss += float(exactly(level) / exactly(sensitivity) * exactly(apart))
-
-
-def _length(released: Any, private: Any, kind: str) -> Any:
-    if kind == "spherical path":
-        return float(np.linalg.norm(released - private))
-    return sum(abs(int(a) - int(b)) for a, b in zip(released, private, strict=True))
 
 
 class _Looked:
@@ -200,42 +110,13 @@ def _path_patches(tape: Tape, kind: str, owner: Any) -> list[tuple[Any, str, Any
     return [(owner, "__init__", init), (owner, "__iter__", levels_of)]
 
 
-class _Draws:
-    """A sampler that notes what it has drawn; on replay it draws what is needed."""
-
-    def __init__(self, sampler: Callable[..., Any], gaussian: bool) -> None:
-        self.sampler, self.gaussian = sampler, gaussian
-        self.made: list[tuple[Any, NDArray[Any]]] = []
-        self.wanted: list[int] | None = None
-
-    def __call__(self, *given: Any, random_state: Any = None) -> NDArray[Any]:
-        """Draw."""
-        scale = given[:-1]
-        if self.wanted is not None:
-            self.made.append((scale, np.array(self.wanted, dtype=object)))
-            return self.made[-1][1]
-        self.made.append((scale, self.sampler(*given, random_state=random_state)))
-        return self.made[-1][1]
-
-    def take(self) -> tuple[Any, NDArray[Any]]:
-        """Return the last draw and its scale."""
-        return self.made.pop()
-
-
-def _log_law(scale: Any, noise: NDArray[Any]) -> Fraction:
-    """Return the log of a discrete Laplace or Gaussian law at integers, but for a constant."""
-    if len(scale) == 2:
-        return -exactly(scale[0]) / int(scale[1]) * sum(abs(int(k)) for k in noise)
-    return -sum(int(k) ** 2 for k in noise) / (2 * exactly(scale[0]) ** 2)
-
-
 def _numbers(
     tape: Tape, module: Any, owner: Any, name: str, private: Callable[..., list[int]]
 ) -> list[tuple[Any, str, Any]]:
     """Note what a function releases that adds noise to integers: ``private`` says which, given its arguments."""
     honest = getattr(owner, name)
     samplers = {
-        each: _Draws(getattr(module, each), each == "discrete_gaussian")
+        each: Draws(getattr(module, each), each == "discrete_gaussian")
         for each in ("discrete_laplace", "discrete_gaussian")
         if hasattr(module, each)
     }
@@ -263,10 +144,10 @@ def _numbers(
             return output
         if _plain(output) != step.output or scale != step.held[0]:
             raise tape.stray(f"another answer of {name}")
-        tape.loss += float(_log_law(scale, step.held[2]) - _log_law(scale, noise))
+        tape.loss += float(log_law(scale, step.held[2]) - log_law(scale, noise))
         if draws.gaussian:
             apart = [a - b for a, b in zip(step.held[1], values, strict=True)]
-            tape.moved += float(-_log_law(scale, np.array(apart, dtype=object)))
+            tape.moved += float(-log_law(scale, np.array(apart, dtype=object)))
         return output
 
     return [(owner, name, asked)]
@@ -353,7 +234,7 @@ def answers_between(kind: str, rates: tuple[float, float], apart: list[int], acc
 def _threshold_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
     owner = threshold_module.AboveThreshold
     begin, accepts = owner.__init__, owner.accepts
-    drawn = [_Draws(vars(threshold_module)[name], False) for name in ("geometric", "discrete_laplace")]
+    drawn = [Draws(vars(threshold_module)[name], False) for name in ("geometric", "discrete_laplace")]
 
     def init(self: Any, measure: Any, calibration: Any, *given: Any, **named: Any) -> None:
         for draws in drawn:
@@ -411,7 +292,7 @@ def _threshold_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
 
 def _round_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
     """Note the answers after rounds of doubling, whose noise is drawn before the first."""
-    owner, sampler = noisy_test_module.OneTest, _Draws(vars(doubling_module)["discrete_laplace"], False)
+    owner, sampler = noisy_test_module.OneTest, Draws(vars(doubling_module)["discrete_laplace"], False)
     honest = owner.passes
 
     def passes(self: Any, measure: Any, hypothesis: Any, noise: int, grid: Grid) -> bool:
@@ -426,7 +307,7 @@ def _round_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
         needed = drawn + was - value
         if honest(self, measure, hypothesis, needed, grid) != step.output:
             raise tape.stray("another answer after a round")
-        tape.loss += float(_log_law(scale, np.array([drawn])) - _log_law(scale, np.array([needed])))
+        tape.loss += float(log_law(scale, np.array([drawn])) - log_law(scale, np.array([needed])))
         return bool(step.output)
 
     return [(owner, "passes", passes), (doubling_module, "discrete_laplace", sampler)]
@@ -456,7 +337,7 @@ def log_choice(scores: list[int], rate: float, best: int) -> float:
 
 
 def _choice_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
-    honest, sampler = counts_module.noisy_best, _Draws(vars(counts_module)["geometric"], False)
+    honest, sampler = counts_module.noisy_best, Draws(vars(counts_module)["geometric"], False)
 
     def chosen(scores: Any, epsilon: float, sensitivity: int, source: Any) -> int:
         step = tape.next("choice of a cut-off", (epsilon, sensitivity, len(scores)))
@@ -472,18 +353,27 @@ def _choice_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
     return [(counts_module, "noisy_best", chosen), (counts_module, "geometric", sampler)]
 
 
+@dataclass(frozen=True)
+class Derivatives:
+    """Work that adds up gradients and second derivatives of a loss; it travels to where rows are."""
+
+    loss: Any
+    theta: NDArray[np.float64]
+
+    def __call__(self, batch: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return those of a batch."""
+        x = batch.x.toarray() if hasattr(batch.x, "toarray") else np.asarray(batch.x, dtype=np.float64)
+        x, y = x / ONE, batch.y / ONE
+        times = np.ones(len(y)) if batch.counts is None else batch.counts * 2.0**batch.shift
+        u = x @ self.theta
+        slope, bend = times * self.loss.derivative(u, y), times * self.loss.second_derivative(u, y)
+        return slope @ x, (x.T * bend) @ x
+
+
 def log_density(shot: Any, objective: PerturbedObjective, theta: NDArray[np.float64], center: Any) -> float:
     """Return ln of the density of θ̂ at a point, up to a constant that no data set changes."""
     p, source = shot.geometry.columns, objective.passes.source
-    gradient, curvature = np.zeros(p), np.zeros((p, p))
-    for part in source.parts():
-        for batch in source.read(part):
-            x = batch.x.toarray() if hasattr(batch.x, "toarray") else np.asarray(batch.x, dtype=np.float64)
-            x, y = x / ONE, batch.y / ONE
-            times = np.ones(len(y)) if batch.counts is None else batch.counts * 2.0**batch.shift
-            u = x @ theta
-            gradient += (times * shot.loss.derivative(u, y)) @ x
-            curvature += (x.T * (times * shot.loss.second_derivative(u, y))) @ x
+    gradient, curvature = as_engine(source.engine).total(source, Derivatives(shot.loss, theta))
     b = -(gradient + shot.n * shot.lam * (theta - np.asarray(center)))
     total = float(np.linalg.slogdet(curvature + shot.n * shot.lam * np.eye(p))[1])
     gaussian, place = isinstance(shot, GaussianShot), 0
@@ -507,6 +397,9 @@ def _objective_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
             step.held = log_density(self, objective, step.output, center)
         else:
             tape.loss += step.held - log_density(self, objective, step.output, center)
+            if tape.beside is not None:
+                with tape.beside():
+                    honest(self, objective, center, SeededSource(0))
         return step.output.copy()
 
     return [(PerturbedMinimum, "draw", draw)]
@@ -526,6 +419,9 @@ def _descent_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
         return seen[-1]
 
     def drawn(deviation: float, size: int, *, random_state: Any) -> Any:
+        if seen and size != 1:  # the noise of steps is drawn while a length still waits for its own
+            seen.clear()
+            tape.differs = tape.differs or "a length of rows that was measured without noise"
         if not seen:
             sigma[:] = [deviation]
             return (
@@ -538,7 +434,7 @@ def _descent_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
             noise = sampler(deviation, size, random_state=random_state)
             step.output, step.held = total + int(noise[0]), total
             return noise
-        _gaussian(tape, deviation, [step.output], [step.held], [total])
+        gaussian_step(tape, deviation, [step.output], [step.held], [total])
         return np.array([step.output - total], dtype=object)
 
     def noisy_sum(total: Any, noise: Any) -> Any:
@@ -548,7 +444,7 @@ def _descent_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
             step.output, step.held = add(own, noise), own
         else:
             released = [round(value * ONE * SLOPE_ONE) for value in step.output.tolist()]
-            _gaussian(tape, sigma[0], released, step.held, own)
+            gaussian_step(tape, sigma[0], released, step.held, own)
         return step.output.copy()
 
     return [
@@ -558,10 +454,67 @@ def _descent_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
     ]
 
 
-def _gaussian(tape: Tape, sigma: float, released: list[int], here: list[int], there: list[int]) -> None:
-    noise = [np.array([a - b for a, b in zip(released, side, strict=True)], dtype=object) for side in (here, there)]
-    tape.loss += float(_log_law((sigma,), noise[0]) - _log_law((sigma,), noise[1]))
-    tape.moved += float(-_log_law((sigma,), noise[0] - noise[1]))
+# --- vectors that get their noise in one go ---------------------------------------------------------------------------
+
+
+def _vector_patches(
+    tape: Tape,
+    kind: str,
+    sampler: tuple[Any, str],
+    owner: Any,
+    asked: str,
+    before: Callable[..., Any] | None = None,
+) -> list[tuple[Any, str, Any]]:
+    """Note integers that get their noise from a sampler: they are what a function returns or, ``before``, is given."""
+    (module, name), waiting = sampler, list[list[int]]()
+    draw, honest = vars(module)[name], getattr(owner, asked)
+
+    def noted(*given: Any, **named: Any) -> Any:
+        if before is not None:
+            waiting[:] = [[int(value) for value in before(*given)]]
+            return honest(*given, **named)
+        found = honest(*given, **named)
+        waiting[:] = [[int(value) for value in found.ravel()]]
+        return found
+
+    def drawn(*given: Any, random_state: Any = None) -> Any:
+        (own,), scale = waiting, given[:-1]
+        step = tape.next(kind, scale)
+        if not tape.replaying:
+            noise = draw(*given, random_state=random_state)
+            step.output, step.held = [a + int(b) for a, b in zip(own, noise, strict=True)], own
+            return noise
+        was, now = (
+            np.array([a - b for a, b in zip(step.output, side, strict=True)], dtype=object) for side in (step.held, own)
+        )
+        tape.loss += float(log_law(scale, was) - log_law(scale, now))
+        if len(scale) == 1:
+            tape.moved += float(-log_law(scale, was - now))
+        return narrowed(now)
+
+    return [(owner, asked, noted), (module, name, drawn)]
+
+
+def _moment_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
+    """Note second moments with Gaussian noise, each number with a deviation of its own."""
+    owner, sampler = moments_module.MomentGenerator, "discrete_gaussian"
+    honest = owner.reveal
+
+    def reveal(self: Any, noise: Any, rho: float, source: Any) -> Any:
+        step = tape.next("second moments at a delta", rho)
+        if not tape.replaying:
+            step.output, step.held = honest(self, noise, rho, source), self._packed
+            return step.output.copy()
+        sigma_of = mock.patch.object(
+            moments_module, sampler, lambda sigma, size, random_state: np.full(size, exactly(sigma))
+        )
+        with sigma_of:
+            sigmas = noise.draw(rho, source)
+        for sigma, released, here, there in zip(sigmas, step.output, step.held, self._packed, strict=True):
+            gaussian_step(tape, sigma, [released], [here], [there])
+        return step.output.copy()
+
+    return [(owner, "reveal", reveal)]
 
 
 # --- both together ----------------------------------------------------------------------------------------------------
@@ -584,6 +537,24 @@ def taping(tape: Tape) -> Iterator[None]:
         *_choice_patches(tape),
         *_objective_patches(tape),
         *_descent_patches(tape),
+        *_moment_patches(tape),
+        *_vector_patches(
+            tape,
+            "whether a table fits",
+            (request_module, "discrete_laplace"),
+            request_module.CheckedPlan,
+            "search",
+            lambda plan, *_: (plan.labels, min(plan.columns, default=plan.n)),
+        ),
+        *_vector_patches(
+            tape,
+            "mean and spread",
+            (yardstick_module, "discrete_gaussian"),
+            yardstick_module,
+            "_averages",
+            lambda values, *_: values,
+        ),
+        *_vector_patches(tape, "histogram", (histogram_module, "discrete_laplace"), histogram_module, "_counts"),
     ]
     kept = [(owner, name, vars(owner)[name]) for owner, name, _ in patches]
     try:

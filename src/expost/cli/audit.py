@@ -13,7 +13,8 @@ DESCRIPTION = (
     "Attack the mechanisms that fits are made of, and whole fits, on neighbouring tables made up for the purpose. Each "
     "line says what is claimed, and what its loss is at least: counted (a bound that holds with the confidence "
     "stated), by transcripts (exact log ratios of densities along recorded searches) or exact (all draws of a tiny "
-    "case). A bound above its claim refutes it; bounds below do not prove it. No data are read."
+    "case). A bound above its claim refutes it; bounds below do not prove it. And every public entry is replayed with "
+    "all draws frozen and one row replaced: whatever then differs is a finding. No data are read."
 )
 EXAMPLES = (
     "expost audit",
@@ -23,10 +24,10 @@ EXAMPLES = (
 #: What was asked was done, and the answer is no.
 BROKEN = 3
 EXITS = {
-    0: "every bound is below its claim",
+    0: "every bound is below its claim, and nothing else differs",
     1: "every bound is below its claim, but that could not be printed",
     2: "a mistake in the arguments",
-    BROKEN: "a bound is above its claim: please report it, as SECURITY.md says",
+    BROKEN: "a bound is above its claim, or something else differs: please report it, as SECURITY.md says",
 }
 
 
