@@ -20,7 +20,7 @@ from expost.search import METHOD_NAMES as NAMES, METHODS
 from tests.cli.helpers import call, write
 
 HEAVY = {"numpy", "scipy", "sklearn", "pyarrow", "pandas", "matplotlib", "cryptography", "threadpoolctl"}
-LIGHT_ROOMS = {"cli", "exceptions", "goals", "lazy", "mechanisms", "search", "shown", "table", "validation"}
+LIGHT_ROOMS = {"cli", "exceptions", "goals", "lazy", "mechanisms", "search", "shown", "table", "validation", "whole"}
 LOADED = """
 import contextlib, io, json, sys
 from expost.cli.command import main

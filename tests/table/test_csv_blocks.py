@@ -143,7 +143,7 @@ def test_a_mark_is_left_out_by_arrow_at_the_start_of_a_block(monkeypatch, tmp_pa
     """The broken variant: such blocks given to Arrow all the same."""
     (tmp_path / "t.csv").write_bytes(MARKED)
     whole = expected(tmp_path / "t.csv")
-    monkeypatch.setattr(csv_blocks, "_MARK", b"\0")
+    monkeypatch.setattr(csv_blocks, "MARK", b"\0")
     assert any(read(CsvFile(tmp_path / "t.csv", part_bytes=size)) != whole for size in (1, 13, 10_000))
 
 
