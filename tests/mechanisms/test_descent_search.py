@@ -106,7 +106,7 @@ class TestPromise:
 class TestBudget:
     @pytest.mark.parametrize("budget", [1.0, 2.5])
     def test_a_refusal_stays_within_it_and_uses_it(self, budget, monkeypatch):
-        monkeypatch.setattr(staged.StagedSearch, "_futile", lambda self: False)  # it is not given up before
+        monkeypatch.setattr(staged.StagedSearch, "_futile", lambda self, *more: False)  # it is not given up before
         release = run(ErrorRate(0.05), budget=budget)
         assert release.status == "short"
         assert 0.5 * budget < release.epsilon <= budget == release.epsilon_worst_case

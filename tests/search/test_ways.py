@@ -233,7 +233,7 @@ def test_the_promise_is_kept_across_a_turn():
 def test_what_would_be_given_up_is_turned_from_first(monkeypatch):
     """Where descent no longer improves the other way may: it is tried before a refusal, however little was spent."""
     assert turned(fit(ErrorRate(0.2), max_epsilon=1.5))
-    monkeypatch.setattr(StagedSearch, "_futile", lambda self: self.plan.then is None and self.stages > 3)
+    monkeypatch.setattr(StagedSearch, "_futile", lambda self, *more: self.plan.then is None and self.stages > 3)
     with pytest.raises(AccuracyNotReached, match="improved too little") as refusal:
         fit(ErrorRate(0.03))
     assert turned(refusal.value.release)

@@ -192,6 +192,15 @@ class LabelGoal(TestedGoal):
         misses = self.constants(base.rate, base)
         return min(misses, key=lambda name: misses[name])
 
+    @property
+    def missed_by_constant(self) -> float:
+        """How far the constant to compare with misses the goal at the released share, less the noise of that."""
+        if self.base is None:
+            return math.inf
+        rate, rival = self.base.rate, self.rival(self.base)
+        off = min(1.0, self.base.scale) * min(rate, 1.0 - rate)
+        return min(self.constants(share, self.base)[rival] for share in (rate - off, rate, rate + off))
+
     def _met_by(self, base: BaseRate) -> str:
         """Return a constant that is shown to meet the goal, and not just emptily; empty if none is."""
         ends = [self.constants(end, base) for end in base.ends]

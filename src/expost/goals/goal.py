@@ -403,6 +403,11 @@ class TestedGoal(Goal):
         """
         return math.inf
 
+    @property
+    def missed_by_constant(self) -> float:
+        """How far the best constant misses the goal, as far as that was released; it only steers."""
+        return math.inf
+
     def shown(self, bound: float) -> dict[str, float]:
         """Return what a bound on a model's shortfall shows about the goal's own number, as a release says it.
 

@@ -58,7 +58,7 @@ def mean_square_sensitivity(largest_coordinate: float, n: int) -> float:
 
 _SHARE = 0.1  # of γ, for the yardstick: a half for the mean, a half for the variance
 #: Slope of Huber's loss, how far models are apart, and a first level, for a target of spread 1.
-_SLOPE, _REACH, _START = 0.58, 1.75, 1.75
+_SLOPE, _REACH, _START = 0.58, 1.75, 1.25
 _GUESS = 0.32  # the spread before it is known; it only steers
 
 
@@ -98,6 +98,11 @@ class SquaredErrorGoal(TestedGoal):
             return None
         left = self.weight + self.allowed / self.spread**2
         return self.yardstick.within(min(1.0, max(0.1, 1.0 - left)))
+
+    @property
+    def missed_by_constant(self) -> float:
+        """What the mean leaves unexplained, less what may be."""
+        return math.inf if self.yardstick is None else (1.0 - self.weight) * self.spread**2 - self.allowed
 
     def at_best(self) -> Self:
         """Return the goal for a target that fills its bounds, or is spread so that a test is the least sensitive."""

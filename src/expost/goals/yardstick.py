@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 _FIRST = 20.0  # the first level is this many over n, for one row
 _RATIO, _LEVELS = 1.5, 16
 _MOST = 0.2  # of the budget: more leaves too little for models and tests
-_ENOUGH = 0.3  # the mean is known well enough within this part of the spread
+_ENOUGH = 0.3  # the mean is known well enough within this part of the spread,
+_PART = 0.2  # and the variance where noise is this part of it: a larger one may be nothing but noise
 _SENSITIVITY, _EUCLIDEAN = 2.25, 2.0
 _ROUNDING = 2.0**-48  # of means of n numbers in [−1, 1] that are exact sums, and of their squares
 
@@ -109,7 +110,7 @@ def release_yardstick(
         spread = math.sqrt(min(1.0, max(square - noisy * noisy, scale)))
         off = min(2.0, (tail * scale + rounded * grid.unit) * (1.0 + 1e-9))
         found = Yardstick(noisy, spread, off, _variance(noisy, square, off))
-        if found.off <= _ENOUGH * spread:
+        if found.off <= _ENOUGH * spread and scale <= _PART * spread * spread:
             break
     return found
 

@@ -9,15 +9,16 @@ search that has cost several times its first level may turn to another way, from
 *Released*: what levels release, and noisy shortfalls. *Neighbours*: one row replaced, or k of one person. *Theorem
 (privacy)*: every step books its curve (`expost.search.noisy_test`, and where levels are made) and is taken only if the
 sum with it is within the budget (the account is a filter, and the release states it ex post: `expost.account`).
-*Theorem (accuracy)*: test j at the model of level i passes wrongly with probability at most γ_{ij}, settled before the
-run, ΣΣ γ_{ij} ≤ γ; so a model that misses the goal is released with probability at most γ, however many levels there
-are. *What is shown* (theory D3): a noisy shortfall with its margin is a bound, whatever the answer, and some bound
-along the way is false with probability at most γ, over all runs. So a release states the bound on its model; and a
-search that ends without meeting the goal hands over the model of the least bound, with that, for nothing beside what it
-has paid. Everything else (step sizes, how costs grow, when to test again, when to give up) reads public and released
-numbers only, and nothing has to be right about it for either theorem. The constants are looked at by
-`benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`; within a factor of two they change what goals
-cost by a few per cent.
+*Theorem (accuracy)*: test j at the model of level i passes wrongly with probability at most γ_{ij}, whatever happened
+before, and ΣΣ γ_{ij} ≤ γ along every path: each level has a part of what is left; one that is known to be the last
+before it is drawn has all of it, and nothing is tested after it. So a model that misses the goal is released with
+probability at most γ, however many levels there are. *What is shown* (theory D3): a noisy shortfall with its margin is
+a bound, whatever the answer, and some bound along the way is false with probability at most γ, over all runs. So a
+release states the bound on its model; and a search that ends without meeting the goal hands over the model of the least
+bound, with that, for nothing beside what it has paid. Everything else (step sizes, how costs grow, when to test again,
+when to give up) reads public and released numbers only, and nothing has to be right about it for either theorem. The
+constants are looked at by `benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`; within a factor of
+two they change what goals cost by a few per cent.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from expost.mechanisms.mechanism import Mechanism
 from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
-from expost.search.noisy_test import RATIO, GaussianTest, GradualTest, laplace_deviations
+from expost.search.noisy_test import RATIO, GaussianTest, GradualTest, falling, laplace_deviations
 from expost.shown import down, up
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
@@ -109,13 +110,13 @@ _HOPELESS = 0.25  # a first level with this part of the precision that it should
 _LEAST_TEST = 1.0 / RATIO**4  # a level is taken if this part of its test can be afforded as well
 _ROUNDED = 1.0 + 1e-4  # grids of tests are rounded to, and charged for
 _ROOM = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
-_SLOWER = 2.0  # what is left to gain may be so many times what the last level says
-_WIDE = 1.5  # in scales of noise: how far a released shortfall may be off
+_POWERS = (0.8, 1.6)  # of the noise, that what a model is worse than the best one falls with: far from it, and near
 _PATIENCE = 10.0  # a search turns to another way where it has cost so many times its first level
 _PATIENCE_PART = 0.25  # or this part of the budget
-_LEARNED = 0.25  # of what is missing has been come nearer before a search gives up,
-_LONG = 200.0  # or noise has become so many times less
-_TRIED = 0.05  # of the budget is spent before a search gives up
+_OTHER = 0.15  # chance that another way does where this one seems to end above the goal
+_WRONG = 0.05  # the chance that shortfalls fall by another law than what was released shows
+_SURE = 0.5  # a goal is given up where a look with at most this part of the noise says so as well
+_LEARNED, _NEAR = 0.7, 0.25  # of what a constant misses: models that miss more are noise, or far off
 
 
 class Staged(Protocol):
@@ -264,14 +265,26 @@ class StagedPlan(ABC):
             else Curve.ex_post(max(least, _LEAST_TEST * most))
         )
 
+    def precision(self, level: float) -> float:
+        """Return x where noise on a mean gradient is typically 1/x, in units of the table."""
+        return level_at(level, self.noise_of(self.loss, self.geometry), self.n, self.unit) / self.geometry.scale
+
+    def model_epsilon(self, level: float) -> float:
+        """Return about what a level costs at δ."""
+        return level + 2.0 * math.sqrt(-level * math.log(self.delta))
+
     def most_of_test(self, level: float) -> float:
-        """Return what the test of a model may cost: a part of about what the model cost at δ; ρ of it in squares."""
-        part = self.schedule.test_part
-        return (
-            part * level
-            if self.schedule.in_squares
-            else part * (level + 2.0 * math.sqrt(-level * math.log(self.delta)))
-        )
+        """Return what the test of a model may cost: a part of what the model costs, more where that gains more; or ρ.
+
+        A level that costs g has a model about e = 2R/x worse than the best in a mean square, and a test that costs t a
+        margin m; e·g and m·t hardly depend on the level. So e + m is least for what both cost where t/g is the root of
+        m·t over e·g. For a target that is narrow beside its bounds that is nearly all.
+        """
+        if self.schedule.in_squares:
+            return self.schedule.test_part * level
+        costs, needed = self.model_epsilon(level), laplace_deviations(self.gamma(1)) * self.sensitivity
+        balanced = math.sqrt(needed * costs * self.precision(level) / (2.0 * self.goal.chain().reach))
+        return max(self.schedule.test_part * costs, balanced)
 
     def gamma(self, stage: int) -> float:
         """Return the part of γ for looks at a stage's model."""
@@ -459,10 +472,11 @@ class StagedSearch:
         self._turned = 0  # how many levels the ways before it had
         self._first = 0.0  # what the first level had cost, its test included
         self.paid = 0.0  # for the last model: by all levels where they gather
-        self.shortfalls: list[tuple[float, float, float]] = []  # of each level: what it had paid, noisy, scale of noise
+        self.shortfalls: list[tuple[float, float, float]] = []  # of each level: its precision, noisy, scale of noise
         # the least bound shown, its model, and what a release says of that
         self._best: tuple[float, Any, dict[str, Any]] = (math.inf, None, {})
         self._wanted = 0.0  # the level to go on with
+        self._ends = False  # whether the last level has been settled
 
     def _tests(self, schedule: Schedule) -> Any:
         if schedule.in_squares:
@@ -489,9 +503,10 @@ class StagedSearch:
 
     def _stalled(self) -> bool:
         """Whether there is another way, and this one has cost much and is not seen to have met the goal."""
-        if self.plan.then is None or (self.shortfalls and self.shortfalls[-1][1] <= 0.0):
+        if self.plan.then is None or self._ends or (self.shortfalls and self.shortfalls[-1][1] <= 0.0):
             return False
-        return self._dear() or self._futile()
+        # its first level costs about what was spent
+        return self.account.total < _OTHER * self._most if self._futile() else self._dear()
 
     def _dear(self) -> bool:
         """Whether this way has cost many times its first level, or much of the budget."""
@@ -513,7 +528,7 @@ class StagedSearch:
         plan = self.plan.then.measured(self.plan.goal, self.plan.failure_probability)
         self.walk, self.judge = plan.from_model(self.judge, model)
         self.reasons, self.plan = [*self._said(), "turned to another way, which may be cheaper from here"], plan
-        self.paid, self.shortfalls, self._turned = 0.0, [], self.stages
+        self.paid, self._turned = 0.0, self.stages
         spent, low, high = self.account.total, 0.0, float(plan.start)
         while plan.cost(high).most < spent:
             low, high = high, 2.0 * high
@@ -525,14 +540,26 @@ class StagedSearch:
     def _affordable(self, level: float) -> tuple[float, str]:
         """Return the level, or the largest that may still be taken with its test, and why it is not if it is not."""
         before, look = self._before, self._look
+        if self._ends:
+            return level, "the next level, and a test that could show it to do, would exceed the budget"
         if self._futile() and not self._finer():
             return level, "the last levels improved too little for the goal to be reached"
-        if not self.account.fits(self.walk.cost(level), look(before + level)):
-            level = largest_stage(self.account, self.walk.cost, look, before, level)
+        self._ends = self._last(level)
+        if not self.account.fits(self.walk.cost(level), look(before + level)) or self._ends:
+            most = level * self.plan.schedule.growth if self.stages else level
+            level = largest_stage(self.account, self.walk.cost, look, before, most)
             least = self.plan.schedule.gain * self.paid if self.stages else self.plan.least_useful
             if level <= 0.0 or before + level < least:
                 return level, "the next level, and a test that could show it to do, would exceed the budget"
         return level, f"no model of {self.stages} levels was good enough" if self.stages == _MOST_STAGES else ""
+
+    def _last(self, level: float) -> bool:
+        """Whether none that is worth taking could be had after the next level: then that takes all that is left."""
+        if not self.stages:
+            return False
+        more = level * self.plan.schedule.gain
+        step, test = self.walk.cost(level) + self.walk.cost(more), self._look(self._before + level + more)
+        return not self.account.fits(step, self._look(self._before + level) + test)
 
     def _look(self, level: float) -> Curve:
         """Return what the test of the next level's model, which costs so much, costs at least."""
@@ -547,14 +574,18 @@ class StagedSearch:
         """Test a model that cost so much."""
         plan, goal, tests = self.plan, self.plan.goal, self.tests
         truth, error = goal.shortfall(self.judge, model), goal.shortfall_error(plan.n, model.size, model)
-        least, most, gamma = plan.least_test(self.stages), plan.most_of_test(level), plan.gamma(self.stages)
+        least, most = plan.least_test(self.stages), plan.most_of_test(level)
+        all_left = (1.0 - 1e-12) / (1.0 - plan.schedule.kept)
+        gamma = plan.gamma(self.stages) * (all_left if self._ends else 1.0)
         if plan.schedule.in_squares:
             first = max(most, least / (1.0 + plan.schedule.again))
             return bool(tests.pass_at(truth, plan.sensitivity, error, first, gamma))
         before = tests.count
-        passed = tests.pass_at(truth, plan.sensitivity, error, max(most, least), gamma, goal.room)
+        earlier = [look[1:] for look in self.shortfalls]
+        closer = self._closer(level)
+        passed = tests.pass_at(truth, plan.sensitivity, error, max(most, least), gamma, goal.room, earlier, closer)
         if tests.count > before:
-            self.shortfalls.append((level, tests.noisy, tests.scale))
+            self.shortfalls.append((plan.precision(level), tests.noisy, tests.scale))
         return bool(passed)
 
     def _next(self) -> float:
@@ -562,26 +593,78 @@ class StagedSearch:
         schedule = self.plan.schedule
         growth: float = schedule.fastest  # where no look could have shown anything
         if self.shortfalls:
-            room, (_, noisy, scale) = _ROOM * self.plan.goal.chain().steer, self.shortfalls[-1]
+            room, (noisy, scale) = _ROOM * self.plan.goal.chain().steer, falling([look[1:] for look in self.shortfalls])
             times = self.plan.less_noise(((max(noisy - scale, 0.0) + room) / room) ** 2)
             growth = min(max(times, schedule.growth), schedule.fastest)
-        growth = max(growth, schedule.jump) if self.stages == 1 else growth
+        if self.stages == 1:
+            growth = max(growth, schedule.jump * self.plan.least_stage / self.paid)
         return self.paid * (growth - 1.0) if schedule.gathers else self.paid * growth
 
-    def _futile(self) -> bool:
-        """Whether the goal seems to be beyond the best model; reads what is released.
+    def _closer(self, level: float) -> Callable[[float, float], bool]:
+        """Return whether to look more closely at a value that would not pass: before it ends the search, for one."""
+        first = 0.0
 
-        A model's shortfall is about that of the best one plus c/x, x the precision of its noise, or falls faster. So
-        where q times the precision has gained g, all that is left to gain is at most g/(q − 1).
+        def closer(noisy: float, scale: float) -> bool:
+            nonlocal first
+            if not self._futile((self.plan.precision(level), noisy, scale)):
+                return False
+            first = first or scale
+            return scale > _SURE * first
+
+        return closer
+
+    def _chance(self, looks: list[tuple[float, float, float]]) -> float:
+        """Return about how likely it is that the best model meets the goal; 1 where nothing says so yet.
+
+        Shortfalls are fitted by limit + c/xᵖ, x the precision of a level, weighted by their known noise. A perturbed
+        minimum's loss exceeds that of the best model within R by at most about R/x, λR²/2 for the shrinkage and
+        1/(2λx²) for the noise; on the way there levels gain less, and near it noise adds its square. So p is a little
+        below 1, or near the best model the square may do as well: each as likely as what was released is by its fit.
+        Where noise leaves the limit above the goal by z deviations the chance is taken to be half of e^(−√2·z), as for
+        Laplace noise. Models that miss the goal by about as much as a constant are noise, and fall by another law; far
+        from the best one they are seen to fall before anything is said.
         """
-        if len(self.shortfalls) < 2 or self.account.total < _TRIED * self._most:
+        near = self._known(looks, _NEAR)
+        looks, powers = (near, _POWERS) if len(near) > 1 else (self._known(looks, _LEARNED), _POWERS[:1])
+        if len(looks) < 2:
+            return 1.0
+        chances, likely = [], []
+        weights = [0.5 / (scale * scale) for _, _, scale in looks]
+        total = math.fsum(weights)
+        mean = math.fsum(w * look[1] for w, look in zip(weights, looks, strict=True)) / total
+        for power in powers:
+            added = [(looks[-1][0] / x) ** power for x, _, _ in looks]
+            middle = math.fsum(w * u for w, u in zip(weights, added, strict=True)) / total
+            spread = math.fsum(w * (u - middle) ** 2 for w, u in zip(weights, added, strict=True))
+            moved = math.fsum(w * (u - middle) * look[1] for w, u, look in zip(weights, added, looks, strict=True))
+            slope = max(0.0, moved / spread) if spread else 0.0
+            if slope * slope * spread < 1.0 and mean > _NEAR * self.plan.goal.missed_by_constant:
+                return 1.0
+            limit, off = mean - slope * middle, math.sqrt(1.0 / total + (middle**2 / spread if spread else 0.0))
+            missing = [abs(y - limit - slope * u) / scale for u, (_, y, scale) in zip(added, looks, strict=True)]
+            chances.append(0.5 * math.exp(-math.sqrt(2.0) * limit / off) if limit > 0.0 else 1.0)
+            likely.append(math.exp(-min(math.fsum(missing), 500.0)))
+        return math.fsum(c * w for c, w in zip(chances, likely, strict=True)) / math.fsum(likely)
+
+    def _known(self, looks: list[tuple[float, float, float]], part: float) -> list[tuple[float, float, float]]:
+        """Return the last looks, as far as all of them miss the goal by less than that part of what a constant does."""
+        enough = part * self.plan.goal.missed_by_constant
+        count = next((i for i, (_, y, scale) in enumerate(reversed(looks)) if y + scale > enough), len(looks))
+        return looks[len(looks) - count :]
+
+    def _futile(self, *more: tuple[float, float, float]) -> bool:
+        """Whether the goal is so unlikely to be within reach that the next level is not worth it, by what is released.
+
+        Whoever states a budget would pay that much for a model that meets the goal, so a level is worth no more than
+        that times the chance that the best model does; which is never below the chance that the fit is wrong.
+        """
+        chance = self._chance([*self.shortfalls, *more]) if self.paid else 1.0  # of this way, if it was turned to
+        if chance >= 1.0:
             return False
-        (start, first, _), (paid, before, wide), (more, after, narrow) = self.shortfalls[0], *self.shortfalls[-2:]
-        # models of noise alone improve by nothing, and may yet
-        if first - after <= _LEARNED * after and self.plan.noise_quotient(start, more) <= _LONG:
-            return False
-        gain = before - after + _WIDE * (wide + narrow)
-        return bool(after - _WIDE * narrow > _SLOWER * gain / (self.plan.noise_quotient(paid, more) - 1.0))
+        level, costs = self._next(), self._most - self.account.total
+        if not self._last(level):
+            costs = min(costs, self._costs(level))
+        return bool((_WRONG + (1.0 - _WRONG) * chance) * self._most < costs)
 
     def _finer(self) -> bool:
         """Look at rows more closely from here on, where there is a finer view of them; whether there is."""
@@ -618,12 +701,17 @@ class StagedSearch:
         place = {"level": self.stages - 1, "perturbation": self.plan.perturbation}
         return {**place, "parameters": {**goal.said, **said, **within}}
 
-    def _price(self, level: float) -> float:
-        """Return about what that level would cost beside all that was paid, with the least look at its model."""
+    def _costs(self, level: float) -> float:
+        """Return about what that level would add to the total, with the least look at its model."""
         account, step = self.account, self.walk.cost(level) + self.plan.look(self._before + level)
         if not account.delta:
-            return float(account.unit.charge(step.most))
+            return float(step.most)
         return float((account.curve + step).epsilon(account.delta) - account.curve.epsilon(account.delta))
+
+    def _price(self, level: float) -> float:
+        """Return the same as it is charged for."""
+        costs = self._costs(level)
+        return costs if self.account.delta else float(self.account.unit.charge(costs))
 
 
 StagedPlan.running = StagedSearch

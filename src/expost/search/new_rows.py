@@ -366,7 +366,7 @@ class NewRowsSearch(StagedSearch):
         bound = law.bound(noisy, gamma) - goal.at_most
         self.tests.shown = min(bound, 0.0) if passed else max(bound, 1e-12)
         drawn = math.sqrt(max(0.0, mean - law.lower) * max(0.0, law.upper - mean) / law.m)
-        self.shortfalls.append((level, mean - goal.at_most, law.scale * law.grid.unit + drawn))
+        self.shortfalls.append((self.plan.precision(level), mean - goal.at_most, law.scale * law.grid.unit + drawn))
         return bool(passed)
 
     def _price(self, level: float) -> float:

@@ -48,6 +48,7 @@ runs of a hundred more.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -253,6 +254,27 @@ def _misled(c: float, levels: int) -> float:
     return 0.5 * math.exp(-c) * (1.0 + (levels - 1) * jump * 0.5 * RATIO * further)
 
 
+def falling(looks: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the last of some values that never rise, as noisy looks (value, scale) say together, and its scale.
+
+    A look at a later value that is above what was seen before is averaged with that, by precision (isotonic least
+    squares): one unlucky look says little where an earlier one was as close.
+
+    Examples
+    --------
+    >>> falling([(0.5, 0.1), (0.25, 0.1)]), falling([(0.0, 0.5), (0.5, 0.5)])[0]
+    ((0.25, 0.1), 0.25)
+    """
+    blocks: list[tuple[float, float]] = []
+    for value, scale in looks:
+        weight = scale**-2.0
+        while blocks and blocks[-1][0] < value:
+            before, more = blocks.pop()
+            value, weight = (before * more + value * weight) / (more + weight), more + weight
+        blocks.append((value, weight))
+    return blocks[-1][0], blocks[-1][1] ** -0.5
+
+
 @dataclass
 class GradualTest(NoisyTest):
     """A test with Laplace noise that is taken away level by level, as long as the value might still be shown to do.
@@ -267,13 +289,23 @@ class GradualTest(NoisyTest):
     scale: float = field(default=math.inf, init=False)
 
     def pass_at(
-        self, truth: float, sensitivity: float, error: float, epsilon: float, gamma: float, room: float = math.inf
+        self,
+        truth: float,
+        sensitivity: float,
+        error: float,
+        epsilon: float,
+        gamma: float,
+        room: float = math.inf,
+        earlier: Sequence[tuple[float, float]] = (),
+        closer: Callable[[float, float], bool] = lambda noisy, scale: False,
     ) -> bool:
         """Whether the value is shown to be at most zero, as :meth:`GaussianTest.pass_at`.
 
         ``epsilon`` is what it may cost, or :data:`FURTHER` times that while the last noisy value says that it would
         pass for so much. ``room`` is how far below zero a value may be thought to be: the first level is one whose
-        margin is no larger, and nothing is asked or paid where even the last one has a larger margin.
+        margin is no larger, and nothing is asked or paid where even the last one has a larger margin. ``earlier`` are
+        noisy values, with their scales, that this one is taken to be below: they help to say whether it would pass.
+        ``closer`` says of a noisy value and its scale whether it is looked at more closely although it would not.
         """
         grid = Grid.of(sensitivity, error_bound=error)
         unit, units, slack = grid.unit, grid.units, (LEVELS + 3) * grid.unit + error
@@ -300,8 +332,11 @@ class GradualTest(NoisyTest):
             self.noisy, self.scale = int(value.values[0]) * unit, grid.effective_sensitivity / paid
             if self.shows(self.noisy + margin):
                 return True
-            hopeless = self.noisy - _SURELY * self.scale > -usual
-            if hopeless if following <= epsilon else self.noisy > -margins[-1]:
+            likely, scale = falling([*earlier, (self.noisy, self.scale)])
+            if following > epsilon * (1.0 + 1e-9):
+                if likely > -margins[-1]:
+                    return False
+            elif likely - _SURELY * scale > -usual and not closer(self.noisy, self.scale):
                 return False
         return False
 

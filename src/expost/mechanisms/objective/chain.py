@@ -247,7 +247,7 @@ class ChainPlan(_Perturbed):
             start=asked.start,
             reach=asked.reach,
             growth=2.0,
-            fastest=4.0,
+            fastest=3.0,
             jump=5.0,
             gain=1.3,
             gathers=False,
@@ -261,9 +261,13 @@ class ChainPlan(_Perturbed):
         """Return the quotient."""
         return after / before
 
-    def most_of_test(self, level: float) -> float:
-        """Return what the test of a model may cost: a part of what the model costs."""
-        return self.schedule.test_part * self.cost(level).most
+    def precision(self, level: float) -> float:
+        """Return x in units of the table."""
+        return level / self.geometry.scale
+
+    def model_epsilon(self, level: float) -> float:
+        """Return what a level costs."""
+        return self.cost(level).most
 
     def shot(self, level: float, center_norm: float = 0.0, shape: Geometry | None = None) -> Shot:
         """Return the release of a level."""
