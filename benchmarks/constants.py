@@ -23,7 +23,7 @@ from dataclasses import fields, replace
 import numpy as np
 from panel import CAP, DELTAS, kept, run_expost, settled, tasks
 
-from expost.mechanisms.descent.mechanism import DescentPlan
+from expost.mechanisms.descent.gradient_descent import DescentPlan
 from expost.mechanisms.objective.chain import ChainPlan
 from expost.search import engine, noisy_test
 from expost.search.engine import Schedule

@@ -4,7 +4,7 @@
 
 *Before*: uniforms of 52 bits through logarithms and quantiles, no draw larger than they allow, the solver's rounding
 bounded for the longest of them, nothing folded back; analysed over the reals. *Now*:
-`expost.mechanisms.objective.noise`, with what is left of the noise in what covers the solver. Both minimise over the
+`expost.mechanisms.objective.draws`, with what is left of the noise in what covers the solver. Both minimise over the
 same made-up rows in turns, in the same run. Simulation: the noise is seeded and protects nobody.
 """
 
@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from expost import __version__
-from expost.mechanisms.objective.gaussian import GaussianShot
-from expost.mechanisms.objective.mechanism import ObjectiveRows, PerturbedMinimum, Shot
+from expost.mechanisms.objective.gaussian_objective import GaussianShot
+from expost.mechanisms.objective.perturbation import ObjectiveRows, PerturbedMinimum, Shot
 from expost.noise import SeededSource, WordSource
 from expost.noise.spherical import normals, spherical_noise, uniforms
 from expost.numeric import FloatArray

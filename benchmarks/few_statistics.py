@@ -25,7 +25,7 @@ from expost.noise import SeededSource
 from expost.passes.sums import sums_of
 from expost.solve.losses import SquaredLoss
 from expost.solve.problem import Problem
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 from expost.table.rows import Rows
 
 RESULT = Path(__file__).parent / "results" / "few_statistics.md"

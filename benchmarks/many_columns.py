@@ -31,7 +31,7 @@ from expost.passes.sums import Sums, sums_of
 from expost.search import run_search
 from expost.solve.losses import SquaredLoss
 from expost.solve.problem import Problem
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 
 RESULT = Path(__file__).parent / "results" / "many_columns.md"
 LAMBDA, GAMMA = 0.005, 0.1

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, KeepPath, __version__, compose, refine
-from expost.release.sealed import write_key
+from expost.release.kept_path import write_key
 
 RESULT = Path(__file__).parent / "results" / "refine.md"
 N, FIRST, SECOND = 100_000, 0.004, 0.0008

@@ -21,9 +21,9 @@ from expost.passes.engine import LocalEngine
 from expost.solve.losses import CappedLogisticLoss
 from expost.solve.row_sums import Passes
 from expost.table.bounds import Bounds
+from expost.table.bounds_encoding import Preparation
 from expost.table.encoding import Encoding
 from expost.table.files import open_disk
-from expost.table.preparation import Preparation
 from expost.table.schema import Schema
 from expost.table.streamed import EncodedSource, PreparedSource
 

@@ -71,8 +71,8 @@ def own_task(options: argparse.Namespace) -> Task:
     """Read the caller's file and bound its rows, as ``expost fit`` would."""
     from experiments.plan import Task
     from expost.table.bounds import resolve_bounds
+    from expost.table.bounds_encoding import Preparation, resolve_feature_bound
     from expost.table.files import read_table
-    from expost.table.preparation import Preparation, resolve_feature_bound
 
     table = read_table(options.file, options.target, columns=options.columns)
     columns = list(table.column_names)

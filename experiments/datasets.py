@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 from expost.table.rows import Rows
 
 KDD_FILES = ("kddcup.data_10_percent.gz", "kddcup.data_10_percent", "kddcup.data.gz", "kddcup.data")

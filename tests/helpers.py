@@ -22,7 +22,7 @@ from expost.release.release import Release
 from expost.search import METHODS, Request
 from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
 from expost.solve.problem import Problem
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 from expost.table.rows import ONE, Rows
 
 # Every statistical test may fail with at most this probability although nothing is wrong.

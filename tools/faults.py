@@ -163,7 +163,7 @@ def released(case: Path, ran: Sequence[Ran]) -> dict[str, Any]:
 def wrong_files(case: Path, entries: Sequence[Any]) -> list[str]:
     """Return what is wrong with files: halves under the names of results, and what nobody knows."""
     from expost import Release
-    from expost.release.sealed import read_key, unseal
+    from expost.release.kept_path import read_key, unseal
 
     found = [f"{path.name} is left in TMPDIR" for path in (case / "tmp").iterdir() if path.name != "filler"]
     known = {"book.db", "book.db-journal", "filler"}

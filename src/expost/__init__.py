@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from expost.release.release import Promise as Promise, Release as Release
     from expost.search.refinement import KeepPath as KeepPath, refine as refine, refit as refit
     from expost.table.bounds import Bounds as Bounds
+    from expost.table.bounds_encoding import Preparation as Preparation
     from expost.table.files import read_table as read_table
-    from expost.table.preparation import Preparation as Preparation
     from expost.table.schema import Schema as Schema
     from expost.table.streamed import TableOnDisk as TableOnDisk
 

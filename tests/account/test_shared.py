@@ -13,7 +13,7 @@ from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, ErrorRat
 from expost.account.composition import NOTHING, Curve
 from expost.exceptions import AccuracyNotReached, SearchInterrupted, TargetUnreachable
 from expost.goals.measure import ErrorMeasure
-from expost.mechanisms.descent.mechanism import Walk
+from expost.mechanisms.descent.gradient_descent import Walk
 from expost.noise import NoisePath
 from expost.search import search_path
 from expost.search.above_threshold import AboveThreshold

@@ -18,9 +18,9 @@ from expost.account.events import Budget
 from expost.account.loss import PureLoss
 from expost.audit import Setting, counting, searches
 from expost.mechanisms import output
-from expost.mechanisms.descent import mechanism as descent
+from expost.mechanisms.descent import gradient_descent as descent
 from expost.mechanisms.descent.clipping import Clip
-from expost.mechanisms.objective.mechanism import PerturbedMinimum
+from expost.mechanisms.objective.perturbation import PerturbedMinimum
 from expost.noise import SeededSource, spherical as spherical_module
 from expost.noise.spherical import uniforms
 from expost.search import above_threshold as threshold_module, noisy_test

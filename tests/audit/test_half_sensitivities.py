@@ -27,11 +27,11 @@ from expost.goals import (
     yardstick,
 )
 from expost.mechanisms import output
-from expost.mechanisms.descent import mechanism as descent
-from expost.mechanisms.moments import certificate, covariance, gaussian
-from expost.mechanisms.objective import gaussian as gaussian_objective
+from expost.mechanisms.descent import gradient_descent as descent
+from expost.mechanisms.moments import certificate, covariance, gaussian_moments as gaussian
+from expost.mechanisms.objective import gaussian_objective as gaussian_objective
 from expost.mechanisms.output import Output
-from expost.release import counting as histogram
+from expost.release import evaluation_count as histogram
 from expost.search import new_rows
 from expost.solve.problem import Problem
 from expost.table.shape import Geometry

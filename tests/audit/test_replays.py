@@ -19,7 +19,7 @@ from expost.estimators import base
 from expost.exceptions import AccuracyNotReached
 from expost.goals import LogLoss
 from expost.mechanisms import mechanism_of
-from expost.mechanisms.objective.mechanism import PerturbedMinimum
+from expost.mechanisms.objective.perturbation import PerturbedMinimum
 from expost.noise import SeededSource
 from expost.passes import LocalEngine
 from expost.search.request import CheckedPlan

@@ -238,12 +238,12 @@ def test_a_database_is_not_written_over(folder, capsys):
 
 
 def test_an_interruption_says_what_it_cost(folder, capsys, monkeypatch):
-    import expost.release.counting
+    import expost.release.evaluation_count
 
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(expost.release.counting, "discrete_laplace", stopped)
+    monkeypatch.setattr(expost.release.evaluation_count, "discrete_laplace", stopped)
     said = call(capsys, "evaluate", "m.json", "t.csv", "--margin", "0.1")
     assert said.status == 3
     assert "has to be counted as spent" in said.err
@@ -253,13 +253,13 @@ def test_an_interruption_says_what_it_cost(folder, capsys, monkeypatch):
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError("a cell"), KeyError("a cell"), ValueError("why")])
 def test_what_ends_an_evaluation_does_not_unsay_what_the_fit_before_it_cost(folder, capsys, monkeypatch, error):
     """The evaluation ends before it costs anything; the fit in front of it was paid for, and the ledger says so."""
-    import expost.release.counting
+    import expost.release.evaluation_count
 
     def ended(*_, **__):
         raise error
 
     Ledger.create(folder / "b.db", "d", cap=3.0)
-    monkeypatch.setattr(expost.release.counting, "_counts", ended)
+    monkeypatch.setattr(expost.release.evaluation_count, "_counts", ended)
     fit = ("fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.3", "--evaluate", "0.1", "--output", "r.json")
     said = call(capsys, *fit, "--ledger", "b.db", "--dataset", "d")
     assert said.status == 1, said.err
@@ -272,12 +272,12 @@ def test_what_ends_an_evaluation_does_not_unsay_what_the_fit_before_it_cost(fold
 
 
 def test_that_nothing_was_spent_is_said_once(folder, capsys, monkeypatch):
-    import expost.release.counting
+    import expost.release.evaluation_count
 
     def ended(*_, **__):
         raise KeyError("a cell")
 
-    monkeypatch.setattr(expost.release.counting, "price_of", ended)
+    monkeypatch.setattr(expost.release.evaluation_count, "price_of", ended)
     said = call(capsys, "evaluate", "m.json", "t.csv")
     assert (said.status, said.err.lower().count("nothing was spent")) == (4, 1)
 

@@ -19,8 +19,8 @@ from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, KeepPath
 from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning, SearchInterrupted, TargetUnreachable
 from expost.mechanisms.moments.certificate import Seen, split_path
 from expost.noise.laplace import KeptLevels
-from expost.release import sealed
-from expost.release.sealed import write_key
+from expost.release import kept_path
+from expost.release.kept_path import write_key
 from expost.search import compare_with_optimum, refinement
 from tests.helpers import RARE, CountingSource
 
@@ -250,7 +250,7 @@ def test_path_key_and_release_must_belong_together(tmp_path, key):
 
 
 def test_a_seal_without_the_release_is_caught(tmp_path, key, monkeypatch):
-    monkeypatch.setattr(sealed, "_about", lambda release_id: b"")
+    monkeypatch.setattr(kept_path, "_about", lambda release_id: b"")
     genuine = refinement.json.loads
     changed = lambda text, **how: genuine(text, **how) if how else {**genuine(text), "release": AnyId()}  # noqa: E731
     monkeypatch.setattr(refinement.json, "loads", changed)  # of the path alone: releases are read with hooks

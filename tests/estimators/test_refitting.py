@@ -10,7 +10,7 @@ import pytest
 
 from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, KeepPath, Release, compose, refine, refit
 from expost.mechanisms.moments.certificate import Seen
-from expost.release.sealed import write_key
+from expost.release.kept_path import write_key
 from tests.helpers import CountingSource
 
 N, P = 20_000, 5

@@ -5,7 +5,7 @@ from scipy import stats
 
 from expost.mechanisms import mechanism_of
 from expost.solve.losses import LogisticLoss, SquaredLoss
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 from expost.table.rows import Rows
 from tests.helpers import problem_of
 

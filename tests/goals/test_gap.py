@@ -7,7 +7,7 @@ import pytest
 
 from expost.goals.relative import GapScale
 from expost.solve.losses import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
-from expost.solve.risk import GeneralRisk, minimise
+from expost.solve.true_risk import GeneralRisk, minimise
 
 LOSSES = [SquaredLoss(), LogisticLoss(), HuberLoss(0.5), SmoothedHingeLoss(0.5)]
 

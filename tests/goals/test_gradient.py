@@ -19,7 +19,7 @@ from expost.numeric import Grid
 from expost.passes.sums import sums_of
 from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
 from expost.solve.problem import gradient_sensitivity
-from expost.solve.risk import RidgeRisk
+from expost.solve.true_risk import RidgeRisk
 from tests.helpers import LOSSES, fixed_rows, logistic_rows, problem_of, ridge_rows, smallest_limit
 
 

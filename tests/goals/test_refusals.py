@@ -10,7 +10,7 @@ from expost import ErrorRate, ExcessRisk, MeanSquaredError, RelativeExcessRisk, 
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.search import run_search
 from expost.solve.losses import LogisticLoss
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 from tests.goals.helpers import classification, regression, settle
 from tests.helpers import CountingSource, outcome
 

@@ -19,7 +19,7 @@ from expost.noise import SeededSource
 from expost.search import METHODS, Request, run_search
 from expost.solve.losses import HuberLoss, LogisticLoss, SquaredLoss
 from expost.solve.problem import Problem
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 from tests.goals.helpers import GAMMA, RUNS, neighbours, regression, settle, too_many
 from tests.helpers import CountingSource
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from expost.mechanisms.objective.noise import _moments, block_noise, block_norm, block_spread
+from expost.mechanisms.objective.draws import _moments, block_noise, block_norm, block_spread
 from expost.noise.source import SeededSource
 from tests.helpers import at_most_by_chance
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost.mechanisms.objective.noise import block_noise
+from expost.mechanisms.objective.draws import block_noise
 from expost.noise import SeededSource
 from expost.noise.spherical import uniforms
 from expost.table.shape import Block, Geometry

@@ -17,7 +17,7 @@ from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.goals import ErrorRate, LogLoss, MeanSquaredError
 from expost.goals.mean_squared_error import R2
 from expost.mechanisms import ObjectivePerturbation
-from expost.mechanisms.objective import mechanism as objective_module
+from expost.mechanisms.objective import perturbation as objective_module
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise import SeededSource
 from expost.noise.laplace import LevelValue

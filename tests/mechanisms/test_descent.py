@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from expost.mechanisms.descent.clipping import Clip, ClippedGradients, Frame, SlopeTable
-from expost.mechanisms.descent.mechanism import GradientDescent, GradientNoise
+from expost.mechanisms.descent.gradient_descent import GradientDescent, GradientNoise
 from expost.noise import SeededSource
 from expost.solve.losses import HuberLoss, SquaredLoss
 from expost.solve.problem import Problem

@@ -15,8 +15,8 @@ from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
 from expost.account.account import Account
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.goals import counts, yardstick
-from expost.mechanisms.descent import mechanism as descent
-from expost.mechanisms.descent.mechanism import DescentPlan, GradientDescent
+from expost.mechanisms.descent import gradient_descent as descent
+from expost.mechanisms.descent.gradient_descent import DescentPlan, GradientDescent
 from expost.noise import SeededSource
 from expost.search import engine as staged, noisy_test as pure_looks
 from expost.solve.problem import Problem

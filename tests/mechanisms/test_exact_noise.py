@@ -16,9 +16,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from expost.mechanisms.objective import mechanism as objective_module, noise as drawn_noise
-from expost.mechanisms.objective.gaussian import GaussianShot
-from expost.mechanisms.objective.mechanism import ObjectiveRows, PerturbedMinimum, Shot
+from expost.mechanisms.objective import draws as drawn_noise, perturbation as objective_module
+from expost.mechanisms.objective.gaussian_objective import GaussianShot
+from expost.mechanisms.objective.perturbation import ObjectiveRows, PerturbedMinimum, Shot
 from expost.noise import SeededSource
 from expost.solve.losses import CappedLogisticLoss, LogisticLoss
 from expost.table.rows import ONE, Rows

@@ -11,10 +11,11 @@ from scipy import stats
 
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
 from expost.account.account import Account
-from expost.account.composition import NOTHING, Curve, Unit
+from expost.account.composition import NOTHING, Curve
+from expost.account.unit import Unit
 from expost.goals import counts, yardstick
 from expost.mechanisms import ObjectivePerturbation
-from expost.mechanisms.objective import gaussian as gaussian_chain
+from expost.mechanisms.objective import gaussian_objective as gaussian_chain
 from expost.mechanisms.objective.chain import GaussianChainPlan
 from expost.noise import SeededSource
 from expost.search import engine as staged, noisy_test as pure_looks

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost.mechanisms.moments.gaussian import NoiseBound, matrix_norm, vector_norm
+from expost.mechanisms.moments.gaussian_moments import NoiseBound, matrix_norm, vector_norm
 from expost.noise import SeededSource, discrete_gaussian
 
 RUNS = 300

@@ -17,8 +17,8 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from expost.account.composition import ORDERS, STEPS
-from expost.mechanisms.objective.gaussian import GaussianShot, largest_moved
-from expost.mechanisms.objective.mechanism import ObjectiveRows
+from expost.mechanisms.objective.gaussian_objective import GaussianShot, largest_moved
+from expost.mechanisms.objective.perturbation import ObjectiveRows
 from expost.noise import SeededSource
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SmoothedHingeLoss
 from expost.table.rows import ONE, Rows

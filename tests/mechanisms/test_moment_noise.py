@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from expost.mechanisms.moments.gaussian import AveragedMoments, MomentNoise, packed
+from expost.mechanisms.moments.gaussian_moments import AveragedMoments, MomentNoise, packed
 from expost.noise import SeededSource
 from expost.passes.sums import SUM_UNIT, sums_over
 from expost.table.rows import ONE, MemorySource, Rows
@@ -36,7 +36,7 @@ def deviations(noise, rho):
     """The deviations that noise is drawn with, found by drawing it in the place of a recorder."""
     seen = np.zeros(noise.geometry.columns * (noise.geometry.columns + 3) // 2)
     usual = np.ones  # each group is filled with its own deviation
-    from expost.mechanisms.moments import gaussian as moments
+    from expost.mechanisms.moments import gaussian_moments as moments
 
     kept, moments.discrete_gaussian = moments.discrete_gaussian, lambda sigma, size, random_state: sigma * usual(size)
     try:

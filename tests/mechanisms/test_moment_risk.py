@@ -14,9 +14,9 @@ from expost import AccuracyFirstRidge, ExcessRisk, RelativeExcessRisk
 from expost.account.account import Account
 from expost.account.composition import Curve
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
-from expost.mechanisms.moments import risk as gaussian_moments
-from expost.mechanisms.moments.gaussian import GaussianMoments, MomentNoise, NoiseBound
-from expost.mechanisms.moments.risk import MomentRiskPlan
+from expost.mechanisms.moments import risk_at_delta as gaussian_moments
+from expost.mechanisms.moments.gaussian_moments import GaussianMoments, MomentNoise, NoiseBound
+from expost.mechanisms.moments.risk_at_delta import MomentRiskPlan
 from expost.noise import SeededSource
 from expost.search import run_search
 from expost.search.noisy_test import NoisyValue

@@ -15,8 +15,8 @@ from expost.account.account import Account
 from expost.account.composition import Curve
 from expost.cli import main
 from expost.goals import counts
-from expost.mechanisms.moments import gaussian as moments
-from expost.mechanisms.moments.gaussian import MomentNoise, MomentsPlan
+from expost.mechanisms.moments import gaussian_moments as moments
+from expost.mechanisms.moments.gaussian_moments import MomentNoise, MomentsPlan
 from expost.noise import SeededSource
 from expost.search import noisy_test
 from expost.search.run import settle, staged_request

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from expost.mechanisms.moments.gaussian import best_weights, moments_sensitivity
+from expost.mechanisms.moments.gaussian_moments import best_weights, moments_sensitivity
 
 P = 3
 

@@ -20,9 +20,9 @@ from experiments.methods import RescaledCovariance
 from expost import ExcessRisk
 from expost.exceptions import TargetUnreachable
 from expost.mechanisms import Covariance, ObjectivePerturbation, Output, ThroughHuber, mechanism_for
-from expost.mechanisms.descent.mechanism import GradientDescent
-from expost.mechanisms.moments.gaussian import GaussianMoments
-from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot, noise_quantile
+from expost.mechanisms.descent.gradient_descent import GradientDescent
+from expost.mechanisms.moments.gaussian_moments import GaussianMoments
+from expost.mechanisms.objective.perturbation import ObjectiveRows, Shot, noise_quantile
 from expost.noise import SeededSource
 from expost.search import METHODS, run_search
 from expost.search.request import Request

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from expost.mechanisms.objective import noise as drawn_noise
-from expost.mechanisms.objective.noise import block_noise, block_remainder, normal_noise, normal_remainder, rounding
+from expost.mechanisms.objective import draws as drawn_noise
+from expost.mechanisms.objective.draws import block_noise, block_remainder, normal_noise, normal_remainder, rounding
 from expost.noise import SeededSource
 from tests.noise.helpers import RARE
 

@@ -11,7 +11,7 @@ import pytest
 
 from expost.solve.losses import Loss, SquaredLoss
 from expost.solve.problem import Problem
-from expost.solve.risk import minimise
+from expost.solve.true_risk import minimise
 from tests.helpers import LOSSES
 
 

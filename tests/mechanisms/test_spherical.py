@@ -23,7 +23,7 @@ from expost.search.above_threshold import AboveThreshold, calibrate
 from expost.solve import problem as gradient
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.solve.problem import Problem
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 from tests.helpers import CountingSource, logistic_rows, outcome, plan_of
 
 ALPHA, GAMMA, LAMBDA = 0.005, 0.1, 0.02

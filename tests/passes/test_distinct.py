@@ -9,7 +9,7 @@ from expost.passes import engine as module
 from expost.passes.engine import distinct
 from expost.solve.losses import HuberLoss, LogisticLoss, SquaredLoss
 from expost.solve.objective import Objective
-from expost.solve.risk import GeneralRisk, minimise
+from expost.solve.true_risk import GeneralRisk, minimise
 from expost.table.rows import Rows
 
 ONE = 2.0**20

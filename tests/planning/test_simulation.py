@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from expost.account.account import Account
-from expost.mechanisms.objective.mechanism import ObjectiveGenerator
+from expost.mechanisms.objective.perturbation import ObjectiveGenerator
 from expost.noise import SeededSource
 from expost.planning.synthetic import SyntheticTables
 from expost.search.noisy_test import NoisyValue

@@ -10,12 +10,12 @@ from sklearn.linear_model import LogisticRegression
 
 from expost import R2, ErrorRate, LogLoss, MeanSquaredError, plan
 from expost.goals import TestedGoal
-from expost.mechanisms.objective.mechanism import _made_for
+from expost.mechanisms.objective.perturbation import _made_for
 from expost.planning.synthetic import draw_array, draw_features, place_of, with_target
 from expost.release import Promise
 from expost.table.bounds import Bounds
+from expost.table.bounds_encoding import Preparation
 from expost.table.encoding import Encoding
-from expost.table.preparation import Preparation
 from expost.table.rows import ONE
 from expost.table.shape import cheapest_geometry
 

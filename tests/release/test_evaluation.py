@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
-import expost.release.counting
+import expost.release.evaluation_count
 from expost import R2, AccuracyFirstLogisticRegression, ErrorRate, LogLoss, Release, budget, compose
 from expost.exceptions import InvalidRows, LargeEpsilonWarning, LedgerRefused, SearchInterrupted, TargetUnreachable
 from expost.noise.laplace import discrete_laplace
@@ -104,7 +104,7 @@ class TestSensitivity:
         r = evaluated().epsilon / 2
         law = 1 / np.sinh(r)
         assert size() == pytest.approx(law, rel=0.1)
-        broken = expost.release.counting
+        broken = expost.release.evaluation_count
         monkeypatch.setattr(
             broken, "discrete_laplace", lambda e, *rest, **named: discrete_laplace(2 * e, *rest, **named)
         )
@@ -188,13 +188,13 @@ class TestRefused:
         assert len(found.at) == len(evaluated().at) + 1
 
     def test_a_record_that_does_not_hold_together(self, tmp_path, monkeypatch):
-        ledger, usual = new_ledger(tmp_path), expost.release.counting.cells_for
+        ledger, usual = new_ledger(tmp_path), expost.release.evaluation_count.cells_for
 
         def falling(*args):
             cells = usual(*args)
             return dataclasses.replace(cells, edges=cells.edges[::-1])
 
-        monkeypatch.setattr(expost.release.counting, "cells_for", falling)
+        monkeypatch.setattr(expost.release.evaluation_count, "cells_for", falling)
         with pytest.raises(ValueError, match="not an evaluation"):
             evaluated(ledger=ledger, random_state=None)
         assert charged(ledger) == []
@@ -239,7 +239,7 @@ class TestBands:
             )
 
         assert sum(map(missed, range(60))) <= at_most_by_chance(60, 0.1)
-        broken = expost.release.counting
+        broken = expost.release.evaluation_count
         monkeypatch.setattr(
             broken, "discrete_laplace", lambda e, *rest, **named: discrete_laplace(e / 3, *rest, **named)
         )
@@ -260,7 +260,7 @@ class TestBands:
             return not all(band.low - 1e-9 <= true <= band.high + 1e-9 for band, true in pairs)
 
         assert sum(map(missed, range(60))) <= at_most_by_chance(60, 0.1)
-        broken = expost.release.counting
+        broken = expost.release.evaluation_count
         monkeypatch.setattr(
             broken, "discrete_laplace", lambda e, *rest, **named: discrete_laplace(e / 3, *rest, **named)
         )
@@ -382,11 +382,11 @@ class TestCharged:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(expost.release.counting, "_counts", stopped)
+            patch.setattr(expost.release.evaluation_count, "_counts", stopped)
             with pytest.raises(KeyboardInterrupt):
                 evaluated(ledger=ledger, random_state=None)
         assert sum(charged(ledger)) == 0.0
-        monkeypatch.setattr(expost.release.counting, "discrete_laplace", stopped)
+        monkeypatch.setattr(expost.release.evaluation_count, "discrete_laplace", stopped)
         with pytest.raises(SearchInterrupted) as caught:
             evaluated(ledger=ledger, random_state=None)
         assert sum(charged(ledger)) == caught.value.release.epsilon > 0.0
@@ -430,7 +430,9 @@ class TestCharged:
 
 def test_new_rows_are_those_that_the_fit_held_out(monkeypatch):
     release = model(LABELS, ErrorRate(0.3), holdout=0.2).fit(table()).release_
-    monkeypatch.setattr(expost.release.counting, "discrete_laplace", lambda e, s, size, **_: np.zeros(size, int))
+    monkeypatch.setattr(
+        expost.release.evaluation_count, "discrete_laplace", lambda e, s, size, **_: np.zeros(size, int)
+    )
     found = release.evaluate(table(), margin=0.2, new_rows=True, random_state=0)
     held = {name: cells[4::5] for name, cells in table().items()}
     assert found.n == release.held_out == N // 5

@@ -12,7 +12,7 @@ import pytest
 
 from expost import AccuracyFirstModel, ErrorRate, Promise, Release, Schema
 from expost.mechanisms import mechanism_of
-from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
+from expost.mechanisms.objective.perturbation import ObjectiveRows, Shot
 from expost.release.card import COVERAGE, noise_interval, units
 from expost.release.effects import effects
 from expost.release.page import report

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from expost import Release
 from expost.release.scoring import scorer_of
 from expost.table.bounds import Bounds
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 from expost.table.schema import Schema
 from tests.release.model_helpers import AMOUNT, LABELS, released, table
 

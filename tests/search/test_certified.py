@@ -16,7 +16,7 @@ from expost.noise import SeededSource
 from expost.passes.sums import sums_of
 from expost.search import run_search
 from expost.solve.losses import LogisticLoss, SquaredLoss
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 from tests.helpers import CountingSource, logistic_rows, outcome, problem_of, ridge_rows
 
 GAMMA = 0.1

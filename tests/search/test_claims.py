@@ -17,7 +17,7 @@ from expost.account.account import Account
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals.measure import ErrorMeasure
 from expost.mechanisms import Covariance, ObjectivePerturbation, Output
-from expost.mechanisms.moments.gaussian import GaussianMoments
+from expost.mechanisms.moments.gaussian_moments import GaussianMoments
 from expost.noise import NoisePath, SeededSource
 from expost.passes.engine import LocalEngine
 from expost.passes.sums import Sums, sums_of

@@ -14,9 +14,9 @@ from expost.exceptions import AccuracyNotReached
 from expost.goals import R2, LogLoss
 from expost.goals.measure import ErrorMeasure
 from expost.mechanisms import Covariance, Output
-from expost.mechanisms.descent.mechanism import GradientDescent
-from expost.mechanisms.moments.gaussian import GaussianMoments
-from expost.mechanisms.objective.mechanism import ObjectivePerturbation
+from expost.mechanisms.descent.gradient_descent import GradientDescent
+from expost.mechanisms.moments.gaussian_moments import GaussianMoments
+from expost.mechanisms.objective.perturbation import ObjectivePerturbation
 from expost.mechanisms.objective.through_huber import ThroughHuber
 from expost.noise import NoisePath
 from expost.search import METHODS, AboveThreshold, calibrate, run_search, search_path

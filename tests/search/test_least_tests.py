@@ -10,8 +10,8 @@ import pytest
 import expost
 from expost import R2, AccuracyFirstModel, ErrorRate, Ledger, LogLoss
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
-from expost.mechanisms.descent.mechanism import GradientDescent
-from expost.mechanisms.objective.mechanism import ObjectivePerturbation
+from expost.mechanisms.descent.gradient_descent import GradientDescent
+from expost.mechanisms.objective.perturbation import ObjectivePerturbation
 from expost.search import engine, run_search
 from expost.solve.problem import Problem
 from expost.table.encoding import Encoding

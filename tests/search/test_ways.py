@@ -9,10 +9,10 @@ import pytest
 
 import expost
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss
-from expost.account.composition import ROW, Unit
+from expost.account.unit import ROW, Unit
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
-from expost.mechanisms.descent.mechanism import DescentPlan, GradientDescent, Walk
-from expost.mechanisms.moments.gaussian import MomentsPlan
+from expost.mechanisms.descent.gradient_descent import DescentPlan, GradientDescent, Walk
+from expost.mechanisms.moments.gaussian_moments import MomentsPlan
 from expost.mechanisms.objective.chain import ChainPlan, GaussianChainPlan
 from expost.release.card import noise_interval
 from expost.search.engine import StagedSearch

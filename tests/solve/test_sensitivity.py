@@ -18,7 +18,7 @@ from expost.solve.problem import (
     minimiser_l2_sensitivity,
     paper_ridge_output_sensitivity,
 )
-from expost.solve.risk import minimise
+from expost.solve.true_risk import minimise
 from tests.solve.helpers import LOSSES, Floats, in_ball, objective
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)

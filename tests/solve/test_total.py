@@ -15,10 +15,10 @@ from expost.solve.error_bounds import DescentBounds, GeneralErrors, default_tole
 from expost.solve.exact import ExactObjective, ellipsoid_steps, exact_minimiser, precision
 from expost.solve.losses import LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
 from expost.solve.objective import Objective
-from expost.solve.risk import RidgeRisk, descend, minimise
+from expost.solve.true_risk import RidgeRisk, descend, minimise
 from tests.solve.helpers import LOSSES, Floats, hostile_problem, random_problem, random_rows
 
-module = importlib.import_module("expost.solve.risk")  # the package has a function of that name
+module = importlib.import_module("expost.solve.true_risk")  # the package has a function of that name
 solution = importlib.import_module("expost.solve.exact")
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from expost.table.bounds import Bounds
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 from expost.table.rows import ONE, Rows
 
 SHAPES = ("box", "l1", "l1 without bounds")

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 
 from expost.exceptions import InvalidRows
 from expost.table.bounds import Bounds, stated_width
+from expost.table.bounds_encoding import Preparation
 from expost.table.entrance import open_column, open_rows
-from expost.table.preparation import Preparation
 
 ALL = slice(None)
 VALUES = [[1.0, 0.0], [0.5, np.nan]]

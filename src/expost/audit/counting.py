@@ -18,8 +18,8 @@ from expost.account.composition import Clock, Curve
 from expost.audit.attack import BOTH, Attack, Counts, Found, Setting, interval, strongest
 from expost.goals.counts import noisy_best
 from expost.goals.measure import ErrorMeasure, Measure
-from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
-from expost.mechanisms.objective.noise import block_noise
+from expost.mechanisms.objective.draws import block_noise
+from expost.mechanisms.objective.perturbation import ObjectiveRows, Shot
 from expost.noise import (
     NoisePath,
     SecureSource,

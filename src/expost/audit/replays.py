@@ -54,12 +54,12 @@ from expost.goals import R2, ErrorRate, ExcessRisk, LogLoss, Precision, Recall
 from expost.noise import WordSource
 from expost.passes import LocalEngine
 from expost.passes.dask import DaskEngine
+from expost.release.kept_path import write_key
 from expost.release.release import Release, today
-from expost.release.sealed import write_key
 from expost.search.refinement import KeepPath, refine
 from expost.search.run import run_search
 from expost.solve import Problem, SquaredLoss
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 from expost.table.schema import Schema
 
 _HOME = Path(__file__).parents[1]

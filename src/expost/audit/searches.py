@@ -32,12 +32,12 @@ from expost.goals.goal import TestedGoal
 from expost.goals.measure import ErrorMeasure
 from expost.goals.yardstick import release_yardstick
 from expost.mechanisms import mechanism_of, output
-from expost.mechanisms.descent import mechanism as descent
+from expost.mechanisms.descent import gradient_descent as descent
 from expost.mechanisms.descent.clipping import ClippedGradients, Frame, SlopeTable
 from expost.mechanisms.moments import certificate
 from expost.mechanisms.moments.statistics import Layout
-from expost.mechanisms.objective.gaussian import GaussianShot
-from expost.mechanisms.objective.mechanism import ObjectiveRows, Shot
+from expost.mechanisms.objective.gaussian_objective import GaussianShot
+from expost.mechanisms.objective.perturbation import ObjectiveRows, Shot
 from expost.noise import NoisePath, SecureSource, SeededSource, WordSource
 from expost.numeric import to_grid
 from expost.passes import LocalEngine

@@ -40,11 +40,11 @@ from numpy.typing import NDArray
 
 import expost.goals.counts as counts_module
 import expost.goals.yardstick as yardstick_module
-import expost.mechanisms.descent.mechanism as descent_module
+import expost.mechanisms.descent.gradient_descent as descent_module
 import expost.mechanisms.moments.covariance as covariance_module
-import expost.mechanisms.moments.gaussian as moments_module
+import expost.mechanisms.moments.gaussian_moments as moments_module
 import expost.mechanisms.output as output_module
-import expost.release.counting as histogram_module
+import expost.release.evaluation_count as histogram_module
 import expost.search.above_threshold as threshold_module
 import expost.search.doubling as doubling_module
 import expost.search.new_rows as new_rows_module
@@ -52,8 +52,8 @@ import expost.search.noisy_test as noisy_test_module
 import expost.search.request as request_module
 from expost.audit.tape import Draws, Step, Tape, gaussian_step, log_law
 from expost.mechanisms.descent.clipping import SLOPE_ONE, ClippedGradients
-from expost.mechanisms.objective.gaussian import GaussianShot
-from expost.mechanisms.objective.mechanism import PerturbedMinimum
+from expost.mechanisms.objective.gaussian_objective import GaussianShot
+from expost.mechanisms.objective.perturbation import PerturbedMinimum
 from expost.noise.laplace import LevelValue, NoisePath, check_levels, narrowed
 from expost.noise.source import SeededSource, exactly, resolve_source
 from expost.noise.spherical import SphericalPath

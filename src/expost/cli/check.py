@@ -23,8 +23,8 @@ from expost.shown import aligned, one_line
 if TYPE_CHECKING:
     from expost.passes.first_pass import Survey
     from expost.table.findings import Finding
+    from expost.table.misfits import Tally
     from expost.table.persons import PersonTally
-    from expost.table.tallies import Tally
 
 DESCRIPTION = (
     "Count the cells of a file that do not fit its schema, show how they are spelt and what to type next. All of that "
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     from expost.passes.kept import kept
     from expost.table.encoding import Encoding
     from expost.table.files import open_disk
-    from expost.table.tallies import clipped_away, complaints, misfits, remedies, uneven_lines
+    from expost.table.misfits import clipped_away, complaints, misfits, remedies, uneven_lines
 
     encoding = Encoding(stated_schema(options))
     schema = encoding.schema

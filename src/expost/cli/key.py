@@ -22,7 +22,7 @@ def add_arguments(key: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write a key; returns the exit status."""
-    from expost.release.sealed import write_key
+    from expost.release.kept_path import write_key
 
     try:
         write_key(options.file)

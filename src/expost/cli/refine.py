@@ -35,7 +35,7 @@ from expost.cli.output import (
 )
 from expost.cli.predict import read_release
 from expost.goals import FLAGS
-from expost.table.file_types import file_of
+from expost.table.endings import file_of
 
 if TYPE_CHECKING:
     from expost.goals import Goal

@@ -57,13 +57,13 @@ from expost.search.run import (
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
 from expost.table.bounds import resolve_bounds
+from expost.table.bounds_encoding import Preparation, resolve_feature_bound
 from expost.table.columns import Column, RawRows
 from expost.table.entrance import OnInvalid, open_column
-from expost.table.preparation import Preparation, resolve_feature_bound
+from expost.table.misfits import CLIPPED_LABELS, CLIPPED_TARGETS
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.shape import ball, block_geometry, cheapest_geometry, l2_ball
 from expost.table.streamed import ColumnsOnDisk, PreparedSource
-from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
 
 PROMISE_SCOPE = "accuracy is promised about the clipped, rounded rows, not about values outside the bounds"
 BAD_ROWS_NOT_COVERED = (

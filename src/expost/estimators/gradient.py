@@ -13,15 +13,15 @@ from expost.account.composition import Curve
 from expost.estimators.inputs import as_schema, warn_if_likely
 from expost.estimators.model import BAD_ROWS, in_table_units, names_of, unit_of
 from expost.mechanisms.descent.clipping import ClippedGradients, SlopeTable
-from expost.mechanisms.descent.mechanism import DescentPlan, Walk
+from expost.mechanisms.descent.gradient_descent import DescentPlan, Walk
 from expost.noise.source import resolve_source
 from expost.numeric import one_thread
 from expost.release.release import Release
 from expost.search.engine import rho_at
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, Loss
 from expost.table.encoding import Encoding
+from expost.table.misfits import CLIPPED_LABELS, CLIPPED_TARGETS
 from expost.table.shape import block_geometry
-from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
 
 
 @unspent()
@@ -38,8 +38,8 @@ def gradient_path(
     """Yield linear models of a table, each with less noise than the one before, until the budget is used up.
 
     Each is a release that costs what everything on the path up to it costs: the last one seen is what was paid,
-    whenever one stops, by whatever rule reads releases only (:mod:`expost.mechanisms.descent.mechanism`). No accuracy
-    is promised; :class:`~expost.AccuracyFirstModel` with a ``delta`` tests it.
+    whenever one stops, by whatever rule reads releases only (:mod:`expost.mechanisms.descent.gradient_descent`). No
+    accuracy is promised; :class:`~expost.AccuracyFirstModel` with a ``delta`` tests it.
 
     Parameters
     ----------

@@ -19,15 +19,15 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import validate_data
 
 from expost import validation
-from expost.account.composition import Unit
+from expost.account.unit import Unit
 from expost.exceptions import LargeDeltaWarning, StrongRegularizationWarning, warn
 from expost.shown import up
 from expost.table.bounds import stated_width
+from expost.table.bounds_encoding import Preparation
 from expost.table.columns import NamedColumns, RawRows
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid, open_column, open_rows
 from expost.table.files import open_disk, open_named
-from expost.table.preparation import Preparation
 from expost.table.rows import ONE
 from expost.table.schema import Schema
 from expost.table.streamed import ColumnsOnDisk, EncodedSource

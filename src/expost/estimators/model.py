@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
 from expost.account.account import Spending, released, unspent, warn_if_large
-from expost.account.composition import ROW, Unit
 from expost.account.ledger import Ledger
+from expost.account.unit import ROW, Unit
 from expost.estimators.continuation import Continuation
 from expost.estimators.inputs import (
     LIFTED,
@@ -53,11 +53,11 @@ from expost.table.columns import labels_array
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid
 from expost.table.files import is_on_disk, table_claims
+from expost.table.misfits import CLIPPED_LABELS, CLIPPED_TARGETS, Tally
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.schema import Schema
 from expost.table.shape import block_geometry, cheapest_geometry
 from expost.table.streamed import PersonSource
-from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS, Tally
 from expost.table.views import with_views
 
 SCOPE = "accuracy is promised about the bounded, rounded rows, not about values outside the schema"

@@ -32,8 +32,8 @@ class AccuracyFirstRidge(RegressorMixin, AccuracyFirstEstimator):
 
     With ``goal=R2(...)`` or ``goal=MeanSquaredError(...)`` nothing but bounds has to be stated: noise and λ go down
     together from level to level (:mod:`expost.mechanisms.objective.chain`), rows lie in a box or ball of their own
-    (:mod:`expost.table.preparation`), and predictions are judged within the target's bounds, where ``predict`` keeps
-    them.
+    (:mod:`expost.table.bounds_encoding`), and predictions are judged within the target's bounds, where ``predict``
+    keeps them.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ probability e^(−z); so both are within ``off`` at every level at once but for 
 mean of y² less the square of the mean, between the bounds that follow from that.
 
 *Where costs add in squares* (`Account.in_squares`) noise is Gaussian: at a level ε the average of releases that cost
-ρ = ε²/2 together, each of what its level adds (`expost.mechanisms.moments.gaussian`, exact noise, averaged).
+ρ = ε²/2 together, each of what its level adds (`expost.mechanisms.moments.gaussian_moments`, exact noise, averaged).
 *Sensitivity*: 2/n in ℓ₂. *Proof.* The square is at most a²(1 + (2 − a)²)/n², whose slope 2a(2a² − 6a + 5) is positive,
 so it is largest at a = 2. ∎ k rows replaced together move it k times as far, for k²ρ. *Accuracy*: an average is within
 two units of a normal of that variance, which exceeds z deviations with probability 2Φ(−z). A part of ρ is what is left

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         Covariance as Covariance,
         CovarianceGenerator as CovarianceGenerator,
     )
-    from expost.mechanisms.objective.mechanism import (
+    from expost.mechanisms.objective.perturbation import (
         ObjectiveGenerator as ObjectiveGenerator,
         ObjectivePerturbation as ObjectivePerturbation,
     )
@@ -93,7 +93,7 @@ def mechanism_for(
     >>> [mechanism_for(None, problem, shape=l1_ball(5)).name for problem in problems]
     ['objective', 'objective']
     """
-    from expost.mechanisms.objective.mechanism import ObjectivePerturbation
+    from expost.mechanisms.objective.perturbation import ObjectivePerturbation
     from expost.mechanisms.objective.through_huber import ThroughHuber
 
     if name is not None:

@@ -6,7 +6,7 @@
 In floating point it is not exactly of its density (numbers of 52 bits are put through the inverse of a distribution
 function) and what is released is the sum itself, to the last bit, so a release made with it says "over the reals", and
 it is never the default. For noise on integers there are exact draws (`expost.noise.laplace`, `expost.noise.gaussian`),
-and for noise on an objective draws that are exact up to what is charged (`expost.mechanisms.objective.noise`).
+and for noise on an objective draws that are exact up to what is charged (`expost.mechanisms.objective.draws`).
 
 **Gradual release with spherical noise** (theory B8): one real vector under ℓ₂ sensitivity. *Released*: the values of a
 real vector v ∈ ℝᵖ plus noise of density ∝ e^(−ε_t‖b‖₂/Δ) at levels ε₁ < … < ε_t, for whatever t the search stops at.

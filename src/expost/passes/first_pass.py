@@ -21,10 +21,10 @@ from expost.table.columns import NamedColumns
 from expost.table.encoding import Encoding
 from expost.table.files import Disk
 from expost.table.findings import Finding, Looked
+from expost.table.misfits import Tally
 from expost.table.persons import PersonTally, count_persons
 from expost.table.rows import Batch, Rows, RowSource, declared, given_up
 from expost.table.streamed import EncodedSource, StreamedSource
-from expost.table.tallies import Tally
 
 #: Bytes of rows that are kept in memory instead of being read again for every pass.
 KEPT = 128 << 20

@@ -43,16 +43,16 @@ from expost.exceptions import TargetUnreachable
 from expost.goals import R2, ErrorRate, Goal
 from expost.goals.goal import TestedGoal, as_tested, is_tested, root
 from expost.mechanisms.objective.chain import ChainPlan
-from expost.mechanisms.objective.mechanism import ObjectiveGenerator, ObjectivePerturbation
+from expost.mechanisms.objective.perturbation import ObjectiveGenerator, ObjectivePerturbation
 from expost.noise.source import SeededSource
 from expost.numeric import one_thread
 from expost.release.release import Release
 from expost.search.request import Plan, Request
 from expost.search.run import settle
+from expost.table.bounds_encoding import Preparation
 from expost.table.dates import from_days
 from expost.table.encoding import Encoding
 from expost.table.kinds import Categorical, Dated, Numeric
-from expost.table.preparation import Preparation
 from expost.table.rows import ONE, Rows, declared
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ need not be. (The noise is discrete, on a grid of far below a ten-thousandth of 
 the promise, for the unconstrained optimum. That is a bound over all rows there could be, most of them far kinder.
 
 *Noise on the gradient* (objective perturbation). θ solves ∇L(θ) = −b/n, so ‖θ − θ*‖₂ ≤ ‖b‖₂/(nλ), and a quantile of
-the right side is public (`expost.mechanisms.objective.mechanism`). A later level is drawn to the model of the one
+the right side is public (`expost.mechanisms.objective.perturbation`). A later level is drawn to the model of the one
 before, which has noise too. θ* is a prox point of that centre, and prox points are no further apart than their centres;
 so the sum over levels, each failing with half the probability of the last, bounds how far θ is from where the same
 levels would have led without noise (``noise_reach``). How much of it one coefficient gets is decided by the curvature

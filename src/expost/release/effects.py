@@ -7,11 +7,11 @@ nobody was told). The constant takes up the rest.
 *The band.* Whatever is drawn is a sum a·θ of parameters, less another: a knot's value less the curve's mean, a
 category's less the reference's. The release states what noise each level had and how finely it saw curves
 (``noise_levels``). What that noise alone makes of a·θ, where the rows do not hold it, has a known standard deviation
-("noise alone" of `expost.mechanisms.objective.mechanism`): that is the band. Going back from the last level, a becomes
-what it is of the coefficients of each view, Pa, and each level adds Σ(σ_j a_j)². Rows hold a model, so it scatters by
-less on most tables; some could be made on which it scatters by more. *At worst*, whatever the rows are, it is
-``noise_spread`` times ‖a‖₂ (theorem "scatter" there): √2 times as much for the difference of two categories as for one.
-Releases that do not state either have no band, or no worst case.
+("noise alone" of `expost.mechanisms.objective.perturbation`): that is the band. Going back from the last level, a
+becomes what it is of the coefficients of each view, Pa, and each level adds Σ(σ_j a_j)². Rows hold a model, so it
+scatters by less on most tables; some could be made on which it scatters by more. *At worst*, whatever the rows are, it
+is ``noise_spread`` times ‖a‖₂ (theorem "scatter" there): √2 times as much for the difference of two categories as for
+one. Releases that do not state either have no band, or no worst case.
 """
 
 from __future__ import annotations

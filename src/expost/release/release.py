@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import validation
-from expost.account.composition import NEIGHBOURS, NOTHING, Clock, Curve, add_losses, exp
+from expost.account.composition import NOTHING, Clock, Curve, add_losses, exp
+from expost.account.unit import NEIGHBOURS
 from expost.goals import words_of
 from expost.release.scoring import scorer_of
 from expost.release.words import closest, going_on, summary, summary_html, to_compare
@@ -536,7 +537,7 @@ class Release:
         TargetUnreachable
             The margin would cost more than ``max_epsilon``; nothing was spent.
         """
-        from expost.release.counting import evaluate
+        from expost.release.evaluation_count import evaluate
 
         return evaluate(
             self,

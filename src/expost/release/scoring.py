@@ -18,12 +18,12 @@ import numpy.typing as npt
 from expost import validation
 from expost.exceptions import InvalidRows
 from expost.table.bounds import Bounds
+from expost.table.bounds_encoding import Preparation
 from expost.table.columns import NamedColumns, labels_array
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid, open_rows
 from expost.table.files import is_on_disk, open_disk, open_named
 from expost.table.kinds import BACK, Dated, Numeric
-from expost.table.preparation import Preparation
 from expost.table.schema import Schema
 from expost.table.streamed import usual_rows
 from expost.table.views import View, parts_of, views_of

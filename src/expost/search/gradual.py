@@ -26,7 +26,7 @@ from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import GradientLength, Measure, charged_grid, gradient_target
 from expost.mechanisms.mechanism import Generator
-from expost.mechanisms.moments.risk import risk_at_delta
+from expost.mechanisms.moments.risk_at_delta import risk_at_delta
 from expost.noise import LevelValue, WordSource
 from expost.noise.laplace import check_levels
 from expost.numeric import geometric_levels

@@ -53,13 +53,13 @@ from expost.mechanisms import Covariance, mechanism_of
 from expost.mechanisms.moments.certificate import CovariancePlan, Seen, certify_from
 from expost.noise.laplace import KeptLevels
 from expost.numeric import one_thread
+from expost.release.kept_path import read_key, seal, unseal, write_private
 from expost.release.release import Promise, Release, plain
-from expost.release.sealed import read_key, seal, unseal, write_private
 from expost.search import METHODS
 from expost.search.request import Request
 from expost.shown import down, up
 from expost.solve import LogisticLoss, Loss, Problem, SquaredLoss
-from expost.table.preparation import Preparation
+from expost.table.bounds_encoding import Preparation
 
 
 def with_model(release: Release, before: Release, request: Request) -> Release:
@@ -234,7 +234,7 @@ def refine(
     --------
     >>> import numpy as np, pathlib, tempfile
     >>> from expost import AccuracyFirstRidge, KeepPath, refine
-    >>> from expost.release.sealed import write_key
+    >>> from expost.release.kept_path import write_key
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 10, size=(50_000, 3))
     >>> y = X @ [2.0, -1.0, 0.5] + rng.normal(size=50_000)

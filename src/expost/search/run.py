@@ -25,15 +25,16 @@ import numpy as np
 
 from expost import validation
 from expost.account.account import Spending, current, released, unspent
-from expost.account.composition import ROW, Curve, Unit
+from expost.account.composition import Curve
 from expost.account.ledger import Ledger
+from expost.account.unit import ROW, Unit
 from expost.exceptions import NotPrivateWarning, TargetUnreachable, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal, TestedGoal, excess_risk_of
 from expost.mechanisms import Generator, Mechanism, ObjectivePerturbation, mechanism_for, mechanism_of
-from expost.mechanisms.descent.mechanism import DescentPlan, GradientDescent
-from expost.mechanisms.moments.gaussian import GaussianMoments, MomentsPlan, moments_for
-from expost.mechanisms.moments.risk import MomentRiskPlan
+from expost.mechanisms.descent.gradient_descent import DescentPlan, GradientDescent
+from expost.mechanisms.moments.gaussian_moments import GaussianMoments, MomentsPlan, moments_for
+from expost.mechanisms.moments.risk_at_delta import MomentRiskPlan
 from expost.mechanisms.objective.chain import ChainPlan, GaussianChainPlan
 from expost.noise.source import WordSource, resolve_source
 from expost.numeric import FloatArray, one_thread

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
         minimiser_l2_sensitivity as minimiser_l2_sensitivity,
         paper_ridge_output_sensitivity as paper_ridge_output_sensitivity,
     )
-    from expost.solve.risk import (
+    from expost.solve.row_sums import Passes as Passes
+    from expost.solve.true_risk import (
         GeneralRisk as GeneralRisk,
         Minimum as Minimum,
         RidgeRisk as RidgeRisk,
         Risk as Risk,
         minimise as minimise,
     )
-    from expost.solve.row_sums import Passes as Passes
 
 __getattr__, __all__ = public_names(__name__)

@@ -1,7 +1,7 @@
 """How exact a minimiser is asked to be, and how far off it, excess risks and gradients may be: public numbers.
 
-They are to be had before a row is looked at, so plans can charge them first. The risks (``expost.solve.risk``), which
-have seen rows, carry the same objects.
+They are to be had before a row is looked at, so plans can charge them first. The risks (``expost.solve.true_risk``),
+which have seen rows, carry the same objects.
 
 A minimiser is accepted by what its computed gradient proves about the exact one
 (:meth:`expost.solve.objective.Gradient.certificate`). How small that has to be is a public number, and every data set
@@ -256,7 +256,7 @@ class ErrorBounds(ABC):
 
 @dataclass(frozen=True)
 class GeneralErrors(ErrorBounds):
-    """Error bounds for :func:`~expost.solve.risk.minimise` and :class:`~expost.solve.risk.GeneralRisk`.
+    """Error bounds for :func:`~expost.solve.true_risk.minimise` and :class:`~expost.solve.true_risk.GeneralRisk`.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ class GeneralErrors(ErrorBounds):
 
 @dataclass(frozen=True)
 class RidgeErrors(ErrorBounds):
-    """Error bounds for :class:`~expost.solve.risk.RidgeRisk`.
+    """Error bounds for :class:`~expost.solve.true_risk.RidgeRisk`.
 
     Parameters
     ----------

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
         resolve_bounds as resolve_bounds,
         resolve_target_bounds as resolve_target_bounds,
     )
+    from expost.table.bounds_encoding import Preparation as Preparation, resolve_feature_bound as resolve_feature_bound
     from expost.table.encoding import Encoding as Encoding
     from expost.table.entrance import OnInvalid as OnInvalid
     from expost.table.kinds import Boolean as Boolean, Categorical as Categorical, Dated as Dated, Numeric as Numeric
-    from expost.table.preparation import Preparation as Preparation, resolve_feature_bound as resolve_feature_bound
     from expost.table.rows import (
         FRACTION_BITS as FRACTION_BITS,
         ONE as ONE,

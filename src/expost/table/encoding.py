@@ -23,11 +23,11 @@ from expost.table.columns import Column, NamedColumns
 from expost.table.entrance import OnInvalid
 from expost.table.files import open_named
 from expost.table.kinds import Classes, ColumnKind, Units
+from expost.table.misfits import STATE_ENCODING, UNDECODED, Tally, complaints, misfits, remedies
 from expost.table.persons import count_persons, slots
 from expost.table.rows import ONE, Rows, given_up, room_for
 from expost.table.schema import Schema
 from expost.table.shape import BlockRows
-from expost.table.tallies import STATE_ENCODING, UNDECODED, Tally, complaints, misfits, remedies
 
 CONSTANT = "(constant)"  # which is the first encoded column
 

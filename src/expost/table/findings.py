@@ -25,9 +25,9 @@ import numpy.typing as npt
 from expost.table.cells import UNKNOWN, is_undecoded, label
 from expost.table.columns import Column, NamedColumns
 from expost.table.kinds import Boolean, Categorical, Classes, Dated, Kind, Numeric
+from expost.table.misfits import Tally
 from expost.table.persons import names_a_person
 from expost.table.schema import Schema, toml_line
-from expost.table.tallies import Tally
 
 MOST = 1000  # different spellings of a column
 BINS = 200  # equal parts of the bounds of a number

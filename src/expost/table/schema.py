@@ -23,8 +23,8 @@ from expost import validation
 from expost.table.cells import Lookup
 from expost.table.columns import suggestion
 from expost.table.curves import finest_of
+from expost.table.endings import database_in
 from expost.table.entrance import BYTES, TEXT, is_stream, type_is
-from expost.table.file_types import database_in
 from expost.table.files import found_files, open_disk
 from expost.table.kinds import (
     BOOLEAN_WORDS,

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from expost.table.bounds_encoding import Preparation
 from expost.table.columns import Column, Columns, NamedColumns, RawRows, places_of
 from expost.table.encoding import Encoding
 from expost.table.files import Disk, chosen_columns, loose, open_disk
 from expost.table.json_lines import JsonLines
 from expost.table.kinds import Dated, Numeric
 from expost.table.persons import Persons, times
-from expost.table.preparation import Preparation
 from expost.table.rows import Batch, RowSource, digits
 
 _CELLS = 1 << 21  # of a batch, raw or made

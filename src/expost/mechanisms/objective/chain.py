@@ -6,8 +6,8 @@ noise and x, the inverse of the typical noise on a mean gradient, for pure noise
 each further one at the last model released, unless that was far noisier: θ₀ is public by then, so objective
 perturbation costs the same, and what was learned is not shrunk away again. It is not a gradual release: every level
 pays for itself. What a level costs, its Jacobian and its solver among it, stands in
-`expost.mechanisms.objective.mechanism` and `expost.mechanisms.objective.gaussian`; levels, tests and both theorems are
-those of `expost.search.engine`.
+`expost.mechanisms.objective.perturbation` and `expost.mechanisms.objective.gaussian_objective`; levels, tests and both
+theorems are those of `expost.search.engine`.
 
 *Views.* Where columns bend (`expost.table.views`), a level sees rows as coarse as its noise asks for and draws a model
 of what it sees: the theorems are about those rows, whose shape is that view's. What is released is lifted to rows as
@@ -32,8 +32,8 @@ from expost.account.composition import Curve
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
-from expost.mechanisms.objective.gaussian import GaussianShot
-from expost.mechanisms.objective.mechanism import ObjectiveGenerator, Shot
+from expost.mechanisms.objective.gaussian_objective import GaussianShot
+from expost.mechanisms.objective.perturbation import ObjectiveGenerator, Shot
 from expost.noise.source import WordSource
 from expost.numeric import to_grid
 from expost.passes.seen import seen

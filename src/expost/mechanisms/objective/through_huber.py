@@ -8,7 +8,7 @@ q(θ) = mean ½(|y − xᵀθ| − C)₊². Then L = L_H + q ≥ L_H, hence min 
 
     L(θ) − min L ≤ [L_H(θ) − min L_H] + q(θ).
 
-The bracket is at most βα by the certificate (`expost.mechanisms.objective.mechanism`), but for γ₁. q is tested: its
+The bracket is at most βα by the certificate (`expost.mechanisms.objective.perturbation`), but for γ₁. q is tested: its
 noisy value and a margin that noise exceeds with probability γ₂ must fit into (1 − β)α. So L(θ̂) − min L ≤ α, but for
 γ₁ + γ₂. Where no row can have a residual beyond C, as |xᵀθ̂| ≤ m ≤ C − 1 with m read off θ̂, q = 0 and nothing is
 asked. ∎
@@ -36,7 +36,7 @@ from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target, mean_left_out, mean_left_out_error
 from expost.mechanisms.mechanism import Mechanism, NullQuestion
 from expost.mechanisms.moments.covariance import Covariance, CovarianceGenerator, RidgeCertificate
-from expost.mechanisms.objective.mechanism import (
+from expost.mechanisms.objective.perturbation import (
     COVERED,
     NULL,
     ObjectivePerturbation,

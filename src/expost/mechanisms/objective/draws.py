@@ -39,7 +39,7 @@ within 2u. An angle is within 2π(3u + 2⁻⁶⁴), its cosine and sine are comp
 *Normal*: pairs (Box, Muller 1958) √(2E)·(cos A, sin A), A a uniform angle. E = f(K + ρ), 0 ≤ ρ < 1, and √(2E) − √(2fK)
 ≤ √(2f) even at K = 0, which is why f = 2⁻¹⁰⁴ is so small. Of a pair all but √(2f) is in relation to the pair's length.
 So each block has an even number of deviates: of an odd one the last is drawn *beside* the noise and handed over behind
-it, and ‖b̃‖ and ‖b‖ in the theorem are of both together. (`expost.mechanisms.objective.mechanism` says why it may be
+it, and ‖b̃‖ and ‖b‖ in the theorem are of both together. (`expost.mechanisms.objective.perturbation` says why it may be
 looked at.)
 
 *Sums.* Products and quotients by weights, deviations and n are rounded within u each. Parts of blocks add up by

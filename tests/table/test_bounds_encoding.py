@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from expost.table.bounds import Bounds
-from expost.table.preparation import Preparation, resolve_feature_bound
+from expost.table.bounds_encoding import Preparation, resolve_feature_bound
 from expost.table.rows import ONE
 
 anything = st.floats()  # NaN, infinities, subnormals, the largest floats

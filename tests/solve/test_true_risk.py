@@ -11,7 +11,7 @@ import pytest
 
 from expost.passes.sums import sums_of
 from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
-from expost.solve.risk import GeneralRisk, RidgeRisk, Risk, minimise
+from expost.solve.true_risk import GeneralRisk, RidgeRisk, Risk, minimise
 from tests.solve.helpers import LOSSES, PlainRows, in_ball, objective, random_problem, random_rows
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)

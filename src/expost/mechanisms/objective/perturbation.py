@@ -13,9 +13,9 @@ monotone and Lipschitz, hence a bijection of ℝᵖ with Lipschitz inverse, and 
 everywhere, kinks of φ′ included. The density of θ̂ is that of b = −G(θ̂) times |det ∂G(θ̂)|. For a neighbour, b moves
 by v = φ′(xᵀθ̂, y)x − φ′(x′ᵀθ̂, y′)x′, which costs ε′. For the determinant let K = nλI + Σ φ″xxᵀ over the n − 1 common
 rows; det(K + c₁xxᵀ)/det(K + c₂x′x′ᵀ) ≤ 1 + c₁xᵀK⁻¹x ≤ 1 + cX²/(nλ), as 0 ≤ c₁ ≤ c and K ⪰ nλI: one factor, not two. ∎
-(With Gaussian noise, at a δ: `expost.mechanisms.objective.gaussian`.)
+(With Gaussian noise, at a δ: `expost.mechanisms.objective.gaussian_objective`.)
 
-*Folding back.* t = (θ̂ − θ₀, −b⁺/(nλ)), b⁺ what was drawn beside b (`expost.mechanisms.objective.noise`; nothing but
+*Folding back.* t = (θ̂ − θ₀, −b⁺/(nλ)), b⁺ what was drawn beside b (`expost.mechanisms.objective.draws`; nothing but
 with normal noise). h(t) = t·clip(2B/‖t‖ − 1, 0, 1), B public given θ₀: the identity up to B, zero from 2B on, and
 1-Lipschitz, as a length r goes to one that changes no faster than r and is at most r. What is released is about θ₀ +
 the first part of h(t). t is (ε′ + J)-private as θ̂ is: it is the minimiser of the objective with (λ/2)‖τ‖² + b⁺ᵀτ/n
@@ -49,7 +49,7 @@ directions of b meeting curvature of the order of λ: promises are broken nearly
 therefore kept back.
 
 *Theorem (scatter).* Over draws of b each coefficient of θ̂ has a standard deviation of at most V/(nλ), whatever the
-rows are: V that of `expost.mechanisms.objective.noise.block_spread`, or the largest σ of Gaussian noise. That is about
+rows are: V that of `expost.mechanisms.objective.draws.block_spread`, or the largest σ of Gaussian noise. That is about
 √p less than the bound on all of θ̂ together; the difference of two coefficients has at most √2 times as much.
 *Proof.* b ↦ dᵀθ̂ has the gradient −H⁻¹d/n, H = ∇²L(θ̂) ⪰ λI almost everywhere, so its slopes are at most ‖d‖/(nλ).
 (For Gaussian noise this is Poincaré's inequality.) Folding back makes no slope larger. A centre that was drawn before
@@ -89,7 +89,7 @@ from expost.account import Account, add_losses
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target
 from expost.mechanisms.mechanism import Mechanism, NullQuestion
-from expost.mechanisms.objective.noise import (
+from expost.mechanisms.objective.draws import (
     block_deviations,
     block_noise,
     block_norm,
@@ -514,7 +514,7 @@ class ObjectivePerturbation(Mechanism):
     geometry
         The rows' shape, which the noise follows.
     gaussian
-        Whether noise is Gaussian, at a δ (`expost.mechanisms.objective.gaussian`).
+        Whether noise is Gaussian, at a δ (`expost.mechanisms.objective.gaussian_objective`).
     """
 
     geometry: Geometry

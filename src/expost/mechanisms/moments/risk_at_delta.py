@@ -1,12 +1,12 @@
 """Excess risk from second moments under Gaussian noise: a certificate at every level, and tests of the gradient.
 
-*Released*: averages of XᵀX and Xᵀy of growing precision ρ_1 < ρ_2 < … (`expost.mechanisms.moments.gaussian`), and with
-tests noisy lengths of gradients. *Neighbours*: one row replaced. *Theorem (privacy)*: every release and every look
-books its curve, and is taken only if the sum with it is within the budget; stopping at level t costs ρ_t and the looks
-taken.
+*Released*: averages of XᵀX and Xᵀy of growing precision ρ_1 < ρ_2 < … (`expost.mechanisms.moments.gaussian_moments`),
+and with tests noisy lengths of gradients. *Neighbours*: one row replaced. *Theorem (privacy)*: every release and every
+look books its curve, and is taken only if the sum with it is within the budget; stopping at level t costs ρ_t and the
+looks taken.
 
 *Theorem (accuracy).* The precisions are settled beforehand. At level t, with probability at least 1 − γ_t, for every θ
-at once ‖Bθ − b‖ ≤ m_t‖θ‖ + v_t (`expost.mechanisms.moments.gaussian`), B and b the noise in the averages. Then
+at once ‖Bθ − b‖ ≤ m_t‖θ‖ + v_t (`expost.mechanisms.moments.gaussian_moments`), B and b the noise in the averages. Then
 
 1. (*certificate*) for every θ computed from what was released, L(θ) − min L ≤ (‖ĝ‖ + (m_t‖θ‖ + v_t)/n)²/(2μ), ĝ =
    (Zθ − z)/n + λθ, and L is μ-strongly convex for μ = λ + max(0, λ_min(Z)/n − m_t/n): the proof is that of
@@ -33,11 +33,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from expost.account.account import Account
-from expost.account.composition import NOTHING, ROW, Curve, room
+from expost.account.composition import NOTHING, Curve, room
+from expost.account.unit import ROW
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import GradientLength, gradient_target
 from expost.mechanisms.moments.certificate import best_certified, curvature, typical_norm
-from expost.mechanisms.moments.gaussian import (
+from expost.mechanisms.moments.gaussian_moments import (
     AveragedMoments,
     GaussianMoments,
     MomentGenerator,

@@ -43,7 +43,8 @@ is: fresh draws would add up to the *sum* of the ε.)
 
 *Which d.* Noise in a gradient has a mean square in proportion to Σ_j d_j², which for one Σ_j (x_j/d_j)² is least at
 d_b² ∝ r_b√(k_b/s_b), s_b columns within r_b and k_b = s_b for a box, 1 otherwise, as for noisy gradients
-(`expost.mechanisms.descent.mechanism`). Rounded to powers of √2, which leaves few different deviations to draw with.
+(`expost.mechanisms.descent.gradient_descent`). Rounded to powers of √2, which leaves few different deviations to draw
+with.
 
 *How large the noise gets*: public numbers, proved. Let B be symmetric of size p with independent entries on and above
 the diagonal, N(0, σ²) on it and N(0, σ²/2) off it, and b have p independent entries N(0, τ²).
@@ -84,10 +85,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from scipy.special import chdtri
 
-from expost.account.composition import ROW, Curve, Unit
+from expost.account.composition import Curve
+from expost.account.unit import ROW, Unit
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
-from expost.mechanisms.objective.mechanism import require_made_for
+from expost.mechanisms.objective.perturbation import require_made_for
 from expost.noise.gaussian import deviations, discrete_gaussian
 from expost.noise.laplace import Integers
 from expost.noise.source import WordSource

@@ -37,7 +37,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.account.composition import ROW, Curve, Unit
+from expost.account.composition import Curve
+from expost.account.unit import ROW, Unit
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
 from expost.mechanisms.descent.clipping import (
@@ -50,7 +51,7 @@ from expost.mechanisms.descent.clipping import (
     typical_length,
 )
 from expost.mechanisms.mechanism import Mechanism
-from expost.mechanisms.objective.mechanism import ObjectivePerturbation, require_shape
+from expost.mechanisms.objective.perturbation import ObjectivePerturbation, require_shape
 from expost.noise.gaussian import discrete_gaussian
 from expost.noise.laplace import Integers
 from expost.noise.source import WordSource

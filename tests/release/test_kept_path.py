@@ -7,8 +7,8 @@ import stat
 
 import pytest
 
-from expost.release import sealed
-from expost.release.sealed import read_key, seal, unseal, write_key
+from expost.release import kept_path
+from expost.release.kept_path import read_key, seal, unseal, write_key
 
 CONTENT = b'{"private": 27182818}'
 
@@ -74,5 +74,5 @@ def test_every_change_is_noticed():
 
 
 def test_a_seal_that_forgets_the_release_would_be_noticed(monkeypatch):
-    monkeypatch.setattr(sealed, "_about", lambda release_id: b"")
+    monkeypatch.setattr(kept_path, "_about", lambda release_id: b"")
     assert unseal(seal(CONTENT, b"k" * 32, "a1f"), b"k" * 32, "another") == CONTENT

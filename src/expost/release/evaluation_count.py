@@ -25,8 +25,9 @@ import numpy as np
 
 from expost import validation
 from expost.account.account import Account, Spending, current, unspent, warn_if_large
-from expost.account.composition import ROW, Curve, Unit
+from expost.account.composition import Curve
 from expost.account.ledger import Ledger
+from expost.account.unit import ROW, Unit
 from expost.exceptions import TargetUnreachable
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import resolve_source
@@ -43,9 +44,9 @@ from expost.table.columns import NamedColumns
 from expost.table.encoding import Encoding
 from expost.table.entrance import is_stream, open_column
 from expost.table.files import Disk, is_on_disk, open_named, table_claims
+from expost.table.misfits import CLIPPED_LABELS, CLIPPED_TARGETS
 from expost.table.rows import ONE, Batch, MemorySource, Rows, RowSource, declared, given_up
 from expost.table.streamed import PersonSource
-from expost.table.tallies import CLIPPED_LABELS, CLIPPED_TARGETS
 
 ODDS = 4.0  # log odds beyond which bins end, where the goal states none
 _MOST_BINS = {False: 256, True: 32}  # of scores; of numbers, whose cells are as many as the square of it

@@ -1,7 +1,7 @@
 """Objective perturbation with Gaussian noise (theory C2), under approximate privacy.
 
 *Released*: θ̂ = argmin mean φ(xᵀθ, y) + (λ/2)‖θ − θ₀‖² + bᵀθ/n over all of ℝᵖ, b ~ N(0, Σ), θ₀ public or released
-before, plus a little noise that covers the solver (`expost.mechanisms.objective.mechanism`). *Neighbours*: k rows
+before, plus a little noise that covers the solver (`expost.mechanisms.objective.perturbation`). *Neighbours*: k rows
 replaced (k = 1 unless a person has several). *Sensitivity*: φ is convex in the prediction, |φ′| ≤ κ, φ′ is c-Lipschitz;
 Σ is diagonal and follows the shape of a row, so that k rows move a sum of gradients by at most μ = 2kκ√A deviations
 (`expost.table.shape`). J = k·ln(1 + cX²/(nλ)), ‖x‖₂ ≤ X. N is a standard normal variable below.
@@ -13,7 +13,7 @@ J + ln(E e^{(r−1)Y})/(r − 1), where
   Y = μ|N| + μ²/2 otherwise (Huber's),
       E e^{(r−1)Y} = 2·e^{r(r−1)μ²/2}·Φ((r − 1)μ).
 
-*Proof.* As for pure privacy (`expost.mechanisms.objective.mechanism`), b = −G(θ̂) is a bijection, so the log ratio of
+*Proof.* As for pure privacy (`expost.mechanisms.objective.perturbation`), b = −G(θ̂) is a bijection, so the log ratio of
 densities at θ̂ is that of b against b + v plus a Jacobian's, at most J: k rank-one terms come and k go, each that comes
 adds a factor of at most 1 + cX²/(nλ). The first part is Σ-weighted: with w = Σ^{−½}v and g = Σ^{−½}b standard normal,
 it is g·w + ‖w‖²/2. Now w = Σ_i s_i a_i over the 2k rows that come or go, a_i = ±κΣ^{−½}x_i fixed vectors of length m_i
@@ -27,8 +27,8 @@ For large rμ that is J + rμ²/2, one Gaussian release of sensitivity 2κ (and 
 No angle between the rows is worse than none: the bound is the one for rows in one direction.
 
 *Arithmetic.* Rows, sums of slopes, the solver's noise, tests and comparisons are exact, and b is within a public
-remainder of N(0, Σ), for the floats that σ_j are (`expost.mechanisms.objective.noise`), which is covered as the solver
-is (`expost.mechanisms.objective.mechanism`). The realised ‖b‖ is n‖∇L(θ̂)‖, a private number: it is not reported or
+remainder of N(0, Σ), for the floats that σ_j are (`expost.mechanisms.objective.draws`), which is covered as the solver
+is (`expost.mechanisms.objective.perturbation`). The realised ‖b‖ is n‖∇L(θ̂)‖, a private number: it is not reported or
 redrawn by.
 """
 
@@ -42,8 +42,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from expost.account.composition import STEPS, Curve, add_losses
-from expost.mechanisms.objective.mechanism import COVERING, LEAST_SOLVER, PerturbedMinimum
-from expost.mechanisms.objective.noise import normal_noise, normal_remainder, normals_hardly_longer
+from expost.mechanisms.objective.draws import normal_noise, normal_remainder, normals_hardly_longer
+from expost.mechanisms.objective.perturbation import COVERING, LEAST_SOLVER, PerturbedMinimum
 from expost.noise.source import WordSource
 from expost.numeric import FloatArray
 from expost.solve.losses import Loss
