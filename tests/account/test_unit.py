@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from expost.account.account import Account
-from expost.account.unit import ROW, Unit
+from expost.account.composition import ROW, Unit
 from expost.release import NEIGHBOURS
 
 UNITS = [Unit(k, 100, "id") for k in (1, 2, 3, 5, 7, 1000, 2**40 + 1)]

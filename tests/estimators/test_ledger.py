@@ -25,8 +25,8 @@ from expost import (
     Release,
 )
 from expost.account.account import Account
+from expost.account.composition import Unit
 from expost.account.ledger import Reservation
-from expost.account.unit import Unit
 from expost.exceptions import (
     AccuracyNotReached,
     BudgetExceeded,

@@ -13,7 +13,7 @@ import pytest
 import expost.estimators.model as model_module
 import expost.table.encoding as encode_module
 from expost import AccuracyFirstModel, ErrorRate
-from expost.account.unit import Unit
+from expost.account.composition import Unit
 from expost.exceptions import AccuracyNotReached, InvalidRows, LargeEpsilonWarning, SearchInterrupted, TargetUnreachable
 from expost.mechanisms.objective.chain import ChainPlan
 from expost.search import request as readable

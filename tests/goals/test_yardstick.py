@@ -13,8 +13,7 @@ import pytest
 import expost
 from expost import R2, AccuracyFirstModel, MeanSquaredError, Release
 from expost.account.account import Account
-from expost.account.composition import ORDERS, Curve
-from expost.account.unit import ROW, Unit
+from expost.account.composition import ORDERS, ROW, Curve, Unit
 from expost.exceptions import AccuracyNotReached
 from expost.goals import yardstick as module
 from expost.goals.yardstick import Yardstick, reach, release_yardstick

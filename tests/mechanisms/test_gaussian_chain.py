@@ -11,8 +11,7 @@ from scipy import stats
 
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
 from expost.account.account import Account
-from expost.account.composition import NOTHING, Curve
-from expost.account.unit import Unit
+from expost.account.composition import NOTHING, Curve, Unit
 from expost.goals import counts, yardstick
 from expost.mechanisms import ObjectivePerturbation
 from expost.mechanisms.objective import gaussian_objective as gaussian_chain

@@ -15,8 +15,7 @@ import expost.estimators.model as model_module
 import expost.search.new_rows as new_rows_module
 from expost import AccuracyFirstModel, ErrorRate, MeanSquaredError, Release
 from expost.account.account import Account
-from expost.account.composition import Curve
-from expost.account.unit import Unit
+from expost.account.composition import Curve, Unit
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.noise import SeededSource
 from expost.search.new_rows import NewRowsPlan, NoisyMean, drawn_persons

@@ -11,7 +11,7 @@ from scipy import stats
 
 from expost import AccuracyFirstModel, ErrorRate
 from expost.account.account import Account
-from expost.account.unit import ROW
+from expost.account.composition import ROW
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.noise import SeededSource
 from expost.search import request as readable

@@ -9,7 +9,7 @@ import pytest
 
 import expost
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss
-from expost.account.unit import ROW, Unit
+from expost.account.composition import ROW, Unit
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.mechanisms.descent.gradient_descent import DescentPlan, GradientDescent, Walk
 from expost.mechanisms.moments.gaussian_moments import MomentsPlan

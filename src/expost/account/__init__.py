@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from expost.account.account import Account as Account, Budget as Budget, budget as budget
     from expost.account.composition import (
         NOTHING as NOTHING,
+        ROW as ROW,
         Composition as Composition,
         Curve as Curve,
+        Unit as Unit,
         add_losses as add_losses,
         compose as compose,
     )
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
         PrivacyLoss as PrivacyLoss,
         PureLoss as PureLoss,
     )
-    from expost.account.unit import ROW as ROW, Unit as Unit
     from expost.numeric import geometric_levels as geometric_levels
 
 __getattr__, __all__ = public_names(__name__)

@@ -51,10 +51,9 @@ from threading import Lock
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from expost import validation
-from expost.account.composition import NOTHING, ORDERS, Clock, Curve, add_losses, room
+from expost.account.composition import NOTHING, ORDERS, ROW, Clock, Curve, Unit, add_losses, room
 from expost.account.ledger import UNCHARGED, Ledger, Reservation
 from expost.account.store import ONCE_MORE, Store
-from expost.account.unit import ROW, Unit
 from expost.exceptions import (
     UNSPENT,
     AccuracyNotReached,

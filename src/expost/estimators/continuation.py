@@ -30,8 +30,7 @@ import numpy as np
 
 from expost import validation
 from expost.account.account import Spending
-from expost.account.composition import add_losses
-from expost.account.unit import Unit
+from expost.account.composition import Unit, add_losses
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.noise.source import SeededSource

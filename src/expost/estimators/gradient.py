@@ -102,7 +102,7 @@ def _path(
     }
     geometry = block_geometry(encoding)
     schedule = DescentPlan.usual_schedule(loss)
-    account.unit, account.worst_case = unit, unit.share(account.worst_case)
+    account.composition, account.worst_case = unit, unit.share(account.worst_case)
     walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), schedule, unit)
     first = rho_at(schedule.start * geometry.scale, DescentPlan.noise_of(loss, geometry), rows.n, unit)
     rho, spent, level = first, 0.0, 0

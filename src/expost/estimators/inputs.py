@@ -19,7 +19,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import validate_data
 
 from expost import validation
-from expost.account.unit import Unit
+from expost.account.composition import Unit
 from expost.exceptions import LargeDeltaWarning, StrongRegularizationWarning, warn
 from expost.shown import up
 from expost.table.bounds import stated_width

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from expost import validation
 from expost.account.account import Spending, released, unspent, warn_if_large
+from expost.account.composition import ROW, Unit
 from expost.account.ledger import Ledger
-from expost.account.unit import ROW, Unit
 from expost.estimators.continuation import Continuation
 from expost.estimators.inputs import (
     LIFTED,

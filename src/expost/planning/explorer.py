@@ -135,7 +135,7 @@ class _Watched(ChainSearch):
     def _passes(self, model: Floats, x: float) -> bool:
         passed, tests = super()._passes(model, x), self.tests
         margin = laplace_deviations(self.plan.gamma(self.stages)) * tests.scale
-        told = {"spent": self.account.unit.charge(self.account.total), "passed": passed}
+        told = {"spent": self.account.composition.charge(self.account.total), "passed": passed}
         self.watched.append((model.copy(), tests.noisy, margin, told))
         return passed
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from expost.lazy import public_names
 
 if TYPE_CHECKING:
-    from expost.account.unit import NEIGHBOURS as NEIGHBOURS
+    from expost.account.composition import NEIGHBOURS as NEIGHBOURS
     from expost.release.evaluation import Evaluation as Evaluation
     from expost.release.page import BudgetLine as BudgetLine, report as report
     from expost.release.release import FrozenMapping as FrozenMapping, Promise as Promise, Release as Release

@@ -7,7 +7,7 @@ the released model and public numbers alone. *Neighbours*: one row replaced, as 
 *Theorem (privacy).* The histogram is ε-private. *Proof.* A row is in exactly one cell, and in which depends on nothing
 but that row. So a replaced row takes one from a count and adds one to a count: the vector of counts moves by at most 2
 in ℓ₁, whatever K is. Discrete Laplace noise P(k) ∝ e^(−|k|ε/2) on each coordinate makes it ε-private. ∎ A person who
-fills k slots moves 2k, and pays k times as much (:class:`~expost.account.unit.Unit`). All that is shown is made
+fills k slots moves 2k, and pays k times as much (:class:`~expost.account.composition.Unit`). All that is shown is made
 of the noisy counts and public numbers, and costs nothing more.
 
 *What the margin is about* (`expost.noise.histogram`). For classes: at each edge true and false positives, true and
@@ -42,7 +42,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from expost.account.unit import ROW, Unit
+from expost.account.composition import ROW, Unit
 from expost.noise.histogram import chernoff, epsilon_for, is_kept, quantile, slack
 from expost.release.release import Release
 from expost.release.words import counted

@@ -25,9 +25,8 @@ import numpy as np
 
 from expost import validation
 from expost.account.account import Account, Spending, current, unspent, warn_if_large
-from expost.account.composition import Curve
+from expost.account.composition import ROW, Curve, Unit
 from expost.account.ledger import Ledger
-from expost.account.unit import ROW, Unit
 from expost.exceptions import TargetUnreachable
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import resolve_source

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost import validation
-from expost.account.composition import NOTHING, Clock, Curve, add_losses, exp
-from expost.account.unit import NEIGHBOURS
+from expost.account.composition import NEIGHBOURS, NOTHING, Clock, Curve, add_losses, exp
 from expost.goals import words_of
 from expost.release.scoring import scorer_of
 from expost.release.words import closest, going_on, summary, summary_html, to_compare

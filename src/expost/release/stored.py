@@ -18,8 +18,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from expost.account.composition import NOTHING, Curve, room
-from expost.account.unit import NEIGHBOURS
+from expost.account.composition import NEIGHBOURS, NOTHING, Curve, room
 from expost.release.release import APPROXIMATE, FORMAT, STATUSES, Promise, Release, is_day, plain
 from expost.release.scoring import check_model
 from expost.shown import one_line

@@ -4,7 +4,7 @@ Rows are split by their position, which is public, into those that models are fi
 rows are rows drawn independently from one population, as those of the table are taken to be: that is assumed, and said
 in every release. *Released*: models, as `expost.search.engine` releases them, of the fitted rows alone, and of each the
 noisy mean of its losses (mistakes, squared errors) on the rows held out. *Neighbours*: one row replaced, in its place.
-Where each of M persons fills k slots, neighbours differ in one person (`expost.account.unit`), new rows are
+Where each of M persons fills k slots, neighbours differ in one person (`expost.account.composition`), new rows are
 those of new persons, and m of the persons, drawn at random, are held out with all of their rows.
 
 *Theorem (privacy).* The loss of an outcome is at most max(Σ models, Σ tests), and the loss of what reads all rows
@@ -59,8 +59,7 @@ import numpy.typing as npt
 from scipy.special import betainc, xlogy
 
 from expost.account.account import Account
-from expost.account.composition import NOTHING, Curve
-from expost.account.unit import ROW, Unit
+from expost.account.composition import NOTHING, ROW, Curve, Unit
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import TestedGoal
 from expost.noise.laplace import discrete_laplace
@@ -357,7 +356,10 @@ class NewRowsSearch(StagedSearch):
             epsilon /= _LESS
         if epsilon <= _LEAST:
             return False
-        law, gamma = NoisyMean.of(goal, n, epsilon, error, account.unit), gamma_of_test(self.plan, self.tests.count + 1)
+        law, gamma = (
+            NoisyMean.of(goal, n, epsilon, error, account.composition),
+            gamma_of_test(self.plan, self.tests.count + 1),
+        )
         if law.chance(math.floor((goal.at_most - goal.room) / law.grid.unit), goal.at_most) > gamma:
             return False  # which a perfect model would not pass
         account.book("test", Curve.pure(epsilon))

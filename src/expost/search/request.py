@@ -8,7 +8,7 @@ raise (``on_invalid="clip"``), a misspelt label or a text column given bounds wo
 *Released*: whether two noisy counts pass. *Neighbours*: one row replaced. *Sensitivity*: the smallest number of
 readable cells in any column, and the number of rows whose target is readable, each move by at most one. *Theorem*:
 Laplace noise of scale n/40 costs 40/n each. Where neighbours differ in a person of k rows, n = m·k and the account
-charges k times that, 40/m (`expost.account.unit`). No promise rests on it: a table that fits is refused with a
+charges k times that, 40/m (`expost.account.composition`). No promise rests on it: a table that fits is refused with a
 probability of at most e⁻⁶, and one that does not is refused most likely.
 """
 
@@ -23,8 +23,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from expost import validation
 from expost.account.account import Account, current
-from expost.account.composition import add_losses
-from expost.account.unit import ROW, Unit, tried
+from expost.account.composition import ROW, Unit, add_losses, tried
 from expost.exceptions import TargetUnreachable
 from expost.goals.goal import RISK_CHARGED, Goal, TestedGoal, as_goal, excess_risk_of, is_tested
 from expost.mechanisms.mechanism import Generator, Mechanism

@@ -25,9 +25,8 @@ import numpy as np
 
 from expost import validation
 from expost.account.account import Spending, current, released, unspent
-from expost.account.composition import Curve
+from expost.account.composition import ROW, Curve, Unit
 from expost.account.ledger import Ledger
-from expost.account.unit import ROW, Unit
 from expost.exceptions import NotPrivateWarning, TargetUnreachable, warn
 from expost.goals.excess_risk import ExcessRisk
 from expost.goals.goal import Goal, TestedGoal, excess_risk_of

@@ -3,7 +3,7 @@
 *Lemma.* With k slots for each of m persons (their first k rows in the order of the table, from the first again if there
 are fewer), replacing one person by another changes k of the m·k slots at most and none of anybody else's. *Proof.* A
 person's slots are a function of the list of their own rows, in their own order. ∎ What that is worth is in
-:mod:`expost.account.unit`.
+:mod:`expost.account.composition`.
 
 Two cells mean the same person if they are the same text, spaces around it aside. Numbers are taken as their digits: 7,
 7.0 and "7" are one person, as a column of integers becomes one of floats where a cell is missing; "007" is another, and

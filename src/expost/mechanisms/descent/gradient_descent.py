@@ -37,8 +37,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.account.composition import Curve
-from expost.account.unit import ROW, Unit
+from expost.account.composition import ROW, Curve, Unit
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
 from expost.mechanisms.descent.clipping import (

@@ -85,8 +85,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from scipy.special import chdtri
 
-from expost.account.composition import Curve
-from expost.account.unit import ROW, Unit
+from expost.account.composition import ROW, Curve, Unit
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
 from expost.mechanisms.objective.perturbation import require_made_for

@@ -33,8 +33,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from expost.account.account import Account
-from expost.account.composition import NOTHING, Curve, room
-from expost.account.unit import ROW
+from expost.account.composition import NOTHING, ROW, Curve, room
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import GradientLength, gradient_target
 from expost.mechanisms.moments.certificate import best_certified, curvature, typical_norm
