@@ -13,13 +13,13 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 
 def public_names(
-    package: str, made: Mapping[str, Callable[[], Any]] | None = None
+    package: str, made: Mapping[str, Callable[[], Any]] | None = None, listed: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], list[str]]:
     """Return a package's ``__getattr__``, which imports a name once it is asked for, and its ``__all__``.
 
@@ -29,6 +29,8 @@ def public_names(
         Its dotted name.
     made : mapping of str to callable, optional
         Names that stand in no module, and what makes them.
+    listed : sequence of str, optional
+        Further modules that list names of the package, as it does itself.
 
     Examples
     --------
@@ -40,7 +42,7 @@ def public_names(
     home = sys.modules[package]
     made = made or {}
     homes: dict[str, str] = {}
-    for block in ast.parse(inspect.getsource(home)).body:
+    for block in (line for name in (package, *listed) for line in ast.parse(inspect.getsource(sys.modules[name])).body):
         if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
             for line in block.body:
                 if isinstance(line, ast.ImportFrom) and line.module is not None:

@@ -14,7 +14,8 @@ from typing import get_args
 import pytest
 
 from expost.cli.command import COMMANDS
-from expost.goals import FLAGS, GOALS
+from expost.goals import GOALS
+from expost.goals.flags import FLAGS
 from expost.mechanisms import MECHANISMS, NOISES, Noise
 from expost.search import METHOD_NAMES as NAMES, METHODS
 from tests.cli.helpers import call, write

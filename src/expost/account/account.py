@@ -50,7 +50,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from expost import validation
+from expost import defaults, validation
 from expost.account.composition import NOTHING, ORDERS, ROW, Clock, Curve, Unit, add_losses, room
 from expost.account.ledger import UNCHARGED, Ledger, Reservation
 from expost.account.store import ONCE_MORE, Store
@@ -738,7 +738,7 @@ def released(release: Release, *, keep_short: bool = False) -> Release:
 
 def warn_if_large(release: Release) -> None:
     """Warn about an ε that protects little, unless it was stated outright or is infinite, which warns by itself."""
-    if not validation.MOST < release.epsilon < math.inf or release.method == "fixed":
+    if not defaults.MAX_EPSILON < release.epsilon < math.inf or release.method == "fixed":
         return
     unit = release.unit
     moved, chance = f"odds about any {unit} may have moved", ""

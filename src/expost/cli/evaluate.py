@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost import validation
+from expost import defaults, validation
 from expost.cli.options import (
     DATA,
     add_engine,
@@ -69,7 +69,7 @@ def add_arguments(evaluate: argparse.ArgumentParser) -> None:
     evaluate.add_argument(
         "--margin",
         type=float,
-        default=validation.EVALUATED_WITHIN,
+        default=defaults.EVALUATED_WITHIN,
         metavar="M",
         help="every count, as a share of the rows, is right within it: the smaller, the dearer (default: %(default)s)",
     )
@@ -94,14 +94,14 @@ def add_arguments(evaluate: argparse.ArgumentParser) -> None:
     evaluate.add_argument(
         "--failure-probability",
         type=float,
-        default=validation.GAMMA,
+        default=defaults.FAILURE_PROBABILITY,
         metavar="G",
         help="that any band is missed (default: %(default)s)",
     )
     evaluate.add_argument(
         "--max-epsilon",
         type=float,
-        default=validation.MOST,
+        default=defaults.MAX_EPSILON,
         metavar="E",
         help="a margin that costs more is refused before a row is read (default: %(default)s)",
     )

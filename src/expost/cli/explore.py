@@ -14,7 +14,7 @@ from expost.cli.plan import add_simulation, whole
 from expost.cli.predict import read_release
 from expost.cli.progress import Progress
 from expost.cli.terminal import print_line, print_text
-from expost.goals import FLAGS
+from expost.goals.flags import FLAGS
 from expost.whole import write_whole
 
 if TYPE_CHECKING:

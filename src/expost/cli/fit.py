@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import expost.search
-from expost import validation
+from expost import defaults, validation
 from expost.cli.command import go_through, unexpected
 from expost.cli.evaluate import check_beside
 from expost.cli.options import (
@@ -51,7 +51,7 @@ from expost.cli.output import (
 from expost.cli.progress import Progress
 from expost.cli.terminal import NOT_WRITTEN, complain, in_words, paid, print_line, with_notes
 from expost.exceptions import UNSPENT
-from expost.goals import FLAGS
+from expost.goals.flags import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS, NOISES, WITH_SCHEMA
 from expost.search import METHOD_NAMES as METHODS
 from expost.shown import one_line, up
@@ -132,7 +132,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "--margin",
         type=float,
-        default=validation.MARGIN,
+        default=defaults.MARGIN,
         metavar="F",
         help="part of such a goal for test noise (default: %(default)s)",
     )
@@ -140,7 +140,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         "--new-rows",
         nargs="?",
         type=float,
-        const=validation.HOLDOUT,
+        const=defaults.HOLDOUT,
         default=0.0,
         metavar="PART",
         help="promise it about new rows drawn like these (new persons, with --person), which holds out that part of "
@@ -206,7 +206,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         "--evaluate",
         nargs="?",
         type=float,
-        const=validation.EVALUATED_WITHIN,
+        const=defaults.EVALUATED_WITHIN,
         metavar="M",
         help="also say what the model is worth, as expost evaluate --margin does, and charge it: --max-epsilon is for "
         "both together; with --new-rows on the rows held out (default: %(const)s where no margin is stated)",
@@ -269,7 +269,7 @@ def _evaluate(options: argparse.Namespace, ledger: Ledger | None) -> int:
     from expost.cli.predict import read_release
 
     release = read_release(options.saved)
-    left = (validation.MOST if options.max_epsilon is None else options.max_epsilon) - release.epsilon
+    left = (defaults.MAX_EPSILON if options.max_epsilon is None else options.max_epsilon) - release.epsilon
     if not left > 0.0:
         raise ValueError("--max-epsilon is spent; expost evaluate does it later")
     stated = {
@@ -421,7 +421,7 @@ def _search_columns(
 
 def _if_stopped(options: argparse.Namespace) -> str:
     """Say what a search costs that is stopped: where it does may depend on the rows, so whatever it might have cost."""
-    most = validation.MOST if options.max_epsilon is None else options.max_epsilon
+    most = defaults.MAX_EPSILON if options.max_epsilon is None else options.max_epsilon
     return f" (if stopped, it counts by its worst case, ε = {up(most)} or less)" if most < float("inf") else ""
 
 

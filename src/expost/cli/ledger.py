@@ -16,7 +16,7 @@ from expost.cli.command import go_through
 from expost.cli.output import add_output, check_output
 from expost.cli.predict import read_release
 from expost.cli.terminal import print_text
-from expost.goals import words_of
+from expost.goals.flags import words_of
 from expost.shown import aligned, down, one_line, up
 from expost.whole import write_whole
 

@@ -18,8 +18,8 @@ from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from expost import goals, validation
-from expost.goals import FLAGS, Flag
+from expost import defaults, goals, validation
+from expost.goals.flags import FLAGS, Flag
 
 if TYPE_CHECKING:
     from expost.account.ledger import Ledger
@@ -139,7 +139,7 @@ def add_promise_options(parser: argparse._ActionsContainer, *, lifted: bool) -> 
     parser.add_argument(
         "--failure-probability",
         type=float,
-        default=validation.GAMMA,
+        default=defaults.FAILURE_PROBABILITY,
         metavar="G",
         help="of the accuracy promise (default: %(default)s)",
     )
@@ -147,7 +147,7 @@ def add_promise_options(parser: argparse._ActionsContainer, *, lifted: bool) -> 
         "--max-epsilon",
         type=float,
         metavar="E",
-        help=f"no outcome may cost more (default: {validation.MOST:g}{'; inf lifts it' if lifted else ''})",
+        help=f"no outcome may cost more (default: {defaults.MAX_EPSILON:g}{'; inf lifts it' if lifted else ''})",
     )
     parser.add_argument(
         "--delta",

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from expost import validation
+from expost import defaults
 from expost.cli.options import (
     add_costs,
     add_person_options,
@@ -21,7 +21,7 @@ from expost.cli.options import (
 from expost.cli.output import check_output, why
 from expost.cli.progress import Progress
 from expost.cli.terminal import NOT_WRITTEN, print_text
-from expost.goals import FLAGS
+from expost.goals.flags import FLAGS
 from expost.shown import down, exact
 from expost.whole import write_whole
 
@@ -79,7 +79,7 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
 def add_simulation(parser: argparse._ActionsContainer) -> None:
     """Add the options of the simulation that prices come from."""
     parser.add_argument(
-        "--worlds", type=whole, default=validation.TABLES, metavar="K", help="made-up tables (default: %(default)s)"
+        "--worlds", type=whole, default=defaults.WORLDS, metavar="K", help="made-up tables (default: %(default)s)"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
 
@@ -169,7 +169,7 @@ def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
     if options.person is not None:
         person = f" --person {shlex.quote(options.person)} --rows-per-person {options.rows_per_person}"
     gamma = prices.failure_probability
-    often = "" if gamma == validation.GAMMA else f" --failure-probability {exact(gamma)}"
+    often = "" if gamma == defaults.FAILURE_PROBABILITY else f" --failure-probability {exact(gamma)}"
     at, said = _at(prices, chosen)
     return [*said, f"next: {fit}{cap}{often}{at}{clip}{person}"]
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from expost import search, validation
+from expost import defaults, search
 from expost.cli.options import (
     DATA,
     add_costs,
@@ -34,7 +34,7 @@ from expost.cli.output import (
     outcome,
 )
 from expost.cli.predict import read_release
-from expost.goals import FLAGS
+from expost.goals.flags import FLAGS
 from expost.table.endings import file_of
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ def add_arguments(refine: argparse.ArgumentParser) -> None:
         "--max-epsilon",
         type=float,
         metavar="E",
-        help=f"no outcome may cost more, what was paid before included (default: {validation.MOST:g})",
+        help=f"no outcome may cost more, what was paid before included (default: {defaults.MAX_EPSILON:g})",
     )
     table = refine.add_argument_group("of a table")
     table.add_argument(
         "--failure-probability",
         type=float,
-        default=validation.GAMMA,
+        default=defaults.FAILURE_PROBABILITY,
         metavar="G",
         help="of the new accuracy promise, beside that of the first (default: %(default)s)",
     )

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from expost.exceptions import UNSPENT
-from expost.goals import FLAGS
+from expost.goals.flags import FLAGS
 from expost.shown import one_line, visible
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
-from expost import validation
+from expost import defaults, validation
 from expost.account.account import Spending, released, unspent, warn_if_large
 from expost.account.ledger import Ledger
 from expost.estimators.inputs import (
@@ -105,7 +105,7 @@ class AccuracyFirstEstimator(CountedClones):
     goal: Goal | None = None
     loss: Loss | None = None
     regularization: float | str = AUTO
-    failure_probability: float = validation.GAMMA
+    failure_probability: float = defaults.FAILURE_PROBABILITY
     bounds: Any = None
     feature_bound: float | None = None
     perturbation: str | None = None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from expost import validation
+from expost import defaults, validation
 from expost.account.account import Account, Spending, current, unspent
 from expost.account.composition import Curve
 from expost.estimators.inputs import as_schema, warn_if_likely
@@ -30,7 +30,7 @@ def gradient_path(
     schema: Any,
     *,
     delta: float = 1e-6,
-    max_epsilon: float = validation.MOST,
+    max_epsilon: float = defaults.MAX_EPSILON,
     probabilities: bool = False,
     on_invalid: str = "error",
     random_state: Any = None,
@@ -102,7 +102,7 @@ def _path(
     }
     geometry = block_geometry(encoding)
     schedule = DescentPlan.usual_schedule(loss)
-    account.composition, account.worst_case = unit, unit.share(account.worst_case)
+    account.unit, account.worst_case = unit, unit.share(account.worst_case)
     walk = Walk(loss, geometry, ClippedGradients(rows, SlopeTable.of(loss)), schedule, unit)
     first = rho_at(schedule.start * geometry.scale, DescentPlan.noise_of(loss, geometry), rows.n, unit)
     rho, spent, level = first, 0.0, 0

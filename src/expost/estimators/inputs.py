@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import validate_data
 
-from expost import validation
+from expost import defaults, validation
 from expost.account.composition import Unit
 from expost.exceptions import LargeDeltaWarning, StrongRegularizationWarning, warn
 from expost.shown import up
@@ -252,7 +252,7 @@ def require_single(model: Any) -> None:
 def settled_budget(stated: Any, method: str) -> float | None:
     """Return ``max_epsilon``, None where it was lifted; a single shot at it is never a default."""
     if is_usual(stated, AUTO):
-        return None if method == "fixed" else validation.MOST
+        return None if method == "fixed" else defaults.MAX_EPSILON
     return None if stated == math.inf else validation.budget(stated)
 
 

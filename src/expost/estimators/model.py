@@ -14,7 +14,7 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from expost import validation
+from expost import defaults, validation
 from expost.account.account import Spending, released, unspent, warn_if_large
 from expost.account.composition import ROW, Unit
 from expost.account.ledger import Ledger
@@ -170,8 +170,8 @@ class AccuracyFirstModel(CountedClones):
     schema: Any = None
     goal: Goal | None = None
     _: KW_ONLY
-    failure_probability: float = validation.GAMMA
-    max_epsilon: float = validation.MOST
+    failure_probability: float = defaults.FAILURE_PROBABILITY
+    max_epsilon: float = defaults.MAX_EPSILON
     delta: float = 0.0
     perturbation: str | None = None
     on_invalid: OnInvalid = "error"
@@ -390,7 +390,7 @@ class AccuracyFirstModel(CountedClones):
     @property
     def _most(self) -> float:
         stated: float | None = self.max_epsilon
-        return validation.MOST if stated is None else settled_budget(stated, "auto") or LIFTED
+        return defaults.MAX_EPSILON if stated is None else settled_budget(stated, "auto") or LIFTED
 
     def request_for(self, n: int, schema: Schema, encoding: Encoding, max_epsilon: float | None = None) -> Request:
         """Return what would be searched for in n rows: everything that is public about a fit.

@@ -62,7 +62,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.special import ndtr
 
-from expost import validation
+from expost import defaults
 from expost.account.composition import Curve
 from expost.goals.goal import ChainSettings, TestedGoal
 from expost.goals.measure import Judge, Measure
@@ -155,7 +155,7 @@ def release_base_rate(
         [*levels[1:], math.inf], NoisePath(np.array([positive]), 1, levels, random_state=source), strict=True
     ):
         step = account.pure_step(level.epsilon, paid)
-        dear = account.composition.charge(level.epsilon) > _MOST * account.limit
+        dear = account.unit.charge(level.epsilon) > _MOST * account.limit
         if (found is not None and dear) or not account.fits(step):
             break
         account.book("probe", step)
@@ -404,7 +404,7 @@ class CountedGoal(LabelGoal):
         edges = length * np.linspace(-1.0, 1.0, _CUTS)
         wanted = round(alarms(self.lines, self.base.rate) * judge.n)
         scores = [-abs(int(count) - wanted) for count in judge.above(model, edges)]
-        best = noisy_best(scores, epsilon, account.composition.rows if account.delta else 1, source)
+        best = noisy_best(scores, epsilon, account.unit.rows if account.delta else 1, source)
         column, value = judge.constant
         moved = np.array(model, dtype=np.float64)
         moved[column] -= float(edges[best]) * (ONE / value)
@@ -501,7 +501,7 @@ class ErrorRate(CountedGoal):
     """
 
     at_most: float
-    margin: float = validation.MARGIN
+    margin: float = defaults.MARGIN
     base: BaseRate | None = field(default=None, repr=False)
 
     name = "error rate"

@@ -1,6 +1,6 @@
 """What a goal is: what the caller asks for, what is promised about it, in whose units, and what is asked of it.
 
-A new goal is one file here and an entry in ``goals/__init__.py`` with its flag and its words, which the command line
+A new goal is one file here and an entry in ``goals/flags.py`` with its flag and its words, which the command line
 and releases read there. Nothing outside this folder asks which goal it has: searches, estimators, plans and the
 explorer ask what a goal says of itself, and what it does not say follows from its *shortfall*, how far a hypothesis
 misses it, as one number: what a chain of releases is tested and steered by, and what synthetic tables are made by.
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeGuard
 
 import numpy as np
 
-from expost import validation
-from expost.goals import FLAGS, Flag
+from expost import defaults, validation
+from expost.goals.flags import FLAGS, Flag
 from expost.goals.measure import Judge, Measure, Predicted
 from expost.numeric import FloatArray, bisected
 from expost.passes.sums import Sums
@@ -125,7 +125,7 @@ class Goal(ABC):
         return [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]  # every goal is a dataclass
 
     @classmethod
-    def stated(cls, value: float, margin: float = validation.MARGIN, **given: float) -> Self:
+    def stated(cls, value: float, margin: float = defaults.MARGIN, **given: float) -> Self:
         """Return the goal that a flag states, with the margin stated beside it if it has one, and what else is."""
         given |= {"margin": margin} if "margin" in cls._fields() else {}
         return cls(value, **given)  # type: ignore[call-arg]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from expost import validation
+from expost import defaults
 from expost.goals.goal import ChainSettings, TestedGoal
 from expost.goals.measure import (
     Judge,
@@ -163,7 +163,7 @@ class MeanSquaredError(SquaredErrorGoal):
     """
 
     at_most: float
-    margin: float = validation.MARGIN
+    margin: float = defaults.MARGIN
     yardstick: Yardstick | None = field(default=None, repr=False)
 
     name = "mean squared error"

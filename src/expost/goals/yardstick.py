@@ -89,7 +89,7 @@ def release_yardstick(
     if squares:
         path: Iterator[LevelValue] = _averages(values, units, levels, source)
         tail, rounded = deviations(0.25 * failure_probability / _LEVELS), 5.0
-        most = math.sqrt(2.0 * _MOST * account.room) / account.composition.rows
+        most = math.sqrt(2.0 * _MOST * account.room) / account.unit.rows
     else:
         path = iter(NoisePath(values, units, levels, random_state=source))
         tail, rounded = math.log(2 * _LEVELS / failure_probability), 2.0
@@ -97,7 +97,7 @@ def release_yardstick(
     found, paid = None, 0.0
     for level in path:
         if squares:
-            rho = 0.5 * (level.epsilon**2 - paid**2) * account.composition.rows**2
+            rho = 0.5 * (level.epsilon**2 - paid**2) * account.unit.rows**2
             step = Curve.gaussian(rho * (1.0 + 1e-12))
         else:
             step = account.pure_step(level.epsilon, paid)

@@ -26,11 +26,12 @@ from typing import Any
 
 import numpy as np
 
-from expost import validation
+from expost import defaults, validation
 from expost.account.account import Account
 from expost.exceptions import TargetUnreachable
-from expost.goals import GOALS, words_of
+from expost.goals import GOALS
 from expost.goals.counts import CountedGoal
+from expost.goals.flags import words_of
 from expost.goals.goal import TestedGoal, square_unit, tested_kind
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise.source import SeededSource
@@ -135,7 +136,7 @@ class _Watched(ChainSearch):
     def _passes(self, model: Floats, x: float) -> bool:
         passed, tests = super()._passes(model, x), self.tests
         margin = laplace_deviations(self.plan.gamma(self.stages)) * tests.scale
-        told = {"spent": self.account.composition.charge(self.account.total), "passed": passed}
+        told = {"spent": self.account.unit.charge(self.account.total), "passed": passed}
         self.watched.append((model.copy(), tests.noisy, margin, told))
         return passed
 
@@ -206,7 +207,7 @@ def _short(values: Any) -> list[float]:
     return [float(f"{value:.4g}") for value in values]
 
 
-GAMMAS = (0.02, validation.GAMMA, 0.3)
+GAMMAS = (0.02, defaults.FAILURE_PROBABILITY, 0.3)
 #: At these parts of what a goal allows lies what one may expect, for some of the goals, and in so many tables.
 _EXPECTED, _EXPECTED_TABLES = 0.85, 5
 #: Tables at a δ, where all of their rows are read at every step.
@@ -261,7 +262,7 @@ def explorer_data(
     axis = _Axis.of(schema, kind, goal, release, square)
     shown, elsewhere = (None, "") if release is None else _release(release, schema, axis, at)
     n = rows or (shown or {}).get("rows") or _ROWS
-    gammas = GAMMAS if not at else ((shown or {}).get("gamma") or validation.GAMMA,)
+    gammas = GAMMAS if not at else ((shown or {}).get("gamma") or defaults.FAILURE_PROBABILITY,)
     usual = gammas[len(gammas) // 2]  # where something is expected, prices are at this one
     many = most_tables(worlds, len(encoding.names), at)
     many, few = (min(many, _DELTA_TABLES), _DELTA_EXPECTED_TABLES) if at else (many, _EXPECTED_TABLES)

@@ -22,7 +22,7 @@ from functools import cached_property, partial
 from itertools import groupby, pairwise
 from typing import Any, Literal
 
-from expost import validation
+from expost import defaults, validation
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge
 from expost.estimators.inputs import as_schema
 from expost.exceptions import StrongRegularizationWarning, TargetUnreachable
@@ -169,7 +169,7 @@ class TablePricer(Pricer):
     budget: float | None
     delta: float = 0.0
     on_invalid: str = "error"
-    tables: int | SyntheticTables = validation.TABLES
+    tables: int | SyntheticTables = defaults.WORLDS
     seed: int = 0
     expected: tuple[TestedGoal, TestedGoal] | None = None
     only_taken: bool = False
@@ -370,7 +370,7 @@ def plan(
     *,
     rows: int,
     max_epsilon: float | None = None,
-    failure_probability: float = validation.GAMMA,
+    failure_probability: float = defaults.FAILURE_PROBABILITY,
     delta: float = 0.0,
     on_invalid: str = "error",
     person: str | None = None,
@@ -379,7 +379,7 @@ def plan(
     columns: int | None = None,
     regularization: float | str = "auto",
     expect: float | None = None,
-    worlds: int = validation.TABLES,
+    worlds: int = defaults.WORLDS,
     random_state: int = 0,
 ) -> PricePlan:
     """Say what goals would cost, without reading any data.

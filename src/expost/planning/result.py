@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from expost.goals import Goal, yardstick_of
+from expost.goals import Goal
+from expost.goals.flags import yardstick_of
 from expost.goals.goal import is_tested
 from expost.shown import aligned, down, exact, one_line, up
 from expost.table.schema import Schema

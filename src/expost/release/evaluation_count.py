@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from expost import validation
+from expost import defaults, validation
 from expost.account.account import Account, Spending, current, unspent, warn_if_large
 from expost.account.composition import ROW, Curve, Unit
 from expost.account.ledger import Ledger
@@ -201,8 +201,8 @@ def evaluate(
     y: Any = None,
     *,
     margin: float,
-    failure_probability: float = validation.GAMMA,
-    max_epsilon: float = validation.MOST,
+    failure_probability: float = defaults.FAILURE_PROBABILITY,
+    max_epsilon: float = defaults.MAX_EPSILON,
     bins: int | None = None,
     cut_offs: Sequence[float] = (),
     residuals_within: float | None = None,

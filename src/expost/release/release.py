@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from expost import validation
+from expost import defaults, validation
 from expost.account.composition import NEIGHBOURS, NOTHING, Clock, Curve, add_losses, exp
-from expost.goals import words_of
+from expost.goals.flags import words_of
 from expost.release.scoring import scorer_of
 from expost.release.words import closest, going_on, summary, summary_html, to_compare
 
@@ -472,8 +472,8 @@ class Release:
         y: Any = None,
         *,
         margin: float,
-        failure_probability: float = validation.GAMMA,
-        max_epsilon: float = validation.MOST,
+        failure_probability: float = defaults.FAILURE_PROBABILITY,
+        max_epsilon: float = defaults.MAX_EPSILON,
         bins: int | None = None,
         cut_offs: Sequence[float] = (),
         residuals_within: float | None = None,

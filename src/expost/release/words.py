@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from expost.goals import words_of, yardstick_of
+from expost.goals.flags import words_of, yardstick_of
 from expost.shown import down, one_line, percent, up, visible
 
 if TYPE_CHECKING:

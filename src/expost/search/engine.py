@@ -711,7 +711,7 @@ class StagedSearch:
     def _price(self, level: float) -> float:
         """Return the same as it is charged for."""
         costs = self._costs(level)
-        return costs if self.account.delta else float(self.account.composition.charge(costs))
+        return costs if self.account.delta else float(self.account.unit.charge(costs))
 
 
 StagedPlan.running = StagedSearch

@@ -357,7 +357,7 @@ class NewRowsSearch(StagedSearch):
         if epsilon <= _LEAST:
             return False
         law, gamma = (
-            NoisyMean.of(goal, n, epsilon, error, account.composition),
+            NoisyMean.of(goal, n, epsilon, error, account.unit),
             gamma_of_test(self.plan, self.tests.count + 1),
         )
         if law.chance(math.floor((goal.at_most - goal.room) / law.grid.unit), goal.at_most) > gamma:

@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from expost import validation
+from expost import defaults, validation
 from expost.account import Ledger, add_losses
 from expost.account.account import Account, Spending, current, released, unspent, warn_if_large
 from expost.exceptions import PathNotKeptWarning, TargetUnreachable, warn
@@ -414,7 +414,7 @@ def _rows_of(release: Release) -> str:
 def _budget(release: Release, max_epsilon: float | None) -> float:
     if max_epsilon == math.inf:
         return math.inf
-    stated = validation.budget(max_epsilon) or validation.MOST
+    stated = validation.budget(max_epsilon) or defaults.MAX_EPSILON
     if stated < release.epsilon:
         raise TargetUnreachable(
             f"max_epsilon = {down(stated)} is about everything on the path, of which epsilon = {up(release.epsilon)} "

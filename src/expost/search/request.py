@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol
 
-from expost import validation
+from expost import defaults, validation
 from expost.account.account import Account, current
 from expost.account.composition import ROW, Unit, add_losses, tried
 from expost.exceptions import TargetUnreachable
@@ -124,7 +124,7 @@ class Request:
     goal: Goal | None
     method: Method
     mechanism: Mechanism
-    failure_probability: float = validation.GAMMA
+    failure_probability: float = defaults.FAILURE_PROBABILITY
     calibration: str = "tight"
     levels: Sequence[float] | None = None
     n_levels: int | None = None

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from expost import validation
+from expost import defaults, validation
 from expost.account.account import Spending, current, released, unspent
 from expost.account.composition import ROW, Curve, Unit
 from expost.account.ledger import Ledger
@@ -234,7 +234,7 @@ def run_search(
     perturbation: str | None = None,
     noise: str = "laplace",
     full_matrix: bool = False,
-    failure_probability: float = validation.GAMMA,
+    failure_probability: float = defaults.FAILURE_PROBABILITY,
     calibration: str = "tight",
     levels: Sequence[float] | None = None,
     n_levels: int | None = None,
