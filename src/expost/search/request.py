@@ -240,8 +240,8 @@ class Request:
 
     def tested(self, goal: TestedGoal) -> Plan:
         """Settle the search for a goal that is tested as it stands."""
+        from expost.search.choice import PURE, STAGED
         from expost.search.gradual import settle_goal
-        from expost.search.run import PURE, STAGED
 
         geometry = self.mechanism.geometry
         if geometry is None:
