@@ -95,7 +95,7 @@ def test_it_costs_its_last_level_alone_and_is_a_probe(monkeypatch):
 
 
 def test_no_level_is_looked_at_that_does_not_fit(monkeypatch):
-    monkeypatch.setattr(module, "_MOST", 1.0)
+    monkeypatch.setattr(module, "_MOST_OF_BUDGET", 1.0)
     rows, n = judge(targets(500)), 500
     whole = account()
     release_yardstick(rows, whole, SeededSource(3), GAMMA)

@@ -75,7 +75,7 @@ Result = TypeVar("Result")
 Part = Literal["probe", "test", "generation"]
 _PARTS: tuple[Part, ...] = ("probe", "test", "generation")
 _FULL = 1.0 - 1e-9  # a release adds up its parts, rounded up
-_ROOM = 1.0 - 1e-12  # sums are rounded up, in whatever order they are added
+_ROUNDED = 1.0 - 1e-12  # sums are rounded up, in whatever order they are added
 
 
 @lru_cache(maxsize=64)
@@ -284,7 +284,7 @@ class Account:
         sides = self._sides(step, test)
         after = _larger(sides)
         together = self.shared is None or self.shared.fits(after, self)
-        if self.one_curve and any(a > b * _ROOM for a, b in zip(after.losses, self.worst.losses, strict=True)):
+        if self.one_curve and any(a > b * _ROUNDED for a, b in zip(after.losses, self.worst.losses, strict=True)):
             return False
         if self.clock is not None:
             return together and self._come_to(sides) <= self.limit * _FULL
@@ -296,7 +296,7 @@ class Account:
         own = room(self.curve, self.limit, self.delta)
         if self.one_curve:
             left = zip(ORDERS, self.worst.losses, self.curve.losses, strict=True)
-            below = min((worst * _ROOM - spent) / order for order, worst, spent in left)
+            below = min((worst * _ROUNDED - spent) / order for order, worst, spent in left)
             own = max(0.0, min(own, below * (1.0 - 1e-9)))
         return own if self.shared is None else min(own, self.shared.room(self))
 

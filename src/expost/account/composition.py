@@ -165,7 +165,7 @@ def exp(epsilon: float) -> float:
         return math.inf
 
 
-_ROOM = 2.0**-49  # three parts are multiplied and added, each result rounded up: less than four units of 2⁻⁵²
+_ROUNDING = 2.0**-49  # three parts are multiplied and added, each result rounded up: less than four units of 2⁻⁵²
 
 
 @dataclass(frozen=True)
@@ -250,11 +250,11 @@ class Unit:
 
     def worst_case(self, loss: float) -> float:
         """Return k times a bound on sums of losses, not below what any sum of charges is rounded to."""
-        return loss if self.rows == 1 else self.charge(loss) * (1 + _ROOM)
+        return loss if self.rows == 1 else self.charge(loss) * (1 + _ROUNDING)
 
     def share(self, budget: float) -> float:
         """Return what one row may cost so that no outcome costs more than the budget, roundings included."""
-        return budget if self.rows == 1 else budget / self.rows * (1 - 2 * _ROOM)
+        return budget if self.rows == 1 else budget / self.rows * (1 - 2 * _ROUNDING)
 
     def count(self, n: int) -> str:
         """Say how many there are in a table of n rows, for messages."""
@@ -525,7 +525,7 @@ def _log_sum(terms: FloatArray) -> float:
 _SOLVED = 1.0 + 1e-9  # rounding of a solution
 _LATTICE = 2e-7  # what integers add to a loss, both ways, and take off δ as a part of it
 _SMALLEST = 1e-290  # what erfc still knows
-_MOST = 600.0  # e^ε beyond is no number
+_LARGEST_EPSILON = 600.0  # e^ε beyond is no number
 #: Below this δ nothing is stated by a clock.
 LEAST = 1e-30
 
@@ -627,7 +627,7 @@ def _hockey_stick(m: float, delta: float) -> float:
         return _upper(e / m - m / 2) - math.exp(e) * _upper(e / m + m / 2) > delta
 
     high = m * m / 2 + m * 40.0
-    return math.inf if high > _MOST else bisected(exceeds, 0.0, high, 80)[1]
+    return math.inf if high > _LARGEST_EPSILON else bisected(exceeds, 0.0, high, 80)[1]
 
 
 def _upper(z: float) -> float:

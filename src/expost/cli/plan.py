@@ -28,7 +28,7 @@ from expost.whole import write_whole
 if TYPE_CHECKING:
     from expost.planning import GoalPrice, PricePlan
 
-_MOST = re.compile(r"(?<![\w'\"./-])max_epsilon(?![\w'\"/-])")  # in notes, which are the library's
+_MAX_EPSILON = re.compile(r"(?<![\w'\"./-])max_epsilon(?![\w'\"/-])")  # in notes, which are the library's
 
 DESCRIPTION = (
     "Say what goals would cost for a schema and a number of rows. No data are read: what depends on the rows is a "
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
             worlds=options.worlds,
             random_state=options.seed,
         )
-    shown = [_MOST.sub("--max-epsilon", str(prices)), *_next(prices, options)]
+    shown = [_MAX_EPSILON.sub("--max-epsilon", str(prices)), *_next(prices, options)]
     print_text(prices.to_json() if options.json else "\n".join(shown))
     if options.plot is None:
         return 0

@@ -221,10 +221,10 @@ class AccuracyFirstModel(CountedClones):
         reject_fit_parameters(type(self).__name__, unsupported)
         require_single(self)
         forget(self)
-        found = check_pipeline(self)
+        pipeline = check_pipeline(self)
         if self._repeats:
             self._warn_if_repeated(self._most)
-        return Spending(self.ledger).guard(lambda spending: self._search(table, y, found, spending))
+        return Spending(self.ledger).guard(lambda spending: self._search(table, y, pipeline, spending))
 
     @unspent()
     def refine(
@@ -272,12 +272,12 @@ class AccuracyFirstModel(CountedClones):
             release = self.release_
         stated = {"goal": goal} | ({} if max_epsilon is None else {"max_epsilon": max_epsilon})
         other: Self = clone(self).set_params(**stated)
-        found = check_pipeline(other)
-        return Spending(other.ledger).guard(lambda spending: other._search(table, y, found, spending, release))
+        pipeline = check_pipeline(other)
+        return Spending(other.ledger).guard(lambda spending: other._search(table, y, pipeline, spending, release))
 
     @one_search()
     def _search(
-        self, table: Any, y: Any, found: PipelineCheck, spending: Spending, before: Release | None = None
+        self, table: Any, y: Any, pipeline: PipelineCheck, spending: Spending, before: Release | None = None
     ) -> Self:
         validation.one_of("on_invalid", self.on_invalid, ("error", "clip"))
         validation.one_of("when_short", self.when_short, WHEN_SHORT)
@@ -293,8 +293,8 @@ class AccuracyFirstModel(CountedClones):
         parting = self._parting(schema, before)
         if parting is not None and schema.person is not None:
             parting.words = source = resolve_source(source)
-        rows, held, tallies, target = self._looked_at(table, y, encoding, parting)
-        n = rows.n if held is None else rows.n + held.n
+        rows, held_rows, tallies, target = self._looked_at(table, y, encoding, parting)
+        n = rows.n if held_rows is None else rows.n + held_rows.n
         unit = unit_of(schema, n)
         if going_on is not None:
             going_on.require_rows(n, unit)
@@ -302,16 +302,19 @@ class AccuracyFirstModel(CountedClones):
         request = self.request_for(rows.n, schema, encoding, left)
         request = dataclasses.replace(request, continues=before, held_out=n - rows.n, unit=unit)
         plan = settle(request)
-        if held is not None:
-            plan = NewRowsPlan.of(plan, held)
+        if held_rows is not None:
+            plan = NewRowsPlan.of(plan, held_rows)
         warn_if_likely(self.delta, n, request.unit)
         if clip:
             columns = tuple(tally.readable for tally in tallies)
             plan = CheckedPlan(plan, columns, target.readable, n, unit.share(most), unit)
-        not_covered, claims = (BAD_ROWS, *found.not_covered), (*found.claims, *validation.engine_claims(self.engine))
+        not_covered, claims = (
+            (BAD_ROWS, *pipeline.not_covered),
+            (*pipeline.claims, *validation.engine_claims(self.engine)),
+        )
         claims = (*claims, *table_claims(table))
         if clip:
-            not_covered = found.not_covered
+            not_covered = pipeline.not_covered
             claims = (CLIPPED_TARGETS if schema.classes is None else CLIPPED_LABELS, *claims)
 
         def described(release: Release) -> Release:

@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 _FIRST = 20.0  # the first level is this many over n, for one row
 _RATIO, _LEVELS = 1.5, 16
 _SHARE = 0.1  # of γ: what is said of a constant is false with at most this part of it
-_MOST = 0.1  # of the budget, at most
+_MOST_OF_BUDGET = 0.1  # of the budget, at most
 # the scale of noise, as a part of the rarer label's share, at which the share is worth stating; is known well enough to
 # cut by it; and at which more would buy nothing
 _STATED, _KNOWN, _FINEST = 0.05, 0.02, 0.01
@@ -155,7 +155,7 @@ def release_base_rate(
         [*levels[1:], math.inf], NoisePath(np.array([positive]), 1, levels, random_state=source), strict=True
     ):
         step = account.pure_step(level.epsilon, paid)
-        dear = account.unit.charge(level.epsilon) > _MOST * account.limit
+        dear = account.unit.charge(level.epsilon) > _MOST_OF_BUDGET * account.limit
         if (found is not None and dear) or not account.fits(step):
             break
         account.book("probe", step)
@@ -269,7 +269,7 @@ _START, _REACH = 5.0, 5.0
 _RARER = 0.6  # a first level has as much less noise as this power of how much rarer than a half a label is
 _CUTS = 1024  # cut-offs, evenly over all predictions there can be: few rows lie between two
 _CUT_PART = 0.05  # of what a test may cost, for finding one
-_ROOM = 1.0 / 3.0  # of what a perfect model has to spare, a model that will do is taken to have
+_OF_SPARE = 1.0 / 3.0  # of what a perfect model has to spare, a model that will do is taken to have
 _HALVINGS = 40
 
 
@@ -477,7 +477,7 @@ def alarms(lines: tuple[Added, ...], rate: float) -> float:
         place = int(np.argmin(found))
         return float(found[place]), float(hits[place] + false[place])
 
-    _, enough = bisected(lambda apart: best(apart)[0] > -_ROOM * spare, 0.0, 6.0, _HALVINGS)
+    _, enough = bisected(lambda apart: best(apart)[0] > -_OF_SPARE * spare, 0.0, 6.0, _HALVINGS)
     return best(enough)[1]
 
 
@@ -530,7 +530,7 @@ class ErrorRate(CountedGoal):
 
     def chain(self) -> ChainSettings:
         """Minimise the logistic loss with its slope capped: as good for an error rate, at half the sensitivity."""
-        return ChainSettings(CappedLogisticLoss(0.5), reach=5.0, start=5.0, steer=self.at_most)
+        return ChainSettings(CappedLogisticLoss(0.5), reach=_REACH, start=_START, steer=self.at_most)
 
     shown, missed, number_at = TestedGoal.shown, TestedGoal.missed, TestedGoal.number_at
 

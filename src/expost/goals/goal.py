@@ -319,7 +319,7 @@ class TestedGoal(Goal):
         return Promise(self.statement(), goal=self.name, at_least=least, at_most=most, costs=self.costs)
 
     def plan(self, request: Request) -> Plan:
-        """Test the hypotheses of a gradual release."""
+        """Test models, of one gradual release or of a chain of releases: whichever the mechanism makes."""
         return request.tested(self)
 
     def typical(self, problem: Problem) -> float:

@@ -303,7 +303,7 @@ class GapScale:
 PROBE_SHARE = 0.1  # of the failure probability
 _ENOUGH = 0.7
 _LEVELS = 16
-_MOST = 1.0  # without a budget; a gap that ε = 1 cannot tell from nothing is little to build on
+_MOST_EPSILON = 1.0  # without a budget; a gap that ε = 1 cannot tell from nothing is little to build on
 _OF_BUDGET = 0.5  # with one
 _LARGE = 2.0  # for a constant: more is a large ε in itself
 
@@ -339,7 +339,7 @@ class GapPlan:
             scale = ConstantScale.of(loss, n, radius=radius, error_bound=error)
         grid = Grid.of(scale.sensitivity)
         failure = PROBE_SHARE * failure_probability
-        last = _MOST if max_epsilon is None else _OF_BUDGET * max_epsilon
+        last = _MOST_EPSILON if max_epsilon is None else _OF_BUDGET * max_epsilon
         if baseline == "constant":
             last = min(last, _LARGE)
         largest = problem.loss.null_value

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _FIRST = 20.0  # the first level is this many over n, for one row
 _RATIO, _LEVELS = 1.5, 16
-_MOST = 0.2  # of the budget: more leaves too little for models and tests
+_MOST_OF_BUDGET = 0.2  # of the budget: more leaves too little for models and tests
 _ENOUGH = 0.3  # the mean is known well enough within this part of the spread,
 _PART = 0.2  # and the variance where noise is this part of it: a larger one may be nothing but noise
 _SENSITIVITY, _EUCLIDEAN = 2.25, 2.0
@@ -89,11 +89,11 @@ def release_yardstick(
     if squares:
         path: Iterator[LevelValue] = _averages(values, units, levels, source)
         tail, rounded = deviations(0.25 * failure_probability / _LEVELS), 5.0
-        most = math.sqrt(2.0 * _MOST * account.room) / account.unit.rows
+        most = math.sqrt(2.0 * _MOST_OF_BUDGET * account.room) / account.unit.rows
     else:
         path = iter(NoisePath(values, units, levels, random_state=source))
         tail, rounded = math.log(2 * _LEVELS / failure_probability), 2.0
-        most = _MOST * account.worst_case
+        most = _MOST_OF_BUDGET * account.worst_case
     found, paid = None, 0.0
     for level in path:
         if squares:

@@ -418,7 +418,7 @@ def _fits(values: Integers, last: Integers, where: NDArray[np.intp], jumps: Inte
 
 
 _BYTES = 16  # of an integer: sums are below 2⁸⁰ and noise has 47 bits more
-_MOST = (1 << (8 * _BYTES - 1)) - 1
+_LARGEST_KEPT = (1 << (8 * _BYTES - 1)) - 1
 
 Values = Integers | FloatArray
 
@@ -474,7 +474,7 @@ class KeptLevels(Private):
             return b"".join(np.asarray(values, dtype="<f8").tobytes() for values in self.values)
         # a value beyond the width is moved to its end: next to impossible, and no reason to raise, which would tell
         return b"".join(
-            max(-_MOST, min(_MOST, int(value))).to_bytes(_BYTES, "little", signed=True)
+            max(-_LARGEST_KEPT, min(_LARGEST_KEPT, int(value))).to_bytes(_BYTES, "little", signed=True)
             for values in self.values
             for value in values.tolist()
         )

@@ -25,7 +25,7 @@ TYPICAL, CLOSE_CALL = (
     7 / 8,
 )  # where in their order tables stand that cost so: the middle of all, of the last quarter
 PURE = "objective, pure noise"  # beside ways at a δ: what a fit without one would do
-_ROOM = 1.05  # rows asked for beyond what scaling says: the Jacobian's part shrinks a little slower than 1/n
+_MORE_ROWS = 1.05  # rows asked for beyond what scaling says: the Jacobian's part shrinks a little slower than 1/n
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class GoalPrice:
         ε·n hardly depends on n.
         """
         high = self.cheapest.high
-        return math.ceil(self.rows * high / epsilon * _ROOM) if math.isfinite(high) else None
+        return math.ceil(self.rows * high / epsilon * _MORE_ROWS) if math.isfinite(high) else None
 
     def to_dict(self, wished: float) -> dict[str, Any]:
         """Return plain values."""

@@ -377,7 +377,7 @@ def _chances(score: Floats, goal: TestedGoal, best: TestedGoal, reach: float, rn
 
 
 _OUT_OF_REACH = 9600.0  # a level x: what noise on a mean gradient is 1/x of a table's unit
-_ROWS_PER_COLUMN, _FEWEST, _MOST = 12, 600, 1500  # different rows of a table
+_ROWS_PER_COLUMN, _FEWEST_ROWS, _MOST_ROWS = 12, 600, 1500  # different rows of a table
 
 
 @dataclass(frozen=True)
@@ -417,7 +417,7 @@ class SyntheticTables:
     @classmethod
     def of(cls, encoding: Encoding, n: int, tables: int, seed: int) -> SyntheticTables:
         """Draw tables of a schema."""
-        m = min(n, max(_FEWEST, min(_MOST, _ROWS_PER_COLUMN * len(encoding.names))))
+        m = min(n, max(_FEWEST_ROWS, min(_MOST_ROWS, _ROWS_PER_COLUMN * len(encoding.names))))
         drawn = [draw_features(encoding, m, np.random.default_rng([seed, k])) for k in range(tables)]
         return cls(encoding.schema.task == "classification", n, drawn, seed)
 

@@ -55,7 +55,7 @@ def completed(raw: dict[str, Any]) -> dict[str, Any]:
 
 #: Limits of a file: characters in all, lists and objects, those within each other, characters of one text, numbers.
 LARGEST, MOST_PARTS, DEEPEST, LONGEST, HUGE = 1 << 26, 100_000, 32, 100_000, 1e100
-_MOST = 2**63 - 1  # rows, levels and the like
+_LARGEST_COUNT = 2**63 - 1  # rows, levels and the like
 _ID = 100
 
 Check = Callable[[str, Any], None]
@@ -192,7 +192,7 @@ def _number(low: float = -math.inf, high: float = math.inf, *, infinite: bool = 
     return _is(said, lambda value: _real(value) and low <= value <= high and abs(value) <= largest)
 
 
-def _whole(low: int, high: int = _MOST) -> Check:
+def _whole(low: int, high: int = _LARGEST_COUNT) -> Check:
     return _is(
         f"a whole number from {low} to {high}",
         lambda value: isinstance(value, int) and not isinstance(value, bool) and low <= value <= high,

@@ -112,7 +112,7 @@ def distance_bound(loss: Loss, lam: float, tolerance: float, radius_error: float
     return round_up((tolerance + (loss.curvature + lam) * radius_error) / lam)
 
 
-_MOST = 1e100  # beyond, numbers made of these leave what floating point holds
+_LARGEST = 1e100  # beyond, numbers made of these leave what floating point holds
 STEEPEST = 1e7  #: (c + λ)/λ beyond which a theorem's number of steps of descent is no comfort
 
 
@@ -205,10 +205,12 @@ class ErrorBounds(ABC):
         It is for every loss that provides ``derivative_in_units``, as the library's do.
         """
         loss, lam, radius = self.loss, self.lam, None if self.radius == math.inf else self.radius
-        if not (loss.curvature + lam) / lam <= _MOST:
+        if not (loss.curvature + lam) / lam <= _LARGEST:
             raise ValueError(f"lam = {lam:.3g} is too small for a loss of curvature {loss.curvature:.3g}")
-        if radius is not None and not 1.0 / _MOST <= radius <= _MOST:
-            raise ValueError(f"radius = {radius:.3g} is too extreme; it must lie between {1.0 / _MOST:g} and {_MOST:g}")
+        if radius is not None and not 1.0 / _LARGEST <= radius <= _LARGEST:
+            raise ValueError(
+                f"radius = {radius:.3g} is too extreme; it must lie between {1.0 / _LARGEST:g} and {_LARGEST:g}"
+            )
         if not loss.has_units and not DescentBounds(loss, n, self.p, lam, radius).certain:
             raise ValueError(
                 f"lam = {lam:.3g} is too small for the {loss.name} loss: no minimiser is certain to be found in "

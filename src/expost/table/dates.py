@@ -28,7 +28,7 @@ _FINER: Final = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}
 _NONE: Final = np.iinfo(np.int64).min  # NumPy's "no time"
 _CALENDAR: Final = 1e7  # days: more than any calendar has
 _NO_DATE: Final = 'dates must be of the years 1 to 9999 and to the microsecond; write one as "2020-12-31T23:59:59"'
-_MOST: Final = 2**62  # microseconds: a hundred thousand years, with room to add to
+_FURTHEST: Final = 2**62  # microseconds: a hundred thousand years, with room to add to
 
 
 def day(cell: Any) -> float | None:
@@ -98,7 +98,7 @@ def microseconds(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         days = (np.clip(whole, -limit, limit) * many).astype(f"datetime64[{unit}]").astype("datetime64[D]")
         whole, unit, many = days.astype(np.int64), "D", 1
     if unit in _COARSER:
-        limit = _MOST // (_COARSER[unit] * many)
+        limit = _FURTHEST // (_COARSER[unit] * many)
         found = np.clip(whole, -limit, limit) * (_COARSER[unit] * many)
     else:
         limit = -(_NONE + 1) // many

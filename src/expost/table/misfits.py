@@ -1,4 +1,4 @@
-"""How many cells fit what the schema says: counts for the curator, of private rows.
+"""Cells that do not fit what the schema says, an unknown category among them: counts for the curator, and their words.
 
 Nothing here is covered by a privacy guarantee. A count goes out only with noise on it, or to somebody who may see the
 rows anyway.

@@ -183,7 +183,7 @@ _FINE = 512  # steps of the table for each unit of t
 _REACH = 8  # the table covers ±8
 _SPARSE = 0.25  # of entries are not zero: below, rows are kept without the others
 _DOWN = 1.0 - 2.0**-40  # rounding of a limit
-_MOST = 2**42  # rows times the largest slope: sums of slopes times entries of 2²⁰ stay within 62 bits
+_LARGEST_SUM = 2**42  # rows times the largest slope: sums of slopes times entries of 2²⁰ stay within 62 bits
 
 
 class SlopeTable(NamedTuple):
@@ -312,8 +312,8 @@ class ClippedGradients(Private):
 
     def __init__(self, rows: Rows | RowSource, table: SlopeTable) -> None:
         largest = max(table.largest, ONES.largest)
-        if rows.n * largest >= _MOST:
-            raise ValueError(f"at most {_MOST // largest - 1:,} rows can be summed")
+        if rows.n * largest >= _LARGEST_SUM:
+            raise ValueError(f"at most {_LARGEST_SUM // largest - 1:,} rows can be summed")
         if table.largest > 1 << 22:
             raise ValueError("slopes beyond 2¹⁰ cannot be summed exactly")
         self.n, self.p, self._table = rows.n, rows.p, table

@@ -53,7 +53,7 @@ _FURTHER = 0.1  # the chance that noise moved the released parameters further th
 
 
 class PerturbedLevels:
-    """The last model; it was released."""
+    """Makes the next model, from the last one, which was released, and the rows; private."""
 
     def __init__(self, plan: _Perturbed, passes: Passes, theta: NDArray[np.float64]) -> None:
         self._plan, self._passes, self.theta = plan, passes, theta

@@ -1,5 +1,7 @@
 """Noise that perturbs an objective: in blocks of a shape, or normal; drawn as exact integers, up to a public remainder.
 
+How noise is drawn, and how long it gets. Its scale, which rows' shapes settle, is said in `expost.table.shape`.
+
 *Noise in blocks* has density ∝ exp(−Σ_j w_j‖b_j‖) in the norm of each block: a box's (the largest entry), ℓ₁ or
 Euclidean. *Normal noise* is N(0, σ_j²) in every coordinate of block j. No float is exactly of such a law. What is
 needed is less (theory D5): that a *real* vector b is of the law, and that what is computed is close to it.

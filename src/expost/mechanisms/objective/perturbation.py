@@ -487,7 +487,7 @@ class ObjectiveRows:
 
 
 class ObjectiveGenerator:
-    """The private side: rows and what is minimised over them."""
+    """The rows, and what is minimised over them; private. A chain draws its models from them, level by level."""
 
     def __init__(
         self,

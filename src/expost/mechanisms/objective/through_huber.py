@@ -66,7 +66,9 @@ _WIDER = 1.5  # C of the second try, in units of the first's
 _SLOPES = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)  # C to choose from; below 1 targets alone leave a residual beyond it
 _CERTIFIED_PARTS = (0.5, 0.6, 0.7, 0.8, 0.9)  # β to choose from
 _TEST_PARTS = (0.01, 0.03, 0.1, 0.3)  # of a try's γ, for its test
-_ROOM = 3.0  # a q of nothing passes but for a chance of ½e^(−3), a fortieth; a second try costs more than the room
+_SURE_TO_PASS = (
+    3.0  # a q of nothing passes but for a chance of ½e^(−3), a fortieth; a second try costs more than the room
+)
 _OPTIMUM = 0.5  # guess of the largest coordinate of θ*; sound whatever it is
 
 
@@ -105,7 +107,7 @@ class HuberTry:
     def test_cost(self, sensitivity: float) -> float:
         """Return the ε at which noise on q of that sensitivity leaves room."""
         room = self.excess_risk - self.certified
-        return sensitivity * (math.log(1 / (2 * self.test_probability)) + _ROOM) / room
+        return sensitivity * (math.log(1 / (2 * self.test_probability)) + _SURE_TO_PASS) / room
 
     def largest_prediction(self, theta: FloatArray) -> float:
         """Return m ≥ |xᵀθ| for every row there can be; a sum's rounding included."""
