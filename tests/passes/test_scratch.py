@@ -33,7 +33,7 @@ def batch(n=1000, p=3):
 
 
 def test_a_fit_is_the_same_and_reads_the_table_once(file, tmp_path, monkeypatch):
-    from expost.table.files import ParquetTable
+    from expost.table.parquet import ParquetTable
 
     read, seen = ParquetTable.read, []
     monkeypatch.setattr(ParquetTable, "read", lambda self, *a: seen.append(1) or read(self, *a))

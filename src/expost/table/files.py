@@ -10,17 +10,15 @@ the file, and are then not covered by any privacy guarantee; with ``text_as_miss
 What is public about a table in pieces is settled when it is opened: which files, their columns, how they are cut into
 parts. Rows are read part by part, a batch at a time, columns that nobody asked for not at all, so that memory depends
 neither on the size of a file nor on that of its row groups. A part is described by public values only and may be read
-anywhere, also on another machine that sees the same files. A Parquet file is read a row group at a time, small ones
-together; a CSV file in runs of lines (:mod:`expost.table.csv_lines`); what else there is, as :mod:`expost.table.doors`
-and :mod:`expost.table.json_lines` say.
+anywhere, also on another machine that sees the same files. A Parquet file is read by row groups
+(:mod:`expost.table.parquet`), a CSV file in runs of lines (:mod:`expost.table.csv_lines`), what else there is as
+:mod:`expost.table.doors` and :mod:`expost.table.json_lines` say.
 """
 
 from __future__ import annotations
 
 import glob
 import os
-import threading
-import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,17 +29,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 
-from expost.exceptions import UnreadableFile
 from expost.table.columns import Column, FirstLine, NamedColumns, places_of
-from expost.table.csv_lines import CsvFile, Held
+from expost.table.csv_lines import CsvFile
 from expost.table.doors import (
     SAME_ROWS,
     ArrowFile,
     Stream,
     query_of,
-    require_sound,
     stream_of_batches,
     workbook,
 )
@@ -69,6 +64,7 @@ from expost.table.entrance import (
 )
 from expost.table.json_lines import JsonLines, json_lines
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
+from expost.table.parquet import ParquetTable, is_parquet, parquet_whole
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 _NUMERIC = ("integer", "floating", "boolean", "decimal", "null")  # the last is a column without a single value: all NaN
@@ -157,7 +153,7 @@ def read_table(
 
 def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
     if is_parquet(path):
-        return _parquet(path)
+        return parquet_whole(path)
     try:
         if by_line:
             return CsvFile(path, separator=",", strip=False)
@@ -334,11 +330,6 @@ def _require_file(file: Path, endings: tuple[str, ...] = ENDINGS) -> None:
         raise ValueError(f"the name of {file} is not in UTF-8; rename it") from None
 
 
-def is_parquet(file: Path) -> bool:
-    """Whether a file is Parquet, by its name."""
-    return ends(file, PARQUET)
-
-
 def _require_one_type(folder: Path, files: list[Path]) -> None:
     """Complain about a folder in which the same rows may stand twice, once in each type."""
     types = [name for name, endings in TYPES.items() if any(ends(file, endings) for file in files)]
@@ -422,106 +413,10 @@ def read_columns(
     file = Path(path)
     _require_file(file)
     if is_parquet(file):
-        return named_columns(_parquet(file), names)
+        return named_columns(parquet_whole(file), names)
     opened = _file(file, separator=separator, decimal=decimal, encoding=encoding)
     assert not isinstance(opened, ParquetTable)
     return opened.whole(names)
-
-
-def _parquet(file: Path) -> Any:
-    try:
-        table = pa.parquet.ParquetFile(file).read()
-        for batch in table.to_batches():
-            require_sound(batch)
-        return table
-    except (pa.ArrowException, OSError, ValueError):
-        pass  # raised out here, because the reader's own message may quote cells
-    raise ValueError(f"{file} could not be read as Parquet")
-
-
-_PARQUET_PART = 1 << 17  # rows: small row groups are read together
-_BUFFER = 1 << 17  # bytes of each column that are read at a time, however large its row group is
-
-
-class _Last(threading.local):
-    """What the file that a thread has read last says of its row groups: of one file, however many a table has."""
-
-    metadata: Any = None
-    of: Any = staticmethod(lambda: None)
-
-
-_LAST = _Last()
-
-
-class ParquetTable:
-    """A Parquet file whose rows are not in memory."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self._held = path, Held(path)
-        try:
-            metadata = pa.parquet.read_metadata(self._held.opened())
-        except (pa.ArrowException, OSError, ValueError):
-            metadata = None
-        if metadata is None:  # raised out here, because the reader's own message may quote cells
-            raise ValueError(f"{path} could not be read as Parquet")
-        self._sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
-        self.n = self.guess = metadata.num_rows
-        schema = metadata.schema.to_arrow_schema()
-        self.names: list[str] = list(schema.names)
-        self.types = list(schema.types)
-        self._texts = [field.name for field in schema if pa.types.is_string(field.type)]
-
-    def __repr__(self) -> str:
-        return f"ParquetTable({self.path})"
-
-    def parts(self) -> list[tuple[int, ...]]:
-        """Return runs of row groups."""
-        runs: list[tuple[int, ...]] = []
-        held = 0
-        for k, size in enumerate(self._sizes):
-            if not runs or held + size > _PARQUET_PART:
-                runs.append(())
-                held = 0
-            runs[-1] += (k,)
-            held += size
-        return runs
-
-    def _metadata(self) -> Any:
-        """Return what the file says of its row groups, which is read once by each thread and not for every part."""
-        if _LAST.of() is not self:
-            _LAST.metadata, _LAST.of = pa.parquet.read_metadata(self._held.opened()), weakref.ref(self)
-        return _LAST.metadata
-
-    def read(
-        self, part: tuple[int, ...], names: Sequence[str], numeric: frozenset[str], rows: int
-    ) -> Iterator[NamedColumns]:
-        """Yield some columns of some row groups."""
-        batches = self._batches(part, [self.names[j] for j in places_of(self.names, names).values()], rows)
-        while True:
-            try:
-                batch = next(batches, None)
-            except UnreadableFile:
-                raise
-            except (pa.ArrowException, OSError, ValueError):
-                break
-            if batch is None:
-                return
-            yield named_columns(batch, names)
-        # out here: the reader's own message may quote cells and would ride along as the context
-        groups = ", ".join(map(str, part))
-        raise UnreadableFile(f"{self.path} could not be read: row group(s) {groups} are damaged or out of reach")
-
-    def _batches(self, part: tuple[int, ...], wanted: list[str], rows: int) -> Iterator[Any]:
-        file = pa.parquet.ParquetFile(
-            self._held.opened(),
-            metadata=self._metadata(),
-            read_dictionary=[name for name in wanted if name in self._texts],  # each text once, as it is written
-            pre_buffer=False,
-            buffer_size=_BUFFER,
-        )
-        for batch in file.iter_batches(batch_size=rows, row_groups=list(part), columns=wanted, use_threads=False):
-            require_sound(batch)
-            yield batch
 
 
 @dataclass(frozen=True)
