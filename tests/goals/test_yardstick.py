@@ -88,7 +88,7 @@ def test_it_costs_its_last_level_alone_and_is_a_probe(monkeypatch):
         assert paid.total == pytest.approx(levels[-1], rel=1e-12)
         assert paid.total >= levels[-1]
         assert (paid.probe, paid.test, paid.generation) == (paid.total, 0.0, 0.0)
-        assert found.off <= 0.3 * found.spread or levels[-1] * 1.5 > module._MOST * 2.0
+        assert found.off <= 0.3 * found.spread or levels[-1] * 1.5 > module._MOST_OF_BUDGET * 2.0
         lengths.add(len(levels))
         paths.clear()
     assert len(lengths) >= 3
