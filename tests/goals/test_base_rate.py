@@ -45,7 +45,7 @@ class TestReleased:
     def test_a_small_budget_is_kept(self):
         base, account = found(budget=0.02)
         assert base is not None
-        assert 0 < account.probe <= 0.02 * counts._MOST
+        assert 0 < account.probe <= 0.02 * counts._MOST_OF_BUDGET
         none, account = found(budget=0.99 * 20 / 20_000)
         assert none is None
         assert account.probe == 0.0
