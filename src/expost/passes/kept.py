@@ -25,6 +25,7 @@ from expost.passes.engine import Engine, LocalEngine, note
 from expost.passes.first_pass import KEPT
 from expost.passes.scratch import STATED, UNSTATED, usual_folder
 from expost.table.columns import NamedColumns, places_of
+from expost.table.csv_lines import TableFile
 from expost.table.doors import Cells, Stream, taken
 from expost.table.files import Disk
 
@@ -58,7 +59,7 @@ def kept(disk: Disk, names: Sequence[str], engine: Engine | None = None) -> Disk
     return Disk([file])
 
 
-class KeptStream:
+class KeptStream(TableFile):
     """The rows of a stream, read to its end; private."""
 
     def __init__(self, stream: Stream, names: Sequence[str], engine: LocalEngine) -> None:
@@ -76,9 +77,6 @@ class KeptStream:
         self.guess = self.n
         where = "in memory" if self._file is None else f"encrypted in {self._folder} until the end"
         note(f"{self.path} gives its rows once; they are kept {where}, {self._end / 1e6:,.0f} MB")
-
-    def __repr__(self) -> str:
-        return f"KeptStream({self.path})"
 
     def __del__(self) -> None:
         if getattr(self, "_file", None) is not None:

@@ -25,7 +25,7 @@ import os
 import re
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,60 @@ class Held:
         return file
 
 
+def unless_damaged(read: Callable[..., Any], *what: Any) -> Any:
+    """Return what a package reads, or None where it cannot: its own message may quote cells, and goes nowhere.
+
+    Whoever gets None complains, outside of any handler, so that the message does not ride along as the context.
+    """
+    try:
+        return read(*what)
+    except UnreadableFile:
+        raise
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+
+
+class TableFile:
+    """What a table is read from, with names of its columns; what it does not say otherwise holds of each."""
+
+    path: Any  # or what it is called in messages
+    types: list[Any] | None = None  # of the columns, where they are declared
+    n: int | None = None  # rows, where that is known before they are read; ``guess`` is a guess
+    named = True  # whether names of columns are those of the table, and not of each row
+    once = called = False  # whether rows come but once, and whether a function of the caller's hands them out
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.path})"
+
+    def count(self) -> int:
+        """Count the rows."""
+        assert self.n is not None
+        return self.n
+
+
+_AT_ONCE = 1 << 17  # rows: small batches of a file are read together
+
+
+class BatchFile(TableFile):
+    """A file that declares types, and whose rows come in batches of known sizes."""
+
+    def __init__(self, path: Path, schema: Any, sizes: Sequence[int]) -> None:
+        self.path, self._schema, self._sizes, self.n = path, schema, sizes, sum(sizes)
+        self.guess, self.names, self.types = self.n, list(schema.names), list(schema.types)
+
+    def parts(self) -> list[tuple[int, ...]]:
+        """Return runs of batches."""
+        runs: list[tuple[int, ...]] = []
+        held = 0
+        for k, size in enumerate(self._sizes):
+            if not runs or held + size > _AT_ONCE:
+                runs.append(())
+                held = 0
+            runs[-1] += (k,)
+            held += size
+        return runs
+
+
 #: Those held open. They leave it as they are collected, which may be at any moment: no lock is waited for then.
 _OPEN: WeakSet[Held] = WeakSet()
 
@@ -141,19 +195,14 @@ _LONG = 1 << 17  # bytes of a line with quotes, beyond which a reader line by li
 MARK = b"\xef\xbb\xbf"
 
 
-class LinesFile:
+class LinesFile(TableFile):
     """A file of which every line is a row, cut into runs of whole lines; packed in ``.gz``, it is one run."""
-
-    n = None
 
     def __init__(self, path: Path, part_bytes: int = _CSV_PART) -> None:
         self.path, self._part_bytes = path, part_bytes
         self._packed = path.name.lower().endswith(".gz")
         self._held = Held(path)
         self._start, self._end = 0, self._held.opened().size()  # of the rows
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.path})"
 
     @cached_property
     def guess(self) -> int:

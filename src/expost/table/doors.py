@@ -32,54 +32,36 @@ import pyarrow.ipc
 
 from expost.exceptions import UnreadableFile
 from expost.table.columns import Column, NamedColumns, places_of
-from expost.table.csv_lines import Held
+from expost.table.csv_lines import BatchFile, Held, TableFile, unless_damaged
 from expost.table.endings import require_package
 from expost.table.entrance import BYTES, TEXT, is_called, named_columns, type_is
 
 _CELL_ROWS = 1 << 13  # rows of cells that are read at a time
-_AT_ONCE = 1 << 17  # rows of small batches of a file that are one part
 
 SAME_ROWS = "the function that hands out the table returns the same rows in the same order whenever it is called"
 
 
-class ArrowFile:
+class ArrowFile(BatchFile):
     """A file in Arrow's own format (``.feather``, ``.arrow``), whose rows are not in memory."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self._held = path, Held(path)
-        try:
-            schema = pa.ipc.open_file(self._held.opened()).schema
-            few = self._reader([0]) if schema.names else None  # one column says how many rows there are
-            sizes = [] if few is None else [few.get_batch(k).num_rows for k in range(few.num_record_batches)]
-        except (pa.ArrowException, OSError, ValueError):
-            schema = None
-        if schema is None:  # raised out here, because the reader's own message may quote cells
+        self._held = Held(path)
+        found = unless_damaged(self._looked_at)
+        if found is None:
             raise ValueError(
                 f"{path} could not be read as an Arrow file; write one with pyarrow.feather.write_feather or "
                 f"pyarrow.ipc.new_file, which is no stream"
             )
-        self.names: list[str] = list(schema.names)
-        self.types = list(schema.types)
-        self._sizes, self.n, self.guess = sizes, sum(sizes), sum(sizes)
+        super().__init__(path, *found)
 
-    def __repr__(self) -> str:
-        return f"ArrowFile({self.path})"
+    def _looked_at(self) -> tuple[Any, list[int]]:
+        schema = pa.ipc.open_file(self._held.opened()).schema
+        few = self._reader([0]) if schema.names else None  # one column says how many rows there are
+        return schema, [] if few is None else [few.get_batch(k).num_rows for k in range(few.num_record_batches)]
 
     def _reader(self, places: Sequence[int]) -> Any:
         options = pa.ipc.IpcReadOptions(included_fields=sorted(places), use_threads=False)
         return pa.ipc.open_file(self._held.opened(), options=options)
-
-    def parts(self) -> list[tuple[int, ...]]:
-        """Return runs of batches."""
-        runs: list[tuple[int, ...]] = []
-        held = 0
-        for k, size in enumerate(self._sizes):
-            if not runs or held + size > _AT_ONCE:
-                runs.append(())
-                held = 0
-            runs[-1] += (k,)
-            held += size
-        return runs
 
     def read(
         self, part: tuple[int, ...], names: Sequence[str], numeric: frozenset[str], rows: int
@@ -92,21 +74,14 @@ class ArrowFile:
         """Return some columns of all rows."""
         places = sorted(places_of(self.names, names).values())
         batches = list(self._batches(range(len(self._sizes)), places))
-        kept = [pa.field(self.names[j], self.types[j]) for j in places]
-        return named_columns(pa.Table.from_batches(batches, None if batches else pa.schema(kept)), names)
+        schema = None if batches else pa.schema([self._schema.field(j) for j in places])
+        return named_columns(pa.Table.from_batches(batches, schema), names)
 
     def _batches(self, part: Iterable[int], places: Sequence[int]) -> Iterator[Any]:
-        reader = None
+        reader = unless_damaged(self._reader, places)
         for k in part:
-            try:
-                reader = self._reader(places) if reader is None else reader
-                batch = reader.get_batch(k)
-                require_sound(batch)
-            except UnreadableFile:
-                raise
-            except (pa.ArrowException, OSError, ValueError):
-                batch = None
-            if batch is None:  # out here, as above
+            batch = unless_damaged(lambda k: sound(reader.get_batch(k)), k) if reader is not None else None
+            if batch is None:
                 raise UnreadableFile(f"{self.path} could not be read: batch {k} is damaged or out of reach")
             yield batch
 
@@ -114,8 +89,8 @@ class ArrowFile:
 _BYTES_OF = {"string": pa.binary(), "large_string": pa.large_binary(), "string_view": pa.binary_view()}
 
 
-def require_sound(batch: Any) -> None:
-    """Complain about text that would be read beyond its memory, which Arrow does not look for in what it reads.
+def sound(batch: Any) -> Any:
+    """Return a batch, or complain about text beyond its memory, which Arrow does not look for in what it reads.
 
     So it is with its own files, and with columns of Parquet that are read as dictionaries. Whether text is in UTF-8 is
     not asked: a row in which it is not must not stop the others.
@@ -130,6 +105,7 @@ def require_sound(batch: Any) -> None:
             column = column.dictionary
         if type_is(column.type, *TEXT, *BYTES):
             column.view(_BYTES_OF.get(f"{column.type}", column.type)).validate(full=True)
+    return batch
 
 
 class Cells(NamedTuple):
@@ -161,7 +137,7 @@ class Opened(NamedTuple):
     pieces: Iterator[Any]  # batches of Arrow, or Cells
 
 
-class Stream:
+class Stream(TableFile):
     """A table that comes as a stream.
 
     Parameters
@@ -174,24 +150,13 @@ class Stream:
         Whether it may be called again.
     called : bool
         Whether that is a function of the caller's.
-
-    Attributes
-    ----------
-    once : bool
-        Whether rows come but once.
     """
 
-    n: int | None = None
-
     def __init__(self, path: str | Path, opened: Callable[[], Opened], *, again: bool, called: bool = False) -> None:
-        self.path: Any = path
-        self.called = called
+        self.path, self.called = path, called
         self._open, self.once, self.guess = opened, not again, 0
         self._fresh: Opened | None = opened()
         self.names, self.types = self._fresh.names, self._fresh.types
-
-    def __repr__(self) -> str:
-        return f"Stream({self.path})"
 
     def __getstate__(self) -> dict[str, Any]:
         raise ValueError(f"{self.path} is read by this process, and a cluster has workers elsewhere: engine='local'")

@@ -35,7 +35,6 @@ from expost.table.csv_lines import CsvFile
 from expost.table.doors import (
     SAME_ROWS,
     ArrowFile,
-    Stream,
     query_of,
     stream_of_batches,
     workbook,
@@ -62,7 +61,7 @@ from expost.table.entrance import (
     open_column,
     type_is,
 )
-from expost.table.json_lines import JsonLines, json_lines
+from expost.table.json_lines import json_lines
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
 from expost.table.parquet import ParquetTable, is_parquet, parquet_whole
 
@@ -412,11 +411,8 @@ def read_columns(
     """
     file = Path(path)
     _require_file(file)
-    if is_parquet(file):
-        return named_columns(parquet_whole(file), names)
-    opened = _file(file, separator=separator, decimal=decimal, encoding=encoding)
-    assert not isinstance(opened, ParquetTable)
-    return opened.whole(names)
+    columns: NamedColumns = _file(file, separator=separator, decimal=decimal, encoding=encoding).whole(names)
+    return columns
 
 
 @dataclass(frozen=True)
@@ -425,9 +421,6 @@ class Piece:
 
     file: int
     part: Any
-
-
-File = ParquetTable | CsvFile | JsonLines | ArrowFile | Stream
 
 
 class Disk:
@@ -442,9 +435,9 @@ class Disk:
     """
 
     def __init__(self, files: Sequence[Any]) -> None:
-        self.files: list[File] = list(files)
+        self.files = list(files)
         known = [file.n for file in self.files]
-        self.n = None if None in known else sum(n for n in known if n is not None)
+        self.n = None if None in known else sum(known)
         self.guess = sum(file.guess for file in self.files)
 
     def __repr__(self) -> str:
@@ -456,28 +449,28 @@ class Disk:
 
     def count(self) -> int:
         """Count the rows; of a CSV file that is its lines."""
-        return sum(file.count() if isinstance(file, CsvFile | JsonLines | Stream) else file.n for file in self.files)
+        return sum(file.count() for file in self.files)
 
     @property
     def once(self) -> bool:
         """Whether its rows come but once, so that whoever makes several passes has to keep them."""
-        return any(isinstance(file, Stream) and file.once for file in self.files)
+        return any(file.once for file in self.files)
 
     @property
     def header(self) -> list[str]:
         """The names of all columns, as far as they are public: in JSON lines each row has names of its own."""
-        files = [file for file in self.files if not isinstance(file, JsonLines)]
-        return list(dict.fromkeys(name for file in files for name in file.names))
+        return list(dict.fromkeys(name for file in self.files if file.named for name in file.names))
 
     def require(self, names: Sequence[str]) -> None:
         """Complain about columns that a file lacks or has twice, and name the first such file if there are several."""
         for file in self.files:
-            if not isinstance(file, JsonLines):  # in which each line has names of its own
+            if file.named:
                 places_of(file.names, names, None if len(self.files) == 1 else file.path)
 
     def read(self, piece: Piece, names: Sequence[str], numeric: frozenset[str], rows: int) -> Iterator[NamedColumns]:
         """Yield columns, at most about so many rows at a time; ``numeric`` ones are likely to hold numbers."""
-        return self.files[piece.file].read(piece.part, names, numeric, rows)
+        found: Iterator[NamedColumns] = self.files[piece.file].read(piece.part, names, numeric, rows)
+        return found
 
 
 def is_on_disk(table: Any) -> bool:
@@ -494,7 +487,7 @@ def table_claims(table: Any) -> tuple[str, ...]:
     (('the function that hands out the table returns the same rows in the same order whenever it is called',), ())
     """
     if isinstance(table, Disk):
-        called = any(isinstance(file, Stream) and file.called for file in table.files)
+        called = any(file.called for file in table.files)
     else:
         called = is_stream(table) and is_called(table)
     return (SAME_ROWS,) if called else ()
@@ -541,7 +534,7 @@ def open_disk(table: Any, *, query: str | None = None, sheet: str | None = None,
     return Disk([_file(file, sheet, **options) for file in files])
 
 
-def _file(file: Path, sheet: str | None = None, **options: Any) -> File:
+def _file(file: Path, sheet: str | None = None, **options: Any) -> Any:
     """Open a file as the type that its name says."""
     if is_parquet(file):
         return ParquetTable(file)

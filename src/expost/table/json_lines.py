@@ -41,6 +41,8 @@ class JsonLines(LinesFile):
     ([31, [47], ()], ['Bern', None, ()])
     """
 
+    named = False
+
     @cached_property
     def names(self) -> list[str]:
         """The names in the first line; of a line that is no object, none."""

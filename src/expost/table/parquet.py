@@ -17,8 +17,8 @@ import pyarrow.parquet
 
 from expost.exceptions import UnreadableFile
 from expost.table.columns import NamedColumns, places_of
-from expost.table.csv_lines import Held
-from expost.table.doors import require_sound
+from expost.table.csv_lines import BatchFile, Held, unless_damaged
+from expost.table.doors import sound
 from expost.table.endings import PARQUET, ends
 from expost.table.entrance import named_columns
 
@@ -30,18 +30,14 @@ def is_parquet(file: Path) -> bool:
 
 def parquet_whole(file: Path) -> Any:
     """Read a file at once, or say that it is no Parquet and quote nothing of it."""
-    try:
-        table = pa.parquet.ParquetFile(file).read()
-        for batch in table.to_batches():
-            require_sound(batch)
-        return table
-    except (pa.ArrowException, OSError, ValueError):
-        pass  # raised out here, because the reader's own message may quote cells
-    raise ValueError(f"{file} could not be read as Parquet")
+    table = unless_damaged(lambda: pa.parquet.ParquetFile(file).read())
+    if table is None or unless_damaged(lambda: [*map(sound, table.to_batches())]) is None:
+        raise ValueError(f"{file} could not be read as Parquet")
+    return table
 
 
-_PART = 1 << 17  # rows: small row groups are read together
 _BUFFER = 1 << 17  # bytes of each column that are read at a time, however large its row group is
+_END: Any = object()  # after the last batch
 
 
 class _Last(threading.local):
@@ -54,38 +50,17 @@ class _Last(threading.local):
 _LAST = _Last()
 
 
-class ParquetTable:
-    """A Parquet file whose rows are not in memory."""
+class ParquetTable(BatchFile):
+    """A Parquet file whose rows are not in memory; its batches are row groups."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self._held = path, Held(path)
-        try:
-            metadata = pa.parquet.read_metadata(self._held.opened())
-        except (pa.ArrowException, OSError, ValueError):
-            metadata = None
-        if metadata is None:  # raised out here, because the reader's own message may quote cells
+        self._held = Held(path)
+        metadata = unless_damaged(lambda: pa.parquet.read_metadata(self._held.opened()))
+        if metadata is None:
             raise ValueError(f"{path} could not be read as Parquet")
-        self._sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
-        self.n = self.guess = metadata.num_rows
         schema = metadata.schema.to_arrow_schema()
-        self.names: list[str] = list(schema.names)
-        self.types = list(schema.types)
+        super().__init__(path, schema, [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)])
         self._texts = [field.name for field in schema if pa.types.is_string(field.type)]
-
-    def __repr__(self) -> str:
-        return f"ParquetTable({self.path})"
-
-    def parts(self) -> list[tuple[int, ...]]:
-        """Return runs of row groups."""
-        runs: list[tuple[int, ...]] = []
-        held = 0
-        for k, size in enumerate(self._sizes):
-            if not runs or held + size > _PART:
-                runs.append(())
-                held = 0
-            runs[-1] += (k,)
-            held += size
-        return runs
 
     def _metadata(self) -> Any:
         """Return what the file says of its row groups, which is read once by each thread and not for every part."""
@@ -98,19 +73,15 @@ class ParquetTable:
     ) -> Iterator[NamedColumns]:
         """Yield some columns of some row groups."""
         batches = self._batches(part, [self.names[j] for j in places_of(self.names, names).values()], rows)
-        while True:
-            try:
-                batch = next(batches, None)
-            except UnreadableFile:
-                raise
-            except (pa.ArrowException, OSError, ValueError):
-                break
+        while (batch := unless_damaged(next, batches, _END)) is not _END:
             if batch is None:
-                return
+                groups = f"row group(s) {', '.join(map(str, part))}"
+                raise UnreadableFile(f"{self.path} could not be read: {groups} are damaged or out of reach")
             yield named_columns(batch, names)
-        # out here: the reader's own message may quote cells and would ride along as the context
-        groups = ", ".join(map(str, part))
-        raise UnreadableFile(f"{self.path} could not be read: row group(s) {groups} are damaged or out of reach")
+
+    def whole(self, names: Sequence[str]) -> NamedColumns:
+        """Return some columns of all rows."""
+        return named_columns(parquet_whole(self.path), names)
 
     def _batches(self, part: tuple[int, ...], wanted: list[str], rows: int) -> Iterator[Any]:
         file = pa.parquet.ParquetFile(
@@ -120,6 +91,6 @@ class ParquetTable:
             pre_buffer=False,
             buffer_size=_BUFFER,
         )
-        for batch in file.iter_batches(batch_size=rows, row_groups=list(part), columns=wanted, use_threads=False):
-            require_sound(batch)
-            yield batch
+        yield from map(
+            sound, file.iter_batches(batch_size=rows, row_groups=list(part), columns=wanted, use_threads=False)
+        )

@@ -464,9 +464,8 @@ def draft(
     """
     one = path if database_in(path) or is_stream(path) else found_files(path)[0]
     first = open_disk(one, query=query, sheet=sheet, separator=separator, encoding=encoding).files[0]
-    types = getattr(first, "types", None)
-    if types is not None:
-        fields = zip(first.names, types, strict=True)
+    if first.types is not None:
+        fields = zip(first.names, first.types, strict=True)
         return _HEAD + _KNOWN + "".join(f"{_described(toml_key(name.strip()), kind)}\n" for name, kind in fields)
     doubtful = getattr(first.names, "doubtful", "")
     if doubtful:

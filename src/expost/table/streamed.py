@@ -24,7 +24,6 @@ from expost.table.bounds_encoding import Preparation
 from expost.table.columns import Column, Columns, NamedColumns, RawRows, places_of
 from expost.table.encoding import Encoding
 from expost.table.files import Disk, chosen_columns, loose, open_disk
-from expost.table.json_lines import JsonLines
 from expost.table.kinds import Dated, Numeric
 from expost.table.persons import Persons, times
 from expost.table.rows import Batch, RowSource, digits
@@ -296,7 +295,7 @@ class TableOnDisk:
             )
         first = disk.files[0]
         available = first.names
-        if isinstance(first, JsonLines):  # in which names are those of a row, which must not decide anything
+        if not first.named:  # names are those of a row, which must not decide anything
             if columns is None:
                 raise ValueError(f"pass columns= with the columns to use: {first.path} has no header that lists them")
             available = [*columns, target]
@@ -314,7 +313,7 @@ class TableOnDisk:
 
 def _dtype(disk: Disk, target: str) -> np.dtype[Any]:
     first, found = disk.files[0], object
-    types = getattr(first, "types", None)  # which a CSV file does not declare
+    types = first.types
     if types is not None:
         with suppress(NotImplementedError):
             found = types[places_of(first.names, [target])[target]].to_pandas_dtype()
