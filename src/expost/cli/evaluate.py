@@ -12,6 +12,7 @@ from expost import defaults, validation
 from expost.cli.options import (
     DATA,
     add_engine,
+    add_failure_probability,
     add_file_options,
     add_ledger_options,
     check_release,
@@ -34,7 +35,6 @@ from expost.cli.output import (
     write_new,
 )
 from expost.cli.predict import read_release
-from expost.cli.terminal import complain, paid
 from expost.shown import one_line
 from expost.table.endings import file_of
 from expost.whole import write_whole
@@ -91,13 +91,7 @@ def add_arguments(evaluate: argparse.ArgumentParser) -> None:
     evaluate.add_argument(
         "--residuals-within", type=float, metavar="R", help="larger residuals count as that (default: by the goal)"
     )
-    evaluate.add_argument(
-        "--failure-probability",
-        type=float,
-        default=defaults.FAILURE_PROBABILITY,
-        metavar="G",
-        help="that any band is missed (default: %(default)s)",
-    )
+    add_failure_probability(evaluate, "that any band is missed")
     evaluate.add_argument(
         "--max-epsilon",
         type=float,
@@ -130,12 +124,7 @@ def run(options: argparse.Namespace) -> int:
     _check_outputs(options)
     release = read_release(options.release)
     ledger = None if options.public_rows and options.ledger is None else stated_ledger(options)
-    try:
-        return evaluate_and_show(release, options, ledger)
-    except (ValueError, TypeError, OSError) as error:
-        if paid() is not None:  # it is no mistake of the caller's, then
-            raise
-        return complain(error, options)
+    return evaluate_and_show(release, options, ledger)
 
 
 def _check_outputs(options: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expost import validation
-from expost.cli.options import add_costs, check_goals, check_release, check_schema, stated_goal
+from expost.cli.options import add_goals, check_goals, check_release, check_schema, stated_goal
 from expost.cli.output import add_output, check_output
 from expost.cli.plan import add_simulation, whole
 from expost.cli.predict import read_release
@@ -55,11 +55,8 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
         help="prices of fits at this delta, say 1e-6 (default: the release's, or 0, pure)",
     )
     explore.add_argument("--max-epsilon", type=float, default=1.0, metavar="E", help="where the budget starts")
-    goals = explore.add_argument_group("goals about labels: where the page starts (several are moved together)")
-    for flag in FLAGS.values():
-        if flag.joins:
-            goals.add_argument(flag.name, type=float, metavar=flag.metavar, help=flag.help)
-    add_costs(goals)
+    title = "goals about labels: where the page starts (several are moved together)"
+    add_goals(explore, title, lambda flag: flag.joins)
     add_simulation(explore)
     explore.set_defaults(worlds=_TABLES)
     out = explore.add_argument_group("output")

@@ -18,9 +18,9 @@ from expost.cli.evaluate import check_beside
 from expost.cli.options import (
     DATA,
     add_bounds,
-    add_costs,
     add_engine,
     add_file_options,
+    add_goals,
     add_ledger_options,
     add_person_options,
     add_promise_options,
@@ -125,10 +125,8 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     add_person_options(fit)
     fit.add_argument("--target", metavar="COL", help="column to predict (a schema names it)")
     fit.add_argument("--task", choices=("regression", "classification"), help="(follows from a schema)")
-    goals = fit.add_argument_group("accuracy target (one, or several about labels at once; none for --method fixed)")
-    for flag in FLAGS.values():
-        goals.add_argument(flag.name, type=float, metavar=flag.metavar, help=flag.help)
-    add_costs(goals)
+    title = "accuracy target (one, or several about labels at once; none for --method fixed)"
+    add_goals(fit, title, lambda flag: True)
     fit.add_argument(
         "--margin",
         type=float,
@@ -226,15 +224,10 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit, show and write the release; returns the exit status."""
-    try:
-        _check(options)
-        with noting(options) as noted, Progress(passes=options.progress) as progress:
-            ledger = stated_ledger(options)
-            release, complaint = _search(options, ledger, progress)
-    except (ValueError, TypeError, OSError) as error:
-        if paid() is not None:  # it is no mistake of the caller's, then
-            raise
-        return complain(error, options)
+    _check(options)
+    with noting(options) as noted, Progress(passes=options.progress) as progress:
+        ledger = stated_ledger(options)
+        release, complaint = _search(options, ledger, progress)
     # From here on privacy has been spent: whatever goes wrong, the release must reach the caller.
     status = deliver(release, options, ledger, complaint, noted)
     return status if options.evaluate is None or release.hypothesis is None else _evaluated(options, ledger, status)
@@ -297,7 +290,7 @@ def _check(options: argparse.Namespace) -> None:
         if options.new_rows and options.query is not None:
             raise ValueError(
                 "--evaluate with --new-rows finds rows by their position, and a query may give them in another order "
-                "when it is run again: leave out one of the two, or save its rows to a file. Nothing was spent"
+                "when it is run again: leave out one of the two, or save its rows to a file"
             )
         if options.json:
             raise ValueError(
@@ -391,12 +384,18 @@ def _search_columns(
 ) -> tuple[Release, str]:
     """Fit columns of numbers that options describe."""
     streamed = table_on_disk(options)
-    if streamed is not None:
-        _remark(streamed.X.disk.header, None)
-        progress.stage(f"reading and searching{_if_stopped(options)}")
-        on_disk = _model(options, streamed, goal, ledger)
-        release, complaint = _outcome(on_disk, streamed.X, streamed.y)
-        return release.with_details(target=options.target), complaint
+    table: Any = _read_whole(options, progress) if streamed is None else streamed
+    if options.task == "regression" and table.y.dtype.kind not in "biuf":
+        raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
+    _remark(table.column_names if streamed is None else streamed.X.disk.header, None)
+    model = _model(options, table, goal, ledger)
+    progress.stage(f"{'' if streamed is None else 'reading and '}searching{_if_stopped(options)}")
+    release, complaint = _outcome(model, _named_columns(table) if streamed is None else streamed.X, table.y)
+    return release.with_details(target=options.target), complaint
+
+
+def _read_whole(options: argparse.Namespace, progress: Progress) -> Table:
+    """Read a table that is not read in pieces."""
     from expost.table.files import read_table
 
     progress.stage("reading data")
@@ -410,13 +409,7 @@ def _search_columns(
     )
     if len(table.y) == 0:
         raise ValueError(f"{options.data} has no rows")
-    if options.task == "regression" and table.y.dtype.kind not in "biuf":
-        raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
-    _remark(table.column_names, None)
-    model = _model(options, table, goal, ledger)
-    progress.stage(f"searching{_if_stopped(options)}")
-    release, complaint = _outcome(model, _named_columns(table), table.y)
-    return release.with_details(target=options.target), complaint
+    return table
 
 
 def _if_stopped(options: argparse.Namespace) -> str:
@@ -444,8 +437,7 @@ def _search_table(
     if options.evaluate is not None and options.new_rows and schema.person is not None:
         raise ValueError(
             "--evaluate with --new-rows needs to know who was held out, and of persons that is drawn at random and "
-            "kept nowhere: leave out one of the two, or evaluate on persons that are not in the table. Nothing was "
-            "spent"
+            "kept nowhere: leave out one of the two, or evaluate on persons that are not in the table"
         )
     model = AccuracyFirstModel(
         schema,

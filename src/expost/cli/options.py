@@ -10,7 +10,7 @@ import argparse
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
 from itertools import product
@@ -134,15 +134,30 @@ def check_counts(options: argparse.Namespace) -> None:
             validation.count(f"--{name.replace('_', '-')}", getattr(options, name))
 
 
-def add_promise_options(parser: argparse._ActionsContainer, *, lifted: bool) -> None:
-    """Add the options of a fit, or of one that is planned; whether its budget may be ``lifted`` by stating inf."""
+def add_goals(parser: argparse.ArgumentParser, title: str, wanted: Callable[[Flag], bool], **how: Any) -> None:
+    """Add the flags of those goals that are wanted, and what errors cost."""
+    group = parser.add_argument_group(title)
+    for flag in filter(wanted, FLAGS.values()):
+        group.add_argument(flag.name, type=float, metavar=flag.metavar, help=flag.help, **how)
+    group.add_argument(
+        "--cost", type=_costs, metavar="fp=A,fn=B", help="what a false positive and a false negative cost"
+    )
+
+
+def add_failure_probability(parser: argparse._ActionsContainer, of: str) -> None:
+    """Add the chance over the noise that something stated is wrong."""
     parser.add_argument(
         "--failure-probability",
         type=float,
         default=defaults.FAILURE_PROBABILITY,
         metavar="G",
-        help="of the accuracy promise (default: %(default)s)",
+        help=f"{of} (default: %(default)s)",
     )
+
+
+def add_promise_options(parser: argparse._ActionsContainer, *, lifted: bool) -> None:
+    """Add the options of a fit, or of one that is planned; whether its budget may be ``lifted`` by stating inf."""
+    add_failure_probability(parser, "of the accuracy promise")
     parser.add_argument(
         "--max-epsilon",
         type=float,
@@ -184,13 +199,6 @@ def _goals_in(options: argparse.Namespace) -> Iterator[tuple[str, Flag, float]]:
         stated = getattr(options, flag.attribute, None)
         for value in stated if isinstance(stated, list) else [] if stated is None else [stated]:
             yield name, flag, value
-
-
-def add_costs(parser: argparse._ActionsContainer) -> None:
-    """Add what the errors of a cost matrix cost."""
-    parser.add_argument(
-        "--cost", type=_costs, metavar="fp=A,fn=B", help="what a false positive and a false negative cost"
-    )
 
 
 def _costs(text: str) -> dict[str, float]:
@@ -433,22 +441,15 @@ def table_on_disk(options: argparse.Namespace) -> TableOnDisk | None:
     table = TableOnDisk(disk, options.target, columns=options.columns, engine=engine)
     if table.y.dtype.kind == "O" and stated_target_type(options) == "number":
         table.y.dtype = np.dtype(np.float64)  # a CSV file says nothing; the classes that were stated do
-    if options.task == "regression" and table.y.dtype.kind not in "biuf":
-        raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
     return table
 
 
-def add_charged_ledger(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Add what names a ledger and a data set in it."""
+def add_ledger_options(parser: argparse.ArgumentParser) -> None:
+    """Add what names a ledger and a data set in it, for a fit."""
     group = parser.add_argument_group("budget of the data set (expost ledger create states it)")
     group.add_argument("--ledger", type=Path, metavar="FILE", help="the ledger that it is charged to")
     group.add_argument("--dataset", metavar="NAME", help="the data set in it that the file belongs to")
-    return group
-
-
-def add_ledger_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a fit."""
-    add_charged_ledger(parser).add_argument(
+    group.add_argument(
         "--lower-max-epsilon", action="store_true", help="lower --max-epsilon to what is left of the budget"
     )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from expost import defaults
 from expost.cli.options import (
-    add_costs,
+    add_goals,
     add_person_options,
     add_promise_options,
     check_numbers,
@@ -21,7 +21,6 @@ from expost.cli.options import (
 from expost.cli.output import check_output, why
 from expost.cli.progress import Progress
 from expost.cli.terminal import NOT_WRITTEN, print_text
-from expost.goals.flags import FLAGS
 from expost.shown import down, exact
 from expost.whole import write_whole
 
@@ -52,10 +51,8 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many rows there will be (or persons)",
     )
-    goals = plan.add_argument_group("goals (any number of them; the usual ones if none is stated)")
-    for flag in FLAGS.values():
-        goals.add_argument(flag.name, type=float, nargs="+", action="extend", metavar=flag.metavar, help=flag.help)
-    add_costs(goals)
+    title = "goals (any number of them; the usual ones if none is stated)"
+    add_goals(plan, title, lambda flag: True, nargs="+", action="extend")
     fit = plan.add_argument_group("the fit that is planned")
     add_promise_options(fit, lifted=False)
     add_person_options(plan)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from expost import defaults, search
 from expost.cli.options import (
     DATA,
-    add_costs,
     add_engine,
+    add_failure_probability,
     add_file_options,
+    add_goals,
     add_ledger_options,
     check_input,
     check_numbers,
@@ -64,13 +65,9 @@ def add_arguments(refine: argparse.ArgumentParser) -> None:
     """Add the options."""
     refine.add_argument("release", type=Path, help="the release to go on from, in JSON")
     refine.add_argument("data", type=Path, nargs="?", help=f"the table it is about: {DATA}")
-    goals = refine.add_argument_group("accuracy wanted now (one, or several about labels at once, as they were)")
-    for name, flag in FLAGS.items():
-        if flag.of_tables or name == "ExcessRisk":
-            goals.add_argument(flag.name, type=float, metavar=flag.metavar, help=flag.help)
-        else:
-            refine.set_defaults(**{flag.attribute: None})
-    add_costs(goals)
+    refine.set_defaults(**{flag.attribute: None for flag in FLAGS.values()})
+    title = "accuracy wanted now (one, or several about labels at once, as they were)"
+    add_goals(refine, title, lambda flag: flag.of_tables or flag is FLAGS["ExcessRisk"])
     refine.add_argument(
         "--max-epsilon",
         type=float,
@@ -78,13 +75,7 @@ def add_arguments(refine: argparse.ArgumentParser) -> None:
         help=f"no outcome may cost more, what was paid before included (default: {defaults.MAX_EPSILON:g})",
     )
     table = refine.add_argument_group("of a table")
-    table.add_argument(
-        "--failure-probability",
-        type=float,
-        default=defaults.FAILURE_PROBABILITY,
-        metavar="G",
-        help="of the new accuracy promise, beside that of the first (default: %(default)s)",
-    )
+    add_failure_probability(table, "of the new accuracy promise, beside that of the first")
     table.add_argument("--on-invalid", default="error", choices=("error", "clip"), help="what bad cells do")
     table.add_argument("--seed", type=int, metavar="S", help="simulate with seeded noise, which protects nobody")
     table.add_argument(

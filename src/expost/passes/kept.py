@@ -9,7 +9,6 @@ refused in words before anything is spent.
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import tempfile
@@ -23,7 +22,7 @@ import pyarrow as pa
 from expost.exceptions import UnreadableFile
 from expost.passes.engine import Engine, LocalEngine, note
 from expost.passes.first_pass import KEPT
-from expost.passes.scratch import STATED, UNSTATED, usual_folder
+from expost.passes.scratch import STATED, UNSTATED, read_into, usual_folder
 from expost.table.columns import NamedColumns, places_of
 from expost.table.csv_lines import TableFile
 from expost.table.doors import Cells, Stream, taken
@@ -143,9 +142,10 @@ class KeptStream(TableFile):
         if isinstance(record, bytes):
             return record
         place, size = record
-        sealed = _read_at(self._file.fileno(), size, place)
+        sealed = np.empty(size, dtype=np.uint8)
+        read_into(self._file.fileno(), sealed, place)
         try:
-            return bytes(self._cipher().decrypt(place.to_bytes(_NONCE, "big"), sealed, None))
+            return bytes(self._cipher().decrypt(place.to_bytes(_NONCE, "big"), sealed.data, None))
         except InvalidTag:
             pass
         raise UnreadableFile("the scratch file is not what was written to it; is the disk damaged?")
@@ -154,16 +154,6 @@ class KeptStream(TableFile):
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # few tables need it
 
         return AESGCM(self._key)
-
-
-def _read_at(descriptor: int, size: int, place: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        more = os.pread(descriptor, size - len(found), place + len(found))
-        if not more:
-            break
-        found += more
-    return found
 
 
 #: What cells of SQLite are, and as what they are kept: nothing that is read again can be code, as a pickle can.

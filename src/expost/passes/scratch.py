@@ -222,7 +222,7 @@ class Scratch(PrivateRows, RowSource):
         from cryptography.exceptions import InvalidTag
 
         raw, x, y = self._cells(room, record.rows)
-        _read(self._files[record.file].fileno(), raw, record.place)
+        read_into(self._files[record.file].fileno(), raw, record.place)
         cipher = self._cipher(record.file, record.place).decryptor()
         cipher.update_into(raw.data, room.data)
         try:
@@ -293,7 +293,8 @@ def _write(descriptor: int, array: npt.NDArray[np.uint8], place: int) -> None:
         left, place = left[done:], place + done
 
 
-def _read(descriptor: int, array: npt.NDArray[np.uint8], place: int) -> None:
+def read_into(descriptor: int, array: npt.NDArray[np.uint8], place: int) -> None:
+    """Fill an array with what stands at a place of a scratch file."""
     left = array.data
     while left:
         done = os.preadv(descriptor, [left], place)

@@ -25,7 +25,7 @@ import os
 import re
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,11 @@ def whole_lines(stream: Any, size: int) -> Iterator[bytes]:
         rest = rest[cut : cut + LONGEST_LINE + 2]  # which shows, a carriage return aside, that it is too long
     if rest:
         yield rest
+
+
+def split_lines(block: bytes) -> list[bytes]:
+    """Return the lines of a block, without their ends."""
+    return block.removesuffix(b"\n").split(b"\n")
 
 
 def read_as_it_stands(block: bytes, encoding: str) -> bool:
@@ -272,6 +277,14 @@ class LinesFile(TableFile):
     def _blocks(self, part: tuple[int, int]) -> Iterator[bytes]:
         return filter(None, self._unpacked() if self._packed else self._lines(*part))
 
+    def _every_line(self, called: str) -> list[bytes]:
+        """Return all lines, or say that the file, as what it is ``called``, could not be read."""
+        try:
+            return [line for part in self.parts() for block in self._blocks(part) for line in split_lines(block)]
+        except UnreadableFile:
+            pass
+        raise ValueError(f"{self.path} could not be read as {called}")
+
 
 class CsvFile(LinesFile):
     """A CSV file whose rows are not in memory.
@@ -360,16 +373,12 @@ class CsvFile(LinesFile):
                 yield found
             else:  # a line may be a byte, and is a list here
                 for piece in _pieces(block, _MOST_LINES):
-                    yield self._one_by_one([piece], list(places.values()), names)
+                    yield self._one_by_one(split_lines(piece), list(places.values()), names)
 
     def whole(self, names: Sequence[str], places: Sequence[int] | None = None) -> NamedColumns:
         """Return some columns of all lines, each cell as text by itself; ``places`` where names do not say which."""
         where = list(places_of(self.names, names).values()) if places is None else places
-        try:
-            return self._one_by_one((block for part in self.parts() for block in self._blocks(part)), where, names)
-        except UnreadableFile:
-            pass
-        raise ValueError(f"{self.path} could not be read as CSV")
+        return self._one_by_one(self._every_line("CSV"), where, names)
 
     def _first_line(self) -> bytes:
         if self._packed:
@@ -387,13 +396,10 @@ class CsvFile(LinesFile):
             found += more
         return found[: found.index(b"\n") + 1] if b"\n" in found else found
 
-    def _one_by_one(self, blocks: Iterable[bytes], places: Sequence[int], names: Sequence[str]) -> NamedColumns:
-        lines: list[bytes] = []
-        for block in blocks:
-            lines += [line.removesuffix(b"\r") for line in block.removesuffix(b"\n").split(b"\n")]
+    def _one_by_one(self, lines: list[bytes], places: Sequence[int], names: Sequence[str]) -> NamedColumns:
         rows: list[list[str | None]] = []
         uneven = []
-        for i, line in enumerate(lines):
+        for i, line in enumerate(line.removesuffix(b"\r") for line in lines):
             too_long = len(line) > LONGEST_LINE
             cells = [_TOO_LONG] * len(self.names) if too_long else self._split(line)
             if too_long or len(cells) != len(self.names):

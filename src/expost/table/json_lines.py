@@ -18,9 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from expost.exceptions import UnreadableFile
 from expost.table.columns import Column, NamedColumns
-from expost.table.csv_lines import LONGEST_LINE, MARK, LinesFile
+from expost.table.csv_lines import LONGEST_LINE, MARK, LinesFile, split_lines
 
 _UNREADABLE: tuple[()] = ()  # what stands for each cell of a line that is no object: no number and no label
 _DIGITS = 4000  # Python refuses to read more as an integer
@@ -54,7 +53,7 @@ class JsonLines(LinesFile):
     ) -> Iterator[NamedColumns]:
         """Yield some columns of the lines that begin in a part."""
         for block in self._blocks(part):
-            lines = block.removesuffix(b"\n").split(b"\n")
+            lines = split_lines(block)
             for start in range(0, len(lines), _MOST_LINES):
                 yield _columns(lines[start : start + _MOST_LINES], names)
 
@@ -64,18 +63,7 @@ class JsonLines(LinesFile):
 
     def whole(self, names: Sequence[str]) -> NamedColumns:
         """Return some columns of all lines."""
-        try:
-            lines = [
-                line
-                for part in self.parts()
-                for block in self._blocks(part)
-                for line in block.removesuffix(b"\n").split(b"\n")
-            ]
-        except UnreadableFile:
-            pass
-        else:
-            return _columns(lines, names)
-        raise ValueError(f"{self.path} could not be read as JSON lines")
+        return _columns(self._every_line("JSON lines"), names)
 
 
 def json_lines(path: Path) -> JsonLines:
