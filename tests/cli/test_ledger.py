@@ -516,7 +516,7 @@ def test_goals_are_named_as_they_were_stated(capsys, book, promise, words):
 def test_many_entries_are_shown_in_time_that_grows_with_them(tmp_path, capsys, delta):
     """Each with a running total: work per entry does not grow."""
     ledger = Ledger.create(tmp_path / "many.db", "survey", cap=1e6, delta=delta)
-    cap, release, counts = ledger.budget.cap, released(0.1), (250, 4000) if delta else (1000, 16_000)
+    cap, release, counts = ledger.budget.cap, released(0.1), (250, 4000) if delta else (500, 8000)
     loss, text, taken = cap.charged(release, ()), release.to_json(indent=None), []
     for many in counts:
         with Store(ledger.path).adding("survey") as (budget, more):
