@@ -287,19 +287,12 @@ def _of_sqlite(called: str, file: Path, query: str) -> Opened:
             cursor = connection.execute(query)
         except (sqlite3.Error, sqlite3.Warning, ValueError):
             said = " while rows are read"  # the first one has been
-    if connection is None or cursor is None or cursor.description is None:
-        if connection is not None:
-            connection.close()
-        raise ValueError(f"the query of {called} cannot be carried out{said or ': it must be a select'}")
+    if cursor is None or cursor.description is None:
+        raise _not_carried_out(called, connection, said)
     names = [column[0] for column in cursor.description]
-
-    def pieces(connection: sqlite3.Connection, cursor: sqlite3.Cursor) -> Iterator[Any]:
-        with closing(connection):
-            yield None  # the first of all, so that it has begun and ends with the connection closed
-            while rows := cursor.fetchmany(_CELL_ROWS):
-                yield Cells(names, [list(column) for column in zip(*rows, strict=True)])
-
-    return Opened(names, None, _begun(pieces(connection, cursor)))
+    some: Iterator[list[Any]] = iter(lambda: cursor.fetchmany(_CELL_ROWS), [])
+    cells = (Cells(names, [list(column) for column in zip(*rows, strict=True)]) for rows in some)
+    return Opened(names, None, _until_closed(connection, cells))
 
 
 _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
@@ -310,9 +303,24 @@ def _reads_alone(action: int, *_: Any) -> int:
     return sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY
 
 
-def _begun(pieces: Iterator[Any]) -> Iterator[Any]:
-    next(pieces)
-    return pieces
+def _not_carried_out(called: str, connection: Any, said: str) -> ValueError:
+    """Return what to say of a query that gives no rows, and close the connection."""
+    if connection is not None:
+        connection.close()
+    return ValueError(f"the query of {called} cannot be carried out{said or ': it must be a select'}")
+
+
+def _until_closed(connection: Any, some: Iterable[Any]) -> Iterator[Any]:
+    """Yield what a query gives; the connection is closed after the last, or with the iterator."""
+
+    def pieces() -> Iterator[Any]:
+        with closing(connection):
+            yield None  # the first of all, so that it has begun and ends with the connection closed
+            yield from some
+
+    begun = pieces()
+    next(begun)
+    return begun
 
 
 def _text(cell: bytes) -> str:
@@ -344,17 +352,9 @@ def _of_duckdb(called: str, file: Path, query: str) -> Opened:
             reader = pa.RecordBatchReader.from_stream(relation)
         except Exception:
             said = " while rows are read"
-    if connection is None or reader is None:
-        if connection is not None:
-            connection.close()
-        raise ValueError(f"the query of {called} cannot be carried out{said or ': it must be a select'}")
-
-    def pieces() -> Iterator[Any]:
-        with closing(connection):
-            yield None  # as above
-            yield from reader
-
-    return Opened(list(reader.schema.names), list(reader.schema.types), _begun(pieces()))
+    if reader is None:
+        raise _not_carried_out(called, connection, said)
+    return Opened(list(reader.schema.names), list(reader.schema.types), _until_closed(connection, reader))
 
 
 def workbook(path: Path, sheet: str | None) -> Stream:
