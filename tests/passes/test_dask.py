@@ -171,9 +171,9 @@ if __name__ == "__main__":
 
 
 def test_a_worker_that_is_killed_changes_nothing(cluster, files, tmp_path, monkeypatch):
-    from expost.table import files as parquet_parts
+    from expost.table import csv_lines
 
-    monkeypatch.setattr(parquet_parts, "_PARQUET_PART", 250)  # many parts
+    monkeypatch.setattr(csv_lines, "_AT_ONCE", 250)  # many parts
     rows, mark = source(files["parquet"]), tmp_path / "killed"
     assert len(rows.parts()) == 12
     expected = LocalEngine(threads=1).total(rows, ProductSums())
