@@ -210,7 +210,9 @@ def test_a_search_that_goes_on_but_begins_anew_forgets_the_noise_before_it(known
     model = AccuracyFirstModel(schema, ErrorRate(0.4), random_state=1, max_epsilon=9).fit(table)
     before = model.release_
     if not known:
-        said = {name: value for name, value in before.parameters.items() if name not in ("noise_spread", "noise_levels")}
+        said = {
+            name: value for name, value in before.parameters.items() if name not in ("noise_spread", "noise_levels")
+        }
         before = before.with_details(parameters=said)
     after = model.refine(table, goal=ErrorRate(0.02), release=before).release_
     assert after.parameters["typical_noise"] < before.parameters["typical_noise"] / 4  # why it begins anew
