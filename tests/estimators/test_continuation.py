@@ -330,7 +330,8 @@ class TestLedger:
     @pytest.mark.parametrize("left", [0.31 + 0.01 * k for k in range(8)] + [1e-6])
     def test_what_a_ledger_has_left_is_what_it_may_cost(self, tmp_path, monkeypatch, left):
         """Lowered to what is left, whatever that is: neither what is paid nor what is new of a sum may exceed it."""
-        first = fitted(random_state=None)
+        tried = (fitted(random_state=None) for _ in range(9))
+        first = next(model for model in tried if model.release_.shown > 0.06)  # one fit in 75 has shown what is asked
         ledger = Ledger.create(tmp_path / "book.db", "d", cap=first.release_.epsilon + left)
         ledger.book(first.release_)
         first.set_params(ledger=Ledger(ledger.path, "d", when_short="lower"))

@@ -59,6 +59,21 @@ class TestReleased:
         assert not too_many(sum(error > 1 for error in errors), 200, 0.01)
         assert too_many(sum(error > 0.1 for error in errors), 200, 0.01)
 
+    def test_what_is_shown_beside_it_holds_in_most_runs(self, monkeypatch):
+        """Where what was released says when to stop: five runs of six are held to it; half as wide is caught."""
+
+        def missed(runs=300, n=30_000, share=0.021):
+            goal, shown = ErrorRate(0.03), []
+            for seed in range(runs):
+                account, labels = Account("by hand", 2.0, secure=False), Labels(n, round(n * share))
+                base = goal.measured(labels, account, SeededSource(seed), 0.1, 0.0)[0].base
+                shown.append(base.about(lambda share: share).split(" ± "))
+            return sum(abs(float(value) - share) > float(off) for value, off in shown)
+
+        assert not too_many(missed(), 300, 1 / 6)
+        monkeypatch.setattr(counts, "_LIKELY", counts._LIKELY / 2)
+        assert too_many(missed(), 300, 1 / 6)
+
     def test_one_row_moves_it_by_one(self):
         """Between neighbours the same noise gives counts that differ by one: the sensitivity that is charged."""
         one, other = (found(positive=positive, enough=lambda base, price: True)[0] for positive in (900, 901))

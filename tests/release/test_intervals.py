@@ -201,6 +201,27 @@ def test_the_band_is_how_far_noise_alone_scatters(curves, delta, asked):
         effects(wrong)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_search_that_goes_on_but_begins_anew_forgets_the_noise_before_it(known):
+    """Its first level is centred at zero: what the release before it says of noise, if it does, says nothing of it."""
+    age = np.random.default_rng(0).uniform(0, 80, 3000)
+    table = {"age": age, "late": np.where(age > 40, "yes", "no")}
+    schema = {"target": "late", "classes": ["no", "yes"], "columns": {"age": {"bounds": [0, 80]}}}
+    model = AccuracyFirstModel(schema, ErrorRate(0.4), random_state=1, max_epsilon=9).fit(table)
+    before = model.release_
+    if not known:
+        said = {
+            name: value for name, value in before.parameters.items() if name not in ("noise_spread", "noise_levels")
+        }
+        before = before.with_details(parameters=said)
+    after = model.refine(table, goal=ErrorRate(0.02), release=before).release_
+    assert after.parameters["typical_noise"] < before.parameters["typical_noise"] / 4  # why it begins anew
+    [level] = after.parameters["noise_levels"]
+    [effect] = effects(after)
+    assert math.hypot(*level["deviations"]) <= after.parameters["noise_spread"] * (1 + 1e-9)
+    assert max(effect.band) <= max(effect.worst)
+
+
 def noisy(release: Release, change) -> Release:
     levels = change([dict(level) for level in release.parameters.get("noise_levels", ())])
     return release.with_details(parameters={**release.parameters, "noise_levels": levels})

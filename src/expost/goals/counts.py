@@ -87,7 +87,7 @@ _MOST_OF_BUDGET = 0.1  # of the budget, at most
 # the scale of noise, as a part of the rarer label's share, at which the share is worth stating; is known well enough to
 # cut by it; and at which more would buy nothing
 _STATED, _KNOWN, _FINEST = 0.05, 0.02, 0.01
-_LIKELY = math.log(10.0)  # Laplace noise is within so many scales in nine runs of ten
+_LIKELY = math.log(10.0)  # Laplace noise of one level is within so many scales in nine runs of ten
 
 
 #: What a row counts for if it is a hit, a false alarm, a miss or a quiet one.
@@ -119,7 +119,11 @@ class BaseRate:
         return max(0.0, self.rate - self.off), min(1.0, self.rate + self.off)
 
     def about(self, number: Callable[[float], float]) -> str:
-        """Return a number that follows from the share, with what it is off by at most in nine runs of ten.
+        """Return a number that follows from the share, with what it is off by at most in about nine runs of ten.
+
+        That is measured, not proved, as ``off`` is: what was released said at which level to stop. Where a constant
+        nearly meets the goal the share was off by more in up to one run of seven before it was rounded, outwards, and
+        in up to one of nine as it is shown.
 
         Examples
         --------

@@ -184,9 +184,10 @@ class _PerturbedSearch(StagedSearch):
         noise of levels is independent, so variances add.
         """
         first = self.stages - self._turned == 1
-        before = self.plan.scattered if first else self.spread
+        before, known = (self.plan.scattered, self.plan.before) if first else (self.spread, self.alone)
+        if not self.walk.stretched:  # begun anew: nothing is left of it, whatever it was
+            before, known = 0.0, ()
         self.spread = math.hypot(before * self.walk.stretched, self.walk.drawn.spread)
-        known = self.plan.before if first else self.alone if self.walk.stretched else ()
         self.alone = None if known is None else (*known, {**self.walk.drawn.alone, "intervals": self.walk.intervals})
         return super()._passes(model, level)
 
