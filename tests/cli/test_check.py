@@ -267,6 +267,52 @@ def test_columns_that_say_much_of_the_target_do_not_repeat_it(tmp_path, capsys):
     assert [line.split(":")[0] for line in out.splitlines() if "repeats the target" in line] == ["  few"]
 
 
+def test_a_repeated_target_on_another_scale(tmp_path, capsys):
+    """A tax that follows from a salary but for a thousandth of its spread, by logarithms of either and of none."""
+    rng = np.random.default_rng(2)
+    salary = np.exp(rng.normal(10.6, 0.45, 8000)).clip(3000, 300_000)
+    tax, merit = 0.3 * salary + rng.normal(0, 50, 8000), salary * rng.normal(0.3, 0.03, 8000)
+    data = write(tmp_path, "csv", pa.table({"tax": tax, "merit": merit, "salary": salary}))
+    for scale in ("", 'target_transform = "log"\n'):
+        for transform in ("", ', transform = "log1p"'):
+            text = f'target = "salary"\ntarget_bounds = [3000, 300000]\n{scale}[columns]\n'
+            text += "".join(f"{name} = {{ bounds = [0, 200000]{transform} }}\n" for name in ("tax", "merit"))
+            out = call(capsys, "check", data, "--schema", schema(tmp_path, text)).out
+            assert [line.split(":")[0] for line in out.splitlines() if "repeats the target" in line] == ["  tax"]
+
+
+@pytest.mark.parametrize("mark", [",", "."])
+def test_marks_between_thousands(tmp_path, capsys, mark):
+    """Neither is read as a fraction without a word; fractions among large numbers are left alone."""
+    salary = np.random.default_rng(3).integers(20_000, 90_000, 400)
+    cells = [f"{value:,}".replace(",", mark) if i % 20 == 0 else f"{value}" for i, value in enumerate(salary)]
+    data = csv(
+        tmp_path,
+        *(f"{i % 100};{value % 700}{mark}5;{cell}" for i, (value, cell) in enumerate(zip(salary, cells, strict=True))),
+    )
+    text = 'target = "y"\ntarget_bounds = [0, 100000]\n[columns]\nage = { bounds = [0, 100] }\n'
+    text += "town = { bounds = [0, 1000] }\n"
+    said = call(capsys, "check", data, "--schema", schema(tmp_path, text), "--decimal", mark)
+    assert below(said.out, "y: 20 numbers are below a thousand").startswith("if that mark parts thousands")
+    assert "town:" not in said.out
+    other = ",.".replace(mark, "")
+    said = call(capsys, "check", data, "--schema", schema(tmp_path, text), "--decimal", other)
+    if mark == ",":
+        assert below(said.out, "y: 20 cells are no number").startswith("if commas part thousands, write these cells")
+    assert "if that is a decimal comma, --decimal" not in said.out
+
+
+def test_misspelt_categories(tmp_path, capsys):
+    towns = np.array(["Bern", "Oslo", "Oslo "])[np.arange(2000) % 3].astype(object)
+    towns[::200], towns[1::200] = "bern ", "Osslo"
+    for other, said in (("", "20 cells are not among"), (", other = true", "20 values came under other")):
+        text = LOOKED.replace(', "Chur"], other = true', f"]{other}")
+        out = call(capsys, "check", visits(tmp_path, town=towns), "--schema", schema(tmp_path, text)).out
+        assert below(out, f"town: {said}") == (
+            '"Osslo": did you mean "Oslo"? Then mend these cells; "bern": did you mean "Bern"? Then mend these cells'
+        )
+
+
 def test_few_spellings_are_told_apart(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("expost.table.findings.MOST", 10)
     data = visits(tmp_path, town=np.arange(2000).astype(str))

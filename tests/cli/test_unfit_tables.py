@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +117,34 @@ def test_decimal_commas(tmp_path, capsys, schema):
         said = call(capsys, "predict", "m.json", data)
         assert (said.status, said.out) == (2, "")
         assert said.err.index("--decimal ,") < said.err.index("--on-invalid clip")
+
+
+def test_one_column_with_decimal_commas(tmp_path, capsys):
+    """What check says to type gives the release of the same numbers with points, and other columns stay as they are."""
+    plain, commas = written(tmp_path).rename(tmp_path / "plain.csv"), tmp_path / "commas.csv"
+    lines = plain.read_text(encoding="utf-8").replace("\n", ";0.5\n").replace("back;0.5", "back;y", 1)
+    plain.write_text(lines, encoding="utf-8")
+    commas.write_text(re.sub(r"\.(?=\d\d;)", ",", lines), encoding="utf-8")
+    text = LABELS + "y = { bounds = [0, 1] }\n"
+    (tmp_path / "labels.toml").write_text(text, encoding="utf-8")
+    said = call(capsys, "check", commas, "--schema", tmp_path / "labels.toml")
+    line = 'crp = { bounds = [0, 5], decimal = "," }'
+    assert f"if that is a decimal comma, {line}; or" in said.out
+    wanted = fit(capsys, plain, "--seed", "1", "--output", "plain.json")
+    assert wanted.status == 0, wanted.err
+    (tmp_path / "labels.toml").write_text(text.replace("crp = { bounds = [0, 5] }", line), encoding="utf-8")
+    assert call(capsys, "check", commas, "--schema", tmp_path / "labels.toml").status == 0
+    assert fit(capsys, commas, "--seed", "1", "--output", "commas.json").status == 0
+    first, second = (
+        Release.from_json(Path(f"{name}.json").read_text(encoding="utf-8")) for name in ("plain", "commas")
+    )
+    assert first.hypothesis == second.hypothesis
+    assert first.preparation["schema"] != second.preparation["schema"]
+    assert call(capsys, "predict", "commas.json", commas).out == call(capsys, "predict", "plain.json", plain).out
+    # read with commas throughout, it is the other columns that differ
+    (tmp_path / "labels.toml").write_text(text, encoding="utf-8")
+    said = call(capsys, "check", commas, "--schema", tmp_path / "labels.toml", "--decimal", ",")
+    assert 'if that is a decimal point, y = { bounds = [0, 1], decimal = "." }' in said.out
 
 
 def test_decimal_commas_without_a_schema(tmp_path, capsys):

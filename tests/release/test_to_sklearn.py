@@ -51,6 +51,18 @@ def test_the_same_probabilities_and_none_where_there_are_none():
     assert not hasattr(released(LABELS).to_sklearn(), "predict_proba")
 
 
+def test_text_with_decimal_commas():
+    stated = LABELS.to_dict()
+    stated["columns"]["age"]["decimal"] = ","
+    release, rows = released(Schema.from_dict(stated)), frame()
+    model = release.to_sklearn()
+    assert differing(release, model, rows) == 0
+    written = rows.assign(age=[f"{cell}".replace(".", ",") if type(cell) is float else cell for cell in rows["age"]])
+    assert (written["age"] != rows["age"]).mean() > 0.5
+    assert (model.predict(written) == model.predict(rows)).all()
+    assert differing(release, model, written) == 0
+
+
 def test_columns_of_one_type_and_other_frames():
     columns = {
         "age": [1.0, 200.0, np.nan],

@@ -155,6 +155,19 @@ def test_containers_agree(tmp_path, frame):
     assert (rows.y == wanted.y).all()
 
 
+@pytest.mark.parametrize("decimal", [",", "."])
+@pytest.mark.parametrize("name", [name for name in FRAMES if name not in ("csv", "csv with spaces", "columns")])
+def test_one_column_has_another_decimal_mark(tmp_path, monkeypatch, name, decimal):
+    """In every container text is read as the schema says, whatever the file has, and numbers are numbers."""
+    wanted = Encoding(SCHEMA).encode(TABLE)
+    columns = {**SCHEMA.to_dict()["columns"], "gain": {**SCHEMA.columns["gain"].to_dict(), "decimal": decimal}}
+    encoding = Encoding(Schema.from_dict({**SCHEMA.to_dict(), "columns": columns}))
+    monkeypatch.setitem(TABLE, "gain", [cell.replace(".", decimal) for cell in TABLE["gain"]])
+    rows = csv(tmp_path, lines(TABLE, ";")) if name == "csv with a decimal comma" else FRAMES[name](tmp_path)
+    found = encoding.encode(read_columns(rows, list(TABLE), decimal=",") if isinstance(rows, Path) else rows)
+    assert (found.x == wanted.x).all()
+
+
 @pytest.mark.parametrize("classes", [(0, 1), ("0", "1"), (False, True)])
 @pytest.mark.parametrize("cells", [[0, 1, 1], [0.0, 1.0, 1.0], ["0", "1", "1.0"], [False, True, True]])
 def test_classes_and_categories_of_any_type(tmp_path, classes, cells):

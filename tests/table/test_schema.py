@@ -112,6 +112,8 @@ def test_regression():
         (column(categories=["a"], other="yes"), "other must be true or false"),
         (column(categories=["a"], missing="other"), "needs other = true"),
         (column(boolean=False), "boolean must be true"),
+        (column(bounds=[0, 1], decimal=";"), 'decimal must be "." or ","'),
+        (column(bounds=["2020-01-01", "2020-12-31"], decimal=","), "a date has no decimal mark"),
         (changed(columns={"age": [0, 1]}), "column 'age': list is no description"),
         (changed(columns={"a": {"boolean": True}, " a": {"boolean": True}}), "column 'a' is described twice"),
         (changed(columns={"": {"boolean": True}}), "columns must have names"),

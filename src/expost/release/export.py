@@ -137,6 +137,9 @@ def _number_steps(kind: Numeric, marks: Sequence[Any]) -> list[Any]:
         steps += [*_without_zone(), _call(np.asarray, dtype="datetime64[us]"), _call(np.asarray, dtype=np.int64)]
         steps += [_call(np.asarray, dtype=np.float64), *_without(-(2.0**63)), StandardScaler(with_mean=False)]
         return steps
+    if kind.decimal == ",":  # a point is taken as well, which is what a number becomes as text
+        steps += [_call(np.asarray, dtype=str), _call(np.char.replace, old=",", new=".")]
+        steps += [step for none in ("None", "<NA>") for step in _without(none, "nan")]
     steps.append(_call(np.asarray, dtype=np.float64))
     return [*steps, *(step for value in lookup.numbers for step in _without(float(value)))]
 

@@ -23,7 +23,7 @@ from expost.table.columns import NamedColumns, labels_array
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid, open_rows
 from expost.table.files import is_on_disk, open_disk, open_named
-from expost.table.kinds import BACK, Dated, Numeric
+from expost.table.kinds import BACK
 from expost.table.schema import Schema
 from expost.table.streamed import usual_rows
 from expost.table.views import View, parts_of, views_of
@@ -223,7 +223,7 @@ class SchemaScorer(Scorer):
     ) -> Iterator[tuple[NamedColumns, Floats]]:
         """Yield rows, raw and encoded."""
         columns = self.encoding.schema.columns
-        numbers = {name for name, kind in columns.items() if isinstance(kind, Numeric) and not isinstance(kind, Dated)}
+        numbers = {name for name, kind in columns.items() if kind.parsed}
         rows = InTurn(table, list(columns), numbers, len(self.encoding.names), on_invalid, keep)
         return self.encoding.designs(rows, on_invalid, rows.named)
 

@@ -61,6 +61,12 @@ class Column:
             return cells
         return [None if gone else cell for cell, gone in zip(cells, self._missing.tolist(), strict=True)]
 
+    def written(self, decimal: str) -> Column:
+        """Return the same cells, of which text has that mark before the fraction of a number, whatever the file has."""
+        if not self.is_loose:
+            return self
+        return (CommaColumn if decimal == "," else Column)(self.cells())
+
     def taken(self, places: npt.NDArray[np.intp]) -> Self:
         """Return the cells at some places, in that order, some of them more than once perhaps."""
         values = self._values
@@ -243,7 +249,7 @@ def labels_array(labels: list[Any]) -> npt.NDArray[Any]:
     return array if array.tolist() == labels else np.array(labels, dtype=object)
 
 
-_SWAPPED: Final = str.maketrans(",.", ".,")
+_SWAPPED: Final = {str: str.maketrans(",.", ".,"), bytes: bytes.maketrans(b",.", b".,")}
 
 
 class CommaColumn(Column):
@@ -251,7 +257,8 @@ class CommaColumn(Column):
 
     def floats(self, part: slice) -> Floats:
         """Read cells as numbers; what is none becomes NaN."""
-        return numbers([cell.translate(_SWAPPED) if type(cell) is str else cell for cell in self.cells()[part]])
+        cells = self.cells()[part]
+        return numbers([cell.translate(_SWAPPED[type(cell)]) if type(cell) in (str, bytes) else cell for cell in cells])
 
 
 class DictionaryColumn(Column):
@@ -327,7 +334,7 @@ class DateColumn(Column):
         """Complain about whoever takes them for anything else; by their declared type, which is public."""
         raise ValueError(self._said)
 
-    cells = array = floats = numbers = codes = signs = distinct = not_numbers = refuse
+    cells = array = floats = numbers = codes = signs = distinct = not_numbers = written = refuse
 
 
 class ParsedColumn(Column):

@@ -5,14 +5,20 @@ memory, whatever the size of the table: for each column at most :data:`MOST` dif
 that come later are counted together), a histogram of :data:`BINS` equal parts of its bounds or of its categories, and
 in each part how many rows there are and the sums of their targets.
 
-A column *repeats* the target if the target is nearly the same wherever the column is: if guessing it from the part of
-the histogram that a row is in is wrong for less than a thousandth of the rows (of a constant, more than a hundredth
-are), or leaves less than a thousandth of the variance of a number. Such a column is often known only afterwards.
+A column *repeats* the target if it tells nearly all of it: if guessing classes from the part of the histogram that a
+row is in is wrong for less than a thousandth of the rows (of a constant, more than a hundredth are), or a straight line
+in each part leaves less than a thousandth of the variance of a number, both on the scale of their transforms. Such a
+column is often known only afterwards.
+
+A mark between groups of three digits, for *thousands*, is read as a decimal mark without a complaint. So it is looked
+for in what was read: numbers below a thousand in thousandths, among whole ones of which most are a thousand or more.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -24,7 +30,7 @@ import numpy.typing as npt
 
 from expost.table.cells import UNKNOWN, is_undecoded, label
 from expost.table.columns import Column, NamedColumns
-from expost.table.kinds import Boolean, Categorical, Classes, Dated, Kind, Numeric
+from expost.table.kinds import Boolean, Categorical, Classes, Dated, Kind, Numeric, Value
 from expost.table.misfits import Tally
 from expost.table.persons import names_a_person
 from expost.table.schema import Schema, toml_line
@@ -38,6 +44,8 @@ _NARROW = 0.99  # part of a column's numbers within a hundredth of its bounds
 _RARE = 0.001  # part of the rows: a category with fewer is nearly empty
 _WRONG, _GUESSED = 0.001, 0.01  # part of the rows, or of the variance; and by a constant
 _ROWS_A_BIN = 5
+_NEAR = 0.82  # of two spellings, 1 the same; "male" and "female" are at 0.8
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 
 _OF_NO_KIND: dict[Any, str] = {
     type(None): "an empty cell",
@@ -56,7 +64,7 @@ class Finding:
     Attributes
     ----------
     about
-        ``"unreadable"``, ``"other"``, ``"bounds"``, ``"categories"``, ``"target"`` or ``"person"``.
+        ``"unreadable"``, ``"other"``, ``"thousands"``, ``"bounds"``, ``"categories"``, ``"target"`` or ``"person"``.
     column
         The column's name.
     said
@@ -136,19 +144,24 @@ class Looked:
         self.schema = schema
         every = [*schema.columns, schema.target]
         self._spellings = {name: Spellings() for name in every}
-        self._sums = {name: np.zeros((3, _parts(kind))) for name, kind in schema.columns.items()}
+        self._sums = {name: np.zeros((6, _parts(kind))) for name, kind in schema.columns.items()}
+        self._sizes = {name: np.zeros(5) for name in every}
         self._rows, self._lock = 0, threading.Lock()
 
     def at(self, columns: NamedColumns) -> None:
         """Look at some rows."""
-        target, strange = self._target(columns[self.schema.target])
         with self._lock, np.errstate(all="ignore"):
+            target, strange = self._target(columns[self.schema.target])
             self._rows += len(columns)
             self._spellings[self.schema.target].count(columns[self.schema.target], strange)
             for name, kind in self.schema.columns.items():
                 read, _, strange = kind.read(columns[name], self.schema.missing)
                 self._spellings[name].count(columns[name], strange)
-                self._sums[name] += _summed(_part_of(read, kind), target, _parts(kind))
+                scaled = None
+                if isinstance(kind, Numeric):
+                    scaled = _scaled(read, kind)
+                    self._sizes[name] += _sizes(read)
+                self._sums[name] += _summed(_part_of(read, kind), target, _parts(kind), scaled)
 
     def _target(self, column: Column) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """Return targets between 0 and 1, NaN where there is none, and which are neither that nor missing."""
@@ -156,6 +169,7 @@ class Looked:
         if schema.classes is None:
             kind = schema.target_numbers
             read, _, strange = kind.read(column, schema.missing)
+            self._sizes[schema.target] += _sizes(read)
             return _scaled(read, kind), strange
         codes, _, strange = Classes(schema.classes).read(column, schema.missing)
         return np.where(codes < 0, np.nan, codes).astype(np.float64), strange
@@ -164,7 +178,7 @@ class Looked:
         """Return what there is to look at; ``names`` are those of all columns of the table."""
         found: list[Finding] = []
         for tally in [*tallies, target]:
-            found += self._strange(tally)
+            found += [*self._strange(tally), *self._thousands(tally.name)]
         for tally in tallies:
             kind = self.schema.columns[tally.name]
             if isinstance(kind, Numeric):
@@ -186,10 +200,11 @@ class Looked:
             values = "value" if tally.other == 1 else "values"
             said = f"{tally.other:,} {values} came under other, {many} different: {spellings.listed()}"
             often = spellings.top(max(2.0, _RARE * self._rows))
-            line = f"if the code book lists them, {_with_categories(name, kind, often)}"
+            meant, left = _meant(often, kind.categories)
+            line = f"if the code book lists them, {_with_categories(name, kind, left)}"
             if not often:
                 line = f"if they are ids or free text, take out the line {toml_line(name, kind)}"
-            return [Finding("other", name, said, line)]
+            return [Finding("other", name, said, "; ".join([*meant, *([] if often and not left else [line])]))]
         cells = "cell is" if tally.unreadable == 1 else "cells are"
         said = f"{tally.unreadable:,} {cells} {_NOUNS[tally.kind]}: {spellings.listed()}"
         return [Finding("unreadable", name, said, self._mended(tally, spellings.top()))]
@@ -197,13 +212,15 @@ class Looked:
     def _mended(self, tally: Tally, top: list[str]) -> str:
         name, schema = tally.name, self.schema
         kind = schema.columns.get(name)
-        if tally.kind == "number" and any(_is_comma_number(text) for text in top):
-            return "if that is a decimal comma, --decimal ,"
+        if tally.kind == "number":
+            mark = _mark_for(tally, kind, list(self._spellings[name].texts.values()))
+            if mark:
+                return mark
         if isinstance(kind, Categorical):
-            line = _with_categories(name, kind, top)
-            return f"if the code book lists them, {line}; or, for all that are not listed, " + toml_line(
-                name, replace(kind, other=True)
-            )
+            meant, left = _meant(top, kind.categories)
+            line = f"if the code book lists them, {_with_categories(name, kind, left)}; or, for all that are not listed"
+            more = [f"{line}, {toml_line(name, replace(kind, other=True))}"] if left or not meant else []
+            return "; ".join([*meant, *more])
         if isinstance(kind, Boolean) and top:
             return f"if these are its words, {toml_line(name, {'categories': top})}"
         # what has digits in it is rather a number that is written in another way
@@ -211,8 +228,22 @@ class Looked:
         if name != schema.target and marks:
             return f"if they stand for no value, {toml_line('missing', [*schema.missing, *marks])}"
         if tally.kind == "class":
+            meant, left = _meant(top, schema.classes or ())
+            if meant and not left:
+                return "; ".join(meant)
             return f"merge them into {toml_line('classes', list(schema.classes or ()))}, or take their rows out"
         return "mend these cells, or --on-invalid clip"
+
+    def _thousands(self, name: str) -> list[Finding]:
+        many, large, grouped, thousandths, further = self._sizes[name]
+        if further or not grouped or 2 * thousandths < grouped or 2 * large < many:
+            return []
+        numbers = "number is" if grouped == 1 else "numbers are"
+        said = (
+            f"{grouped:,.0f} {numbers} below a thousand with up to three digits after the decimal mark, and most "
+            f"others are whole and above it"
+        )
+        return [Finding("thousands", name, said, "if that mark parts thousands, write these cells plainly: 40441")]
 
     def _narrow(self, tally: Tally, kind: Numeric) -> list[Finding]:
         parts = self._sums[tally.name][0, :BINS]
@@ -253,7 +284,8 @@ class Looked:
         sums = self._sums[name]
         if isinstance(kind, Numeric):
             sums = _coarse_enough(sums)
-        rows, first, second = sums[:, sums[0] > 0]
+        sums = sums[:, sums[0] > 0]
+        rows, first, second = sums[:3]
         n = rows.sum()
         if n < _FEW or len(rows) * _ROWS_A_BIN > n:
             return []
@@ -263,7 +295,7 @@ class Looked:
         else:
             variance = second.sum() / n - mean**2
             before = 1.0 if variance > 1e-9 else 0.0
-            within = max(0.0, float((second - first**2 / rows).sum())) / max(1.0, n - len(rows))
+            within = float(_left_by_lines(sums).sum()) / max(1.0, n - 2 * len(rows))
             wrong = within / variance if variance > 0 else 1.0
         if before <= _GUESSED or wrong > _WRONG:
             return []
@@ -330,13 +362,33 @@ def _scaled(read: Floats, kind: Numeric) -> Floats:
     return np.asarray(np.clip((within - low) / (high - low), 0.0, 1.0))
 
 
-def _summed(parts: npt.NDArray[np.int64], target: Floats, many: int) -> Floats:
-    """Return for each part how many rows have a target, and sums of targets and of their squares."""
+def _summed(parts: npt.NDArray[np.int64], target: Floats, many: int, place: Floats | None) -> Floats:
+    """Return for each part how many rows have a target, and sums of t, t², u, u² and u·t, u the ``place`` of a row."""
     known = ~np.isnan(target)
-    parts, target = parts[known], target[known]
-    return np.stack(
-        [np.bincount(parts, weights, many) for weights in (np.ones(len(target)), target, np.square(target))]
-    )
+    parts, t = parts[known], target[known]
+    u = np.zeros(len(t)) if place is None else np.nan_to_num(place[known])
+    return np.stack([np.bincount(parts, weights, many) for weights in (np.ones(len(t)), t, t * t, u, u * u, u * t)])
+
+
+def _left_by_lines(sums: Floats) -> Floats:
+    """Return what a straight line in each part leaves of the squares of targets there."""
+    rows, t, tt, u, uu, ut = sums
+    spread, along = uu - u * u / rows, ut - u * t / rows
+    slope = np.where(spread > 1e-10 * rows, along / np.maximum(spread, 1e-300), 0.0)
+    return np.maximum(0.0, tt - t * t / rows - slope * along)
+
+
+def _sizes(read: Floats) -> Floats:
+    """Count numbers, whole ones of at least a thousand, and others: with three digits at most and below a thousand,
+    of these in thousandths, and any others.
+    """
+    there = read[np.isfinite(read)]
+    size = np.abs(there)
+    broken = size[size % 1 != 0]
+    grouped = broken[(broken < 1000) & (np.abs(broken * 1000 - np.rint(broken * 1000)) < 1e-6)]
+    thousandths = np.abs(grouped * 100 - np.rint(grouped * 100)) > 1e-3
+    large = (size >= 1000) & (size % 1 == 0)
+    return np.array([len(there), large.sum(), len(grouped), thousandths.sum(), len(broken) - len(grouped)], np.float64)
 
 
 def _coarse_enough(sums: Floats) -> Floats:
@@ -344,17 +396,60 @@ def _coarse_enough(sums: Floats) -> Floats:
     numbers, rest = sums[:, :-1], sums[:, -1:]
     while numbers.shape[1] > 2 and (numbers[0] > 0).sum() * _ROWS_A_BIN > numbers[0].sum():
         if numbers.shape[1] % 2:
-            numbers = np.hstack([numbers, np.zeros((3, 1))])
+            numbers = np.hstack([numbers, np.zeros((len(numbers), 1))])
         numbers = numbers[:, ::2] + numbers[:, 1::2]
     return np.hstack([numbers, rest])
 
 
+def _mark_for(tally: Tally, kind: Kind | None, texts: list[str]) -> str:
+    """Say what to do where cells that are no numbers would be some with another mark before their fractions."""
+    commas = [text for text in texts if _is_comma_number(text)]
+    grouped = [text for text in texts if _THOUSANDS.fullmatch(text)]
+    parted = f"if commas part thousands, write these cells plainly: {grouped[0].replace(',', '')}" if grouped else ""
+    if grouped and len(grouped) >= len(commas):
+        if tally.readable:
+            return f"{parted} (with a decimal comma they would be a thousand times as small)"
+    else:
+        parted = ""
+    more = [parted] if parted else []
+    if commas:
+        if isinstance(kind, Numeric):
+            more.append(f"if that is a decimal comma, {toml_line(tally.name, replace(kind, decimal=','))}")
+            more.append("or, if all numbers of the file have one, --decimal ,")
+        else:
+            more.append('if that is a decimal comma, --decimal , and decimal = "." for columns that have points')
+    elif isinstance(kind, Numeric) and any(map(_is_point_number, texts)):
+        more.append(f"if that is a decimal point, {toml_line(tally.name, replace(kind, decimal='.'))}")
+    return "; ".join(more)
+
+
 def _is_comma_number(text: str) -> bool:
+    return text.count(",") == 1 and "." not in text and _is_point_number(text.replace(",", "."))
+
+
+def _is_point_number(text: str) -> bool:
     try:
-        float(text.replace(",", "."))
+        return bool(np.isfinite(float(text)))
     except ValueError:
         return False
-    return text.count(",") == 1 and "." not in text
+
+
+def _meant(texts: list[str], stated: Sequence[Value]) -> tuple[list[str], list[str]]:
+    """Return questions whether stated labels were meant by text that is spelt nearly alike, and text that is not.
+
+    Examples
+    --------
+    >>> _meant(["cardiolgy", "Oslo"], ["cardiology", "icu"])
+    (['"cardiolgy": did you mean "cardiology"? Then mend these cells'], ['Oslo'])
+    """
+    known = {value.casefold(): value for value in stated if isinstance(value, str)}
+    meant: dict[str, str] = {}
+    for text in texts:
+        near = difflib.get_close_matches(text.casefold(), known, n=1, cutoff=_NEAR)
+        meant |= {text: known[near[0]]} if near else {}
+    shown = {json.dumps(text, ensure_ascii=False): json.dumps(near, ensure_ascii=False) for text, near in meant.items()}
+    said = [f"{text}: did you mean {near}? Then mend these cells" for text, near in shown.items()]
+    return said, [text for text in texts if text not in meant]
 
 
 def _with_categories(name: str, kind: Categorical, more: list[str]) -> str:

@@ -78,6 +78,11 @@ class ColumnKind:
         return self.missing != "indicator"
 
     @property
+    def parsed(self) -> bool:
+        """Whether a reader of files may parse its cells as numbers that are written as in the rest of the file."""
+        return False
+
+    @property
     def middle_and_half(self) -> tuple[float, float]:
         """What is taken off the first of its columns, and what it is divided by then."""
         return 0.0, 1.0
@@ -136,6 +141,8 @@ class Numeric(ColumnKind):
     steps : int or sequence of float, optional
         A curve that jumps instead: so many intervals, or where each of them begins. With ``curve="auto"`` they stand
         beside the straight line.
+    decimal : {".", ","}, optional
+        What stands before the fraction of a number in text; by default what the rest of the file has.
 
     Examples
     --------
@@ -157,6 +164,7 @@ class Numeric(ColumnKind):
     curve: bool | Literal["auto"] | None = None
     knots: int | tuple[float, ...] | None = None
     steps: int | tuple[float, ...] | None = None
+    decimal: Literal[".", ","] | None = None
 
     counted_as = "number"
 
@@ -171,6 +179,8 @@ class Numeric(ColumnKind):
                 raise ValueError(f'transform = "{self.transform}" needs a lower bound {limit}, not {low:g}')
         if self.missing is not None:
             _one_of(self.missing, ("middle", "indicator"), "missing")
+        if self.decimal is not None:
+            _one_of(self.decimal, (".", ","), "decimal")
         self._check_curve()
 
     def __repr__(self) -> str:
@@ -213,6 +223,11 @@ class Numeric(ColumnKind):
     def unsaid(self) -> bool:
         """Whether nothing is said of curves."""
         return self.curve is None and self.knots is None and self.steps is None
+
+    @property
+    def parsed(self) -> bool:
+        """Whether a reader of files may parse its cells as numbers that are written as in the rest of the file."""
+        return self.decimal is None
 
     @property
     def marked(self) -> bool:
@@ -308,7 +323,7 @@ class Numeric(ColumnKind):
 
     def read(self, column: Column, marks: tuple[Value, ...]) -> tuple[npt.NDArray[Any], Booleans, Booleans]:
         """Return all cells as numbers, which are missing, and which are no numbers."""
-        values, missing = column.numbers(Lookup([marks]))
+        values, missing = (column if self.decimal is None else column.written(self.decimal)).numbers(Lookup([marks]))
         return values, missing, np.isnan(values) & ~missing
 
     def write(self, read: npt.NDArray[Any], out: Units, unit: int) -> int:
@@ -361,6 +376,8 @@ class Dated(Numeric):
                 object.__setattr__(self, name, tuple(map(to_days, values)))
         if self.transform is not None:
             raise ValueError("a date has no transform; leave it out")
+        if self.decimal is not None:
+            raise ValueError("a date has no decimal mark; leave it out")
         super().__post_init__()
         for stated in (self.bounds, self.knots, self.steps):
             for days in stated if isinstance(stated, tuple) else ():
@@ -374,6 +391,11 @@ class Dated(Numeric):
         """Return what differs from the defaults, in plain values: dates as text."""
         said = super().to_dict()
         return {name: list(map(from_days, value)) if isinstance(value, list) else value for name, value in said.items()}
+
+    @property
+    def parsed(self) -> bool:
+        """No reader of numbers knows dates."""
+        return False
 
     @property
     def shown_knots(self) -> list[str]:

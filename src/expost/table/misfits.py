@@ -120,7 +120,10 @@ def remedies(tallies: Sequence[Tally], target: Tally | None) -> str:
     if any(tally.undecoded for tally in _all(tallies, target)):
         said.append(STATE_ENCODING)
     if any(tally.wrong and tally.kind == "number" for tally in _all(tallies, target)):
-        said.append(f"pass decimal=',' if numbers have a decimal comma; {PLAIN_NUMBERS}")
+        said.append(
+            f"pass decimal=',' if numbers have a decimal comma, or state it for some columns in the schema: "
+            f'{{ bounds = [0, 100], decimal = "," }}; {PLAIN_NUMBERS}'
+        )
     if any(tally.wrong and tally.kind == "date" for tally in tallies):
         said.append(_CHECK["date"])
     if target is not None and (target.wrong or target.missing):

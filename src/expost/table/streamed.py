@@ -24,7 +24,6 @@ from expost.table.bounds_encoding import Preparation
 from expost.table.columns import Column, Columns, NamedColumns, RawRows, places_of
 from expost.table.encoding import Encoding
 from expost.table.files import Disk, chosen_columns, loose, open_disk
-from expost.table.kinds import Dated, Numeric
 from expost.table.persons import Persons, times
 from expost.table.rows import Batch, RowSource, digits
 
@@ -101,9 +100,7 @@ class EncodedSource(StreamedSource):
 
     def __init__(self, disk: Disk, encoding: Encoding, batch_rows: int | None = None) -> None:
         schema, self.encoding = encoding.schema, encoding
-        numbers = [
-            name for name, kind in schema.columns.items() if isinstance(kind, Numeric) and not isinstance(kind, Dated)
-        ]
+        numbers = [name for name, kind in schema.columns.items() if kind.parsed]
         numbers += [schema.target] if schema.classes is None else []
         names = [*schema.columns, schema.target]
         super().__init__(disk, names, numbers, len(encoding.names), encoding.declares, batch_rows)
