@@ -15,7 +15,9 @@ false negatives, all that are flagged, all errors; and the positives. For number
 below each edge. All of these, as shares of the rows, are right within the margin at once with probability 1 − 0.8γ.
 What is shown of them is moved into what is possible (0 to 1), which takes no truth out of its band. Ratios (recall,
 precision) have the worst case over the bands of both parts. So all bands hold at once, and a cut-off may be chosen by
-them. Of γ, 0.1 each is for what does not follow from these counts well enough: the AUC and squares, and calibration.
+them. What is shown of hits and false alarms by cut-off is the nearest sequence, in squares, that falls as theirs does
+(adjacent ones that rise are pooled), within bands that fall too because the truth does; bands stay as they are. That is
+made of what is released, and costs nothing. Of γ, 0.1 each is for what does not follow from these counts well enough: the AUC and squares, and calibration.
 
 *AUC.* A = Σ_i Σ_j h_ij a_i b_j/(ΣaΣb), a and b the counts of positives and negatives in bins i and j, h_ij 1 above, 0
 below, and within a bin 0, ½ or 1. G(θ) = Σ(h_ij − θ)a_i b_j is 0 at θ = A. With noisy counts a + X and b + Y it is off
@@ -279,11 +281,12 @@ class Evaluation:
         noisy = np.array(self.release.hypothesis, dtype=np.float64)
         return np.asarray(noisy - (noisy.sum() - self.n) / noisy.size)
 
-    def _band(self, count: float, off: float | None = None) -> Band:
-        """Return a count as a share of the rows, with its band."""
+    def _band(self, count: float, off: float | None = None, shown: float | None = None) -> Band:
+        """Return a count as a share of the rows, with its band; another count within it may be ``shown``."""
         reach = self.margin if off is None else off / self.n
-        share = count / self.n
-        return Band(*(min(1.0, max(0.0, at)) for at in (share, share - reach, share + reach)))
+        share = float(count) / self.n
+        value = share if shown is None else min(max(float(shown) / self.n, share - reach), share + reach)
+        return Band(*(min(1.0, max(0.0, at)) for at in (value, share - reach, share + reach)))
 
     # of classes
 
@@ -306,17 +309,25 @@ class Evaluation:
     def at(self) -> tuple[AtCutOff, ...]:
         """What the model does at each edge of the bins, from the lowest."""
         self._require("classification")
-        negative, positive = self.counts
+        noisy = self.counts[:, ::-1].cumsum(axis=1)[:, ::-1]  # of rows in a bin or above, by class
+        off = self.margin * self.n
+        fallen = np.array([_falling(some, off) for some in noisy])
+        all_flagged = _within_falling(fallen.sum(axis=0), noisy.sum(axis=0), off)
+        totals = noisy[:, 0]
         marks = self._said["cut_offs"] or self._said["edges"]
         found = []
         for k, mark in enumerate(marks, start=1):
-            tp, fp, fn, tn = positive[k:].sum(), negative[k:].sum(), positive[:k].sum(), negative[:k].sum()
-            hits, alarms, misses, quiet = (self._band(float(count)) for count in (tp, fp, fn, tn))
-            flagged, errors = self._band(float(tp + fp)), self._band(float(fp + fn))
+            (fp, tp), (false, true) = noisy[:, k], fallen[:, k]
+            negatives, positives = totals
+            hits, alarms = self._band(tp, shown=true), self._band(fp, shown=false)
+            misses = self._band(positives - tp, shown=positives - true)
+            quiet = self._band(negatives - fp, shown=negatives - false)
+            flagged = self._band(tp + fp, shown=all_flagged[k])
+            errors = self._band(fp + positives - tp, shown=false + positives - true)
             recall, precision = _ratio(hits, misses, self.base_rate), _ratio(hits, alarms, flagged)
-            false = _ratio(alarms, quiet, None)
+            rate = _ratio(alarms, quiet, None)
             lift = Band(*(_over(p, b) for p, b in zip(precision, _turned(self.base_rate), strict=True)))
-            found.append(AtCutOff(mark, hits, alarms, misses, quiet, flagged, errors, recall, precision, false, lift))
+            found.append(AtCutOff(mark, hits, alarms, misses, quiet, flagged, errors, recall, precision, rate, lift))
         return tuple(found)
 
     @property
@@ -659,6 +670,27 @@ def _ratio(part: Band, rest: Band, whole: Band | None) -> Band:
     if whole is not None:
         low, high = max(low, _over(part.low, whole.high)), min(high, _over(part.high, whole.low, 1.0))
     return Band(min(max(value, low), high), low, min(1.0, high))
+
+
+def _falling(noisy: Floats, off: float) -> Floats:
+    """Return the nearest numbers, in squares, that fall from each to the next, within what bands allow.
+
+    Examples
+    --------
+    >>> _falling(np.array([9.0, 4.0, 6.0, 1.0]), 3.0).tolist()
+    [9.0, 5.0, 5.0, 1.0]
+    """
+    from sklearn.isotonic import isotonic_regression  # which takes a while to import
+
+    least = [0.0, max(0.0, float(noisy[0]))]
+    return _within_falling(np.clip(isotonic_regression(noisy, increasing=False), *least), noisy, off)
+
+
+def _within_falling(falling: Floats, noisy: Floats, off: float) -> Floats:
+    """Return numbers that fall, moved between the ends of bands around noisy ones where truths fall as well."""
+    low = np.maximum.accumulate((noisy - off)[::-1])[::-1]
+    high = np.minimum.accumulate(noisy + off)
+    return np.asarray(np.minimum(np.maximum(falling, low), high))
 
 
 def _over(part: float, whole: float, nothing: float = 0.0) -> float:

@@ -249,7 +249,7 @@ def labels_array(labels: list[Any]) -> npt.NDArray[Any]:
     return array if array.tolist() == labels else np.array(labels, dtype=object)
 
 
-_SWAPPED: Final = {str: str.maketrans(",.", ".,"), bytes: bytes.maketrans(b",.", b".,")}
+_SWAPPED: Final[dict[Any, Any]] = {str: str.maketrans(",.", ".,"), bytes: bytes.maketrans(b",.", b".,")}
 
 
 class CommaColumn(Column):

@@ -375,7 +375,7 @@ def _left_by_lines(sums: Floats) -> Floats:
     rows, t, tt, u, uu, ut = sums
     spread, along = uu - u * u / rows, ut - u * t / rows
     slope = np.where(spread > 1e-10 * rows, along / np.maximum(spread, 1e-300), 0.0)
-    return np.maximum(0.0, tt - t * t / rows - slope * along)
+    return np.asarray(np.maximum(0.0, tt - t * t / rows - slope * along))
 
 
 def _sizes(read: Floats) -> Floats:
