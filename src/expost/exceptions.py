@@ -140,6 +140,10 @@ class LargeDeltaWarning(UserWarning):
     """A δ was stated that so many rows are too many for: the outcome may well speak for somebody's by more than ε."""
 
 
+class CoarseMarginWarning(UserWarning):
+    """An evaluation would tell next to nothing of a rare label; said before anything is spent."""
+
+
 class StrongRegularizationWarning(UserWarning):
     """The regularization stated leaves little of a model but its constant."""
 

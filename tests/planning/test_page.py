@@ -12,6 +12,7 @@ import pytest
 from expost import F1, R2, AccuracyFirstModel, ErrorRate, LogLoss, Precision, Recall, Schema, plan
 from expost.datasets import make_survey
 from expost.planning.explorer import explorer_data, page
+from expost.shown import up
 
 from .explorer_helpers import DELTA, LABELS, NUMBERS, SURVEY, delta_data, joint_data, numbers_data, release, survey_data
 
@@ -183,6 +184,15 @@ def test_a_release_is_placed():
     text = json.dumps(data)
     assert "hypothesis" not in text  # of the release only what is shown
     assert len(data["traces"]) == len(data["goal"]["values"])
+
+
+def test_the_budget_of_a_release_is_the_one_that_was_stated():
+    """Not what rounding left of it; another one is rounded down, and what was paid up."""
+    for worst, budget in ((1.9999999999999983, 2.0), (1.92537, 1.925)):
+        made = release().with_details(epsilon_worst_case=worst)
+        data = explorer_data(SURVEY, release=made, worlds=1)
+        assert data["start"]["budget"] == budget
+        assert data["release"]["paid"] == up(made.epsilon)
 
 
 def test_searches_to_watch_end_with_a_model():

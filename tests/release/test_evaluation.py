@@ -18,7 +18,14 @@ from sklearn.metrics import r2_score, roc_auc_score
 
 import expost.release.evaluation_count
 from expost import R2, AccuracyFirstLogisticRegression, ErrorRate, LogLoss, Release, budget, compose
-from expost.exceptions import InvalidRows, LargeEpsilonWarning, LedgerRefused, SearchInterrupted, TargetUnreachable
+from expost.exceptions import (
+    CoarseMarginWarning,
+    InvalidRows,
+    LargeEpsilonWarning,
+    LedgerRefused,
+    SearchInterrupted,
+    TargetUnreachable,
+)
 from expost.noise.laplace import discrete_laplace
 from expost.release import Evaluation, report
 from expost.table.doors import SAME_ROWS
@@ -604,3 +611,47 @@ class TestRecord:
                 Evaluation.from_json(json.dumps({**said, "hypothesis": counts}))
         with pytest.raises(ValueError, match="no evaluation"):
             Evaluation(released())
+
+
+@cache
+def rare() -> tuple[dict, Release]:
+    """A table with one row in 25 positive, and a model of it that was told so."""
+    rng = np.random.default_rng(5)
+    hours = rng.uniform(0, 80, 30_000)
+    income = np.where(hours + rng.normal(0, 8, 30_000) > 80, "high", "low")
+    data = {"hours": hours, "sector": ["public"] * 30_000, "income": income}
+    return data, model(LABELS, LogLoss(0.12), when_short="keep").fit(data).release_
+
+
+def test_recall_falls_as_the_cut_off_rises_and_bands_stay():
+    """Sums of noisy counts do not; what is shown instead stays within their bands, and nearer to the truth."""
+    data, release = rare()
+    with pytest.warns(CoarseMarginWarning):
+        found = release.evaluate(data, margin=0.02, random_state=0)  # a half of the label
+    exact = release.evaluate(data, margin=0.02, public_rows=True)
+    noisy = found.counts[1][::-1].cumsum()[::-1][1:] / found.n
+    assert (np.diff(noisy) > 0).any()
+    for name in ("hits", "false_alarms", "flagged", "recall", "false_alarm_rate"):
+        bands = [getattr(at, name) for at in found.at]
+        assert (np.diff([band.value for band in bands]) <= 1e-12).all(), name
+        assert all(band.low <= band.value <= band.high for band in bands)
+    for at, count in zip(found.at, noisy, strict=True):
+        assert at.hits[1:] == (max(0.0, count - 0.02), count + 0.02)
+    hits, truth = ([at.hits.value for at in some.at] for some in (found, exact))
+    assert np.square(np.subtract(hits, truth)).sum() < np.square(noisy - truth).sum()
+
+
+def test_a_margin_that_tells_nothing_of_a_rare_label_is_warned_of_before_anything_is_spent(tmp_path):
+    """With one that tells something, and what that costs; an ε of a made-up price would be another."""
+    data, release = rare()
+    ledger = new_ledger(tmp_path, 1.0)
+    with pytest.raises(CoarseMarginWarning, match=r"a label that about 0\.0[345]") as said:
+        release.evaluate(data, margin=0.02, random_state=0, ledger=ledger)
+    assert charged(ledger) == []
+    finer, costs = re.search(
+        r"A margin of (\S+) tells something, and would cost epsilon = (\S+)", str(said.value)
+    ).groups()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LargeEpsilonWarning)
+        paid = release.evaluate(data, margin=float(finer), random_state=0).epsilon
+    assert float(costs) == pytest.approx(paid, rel=1e-3)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from expost import Promise, Release
+from expost.release import report
 from expost.release.words import WIDTH
 from tests.release.model_helpers import LABELS, released
 
@@ -30,6 +32,20 @@ def test_the_first_lines_of_a_release():
     assert shown[3].strip() == "0.5 the model"
     assert shown[4].strip().endswith("a suspicion of 1 % about one row can become at most 1.64 % (odds ×1.649)")
     assert max(map(len, shown)) <= WIDTH
+
+
+@pytest.mark.parametrize("status", ["released", "short", "refused"])
+def test_a_model_no_better_than_a_constant_is_called_that(status):
+    """Within what a constant's number may be off, which is said; and not beyond it."""
+    made = released(LABELS).with_details(promise=replace(GOAL, at_most=0.03805))
+    kept = None if status == "refused" else made.hypothesis
+    for shown, better in ((0.03802, False), (0.0361, False), (0.0359, True)):
+        said = {**made.parameters, "yardstick": "always saying no has error rate 0.038 ± 0.002", "shown": shown}
+        release = replace(made, status=status, hypothesis=kept, parameters=said)
+        text = " ".join(str(release).split())
+        assert "always saying no has error rate 0.038 ± 0.002 (about nine times in ten)" in text
+        for words in (text, report(release)):
+            assert ("ot shown to be better than always saying no; for a rare label ask for recall" in words) != better
 
 
 def test_a_refusal_and_an_interruption():

@@ -31,7 +31,14 @@ from expost.cli.terminal import (
     unwritten,
     with_notes,
 )
-from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, PathNotKeptWarning, SearchInterrupted, advice
+from expost.exceptions import (
+    AccuracyNotReached,
+    CoarseMarginWarning,
+    LargeDeltaWarning,
+    PathNotKeptWarning,
+    SearchInterrupted,
+    advice,
+)
 from expost.shown import one_line, up
 from expost.whole import write_whole
 
@@ -200,12 +207,12 @@ UNFIT = "The table hardly fits its schema; expost check tells the curator where.
 
 @contextlib.contextmanager
 def noting(options: argparse.Namespace) -> Iterator[Noted]:
-    """Give a list that warnings go to, to be told after the outcome, but for one that is to be read before it."""
+    """Give a list that warnings go to, to be told after the outcome, but for those that are to be read before it."""
     noted: Noted = []
 
     def note(message: Warning | str, category: type[Warning], *_: Any) -> None:
         line = f"expost: warning: {own_words(str(message), options)}"
-        if issubclass(category, LargeDeltaWarning):
+        if issubclass(category, (LargeDeltaWarning, CoarseMarginWarning)):
             print(line, file=sys.stderr, flush=True)
         else:
             noted.append((line, category))

@@ -44,7 +44,7 @@ from expost.release.release import Release
 from expost.search.noisy_test import laplace_deviations
 from expost.search.request import Request
 from expost.search.run import settle
-from expost.shown import exact
+from expost.shown import down, exact, up
 from expost.table import Encoding, Schema
 
 _SCRIPTS = ("model.js", "chart.js", "watch.js", "main.js")
@@ -417,6 +417,7 @@ def _release(release: Release, schema: Schema, axis: _Axis, delta: float) -> tup
     return {
         "value": _rounded(value),
         "epsilon": release.epsilon,
+        "paid": up(release.epsilon),
         "worst": release.epsilon_worst_case if math.isfinite(release.epsilon_worst_case) else None,
         "rows": int(release.parameters.get("persons", release.parameters["n"])),
         "status": release.status,
@@ -427,7 +428,9 @@ def _release(release: Release, schema: Schema, axis: _Axis, delta: float) -> tup
 def _start(n: int, axis: _Axis, shown: dict[str, Any] | None, max_epsilon: float, usual: float) -> dict[str, Any]:
     start = {"rows": n, "goal": _rounded(axis.start), "gamma": usual, "budget": max_epsilon, "expect": 0}
     if shown is not None:
-        start |= {"goal": shown["value"], "gamma": shown["gamma"] or usual, "budget": shown["worst"] or max_epsilon}
+        start |= {"goal": shown["value"], "gamma": shown["gamma"] or usual}
+        if shown["worst"]:  # a cap of 2 may have been used but for a rounding error
+            start["budget"] = float(down(shown["worst"] * (1.0 + 1e-9)))
     return start
 
 

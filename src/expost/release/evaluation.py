@@ -17,7 +17,8 @@ What is shown of them is moved into what is possible (0 to 1), which takes no tr
 precision) have the worst case over the bands of both parts. So all bands hold at once, and a cut-off may be chosen by
 them. What is shown of hits and false alarms by cut-off is the nearest sequence, in squares, that falls as theirs does
 (adjacent ones that rise are pooled), within bands that fall too because the truth does; bands stay as they are. That is
-made of what is released, and costs nothing. Of γ, 0.1 each is for what does not follow from these counts well enough: the AUC and squares, and calibration.
+made of what is released, and costs nothing. Of γ, 0.1 each is for what does not follow from these counts well enough:
+the AUC and squares, and calibration.
 
 *AUC.* A = Σ_i Σ_j h_ij a_i b_j/(ΣaΣb), a and b the counts of positives and negatives in bins i and j, h_ij 1 above, 0
 below, and within a bin 0, ½ or 1. G(θ) = Σ(h_ij − θ)a_i b_j is 0 at θ = A. With noisy counts a + X and b + Y it is off

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ from expost import defaults, validation
 from expost.account.account import Account, Spending, current, unspent, warn_if_large
 from expost.account.composition import ROW, Curve, Unit
 from expost.account.ledger import Ledger
-from expost.exceptions import TargetUnreachable
+from expost.exceptions import CoarseMarginWarning, TargetUnreachable, warn
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import resolve_source
 from expost.numeric import FloatArray, exact_parts
@@ -38,7 +38,7 @@ from expost.release.evaluation import LEAST_GAMMA, METHOD, NUMBER_BINS, SCORE_BI
 from expost.release.release import Promise, Release
 from expost.release.scoring import ROOM, BoundsScorer, InTurn, SchemaScorer, Scorer, scorer_of
 from expost.release.words import ALIKE
-from expost.shown import down
+from expost.shown import down, up
 from expost.table.columns import NamedColumns
 from expost.table.encoding import Encoding
 from expost.table.entrance import is_stream, open_column
@@ -47,6 +47,8 @@ from expost.table.misfits import CLIPPED_LABELS, CLIPPED_TARGETS
 from expost.table.rows import ONE, Batch, MemorySource, Rows, RowSource, declared, given_up
 from expost.table.streamed import PersonSource
 
+_COARSE, _TELLING = 0.25, 0.1  # margins, as parts of the rarer label's share: bands are wide, and tell something
+_RARE = 0.2  # share of a label, below which it is
 ODDS = 4.0  # log odds beyond which bins end, where the goal states none
 _MOST_BINS = {False: 256, True: 32}  # of scores; of numbers, whose cells are as many as the square of it
 _MOST_CUT_OFFS = 100
@@ -283,6 +285,9 @@ def evaluate(
     def charged(spending: Spending) -> Evaluation:
         limit = unit.share(spending.ceiling(most, delta) or most)
         epsilon = price_of(margin, rows.n, cells.shape, cells.kind, gamma, limit, unit)
+        _warn_of_margin(
+            release, margin, lambda finer: price_of(finer, rows.n, cells.shape, cells.kind, gamma, limit, unit), unit
+        )
         account = Account(METHOD, worst_case=epsilon, secure=validation.secure(random_state), unit=unit, delta=delta)
         account.count_on(current(delta, unit, stated=delta > 0.0))
         account.one_curve = "pure" if spending.holds and delta else None
@@ -304,6 +309,27 @@ def evaluate(
         return Evaluation(made)
 
     return spending.guard(charged)
+
+
+def _warn_of_margin(release: Release, margin: float, price: Callable[[float], float], unit: Unit) -> None:
+    """Warn, before anything is spent, of a margin that tells next to nothing of a rare label, by its public share.
+
+    Where π of the rows are positive, a share r of which is found, counts within m put recall within about m(1 + r)/π.
+    """
+    share = release.parameters.get("base_rate")
+    rare = 0.5 if not isinstance(share, float) else min(share, 1.0 - share)
+    if not 0.0 < rare < _RARE or margin <= _COARSE * rare:
+        return
+    finer = float(down(_TELLING * rare, 1))
+    try:
+        costs = f"would cost epsilon = {up(unit.charge(price(finer)))}"
+    except TargetUnreachable:
+        costs = "would cost more than max_epsilon leaves"
+    warn(
+        f"a margin of {margin:g} tells little of a label that about {up(rare, 2)} of the rows have, as the model's "
+        f"release says: bands of recall and precision will be wide. A margin of {finer:g} tells something, and {costs}",
+        CoarseMarginWarning,
+    )
 
 
 def _listed(cut_offs: Any) -> tuple[float, ...]:

@@ -19,6 +19,7 @@ from expost.release.words import (
     at_delta,
     exposed,
     held_out,
+    no_better,
     on_rows,
     parts,
     require_model,
@@ -138,7 +139,8 @@ def _promised(release: Release) -> list[str]:
         if "constant" in release.parameters:
             said.append(f"<p>{text(_sentence(to_compare(release)))} That is as good as was asked for.</p>")
         if release.closest:
-            said += [f"<p>{text(_sentence(release.closest))}</p>", *_all_runs(chance)]
+            said += [f"<p>{text(_sentence(line))}</p>" for line in (release.closest, no_better(release)) if line]
+            said += _all_runs(chance)
         return [*said, *[f"<p>{text(_sentence(line))}</p>" for line in (release.going_on,) if line]]
     said = [] if goal is None else [f"<p class=big>{text(goal[0])} {text(goal[1])} {_where(release)}</p>"]
     if release.status == "short":
@@ -180,7 +182,8 @@ def _yardstick(release: Release) -> list[str]:
     if not beside:
         return []
     beside = _sentence(beside)[:1].lower() + _sentence(beside)[1:]
-    return [f"<p>To compare: {text(beside)} A model that does no better has learned nothing.</p>"]
+    told = f" This one is {no_better(release)}." if no_better(release) else ""
+    return [f"<p>To compare: {text(beside)} A model that does no better has learned nothing.{text(told)}</p>"]
 
 
 def _all_runs(chance: float | None) -> list[str]:

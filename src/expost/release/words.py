@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -206,16 +207,45 @@ def to_compare(release: Release) -> str:
     >>> from expost.release import Release
     >>> said = {"yardstick": "always saying no has error rate 0.046 ± 0.002", "classes": ("alive", "dead")}
     >>> to_compare(Release(status="released", method="m", parameters=said))
-    'always saying alive has error rate 0.046 ± 0.002'
+    'always saying alive has error rate 0.046 ± 0.002 (about nine times in ten)'
     """
     measured = release.parameters.get("yardstick")
     if not isinstance(measured, str):
         return yardstick_of(release.promise.goal)
+    sure = " (about nine times in ten)" if "±" in measured else ""
     classes = release.parameters.get("classes", release.preparation.get("schema", {}).get("classes"))
     for said, label in zip(("no", "yes"), classes or (), strict=False):
         if measured.startswith(f"always saying {said} "):
-            return f"always saying {one_line(label)} {measured.removeprefix(f'always saying {said} ')}"
-    return measured
+            return f"always saying {one_line(label)} {measured.removeprefix(f'always saying {said} ')}{sure}"
+    return measured + sure
+
+
+def no_better(release: Release) -> str:
+    """Say that a model was not shown to be better than a constant, if the constant's number was measured.
+
+    Examples
+    --------
+    >>> from expost.release import Promise, Release
+    >>> said = {"yardstick": "always saying no has error rate 0.038 ± 0.002", "shown": 0.03802}
+    >>> goal = Promise("...", goal="error rate", at_most=0.037)
+    >>> no_better(Release(status="refused", method="m", promise=goal, parameters=said))
+    'not shown to be better than always saying no; for a rare label ask for recall and precision, or a cost'
+    """
+    goal, number = release.promise, release.shown
+    if number is None and release.status == "released":
+        number = goal.at_most if goal.at_least is None else goal.at_least
+    constant = re.fullmatch(
+        rf"(always .*) has {re.escape(goal.goal or '')} ([\d.e+-]+)(?: ± ([\d.e+-]+))?",
+        f"{release.parameters.get('yardstick')}",
+    )
+    if number is None or constant is None or "constant" in release.parameters:
+        return ""
+    about, off = float(constant[2]), float(constant[3] or 0.0)
+    if number > about + off if goal.at_least is not None else number < about - off:
+        return ""
+    rather = "; for a rare label ask for recall and precision, or a cost" if goal.goal == "error rate" else ""
+    said = to_compare(release).partition(" has ")[0].partition(",")[0]
+    return f"not shown to be better than {said}{rather}"
 
 
 #: What is promised and counted where a person may have several rows.
@@ -373,6 +403,7 @@ def _lines(release: Release, brief: bool = False) -> list[tuple[str, str]]:
         chance = release.promise.failure_probability
         sure = "" if chance is None else f" (at most {up(chance, 6)} of all runs miss, refusals counted)"
         compared = [("to compare", text) for text in (to_compare(release),) if text]
+        compared += [("", text) for text in (no_better(release),) if text]
         if release.status == "released":
             rows.append((goal[0], f"{goal[1]} {on_rows(release, goal[0])}, as asked{sure}"))
             rows += [("", f"{text} was shown, as surely") for text in (shown(release),) if text]

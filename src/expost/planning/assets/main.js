@@ -43,7 +43,7 @@
       const r = DATA.release;
       by("release-key").hidden = false;
       by("release-words").textContent =
-        `the release: ${Words.goal(r.value)}, ${r.status}, ε ${Words.number(r.epsilon)} paid for ${Words.count(r.rows)} ${DATA.noun}`;
+        `the release: ${Words.goal(r.value)}, ${r.status}, ε ${r.paid} paid for ${Words.count(r.rows)} ${DATA.noun}`;
     }
   }
 

@@ -82,15 +82,14 @@ const Model = (() => {
 })();
 
 const Words = (() => {
-  // Two digits, never better than what holds: losses and chances are rounded up, caps down (as expost/shown.py does).
-  const rounded = (value, way) => {
+  // Two digits, never better than what holds: losses and chances are rounded up (as expost/shown.py does).
+  const number = (value) => {
     if (!Number.isFinite(value)) return "out of reach";
     const near = Number(value.toPrecision(2));
-    if (way * near >= way * value) return String(near);
-    return String(Number((near + way * 10 ** (Math.floor(Math.log10(value)) - 1)).toPrecision(2)));
+    if (near >= value) return String(near);
+    return String(Number((near + 10 ** (Math.floor(Math.log10(value)) - 1)).toPrecision(2)));
   };
-  const number = (value) => rounded(value, 1);
-  const cap = (value) => rounded(value, -1);
+  const cap = (value) => String(value); // as the command has it
   const count = (value) => Math.round(value).toLocaleString("en-US");
   // The number of each part of a goal: its own, or odds of all of them moved together (as at_odds in goals/counts.py).
   function numbers(value) {
