@@ -249,3 +249,19 @@ def test_a_large_epsilon_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model().fit(table())
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_what_a_model_lacks_it_says_in_the_words_of_its_release(fitted):
+    """And to scikit-learn it is not there."""
+    found = model(LABELS, ErrorRate(0.25))
+    if fitted:
+        found.fit(table())
+        with pytest.raises(ValueError, match="predicts labels alone; models for a log loss estimate probabilities"):
+            found.release_.predict_proba(table())
+    assert not hasattr(found, "predict_proba")
+    with pytest.raises(AttributeError, match="predicts labels alone; models for a log loss estimate probabilities"):
+        found.predict_proba(table())
+    with pytest.raises(AttributeError, match="this model predicts numbers"):
+        model(AMOUNT, R2(0.5)).decision_function(table())
+    assert "log loss" in type(found).predict_proba.__doc__

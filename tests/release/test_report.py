@@ -200,6 +200,11 @@ def test_the_formula_is_the_model():
     assert "0 to 50" in said
 
 
+def test_a_long_formula_is_a_sentence():
+    said = words(report(released(LABELS)))
+    assert re.search(r"y = yes when −?[\d.,]+ \+ what the columns below add &?g?t?;?>? 0", said), said
+
+
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.floats(1e-9, 1 - 1e-9), st.floats(0, 20))
 def test_no_observer_ends_up_with_more_than_is_said(before, epsilon):

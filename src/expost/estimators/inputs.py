@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
+from functools import update_wrapper
 from os import PathLike
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -31,6 +34,40 @@ from expost.table.files import open_disk, open_named
 from expost.table.rows import ONE
 from expost.table.schema import Schema
 from expost.table.streamed import ColumnsOnDisk, EncodedSource
+
+
+class OnlyIf:
+    """A method that is there only if a check raises no AttributeError; in whose words it is missing otherwise.
+
+    scikit-learn's ``available_if`` says no more than that there is no such attribute.
+
+    Examples
+    --------
+    >>> class Model:
+    ...     def _odd(self):
+    ...         raise AttributeError("this model is even")
+    ...     halve = OnlyIf(_odd)(lambda self: 1)
+    >>> hasattr(Model(), "halve")
+    False
+    >>> Model().halve
+    Traceback (most recent call last):
+    ...
+    AttributeError: this model is even
+    """
+
+    def __init__(self, check: Callable[[Any], object]) -> None:
+        self._check = check
+
+    def __call__(self, method: Callable[..., Any]) -> Any:
+        """Take the method."""
+        self._method = method
+        return update_wrapper(self, method)
+
+    def __get__(self, model: Any, owner: Any = None) -> Any:
+        if model is None:
+            return self._method
+        self._check(model)
+        return MethodType(self._method, model)
 
 
 def open_features(

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 
 from expost.estimators.base import AccuracyFirstEstimator
-from expost.estimators.inputs import by_sorted_labels, sorted_labels
+from expost.estimators.inputs import OnlyIf, by_sorted_labels, sorted_labels
 from expost.exceptions import InferredClassesWarning, warn
 from expost.release.scoring import scorer_of
 from expost.solve.losses import LogisticLoss
@@ -186,7 +185,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
             raise AttributeError("probabilities are those of the logistic loss; a model of another one predicts labels")
         return True
 
-    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
+    @OnlyIf(_estimates_probabilities)
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the probability of each class under the logistic model; not for one searched for by its error rate.
 

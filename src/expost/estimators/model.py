@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import ClassifierTags, RegressorTags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from expost import defaults, validation
@@ -22,6 +21,7 @@ from expost.estimators.continuation import Continuation
 from expost.estimators.inputs import (
     LIFTED,
     WHEN_SHORT,
+    OnlyIf,
     as_schema,
     by_sorted_labels,
     forget,
@@ -43,7 +43,7 @@ from expost.passes.engine import one_search
 from expost.passes.first_pass import counted, look_at
 from expost.release.effects import plot
 from expost.release.release import Release
-from expost.release.scoring import scorer_of
+from expost.release.scoring import no_chances, scorer_of
 from expost.release.words import ALIKE
 from expost.search.choice import chain_request, staged_request
 from expost.search.new_rows import NewRowsPlan, Parting, require_mean
@@ -437,7 +437,7 @@ class AccuracyFirstModel(CountedClones):
             raise AttributeError("a decision function is for classes; this model predicts numbers")
         return True
 
-    @available_if(_predicts_labels)  # type: ignore[untyped-decorator]
+    @OnlyIf(_predicts_labels)
     def decision_function(self, table: Any) -> NDArray[np.float64]:
         """Return xᵀθ of each row of a table as in :meth:`fit`, which needs no target; positive for ``classes_[1]``."""
         check_is_fitted(self, "release_")
@@ -451,10 +451,10 @@ class AccuracyFirstModel(CountedClones):
 
     def _estimates_probabilities(self) -> bool:
         if not self._odds:
-            raise AttributeError("only a model for LogLoss(...) estimates probabilities; others predict labels")
+            raise AttributeError(no_chances(self._task() == "regression"))
         return True
 
-    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
+    @OnlyIf(_estimates_probabilities)
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
         """Return the probability of each class, for a model that was asked for a log loss.
 

@@ -346,9 +346,8 @@ def _formula(release: Release, scorer: Scorer, shown: Sequence[Effect]) -> list[
     constant, terms = release.parameters["intercept"], _terms(release, shown)
     if len(terms) > _TERMS:
         constant += math.fsum(effect.level for effect in shown)
-        right = (
-            f"{number(constant)} + {'what each column adds' if shown else 'each coefficient times its column'}, below"
-        )
+        added = "what the columns below add" if shown else "the coefficients below times their columns"
+        right = f"{number(constant)} + {added}"
     else:
         constant += math.fsum(effect.level for effect in shown if effect.straight is None)
         right = number(constant) + "".join(terms)

@@ -683,8 +683,8 @@ def _falling(noisy: Floats, off: float) -> Floats:
     """
     from sklearn.isotonic import isotonic_regression  # which takes a while to import
 
-    least = [0.0, max(0.0, float(noisy[0]))]
-    return _within_falling(np.clip(isotonic_regression(noisy, increasing=False), *least), noisy, off)
+    fallen = np.asarray(isotonic_regression(noisy, increasing=False), dtype=np.float64)
+    return _within_falling(np.clip(fallen, 0.0, max(0.0, float(noisy[0]))), noisy, off)
 
 
 def _within_falling(falling: Floats, noisy: Floats, off: float) -> Floats:

@@ -184,8 +184,7 @@ class Scorer(ABC):
     def require_odds(self) -> None:
         """Complain if the model estimates no probabilities."""
         if self.largest_odds is None:
-            what = "predicts numbers" if self.classes is None else "was asked for few errors and predicts labels alone"
-            raise ValueError(f"this model {what}; models for a log loss estimate probabilities")
+            raise ValueError(no_chances(self.classes is None))
 
     def chances(self, margins: Floats) -> Floats:
         """Return the probability of each class, from margins; columns in the order of ``classes``."""
@@ -271,6 +270,12 @@ class BoundsScorer(Scorer):
                 f'on_invalid="clip" to put such values in the middle of their bounds'
             )
         return self.preparation.design(values)
+
+
+def no_chances(numbers: bool) -> str:
+    """Say why a model, of numbers or of labels, estimates no probabilities."""
+    what = "predicts numbers" if numbers else "was asked for few errors and predicts labels alone"
+    return f"this model {what}; models for a log loss estimate probabilities"
 
 
 def scorer_of(release: Release) -> Scorer:
