@@ -36,6 +36,8 @@ class Flag(NamedTuple):
     end: float = 1.0
     #: What a constant reaches: what is promised says little without it.
     yardstick: str = ""
+    #: What to ask for rather, where no model is shown to be better than a constant.
+    rather: str = ""
     #: How predictions are judged, beside that they are.
     judged: str = ""
     #: Whether it is a goal of tables with a schema, which says nothing about a λ.
@@ -92,6 +94,7 @@ FLAGS = {
         "E",
         "share of rows misclassified at most",
         yardstick="always giving the commoner label is wrong as often as the other one occurs",
+        rather="for a rare label ask for recall and precision, or a cost",
         joins=True,
     ),
     "Recall": Flag(

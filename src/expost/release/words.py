@@ -243,9 +243,9 @@ def no_better(release: Release) -> str:
     about, off = float(constant[2]), float(constant[3] or 0.0)
     if number > about + off if goal.at_least is not None else number < about - off:
         return ""
-    rather = "; for a rare label ask for recall and precision, or a cost" if goal.goal == "error rate" else ""
+    rather = words_of(goal.goal).rather
     said = to_compare(release).partition(" has ")[0].partition(",")[0]
-    return f"not shown to be better than {said}{rather}"
+    return f"not shown to be better than {said}" + (f"; {rather}" if rather else "")
 
 
 #: What is promised and counted where a person may have several rows.
