@@ -25,8 +25,8 @@ from panel import CAP, DELTAS, kept, run_expost, settled, tasks
 
 from expost.mechanisms.descent.gradient_descent import DescentPlan
 from expost.mechanisms.objective.chain import ChainPlan
-from expost.search import engine, noisy_test
-from expost.search.engine import Schedule
+from expost.search import levels, noisy_test
+from expost.search.levels import Schedule
 
 WORST = 0.1
 IN_SCHEDULES = {field.name for field in fields(Schedule)}
@@ -54,7 +54,7 @@ def changed(privacy: str, factors: dict[str, float]) -> Iterator[None]:
 
     kind.usual_schedule = classmethod(schedule)
     for name in factors.keys() - IN_SCHEDULES:
-        module = noisy_test if hasattr(noisy_test, name) else engine
+        module = noisy_test if hasattr(noisy_test, name) else levels
         before[module, name] = getattr(module, name)
         setattr(module, name, before[module, name] * factors[name])
     try:

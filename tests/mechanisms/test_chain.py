@@ -22,7 +22,7 @@ from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise import SeededSource
 from expost.noise.laplace import LevelValue
 from expost.search import noisy_test
-from expost.search.engine import StagedPlan, largest_stage
+from expost.search.levels import StagedPlan, largest_stage
 from expost.search.noisy_test import NoisyValue, laplace_deviations
 from expost.solve.perturbed import PerturbedObjective
 from expost.solve.problem import Problem

@@ -49,7 +49,7 @@ from expost.noise.source import WordSource
 from expost.numeric import FloatArray
 from expost.passes.sums import SUM_UNIT
 from expost.release.release import Release
-from expost.search.engine import Schedule, StagedSearch
+from expost.search.levels import Schedule, StagedSearch
 from expost.search.request import Request
 from expost.shown import down, up
 from expost.solve.problem import Problem, gradient_sensitivity

@@ -7,7 +7,7 @@ each further one at the last model released, unless that was far noisier: θ₀ 
 perturbation costs the same, and what was learned is not shrunk away again. It is not a gradual release: every level
 pays for itself. What a level costs, its Jacobian and its solver among it, stands in
 `expost.mechanisms.objective.perturbation` and `expost.mechanisms.objective.gaussian_objective`; levels, tests and both
-theorems are those of `expost.search.engine`.
+theorems are those of `expost.search.levels`.
 
 *Views.* Where columns bend (`expost.table.views`), a level sees rows as coarse as its noise asks for and draws a model
 of what it sees: the theorems are about those rows, whose shape is that view's. What is released is lifted to rows as
@@ -38,7 +38,7 @@ from expost.noise.source import WordSource
 from expost.numeric import to_grid
 from expost.passes.seen import seen
 from expost.release.release import Release
-from expost.search.engine import Schedule, StagedPlan, StagedSearch, level_at
+from expost.search.levels import Schedule, StagedPlan, StagedSearch, level_at
 from expost.shown import up
 from expost.solve.losses import Loss
 from expost.solve.perturbed import STEEPEST, PerturbedObjective
@@ -129,7 +129,7 @@ class PerturbedLevels:
 
 
 class _Perturbed(StagedPlan):
-    """What chains share, whatever the noise; attributes are those of :class:`~expost.search.engine.StagedPlan`."""
+    """What chains share, whatever the noise; attributes are those of :class:`~expost.search.levels.StagedPlan`."""
 
     perturbation: ClassVar[str | None] = "objective"
     scattered: float = 0.0  # how far noise scattered the model that it begins with: it begins at zero

@@ -41,7 +41,8 @@ from expost.mechanisms.mechanism import Mechanism
 from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
-from expost.search.noisy_test import RATIO, GaussianTest, GradualTest, falling, laplace_deviations
+from expost.search.noisy_test import RATIO, GaussianTest, GradualTest, laplace_deviations
+from expost.search.within_reach import OTHER, Look, chance, falling, worth
 from expost.shown import down, up
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
@@ -110,13 +111,9 @@ _HOPELESS = 0.25  # a first level with this part of the precision that it should
 _LEAST_TEST = 1.0 / RATIO**4  # a level is taken if this part of its test can be afforded as well
 _ROUNDED = 1.0 + 1e-4  # grids of tests are rounded to, and charged for
 _ROOM = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
-_POWERS = (0.8, 1.6)  # of the noise, that what a model is worse than the best one falls with: far from it, and near
 _PATIENCE = 10.0  # a search turns to another way where it has cost so many times its first level
 _PATIENCE_PART = 0.25  # or this part of the budget
-_OTHER = 0.15  # chance that another way does where this one seems to end above the goal
-_WRONG = 0.05  # the chance that shortfalls fall by another law than what was released shows
 _SURE = 0.5  # a goal is given up where a look with at most this part of the noise says so as well
-_LEARNED, _NEAR = 0.7, 0.25  # of what a constant misses: models that miss more are noise, or far off
 
 
 class Staged(Protocol):
@@ -470,9 +467,10 @@ class StagedSearch:
         self.stages = 0
         self.reasons: list[str] = []  # of ways that were turned from
         self._turned = 0  # how many levels the ways before it had
+        self._others = 0  # and how many looks
         self._first = 0.0  # what the first level had cost, its test included
         self.paid = 0.0  # for the last model: by all levels where they gather
-        self.shortfalls: list[tuple[float, float, float]] = []  # of each level: its precision, noisy, scale of noise
+        self.shortfalls: list[Look] = []
         # the least bound shown, its model, and what a release says of that
         self._best: tuple[float, Any, dict[str, Any]] = (math.inf, None, {})
         self._wanted = 0.0  # the level to go on with
@@ -503,10 +501,10 @@ class StagedSearch:
 
     def _stalled(self) -> bool:
         """Whether there is another way, and this one has cost much and is not seen to have met the goal."""
-        if self.plan.then is None or self._ends or (self.shortfalls and self.shortfalls[-1][1] <= 0.0):
+        if self.plan.then is None or self._ends or (self.shortfalls and self.shortfalls[-1].noisy <= 0.0):
             return False
         # its first level costs about what was spent
-        return self.account.total < _OTHER * self._most if self._futile() else self._dear()
+        return self.account.total < OTHER * self._most if self._futile() else self._dear()
 
     def _dear(self) -> bool:
         """Whether this way has cost many times its first level, or much of the budget."""
@@ -528,7 +526,7 @@ class StagedSearch:
         plan = self.plan.then.measured(self.plan.goal, self.plan.failure_probability)
         self.walk, self.judge = plan.from_model(self.judge, model)
         self.reasons, self.plan = [*self._said(), "turned to another way, which may be cheaper from here"], plan
-        self.paid, self._turned = 0.0, self.stages
+        self.paid, self._turned, self._others = 0.0, self.stages, len(self.shortfalls)
         spent, low, high = self.account.total, 0.0, float(plan.start)
         while plan.cost(high).most < spent:
             low, high = high, 2.0 * high
@@ -585,7 +583,7 @@ class StagedSearch:
         closer = self._closer(level)
         passed = tests.pass_at(truth, plan.sensitivity, error, max(most, least), gamma, goal.room, earlier, closer)
         if tests.count > before:
-            self.shortfalls.append((plan.precision(level), tests.noisy, tests.scale))
+            self.shortfalls.append(Look(plan.precision(level), tests.noisy, tests.scale))
         return bool(passed)
 
     def _next(self) -> float:
@@ -606,70 +604,46 @@ class StagedSearch:
 
         def closer(noisy: float, scale: float) -> bool:
             nonlocal first
-            if not self._futile((self.plan.precision(level), noisy, scale)):
+            if not self._futile(Look(self.plan.precision(level), noisy, scale)):
                 return False
             first = first or scale
             return scale > _SURE * first
 
         return closer
 
-    def _chance(self, looks: list[tuple[float, float, float]]) -> float:
-        """Return about how likely it is that the best model meets the goal; 1 where nothing says so yet.
+    def _chance(self, *more: Look) -> float:
+        """Return about how likely it is that the best model meets the goal, by released shortfalls and some more.
 
-        Shortfalls are fitted by limit + c/xᵖ, x the precision of a level, weighted by their known noise. A perturbed
-        minimum's loss exceeds that of the best model within R by at most about R/x, λR²/2 for the shrinkage and
-        1/(2λx²) for the noise; on the way there levels gain less, and near it noise adds its square. So p is a little
-        below 1, or near the best model the square may do as well: each as likely as what was released is by its fit.
-        Where noise leaves the limit above the goal by z deviations the chance is taken to be half of e^(−√2·z), as for
-        Laplace noise. Models that miss the goal by about as much as a constant are noise, and fall by another law; far
-        from the best one they are seen to fall before anything is said.
+        Ways approach the best model by laws of their own, so a way is judged by its own shortfalls. A way that was
+        turned to and has none to compare yet is as likely to do as the way before it, or as another way ever is.
         """
-        near = self._known(looks, _NEAR)
-        looks, powers = (near, _POWERS) if len(near) > 1 else (self._known(looks, _LEARNED), _POWERS[:1])
-        if len(looks) < 2:
-            return 1.0
-        chances, likely = [], []
-        weights = [0.5 / (scale * scale) for _, _, scale in looks]
-        total = math.fsum(weights)
-        mean = math.fsum(w * look[1] for w, look in zip(weights, looks, strict=True)) / total
-        for power in powers:
-            added = [(looks[-1][0] / x) ** power for x, _, _ in looks]
-            middle = math.fsum(w * u for w, u in zip(weights, added, strict=True)) / total
-            spread = math.fsum(w * (u - middle) ** 2 for w, u in zip(weights, added, strict=True))
-            moved = math.fsum(w * (u - middle) * look[1] for w, u, look in zip(weights, added, looks, strict=True))
-            slope = max(0.0, moved / spread) if spread else 0.0
-            if slope * slope * spread < 1.0 and mean > _NEAR * self.plan.goal.missed_by_constant:
-                return 1.0
-            limit, off = mean - slope * middle, math.sqrt(1.0 / total + (middle**2 / spread if spread else 0.0))
-            missing = [abs(y - limit - slope * u) / scale for u, (_, y, scale) in zip(added, looks, strict=True)]
-            chances.append(0.5 * math.exp(-math.sqrt(2.0) * limit / off) if limit > 0.0 else 1.0)
-            likely.append(math.exp(-min(math.fsum(missing), 500.0)))
-        return math.fsum(c * w for c, w in zip(chances, likely, strict=True)) / math.fsum(likely)
+        missed, looks = self.plan.goal.missed_by_constant, [*self.shortfalls, *more]
+        own = looks[self._others :]
+        return (
+            chance(own, missed)
+            if self._others == 0 or len(own) > 1
+            else max(chance(looks[: self._others], missed), OTHER)
+        )
 
-    def _known(self, looks: list[tuple[float, float, float]], part: float) -> list[tuple[float, float, float]]:
-        """Return the last looks, as far as all of them miss the goal by less than that part of what a constant does."""
-        enough = part * self.plan.goal.missed_by_constant
-        count = next((i for i, (_, y, scale) in enumerate(reversed(looks)) if y + scale > enough), len(looks))
-        return looks[len(looks) - count :]
-
-    def _futile(self, *more: tuple[float, float, float]) -> bool:
+    def _futile(self, *more: Look) -> bool:
         """Whether the goal is so unlikely to be within reach that the next level is not worth it, by what is released.
 
         Whoever states a budget would pay that much for a model that meets the goal, so a level is worth no more than
-        that times the chance that the best model does; which is never below the chance that the fit is wrong.
+        that times the chance that the best model does (`expost.search.within_reach`).
         """
-        chance = self._chance([*self.shortfalls, *more]) if self.paid else 1.0  # of this way, if it was turned to
-        if chance >= 1.0:
+        likely = self._chance(*more) if self.paid else 1.0  # a way that was turned to has its first level
+        if likely >= 1.0:
             return False
         level, costs = self._next(), self._most - self.account.total
         if not self._last(level):
             costs = min(costs, self._costs(level))
-        return bool((_WRONG + (1.0 - _WRONG) * chance) * self._most < costs)
+        return worth(likely) * self._most < costs
 
     def _finer(self) -> bool:
         """Look at rows more closely from here on, where there is a finer view of them; whether there is."""
         found = bool(getattr(self.walk, "finer", bool)())
-        self.shortfalls = [] if found else self.shortfalls
+        if found:
+            self.shortfalls, self._others = [], 0
         return found
 
     def _said(self) -> list[str]:
