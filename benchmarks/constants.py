@@ -32,7 +32,7 @@ WORST = 0.1
 IN_SCHEDULES = {field.name for field in fields(Schedule)}
 #: Constants by the way they belong to, and the factors that are tried.
 CONSTANTS = {
-    "pure": ["start", "growth", "fastest", "jump", "test_part", "kept", "reach", "FURTHER", "_SURELY", "_ROOM"],
+    "pure": ["start", "growth", "fastest", "jump", "test_part", "kept", "reach", "FURTHER", "_SURELY", "_BETTER"],
     "delta": ["start", "growth", "test_part", "kept", "step", "length", "FURTHER", "_SURELY", "_PATIENCE"],
 }
 FACTORS = (0.5, 0.71, 1.41, 2.0)

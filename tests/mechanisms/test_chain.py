@@ -24,6 +24,7 @@ from expost.noise.laplace import LevelValue
 from expost.search import noisy_test
 from expost.search.levels import StagedPlan, largest_stage
 from expost.search.noisy_test import NoisyValue, laplace_deviations
+from expost.search.within_reach import Look
 from expost.solve.perturbed import PerturbedObjective
 from expost.solve.problem import Problem
 from expost.table.rows import ONE, Rows
@@ -365,7 +366,7 @@ class TestGivingUp:
         chain = plan.run_of(generator(goal), Account("auto", 10.0, secure=False), SeededSource(0))
         chain.stages, chain.paid = len(shortfalls), level * plan.start
         first = chain.plan.precision(chain.paid) * 2.0 ** (1 - len(shortfalls))
-        chain.shortfalls = [(2.0**k * first, value, scale) for k, value in enumerate(shortfalls)]
+        chain.shortfalls = [Look(2.0**k * first, value, scale) for k, value in enumerate(shortfalls)]
         return chain
 
     def outcome(self, shortfalls, scale=1e-4, level=8.0):

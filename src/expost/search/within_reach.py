@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 #: The chance that another way does where this one seems to end above the goal.
 OTHER = 0.15
+_ANOTHER = 4.0  # times the odds: shortfalls of a way may end above those of the best model
 _POWERS = (0.8, 1.6)  # of the noise, that what a model is worse than the best one falls with: far from it, and near
 _WRONG = 0.05  # the chance that shortfalls fall by another law than what was released shows
 _LEARNED, _NEAR = 0.7, 0.25  # of what a constant misses: models that miss more are noise, or far off
@@ -107,6 +108,22 @@ def chance(looks: Sequence[Look], missed_by_constant: float) -> float:
         chances.append(0.5 * math.exp(-math.sqrt(2.0) * limit / off) if limit > 0.0 else 1.0)
         likely.append(math.exp(-min(math.fsum(missing), 500.0)))
     return math.fsum(c * w for c, w in zip(chances, likely, strict=True)) / math.fsum(likely)
+
+
+def chance_elsewhere(looks: Sequence[Look], missed_by_constant: float) -> float:
+    """Return the chance that another way has than the one that was looked at.
+
+    No way goes below the best model, and some end above it: descents whose steps stall, say. So what one way shows is
+    a lower bound on the chance of another. The odds are taken to be several times as good.
+
+    Examples
+    --------
+    >>> falls = [Look(x, x**-0.8, 0.0005) for x in (60.0, 180.0)]
+    >>> round(chance(falls, 0.3), 2), round(chance_elsewhere(falls, 0.3), 2)
+    (0.5, 0.8)
+    """
+    here = chance(looks, missed_by_constant)
+    return _ANOTHER * here / (_ANOTHER * here + 1.0 - here)
 
 
 def _last_below(looks: Sequence[Look], most: float) -> Sequence[Look]:
