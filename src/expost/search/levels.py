@@ -6,6 +6,9 @@ mechanism: what a level costs and how it is drawn is a :class:`Staged`'s affair,
 Gaussian chains of perturbed objectives (`expost.mechanisms.objective.chain`), gradient descent, second moments. A
 search that has cost several times its first level may turn to another way, from its last model on.
 
+*What is called a level*: a step of the loop; as an argument, how little noise it has: ρ, but for pure chains x, where
+noise on a mean gradient is typically 1/x. A release counts its levels from 0.
+
 *Released*: what levels release, and noisy shortfalls. *Neighbours*: one row replaced, or k of one person. *Theorem
 (privacy)*: every step books its curve (`expost.search.noisy_test`, and where levels are made) and is taken only if the
 sum with it is within the budget (the account is a filter, and the release states it ex post: `expost.account`).
@@ -354,12 +357,24 @@ class StagedSearch:
 
     def _refused(self, reason: str) -> Release:
         """Hand over the best model, if anything was shown of one that a constant would not do as well."""
-        self.account.reasons += [*self.reasons, *self._said(), reason]
         ended, (_, model, kept) = self._details(None), self._best
-        if "shown" not in kept.get("parameters", {}):
+        shown = "shown" in kept.get("parameters", {})
+        self.account.reasons += [*self.reasons, *self._said(), *([] if shown else self._near()), reason]
+        if not shown:
             return self.account.refused(**ended)
         parameters = {**kept["parameters"], **ended.pop("parameters", {})}
         return self.account.short(model, **{**ended, **kept, "parameters": parameters})  # as it was made
+
+    def _near(self) -> list[str]:
+        """Say how near models seem to have come where no bound shows it: an estimate, by numbers that were released."""
+        missed = self.plan.goal.missed_by_constant
+        if not self.shortfalls or not 0.0 < missed < math.inf:
+            return []
+        part = 1.0 - falling([look[1:] for look in self.shortfalls])[0] / missed
+        if not 0.0 < part < 1.0:
+            return []
+        near = f"models came about {min(100.0 * part, 99.0):.0f} % of the way from a constant to the goal"
+        return [f"{near}, by noisy tests, which bound nothing here"]
 
     def _details(self, theta: Floats | None) -> dict[str, Any]:
         """Return what a release of the model just tested says beside; or what is said where none is good enough."""
@@ -500,11 +515,11 @@ class StagedPlan(ABC):
         )
 
     def precision(self, level: float) -> float:
-        """Return x where noise on a mean gradient is typically 1/x, in units of the table."""
+        """Return x of a level ρ, in units of the table: noise on a mean gradient is typically 1/x."""
         return level_at(level, self.noise_of(self.loss, self.geometry), self.n, self.unit) / self.geometry.scale
 
     def model_epsilon(self, level: float) -> float:
-        """Return about what a level costs at δ."""
+        """Return about what a level ρ costs; at a δ only."""
         return level + 2.0 * math.sqrt(-level * math.log(self.delta))
 
     def most_of_test(self, level: float) -> float:
@@ -664,13 +679,13 @@ class StagedPlan(ABC):
         return replace(self, schedule=replace(self.schedule, in_squares=True, test_part=part, growth=1.6, fastest=1.6))
 
 
-def rho_at(level: float, noise: float, n: int, unit: Unit = ROW) -> float:
-    """Return the ρ at which noise on a mean gradient is typically 1/level; ``noise`` is what a plan's `noise_of` is."""
-    return 0.5 * (2.0 * unit.rows * noise * level / n) ** 2
+def rho_at(x: float, noise: float, n: int, unit: Unit = ROW) -> float:
+    """Return the ρ at which noise on a mean gradient is typically 1/x; ``noise`` is what a plan's `noise_of` is."""
+    return 0.5 * (2.0 * unit.rows * noise * x / n) ** 2
 
 
 def level_at(rho: float, noise: float, n: int, unit: Unit = ROW) -> float:
-    """Return the level at which that is ρ."""
+    """Return the x at which that is ρ."""
     return math.sqrt(2.0 * rho) * n / (2.0 * unit.rows * noise)
 
 
