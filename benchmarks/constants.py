@@ -25,14 +25,14 @@ from panel import CAP, DELTAS, kept, run_expost, settled, tasks
 
 from expost.mechanisms.descent.gradient_descent import DescentPlan
 from expost.mechanisms.objective.chain import ChainPlan
-from expost.search import engine, noisy_test
-from expost.search.engine import Schedule
+from expost.search import levels, noisy_test
+from expost.search.levels import Schedule
 
 WORST = 0.1
 IN_SCHEDULES = {field.name for field in fields(Schedule)}
 #: Constants by the way they belong to, and the factors that are tried.
 CONSTANTS = {
-    "pure": ["start", "growth", "fastest", "jump", "test_part", "kept", "reach", "FURTHER", "_SURELY", "_ROOM"],
+    "pure": ["start", "growth", "fastest", "jump", "test_part", "kept", "reach", "FURTHER", "_SURELY", "_BETTER"],
     "delta": ["start", "growth", "test_part", "kept", "step", "length", "FURTHER", "_SURELY", "_PATIENCE"],
 }
 FACTORS = (0.5, 0.71, 1.41, 2.0)
@@ -54,7 +54,7 @@ def changed(privacy: str, factors: dict[str, float]) -> Iterator[None]:
 
     kind.usual_schedule = classmethod(schedule)
     for name in factors.keys() - IN_SCHEDULES:
-        module = noisy_test if hasattr(noisy_test, name) else engine
+        module = noisy_test if hasattr(noisy_test, name) else levels
         before[module, name] = getattr(module, name)
         setattr(module, name, before[module, name] * factors[name])
     try:

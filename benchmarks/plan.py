@@ -98,7 +98,8 @@ def main() -> None:
     text = [
         f"# Planned prices and what fits paid\n\nexpost {__version__}; γ = 0.1, a cap of {CAP:g}. Plans read no data. "
         "Fits are the panel's\n(`benchmarks/results/panel.md`). *Told what to expect*: `--expect`, what the best "
-        "linear model reaches on the table.\n`python benchmarks/plan.py`\n"
+        "linear model reaches on the table.\nTables of the panel that are missing here were not planned with this "
+        "search yet. `python benchmarks/plan.py`\n"
     ]
     for privacy in DELTAS:
         lines = [line for name in tasks() for line in measured.get(f"{privacy}|{name}", ())]

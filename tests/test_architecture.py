@@ -127,7 +127,7 @@ def test_a_way_back_is_noticed(room, line):
         ),
         ("noise", "from expost.exceptions import TargetUnreachable"),
         ("table", "from expost import validation"),
-        ("mechanisms", "from expost.search.engine import StagedPlan"),
+        ("mechanisms", "from expost.search.levels import StagedPlan"),
         ("account", "from expost.release.release import Release"),
     ],
 )

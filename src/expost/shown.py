@@ -89,6 +89,17 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
     return f"{float(exact):.{max(digits, 4)}g}"
 
 
+def counted(count: int, word: str) -> str:
+    """Return how many of something there are, in words.
+
+    Examples
+    --------
+    >>> counted(1, "look"), counted(2, "look")
+    ('1 look', '2 looks')
+    """
+    return f"{count} {word}" + ("" if count == 1 else "s")
+
+
 def percent(share: float) -> str:
     """Write a share of at most 1 in per cent, rounded up: three digits, more of them near 100, none above it.
 

@@ -127,7 +127,7 @@ def test_an_interruption_before_the_first_step_uses_it_up_too(monkeypatch):
     def dies(self, *arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("expost.search.engine.StagedSearch.__init__", dies)
+    monkeypatch.setattr("expost.search.levels.StagedSearch.__init__", dies)
     with budget(2.0, DELTA) as shared:
         with pytest.raises(SearchInterrupted):
             model(on_invalid="clip").fit(table())

@@ -17,7 +17,7 @@ from expost.account.composition import Unit
 from expost.exceptions import AccuracyNotReached, InvalidRows, LargeEpsilonWarning, SearchInterrupted, TargetUnreachable
 from expost.mechanisms.objective.chain import ChainPlan
 from expost.search import request as readable
-from expost.search.engine import StagedSearch
+from expost.search.levels import StagedSearch
 from expost.table.rows import ONE
 from tests.estimators.helpers import Loose
 from tests.estimators.model_helpers import LABELS, model

@@ -22,8 +22,9 @@ from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise import SeededSource
 from expost.noise.laplace import LevelValue
 from expost.search import noisy_test
-from expost.search.engine import StagedPlan, largest_stage
+from expost.search.levels import StagedPlan, largest_stage
 from expost.search.noisy_test import NoisyValue, laplace_deviations
+from expost.search.within_reach import Look
 from expost.solve.perturbed import PerturbedObjective
 from expost.solve.problem import Problem
 from expost.table.rows import ONE, Rows
@@ -325,6 +326,18 @@ def test_a_narrow_target_pays_for_tests_and_not_for_models(monkeypatch):
     assert sum(paid for paid, _ in prices(*table, goal, seeds=8)) > 1.5 * sum(paid for paid, _ in found)
 
 
+@pytest.mark.filterwarnings("ignore::expost.exceptions.LargeEpsilonWarning")
+def test_a_refusal_says_how_near_it_came_where_no_bound_does():
+    """Nothing is shown of R² where bounds are many times too wide, but noisy tests say where models were."""
+    schema, cells = linear(bound=10.0)
+    with pytest.raises(AccuracyNotReached) as short:
+        AccuracyFirstModel(schema, R2(0.95), max_epsilon=10, random_state=0).fit(cells)
+    release = short.value.release
+    assert (release.status, release.shown) == ("refused", None)
+    near = next(reason for reason in release.parameters["reasons"] if "of the way from a constant" in reason)
+    assert abs(int(near.split()[3]) - 100 * 0.84 / 0.95) < 8  # the best model reaches 0.84
+
+
 def test_a_goal_that_no_model_reaches_costs_little_of_the_budget():
     """R² is 0.84 at best; a goal just within reach is not given up."""
     table = linear()
@@ -365,7 +378,7 @@ class TestGivingUp:
         chain = plan.run_of(generator(goal), Account("auto", 10.0, secure=False), SeededSource(0))
         chain.stages, chain.paid = len(shortfalls), level * plan.start
         first = chain.plan.precision(chain.paid) * 2.0 ** (1 - len(shortfalls))
-        chain.shortfalls = [(2.0**k * first, value, scale) for k, value in enumerate(shortfalls)]
+        chain.shortfalls = [Look(2.0**k * first, value, scale) for k, value in enumerate(shortfalls)]
         return chain
 
     def outcome(self, shortfalls, scale=1e-4, level=8.0):
@@ -399,6 +412,16 @@ class TestGivingUp:
         assert closer(0.05, 6e-5)
         assert not closer(0.05, 5e-5)  # it is sure now
         assert not chain._closer(16.0 * chain.plan.start)(0.01, 1e-4)  # this value would end nothing
+
+    def test_a_way_is_not_judged_by_shortfalls_of_another(self):
+        """A first look at another way, at a precision that is no larger, looks like a stall among those before it."""
+        chain = self.chain([0.062, 0.0352, 0.0202], 5e-4, 8.0)
+        chain.shortfalls.append(Look(chain.shortfalls[0].precision, 0.016, 1e-4))
+        assert chain._futile()
+        chain._others = 3  # it was turned to after three looks, which say that the goal may be met
+        assert not chain._futile()
+        chain.shortfalls.append(Look(2.0 * chain.shortfalls[0].precision, 0.0155, 1e-4))
+        assert chain._futile()  # it stalls by itself
 
     def test_nothing_else_is_given_up(self, monkeypatch):
         """Of searches that reach their goal without the rule, at most one in eight is given up with it."""

@@ -18,7 +18,7 @@ from expost.goals import counts, yardstick
 from expost.mechanisms.descent import gradient_descent as descent
 from expost.mechanisms.descent.gradient_descent import DescentPlan, GradientDescent
 from expost.noise import SeededSource
-from expost.search import engine as staged, noisy_test as pure_looks
+from expost.search import levels as staged, noisy_test as pure_looks
 from expost.solve.problem import Problem
 from expost.table.rows import ONE, Rows
 from expost.table.shape import Block, Geometry

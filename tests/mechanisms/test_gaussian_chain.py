@@ -17,7 +17,7 @@ from expost.mechanisms import ObjectivePerturbation
 from expost.mechanisms.objective import gaussian_objective as gaussian_chain
 from expost.mechanisms.objective.chain import GaussianChainPlan
 from expost.noise import SeededSource
-from expost.search import engine as staged, noisy_test as pure_looks
+from expost.search import levels as staged, noisy_test as pure_looks
 from expost.solve.problem import Problem
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 from tests.helpers import watch_paths

@@ -24,7 +24,7 @@ from expost.passes.sums import Sums, sums_of
 from expost.release.page import report
 from expost.search import DoublingPlan, doubling_search, run_search, search_path
 from expost.search.above_threshold import AboveThreshold, calibrate
-from expost.search.engine import StagedSearch
+from expost.search.levels import StagedSearch
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SquaredLoss
 from expost.solve.problem import Problem
 from expost.table.rows import ONE, MemorySource, Rows

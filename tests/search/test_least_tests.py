@@ -12,7 +12,7 @@ from expost import R2, AccuracyFirstModel, ErrorRate, Ledger, LogLoss
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.mechanisms.descent.gradient_descent import GradientDescent
 from expost.mechanisms.objective.perturbation import ObjectivePerturbation
-from expost.search import engine, run_search
+from expost.search import levels, run_search
 from expost.solve.problem import Problem
 from expost.table.encoding import Encoding
 from expost.table.schema import Schema
@@ -61,7 +61,7 @@ def test_no_model_is_paid_for_that_nobody_could_test(place):
 
 
 def test_control_levels_without_their_least_test_are_noticed(monkeypatch):
-    monkeypatch.setattr(engine.StagedPlan, "least_test", lambda self, stage=1: 0.0)
+    monkeypatch.setattr(levels.StagedPlan, "least_test", lambda self, stage=1: 0.0)
     found = [outcome(*SMALL[place][:3], seed, **SMALL[place][3]) for place in (1, 3, 4) for seed in range(2)]
     assert any(map(unseen, found))
 

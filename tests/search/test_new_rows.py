@@ -17,7 +17,7 @@ from expost.account.composition import NOTHING, Curve
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.noise import SeededSource
 from expost.numeric import Grid
-from expost.search.engine import StagedPlan
+from expost.search.levels import StagedPlan
 from expost.search.new_rows import NoisyMean, gamma_of_test, held_out, split
 from expost.table.rows import ONE, Rows
 from tests.helpers import at_most_by_chance

@@ -16,7 +16,7 @@ from expost.mechanisms.moments.gaussian_moments import MomentsPlan
 from expost.mechanisms.objective.chain import ChainPlan, GaussianChainPlan
 from expost.release.card import noise_interval
 from expost.search.choice import staged_request
-from expost.search.engine import StagedSearch
+from expost.search.levels import StagedSearch
 from expost.search.run import settle
 from expost.table.shape import Block, Geometry
 from tests.estimators.model_helpers import AMOUNT, LABELS, table

@@ -1,6 +1,6 @@
 """Going on from a released model of a table to a stricter goal: one more search, which begins where the last one ended.
 
-*Released*: the levels and looks of a search in levels (`expost.search.engine`) whose first level is the one after that
+*Released*: the levels and looks of a search in levels (`expost.search.levels`) whose first level is the one after that
 of an earlier release, centred at its model (`ContinuedChain` in `expost.mechanisms.objective.chain`). Nothing private
 is kept in between: centre and level stand in the earlier release. *Neighbours*: those of that release.
 

@@ -17,7 +17,7 @@ from expost.mechanisms.descent.gradient_descent import DescentPlan, Walk
 from expost.noise.source import resolve_source
 from expost.numeric import one_thread
 from expost.release.release import Release
-from expost.search.engine import rho_at
+from expost.search.levels import rho_at
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, Loss
 from expost.table.encoding import Encoding
 from expost.table.misfits import CLIPPED_LABELS, CLIPPED_TARGETS

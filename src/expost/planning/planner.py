@@ -125,9 +125,16 @@ class Pricer(ABC):
         return MethodPrice.over(stated.method.name, noise, epsilons, most, **told), reason
 
     def searched(self, way: Way, free: Request) -> list[Outcome]:
-        """Search the tables of a way."""
+        """Search the tables of a way, within the cap first: a fit gives up, turns and ends by what it may spend."""
         look = self._look(way.request(self.n, None)) if self.on_invalid == "clip" else 0.0
-        return way.tables.search(free, self.n, look)
+        if way.most is None:
+            return way.tables.search(free, self.n, look)
+        found = way.tables.search(way.request(way.tables.n, way.most * self.n / way.tables.n), self.n, look)
+        short = [k for k, outcome in enumerate(found) if outcome.epsilon > way.most]
+        beyond = math.nextafter(way.most, math.inf)
+        for k, outcome in zip(short, way.tables.search(free, self.n, look, short), strict=True):
+            found[k] = replace(outcome, epsilon=max(outcome.epsilon, beyond))
+        return found
 
     def _worst(self, request: Request) -> tuple[float, str]:
         """Return the worst case, or an infinite one and why no data set can meet the goal."""

@@ -20,10 +20,9 @@ accuracy of a test depend on x and on the distribution of the rows, not on how m
 constant over n, but for the Jacobian's logarithm and the solver's share. So ε·n is nearly the same for every n. At a δ,
 ρ of Gaussian noise at one level is in proportion to 1/n², and pure losses and Jacobians are to 1/n.
 
-*One run prices every cap.* A search that would cost ε without a cap takes the same steps under a cap of ε or more:
-every sum it compares with the cap is at most what it ends with. So tables are searched nearly without one, and the
-share that fits a cap is counted afterwards. Under a smaller cap some more are released, by a last level that is made to
-fit; none of them is counted.
+*The cap has a say.* A search weighs a level against what it may spend, turns to another way after a part of that, and
+makes its last level fit. So tables are searched within the cap that a fit has. Those that nothing was released for are
+searched again, nearly without one: that is about what a cap would have to allow, and never less than the one stated.
 """
 
 from __future__ import annotations
@@ -449,19 +448,21 @@ class SyntheticTables:
         """Return an account of its own: a simulation is charged to nobody."""
         return Account(request.method.name, plan.worst_case, secure=False, unit=request.unit, delta=request.delta)
 
-    def search(self, request: Request, n: int | None = None, look: float = 0.0) -> list[Outcome]:
-        """Search every table for the goal of a request, hardly capped, and say what n rows would have paid.
+    def search(
+        self, request: Request, n: int | None = None, look: float = 0.0, which: Sequence[int] | None = None
+    ) -> list[Outcome]:
+        """Search every table, or some, for the goal of a request, and say what n rows would have paid.
 
         ``look`` is paid beside: for looking whether the table fits.
         """
-        n = self.n if n is None else n
+        n, which = self.n if n is None else n, range(len(self.features)) if which is None else which
         try:
             plan = settle(request)
         except TargetUnreachable:
-            return [Outcome(math.inf, math.nan)] * len(self.features)
+            return [Outcome(math.inf, math.nan)] * len(which)
         found = []
         with one_thread():
-            for k in range(len(self.features)):
+            for k in which:
                 account, source = self.account(request, plan), SeededSource([self.seed, k, 2])
                 release = plan.search(self.generator(k, request), account, source)
                 lam = float(release.parameters.get("regularization", math.nan))

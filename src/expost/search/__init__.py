@@ -1,4 +1,4 @@
-"""From a request to a release: the engine, noisy tests, above threshold, doubling, and the choice of a mechanism.
+"""From a request to a release: levels, noisy tests, above threshold, doubling, and the choice of a mechanism.
 
 Names are imported when asked for: the command line reads :data:`METHOD_NAMES` alone until it knows that it was called
 rightly.

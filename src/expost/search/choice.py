@@ -4,7 +4,7 @@ For goals that are tested, without a δ, noise goes on the objective
 (:func:`chain_request`). At a δ (:func:`staged_request`) gradient descent goes first: it gathers what it has paid for,
 and is cheapest where goals are easy. Near a model's limit perturbed objectives get further for the same loss, so a
 search that has cost several times its first level turns to pure noise on the objective, from its last model on
-(`expost.search.engine`): a pure ε holds at every δ. What decides that are released numbers alone. A way that is out of
+(`expost.search.levels`): a pure ε holds at every δ. What decides that are released numbers alone. A way that is out of
 reach, whatever the rows are, is not begun with. For an excess risk (:func:`risk_request`) what is predicted to cost
 least is taken; at a δ second moments under Gaussian noise compete with what is pure. A new way is an entry in
 :data:`STAGED`.
@@ -27,7 +27,7 @@ from expost.mechanisms.moments.gaussian_moments import GaussianMoments, MomentsP
 from expost.mechanisms.moments.risk_at_delta import MomentRiskPlan
 from expost.mechanisms.objective.chain import ChainPlan, GaussianChainPlan
 from expost.search import METHODS
-from expost.search.engine import StagedPlan
+from expost.search.levels import StagedPlan
 from expost.search.request import Request
 from expost.shown import up
 from expost.solve import Problem
@@ -61,7 +61,7 @@ def staged_request(
     perturbation
         The way, of `expost.mechanisms.WITH_SCHEMA`, or None.
     goal, geometry, n, failure_probability, budget, delta, unit
-        As in :class:`~expost.search.engine.StagedPlan`.
+        As in :class:`~expost.search.levels.StagedPlan`.
     pure
         The shape of rows that pure noise would follow, where that may be chosen.
 

@@ -2,7 +2,7 @@
 
 Rows are split by their position, which is public, into those that models are fitted to and m that are held out. New
 rows are rows drawn independently from one population, as those of the table are taken to be: that is assumed, and said
-in every release. *Released*: models, as `expost.search.engine` releases them, of the fitted rows alone, and of each the
+in every release. *Released*: models, as `expost.search.levels` releases them, of the fitted rows alone, and of each the
 noisy mean of its losses (mistakes, squared errors) on the rows held out. *Neighbours*: one row replaced, in its place.
 Where each of M persons fills k slots, neighbours differ in one person (`expost.account.composition`), new rows are
 those of new persons, and m of the persons, drawn at random, are held out with all of their rows.
@@ -66,8 +66,9 @@ from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
 from expost.numeric import FloatArray, Grid, bisected
 from expost.release.release import Release
-from expost.search.engine import Floats, StagedPlan, StagedSearch
+from expost.search.levels import Floats, StagedPlan, StagedSearch
 from expost.search.noisy_test import NoisyTest
+from expost.search.within_reach import Look
 from expost.shown import down
 from expost.solve.row_sums import Passes
 from expost.table.rows import Rows, RowSource, declared, given_up
@@ -369,7 +370,8 @@ class NewRowsSearch(StagedSearch):
         bound = law.bound(noisy, gamma) - goal.at_most
         self.tests.shown = min(bound, 0.0) if passed else max(bound, 1e-12)
         drawn = math.sqrt(max(0.0, mean - law.lower) * max(0.0, law.upper - mean) / law.m)
-        self.shortfalls.append((self.plan.precision(level), mean - goal.at_most, law.scale * law.grid.unit + drawn))
+        scale = law.scale * law.grid.unit + drawn
+        self.shortfalls.append(Look(self.plan.precision(level), mean - goal.at_most, scale))
         return bool(passed)
 
     def _price(self, level: float) -> float:

@@ -62,6 +62,7 @@ from expost.noise.gaussian import deviations, discrete_gaussian
 from expost.noise.laplace import NoisePath, discrete_laplace
 from expost.noise.source import WordSource
 from expost.numeric import Grid
+from expost.search.within_reach import falling
 
 
 @dataclass(frozen=True)
@@ -252,27 +253,6 @@ def _misled(c: float, levels: int) -> float:
     jump = 1.0 - 1.0 / RATIO**2
     further = (1.0 - math.exp(-(RATIO - 1.0) * c / RATIO)) / (RATIO - 1.0) + 1.0 / (RATIO + 1.0)
     return 0.5 * math.exp(-c) * (1.0 + (levels - 1) * jump * 0.5 * RATIO * further)
-
-
-def falling(looks: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the last of some values that never rise, as noisy looks (value, scale) say together, and its scale.
-
-    A look at a later value that is above what was seen before is averaged with that, by precision (isotonic least
-    squares): one unlucky look says little where an earlier one was as close.
-
-    Examples
-    --------
-    >>> falling([(0.5, 0.1), (0.25, 0.1)]), falling([(0.0, 0.5), (0.5, 0.5)])[0]
-    ((0.25, 0.1), 0.25)
-    """
-    blocks: list[tuple[float, float]] = []
-    for value, scale in looks:
-        weight = scale**-2.0
-        while blocks and blocks[-1][0] < value:
-            before, more = blocks.pop()
-            value, weight = (before * more + value * weight) / (more + weight), more + weight
-        blocks.append((value, weight))
-    return blocks[-1][0], blocks[-1][1] ** -0.5
 
 
 @dataclass

@@ -14,7 +14,7 @@ iterates, the frame and step sizes read released numbers only.
 
 *Stages.* A stage is a number of noisy gradient steps that together cost ρ; it goes on from where the last one ended,
 and its model is the mean of the later half of its iterates: nothing that was paid for is thrown away. Stages, tests and
-both theorems of a search are those of `expost.search.engine`.
+both theorems of a search are those of `expost.search.levels`.
 
 *Centre.* A part of the first stage is spent on the mean of the rows. Seen from there
 (`expost.mechanisms.descent.clipping`) rows are short and their columns hardly correlated with the constant: shorter
@@ -58,7 +58,7 @@ from expost.numeric import to_grid
 from expost.passes.seen import seen
 from expost.passes.sums import Sums
 from expost.release.release import Release
-from expost.search.engine import Floats, Schedule, StagedMechanism, StagedPlan, level_at, rho_at
+from expost.search.levels import Floats, Schedule, StagedMechanism, StagedPlan, level_at, rho_at
 from expost.solve.error_bounds import GeneralErrors
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
@@ -209,7 +209,7 @@ def clip_slope(loss: Loss) -> float:
 
 
 class DescentPlan(StagedPlan):
-    """Gradient descent, stage by stage; attributes are those of :class:`~expost.search.engine.StagedPlan`."""
+    """Gradient descent, stage by stage; attributes are those of :class:`~expost.search.levels.StagedPlan`."""
 
     each = "gradient descent under Gaussian noise: {stages} stage(s)"
     timed: ClassVar[bool] = True

@@ -68,7 +68,7 @@ and 2√p for b. The number of releases does not matter.
 
 *Stages for goals that are tested (C4, C5).* A stage releases XᵀX and Xᵀy once more; its model is ridge regression on
 the average of all releases so far, with a λ that goes with the noise that is left. Stages, tests and budget are those
-of `expost.search.engine`, and so are both theorems: tests alone show accuracy, so nothing has to be right about λ.
+of `expost.search.levels`, and so are both theorems: tests alone show accuracy, so nothing has to be right about λ.
 
 *λ* is a part of a quantile of ‖B‖_op/n, B the noise in the average: a public number that follows from ρ. The realised
 ‖B‖ is private and never used. Columns are divided by the noise's own d for it, so that noise is alike in all of them;
@@ -94,7 +94,7 @@ from expost.noise.laplace import Integers
 from expost.noise.source import WordSource
 from expost.numeric import FloatArray, Private, round_up, to_grid
 from expost.passes.sums import SUM_UNIT, Sums, sums_over
-from expost.search.engine import Schedule, StagedMechanism, StagedPlan
+from expost.search.levels import Schedule, StagedMechanism, StagedPlan
 from expost.solve import Loss, Passes, Problem, RidgeErrors, RidgeRisk
 from expost.table.rows import MemorySource, Rows, RowSource
 from expost.table.shape import Geometry
@@ -435,7 +435,7 @@ def moments_rho(geometry: Geometry, n: int, unit: Unit = ROW) -> float:
 
 
 class MomentsPlan(StagedPlan):
-    """Second moments, stage by stage; attributes are those of :class:`~expost.search.engine.StagedPlan`."""
+    """Second moments, stage by stage; attributes are those of :class:`~expost.search.levels.StagedPlan`."""
 
     each = "second moments under Gaussian noise: {stages} stage(s), averaged"
 

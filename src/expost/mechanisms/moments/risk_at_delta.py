@@ -49,9 +49,9 @@ from expost.noise.source import WordSource
 from expost.numeric import FloatArray
 from expost.passes.sums import SUM_UNIT
 from expost.release.release import Release
-from expost.search.engine import Schedule, StagedSearch
+from expost.search.levels import Schedule, StagedSearch
 from expost.search.request import Request
-from expost.shown import down, up
+from expost.shown import counted, down, up
 from expost.solve.problem import Problem, gradient_sensitivity
 from expost.table.shape import Geometry
 
@@ -290,7 +290,7 @@ class RiskSearch(StagedSearch):
         return bool(self.tests.pass_at(value, moved, error, plan.look_part * rho, gamma))
 
     def _said(self) -> list[str]:
-        beside = f", {self.tests.count} look(s)" if self.plan.tested else ""
+        beside = f", {counted(self.tests.count, 'look')}" if self.plan.tested else ""
         return [f"second moments under Gaussian noise: {self._how or f'{self.stages} level(s)'}{beside}"]
 
     def _details(self, theta: FloatArray | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ each further one at the last model released, unless that was far noisier: θ₀ 
 perturbation costs the same, and what was learned is not shrunk away again. It is not a gradual release: every level
 pays for itself. What a level costs, its Jacobian and its solver among it, stands in
 `expost.mechanisms.objective.perturbation` and `expost.mechanisms.objective.gaussian_objective`; levels, tests and both
-theorems are those of `expost.search.engine`.
+theorems are those of `expost.search.levels`.
 
 *Views.* Where columns bend (`expost.table.views`), a level sees rows as coarse as its noise asks for and draws a model
 of what it sees: the theorems are about those rows, whose shape is that view's. What is released is lifted to rows as
@@ -38,7 +38,7 @@ from expost.noise.source import WordSource
 from expost.numeric import to_grid
 from expost.passes.seen import seen
 from expost.release.release import Release
-from expost.search.engine import Schedule, StagedPlan, StagedSearch, level_at
+from expost.search.levels import Schedule, StagedPlan, StagedSearch, level_at
 from expost.shown import up
 from expost.solve.losses import Loss
 from expost.solve.perturbed import STEEPEST, PerturbedObjective
@@ -47,7 +47,6 @@ from expost.table.rows import RowSource
 from expost.table.shape import Geometry
 from expost.table.views import View, seen_at
 
-_HOPELESS = 0.5  # a first level with this part of the precision that it should have is noise
 _FAR = 3.5  # a level with so many times less noise than the last is centred at zero: little of its noise is left then
 _FURTHER = 0.1  # the chance that noise moved the released parameters further than is stated
 
@@ -129,7 +128,7 @@ class PerturbedLevels:
 
 
 class _Perturbed(StagedPlan):
-    """What chains share, whatever the noise; attributes are those of :class:`~expost.search.engine.StagedPlan`."""
+    """What chains share, whatever the noise; attributes are those of :class:`~expost.search.levels.StagedPlan`."""
 
     perturbation: ClassVar[str | None] = "objective"
     scattered: float = 0.0  # how far noise scattered the model that it begins with: it begins at zero
@@ -177,8 +176,8 @@ class _PerturbedSearch(StagedSearch):
     spread = 0.0
     alone: tuple[Any, ...] | None = ()
 
-    def _passes(self, model: NDArray[np.float64], level: float) -> bool:
-        """Test a model.
+    def _note(self) -> None:
+        """Keep how far noise scatters a coefficient.
 
         Slopes in the noise of an earlier level are no larger than they were there, times what another view stretches;
         noise of levels is independent, so variances add.
@@ -189,7 +188,6 @@ class _PerturbedSearch(StagedSearch):
             before, known = 0.0, ()
         self.spread = math.hypot(before * self.walk.stretched, self.walk.drawn.spread)
         self.alone = None if known is None else (*known, {**self.walk.drawn.alone, "intervals": self.walk.intervals})
-        return super()._passes(model, level)
 
     def _details(self, theta: NDArray[np.float64] | None) -> dict[str, Any]:
         """Return what a release says beside: how far noise scatters each coefficient, unless that is not known."""
@@ -202,6 +200,8 @@ class _PerturbedSearch(StagedSearch):
 
 class GaussianChainPlan(_Perturbed):
     """Perturbed objectives with Gaussian noise; levels are ρ."""
+
+    running = _PerturbedSearch
 
     each = "objective perturbation with Gaussian noise: {stages} level(s)"
 
@@ -226,9 +226,42 @@ class GaussianChainPlan(_Perturbed):
         return seen_at(self.geometry, x, lambda shape: self.noise_of(self.loss, shape), self.goal.chain().sharper)
 
 
+class ChainSearch(_PerturbedSearch):
+    """One run of a pure chain, which knows how far noise has moved its models."""
+
+    plan: ChainPlan
+    moved = 0.0
+
+    def _note(self) -> None:
+        """Keep how far noise has moved the model, too.
+
+        Models are prox points of their centres, which moves them no further apart than the centres are: so far at most
+        is this one from where the same levels without noise would be, half of what is left for each.
+        """
+        before = self.moved if self.stages - self._turned > 1 else self.plan.moved
+        self.moved = before * self.walk.stretched + self.walk.drawn.reach(_FURTHER * 0.5**self.stages)
+        super()._note()
+
+    def _details(self, theta: NDArray[np.float64] | None) -> dict[str, Any]:
+        """Return what a release says beside: how far noise has moved it among it."""
+        if theta is None:
+            return super()._details(theta)
+        details, drawn = super()._details(theta), self.walk.drawn
+        said = {
+            **details.pop("parameters", {}),
+            "regularization": self.walk.drawn.lam,
+            "typical_noise": self.walk.drawn.typical,
+            **({} if drawn.geometry.view is None else {"noisy_columns": drawn.geometry.columns}),
+            "noise_reach": self.moved * self.walk.lift * (1 + 1e-4),  # rounding to a grid included
+            "noise_reach_coverage": self.plan.covered - _FURTHER,
+        }
+        return {**details, "parameters": said}
+
+
 class ChainPlan(_Perturbed):
     """Perturbed objectives with pure noise, all of it for one row replaced; levels are x."""
 
+    running = ChainSearch
     gaussian: ClassVar[bool] = False
     moved: float = 0.0  # how far noise had moved the model that it begins with, and how surely: it begins at zero
     covered: float = 1.0
@@ -251,6 +284,7 @@ class ChainPlan(_Perturbed):
             fastest=3.0,
             jump=5.0,
             gain=1.3,
+            least=0.5,
             gathers=False,
         )
 
@@ -285,47 +319,6 @@ class ChainPlan(_Perturbed):
     def least_stage(self) -> float:
         """x of a level whose noise leaves something to be seen."""
         return self.schedule.start * self.geometry.scale
-
-    @property
-    def least_useful(self) -> float:
-        """The least first level that is worth its loss."""
-        return _HOPELESS * self.least_stage
-
-
-class ChainSearch(_PerturbedSearch):
-    """One run of a pure chain, which knows how far noise has moved its models."""
-
-    plan: ChainPlan
-    moved = 0.0
-
-    def _passes(self, model: NDArray[np.float64], x: float) -> bool:
-        """Test a model.
-
-        Models are prox points of their centres, which moves them no further apart than the centres are: so far at most
-        is this one from where the same levels without noise would be, half of what is left for each.
-        """
-        before = self.moved if self.stages - self._turned > 1 else self.plan.moved
-        self.moved = before * self.walk.stretched + self.walk.drawn.reach(_FURTHER * 0.5**self.stages)
-        return super()._passes(model, x)
-
-    def _details(self, theta: NDArray[np.float64] | None) -> dict[str, Any]:
-        """Return what a release says beside: how far noise has moved it among it."""
-        if theta is None:
-            return super()._details(theta)
-        details, drawn = super()._details(theta), self.walk.drawn
-        said = {
-            **details.pop("parameters", {}),
-            "regularization": self.walk.drawn.lam,
-            "typical_noise": self.walk.drawn.typical,
-            **({} if drawn.geometry.view is None else {"noisy_columns": drawn.geometry.columns}),
-            "noise_reach": self.moved * self.walk.lift * (1 + 1e-4),  # rounding to a grid included
-            "noise_reach_coverage": self.plan.covered - _FURTHER,
-        }
-        return {**details, "parameters": said}
-
-
-GaussianChainPlan.running = _PerturbedSearch
-ChainPlan.running = ChainSearch
 
 
 @dataclass(frozen=True)

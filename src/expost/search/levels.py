@@ -6,6 +6,9 @@ mechanism: what a level costs and how it is drawn is a :class:`Staged`'s affair,
 Gaussian chains of perturbed objectives (`expost.mechanisms.objective.chain`), gradient descent, second moments. A
 search that has cost several times its first level may turn to another way, from its last model on.
 
+*What is called a level*: a step of the loop; as an argument, how little noise it has: ρ, but for pure chains x, where
+noise on a mean gradient is typically 1/x. A release counts its levels from 0.
+
 *Released*: what levels release, and noisy shortfalls. *Neighbours*: one row replaced, or k of one person. *Theorem
 (privacy)*: every step books its curve (`expost.search.noisy_test`, and where levels are made) and is taken only if the
 sum with it is within the budget (the account is a filter, and the release states it ex post: `expost.account`).
@@ -41,8 +44,9 @@ from expost.mechanisms.mechanism import Mechanism
 from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
-from expost.search.noisy_test import RATIO, GaussianTest, GradualTest, falling, laplace_deviations
-from expost.shown import down, up
+from expost.search.noisy_test import RATIO, GaussianTest, GradualTest, laplace_deviations
+from expost.search.within_reach import OTHER, Look, chance, chance_elsewhere, falling, worth
+from expost.shown import counted, down, up
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
 from expost.table.shape import Geometry, gaussian_size
@@ -56,6 +60,8 @@ class Schedule:
     ----------
     start
         The first level's noise on a mean gradient is at most 1/start in units of the table.
+    least
+        A first level with a smaller part of the precision that it should have is noise.
     growth, fastest
         From one level to the next: at least, and at most. In between the noisy shortfall says how far. Where levels
         gather, of all of them together.
@@ -84,6 +90,7 @@ class Schedule:
     """
 
     start: float = 16.0
+    least: float = 0.25
     growth: float = 2.5
     fastest: float = 2.5
     jump: float = 1.0
@@ -106,17 +113,12 @@ Floats = NDArray[np.float64]
 _MOST_STAGES = 40  # ρ has grown by 10⁸ by then
 _AFTER = 1.0 + 1e-7  # sums are rounded up
 _BESIDE_LABELS, _BESIDE_SQUARES = 0.3, 3.0  # ρ of a test under Gaussian noise, as a part of a model's
-_HOPELESS = 0.25  # a first level with this part of the precision that it should have is noise
 _LEAST_TEST = 1.0 / RATIO**4  # a level is taken if this part of its test can be afforded as well
 _ROUNDED = 1.0 + 1e-4  # grids of tests are rounded to, and charged for
-_ROOM = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
-_POWERS = (0.8, 1.6)  # of the noise, that what a model is worse than the best one falls with: far from it, and near
+_BETTER = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
 _PATIENCE = 10.0  # a search turns to another way where it has cost so many times its first level
 _PATIENCE_PART = 0.25  # or this part of the budget
-_OTHER = 0.15  # chance that another way does where this one seems to end above the goal
-_WRONG = 0.05  # the chance that shortfalls fall by another law than what was released shows
 _SURE = 0.5  # a goal is given up where a look with at most this part of the noise says so as well
-_LEARNED, _NEAR = 0.7, 0.25  # of what a constant misses: models that miss more are noise, or far off
 
 
 class Staged(Protocol):
@@ -150,6 +152,253 @@ class StagedMechanism(Mechanism):
     def certificate(self, request: Any, excess_risk: float, *, automatic: bool) -> NoReturn:
         """Refuse likewise."""
         raise ValueError(self.instead)
+
+
+class StagedSearch:
+    """One run: levels, and tests of their models."""
+
+    plan: Any
+
+    def __init__(self, plan: Any, walk: Staged, judge: Judge, account: Account, source: WordSource) -> None:
+        self.plan, self.walk, self.judge, self.account, self.source = plan, walk, judge, account, source
+        self.tests: Any = self._tests(plan.schedule)
+        self.stages = 0
+        self.reasons: list[str] = []  # of ways that were turned from
+        self._turned = 0  # how many levels the ways before it had
+        self._others = 0  # and how many looks
+        self._first = 0.0  # what the first level had cost, its test included
+        self.paid = 0.0  # for the last model: by all levels where they gather
+        self.shortfalls: list[Look] = []
+        # the least bound shown, its model, and what a release says of that
+        self._best: tuple[float, Any, dict[str, Any]] = (math.inf, None, {})
+        self._wanted = 0.0  # the level to go on with
+        self._ends = False  # whether the last level has been settled
+
+    def _tests(self, schedule: Schedule) -> Any:
+        if schedule.in_squares:
+            return GaussianTest(self.account, self.source, schedule.again, schedule.first)
+        return GradualTest(self.account, self.source)
+
+    def run(self) -> Release:
+        """Go from level to level until a test passes, or there is a reason not to go on."""
+        level = self.plan.start
+        while True:
+            self._wanted, (level, why_not) = level, self._affordable(level)
+            if why_not:
+                return self._refused(why_not)
+            self.account.book("generation", self.walk.cost(level))
+            drawn = self.walk.stage(level, self.source)
+            self.stages, self.paid, self.tests.shown = self.stages + 1, self._before + level, math.inf
+            self._note()
+            model = self._placed(drawn)
+            if self._passes(model, self.paid):
+                return self._released(model)
+            if self.tests.shown < self._best[0]:
+                self._best = self.tests.shown, model, self._details(model)
+            self._first = self._first or self.account.total
+            level = self._turn(drawn) if self._stalled() else self._next()
+
+    def _stalled(self) -> bool:
+        """Whether there is another way, and this one has cost much and is not seen to have met the goal."""
+        if self.plan.then is None or self._ends or (self.shortfalls and self.shortfalls[-1].noisy <= 0.0):
+            return False
+        # its first level costs about what was spent
+        return self.account.total < OTHER * self._most if self._futile() else self._dear()
+
+    def _dear(self) -> bool:
+        """Whether this way has cost many times its first level, or much of the budget."""
+        return bool(self.account.total > min(_PATIENCE * self._first, _PATIENCE_PART * self._most))
+
+    @property
+    def _most(self) -> float:
+        """What no outcome may exceed, as the account's total is meant."""
+        return self.account.limit if self.account.delta else self.account.worst_case
+
+    def _note(self) -> None:
+        """Keep what is known of the noise of the level just drawn, where a release says it."""
+
+    def _placed(self, drawn: Floats) -> Floats:
+        """Return a level's model as it is tested."""
+        most, squares = self.plan.most_of_test(self.paid), self.plan.schedule.in_squares
+        placed: Floats = self.plan.goal.placed(drawn, self.judge, self.account, self.source, most, squares)
+        return placed
+
+    def _turn(self, model: Floats) -> float:
+        """Go on by the other way from the last model, with a level that costs about what was spent; return that."""
+        plan = self.plan.then.measured(self.plan.goal, self.plan.failure_probability)
+        self.walk, self.judge = plan.from_model(self.judge, model)
+        self.reasons, self.plan = [*self._said(), "turned to another way, which may be cheaper from here"], plan
+        self.paid, self._turned, self._others = 0.0, self.stages, len(self.shortfalls)
+        spent, low, high = self.account.total, 0.0, float(plan.start)
+        while plan.cost(high).most < spent:
+            low, high = high, 2.0 * high
+        for _ in range(30):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if plan.cost(middle).most < spent else (low, middle)
+        return high
+
+    def _affordable(self, level: float) -> tuple[float, str]:
+        """Return the level, or the largest that may still be taken with its test, and why it is not if it is not."""
+        before, look = self._before, self._look
+        if self._ends:
+            return level, "the next level, and a test that could show it to do, would exceed the budget"
+        if self._futile() and not self._finer():
+            return level, "the last levels improved too little for the goal to be reached"
+        self._ends = self._last(level)
+        if not self.account.fits(self.walk.cost(level), look(before + level)) or self._ends:
+            most = level * self.plan.schedule.growth if self.stages else level
+            level = largest_stage(self.account, self.walk.cost, look, before, most)
+            least = self.plan.schedule.gain * self.paid if self.stages else self.plan.least_useful
+            if level <= 0.0 or before + level < least:
+                return level, "the next level, and a test that could show it to do, would exceed the budget"
+        return level, f"no model of {self.stages} levels was good enough" if self.stages == _MOST_STAGES else ""
+
+    def _last(self, level: float) -> bool:
+        """Whether none that is worth taking could be had after the next level: then that takes all that is left."""
+        if not self.stages:
+            return False
+        more = level * self.plan.schedule.gain
+        step, test = self.walk.cost(level) + self.walk.cost(more), self._look(self._before + level + more)
+        return not self.account.fits(step, self._look(self._before + level) + test)
+
+    def _look(self, level: float) -> Curve:
+        """Return what the test of the next level's model, which costs so much, costs at least."""
+        look: Curve = self.plan.look(level, self.stages + 1)
+        return look
+
+    @property
+    def _before(self) -> float:
+        return self.paid if self.plan.schedule.gathers else 0.0
+
+    def _passes(self, model: Floats, level: float) -> bool:
+        """Test a model that cost so much."""
+        plan, goal, tests = self.plan, self.plan.goal, self.tests
+        truth, error = goal.shortfall(self.judge, model), goal.shortfall_error(plan.n, model.size, model)
+        least, most = plan.least_test(self.stages), plan.most_of_test(level)
+        all_left = (1.0 - 1e-12) / (1.0 - plan.schedule.kept)
+        gamma = plan.gamma(self.stages) * (all_left if self._ends else 1.0)
+        if plan.schedule.in_squares:
+            first = max(most, least / (1.0 + plan.schedule.again))
+            return bool(tests.pass_at(truth, plan.sensitivity, error, first, gamma))
+        before = tests.count
+        earlier = [look[1:] for look in self.shortfalls]
+        closer = self._closer(level)
+        passed = tests.pass_at(truth, plan.sensitivity, error, max(most, least), gamma, goal.room, earlier, closer)
+        if tests.count > before:
+            self.shortfalls.append(Look(plan.precision(level), tests.noisy, tests.scale))
+        return bool(passed)
+
+    def _next(self) -> float:
+        """Return the next level: further where the noisy shortfall is large."""
+        schedule = self.plan.schedule
+        growth: float = schedule.fastest  # where no look could have shown anything
+        if self.shortfalls:
+            room, (noisy, scale) = (
+                _BETTER * self.plan.goal.chain().steer,
+                falling([look[1:] for look in self.shortfalls]),
+            )
+            times = self.plan.less_noise(((max(noisy - scale, 0.0) + room) / room) ** 2)
+            growth = min(max(times, schedule.growth), schedule.fastest)
+        if self.stages == 1:
+            growth = max(growth, schedule.jump * self.plan.least_stage / self.paid)
+        return self.paid * (growth - 1.0) if schedule.gathers else self.paid * growth
+
+    def _closer(self, level: float) -> Callable[[float, float], bool]:
+        """Return whether to look more closely at a value that would not pass: before it ends the search, for one."""
+        first = 0.0
+
+        def closer(noisy: float, scale: float) -> bool:
+            nonlocal first
+            if not self._futile(Look(self.plan.precision(level), noisy, scale)):
+                return False
+            first = first or scale
+            return scale > _SURE * first
+
+        return closer
+
+    def _chance(self, *more: Look) -> float:
+        """Return about how likely it is that the best model meets the goal, by released shortfalls and some more.
+
+        Ways approach the best model by laws of their own, so a way is judged by its own shortfalls. Until one that
+        was turned to has two of them the way before it speaks for it, which may have ended above the best model.
+        """
+        missed, looks = self.plan.goal.missed_by_constant, [*self.shortfalls, *more]
+        own, others = looks[self._others :], looks[: self._others]
+        return chance_elsewhere(others, missed) if others and len(own) < 2 else chance(own, missed)
+
+    def _futile(self, *more: Look) -> bool:
+        """Whether the goal is so unlikely to be within reach that the next level is not worth it, by what is released.
+
+        Whoever states a budget would pay that much for a model that meets the goal, so a level is worth no more than
+        that times the chance that the best model does (`expost.search.within_reach`).
+        """
+        likely = self._chance(*more) if self.paid else 1.0  # a way that was turned to has its first level
+        if likely >= 1.0:
+            return False
+        level, costs = self._next(), self._most - self.account.total
+        if not self._last(level):
+            costs = min(costs, self._costs(level))
+        return worth(likely) * self._most < costs
+
+    def _finer(self) -> bool:
+        """Look at rows more closely from here on, where there is a finer view of them; whether there is."""
+        found = bool(getattr(self.walk, "finer", bool)())
+        if found:
+            self.shortfalls, self._others = [], 0
+        return found
+
+    def _said(self) -> list[str]:
+        each = self.plan.each.format(stages=self.stages - self._turned)
+        return [*([self.plan.reason] if self.plan.reason else []), f"{each}; {counted(self.tests.count, 'look')}"]
+
+    def _released(self, theta: Floats) -> Release:
+        self.account.reasons += [*self.reasons, *self._said()]
+        return self.account.released(theta, **self._details(theta))
+
+    def _refused(self, reason: str) -> Release:
+        """Hand over the best model, if anything was shown of one that a constant would not do as well."""
+        ended, (_, model, kept) = self._details(None), self._best
+        shown = "shown" in kept.get("parameters", {})
+        self.account.reasons += [*self.reasons, *self._said(), *([] if shown else self._near()), reason]
+        if not shown:
+            return self.account.refused(**ended)
+        parameters = {**kept["parameters"], **ended.pop("parameters", {})}
+        return self.account.short(model, **{**ended, **kept, "parameters": parameters})  # as it was made
+
+    def _near(self) -> list[str]:
+        """Say how near models seem to have come where no bound shows it: an estimate, by numbers that were released."""
+        missed = self.plan.goal.missed_by_constant
+        if not self.shortfalls or not 0.0 < missed < math.inf:
+            return []
+        part = 1.0 - falling([look[1:] for look in self.shortfalls])[0] / missed
+        if not 0.0 < part < 1.0:
+            return []
+        near = f"models came about {min(100.0 * part, 99.0):.0f} % of the way from a constant to the goal"
+        return [f"{near}, by noisy tests, which bound nothing here"]
+
+    def _details(self, theta: Floats | None) -> dict[str, Any]:
+        """Return what a release of the model just tested says beside; or what is said where none is good enough."""
+        if theta is None:
+            return {
+                "perturbation": self.plan.perturbation,
+                "parameters": {**self.plan.goal.said, "next_level": self._price(self._wanted)},
+            }
+        goal, said = self.plan.goal, self.plan.goal.shown(self.tests.shown)
+        within = {} if goal.within is None else {"predicted_within": goal.within}
+        place = {"level": self.stages - 1, "perturbation": self.plan.perturbation}
+        return {**place, "parameters": {**goal.said, **said, **within}}
+
+    def _costs(self, level: float) -> float:
+        """Return about what that level would add to the total, with the least look at its model."""
+        account, step = self.account, self.walk.cost(level) + self.plan.look(self._before + level)
+        if not account.delta:
+            return float(step.most)
+        return float((account.curve + step).epsilon(account.delta) - account.curve.epsilon(account.delta))
+
+    def _price(self, level: float) -> float:
+        """Return the same as it is charged for."""
+        costs = self._costs(level)
+        return costs if self.account.delta else float(self.account.unit.charge(costs))
 
 
 @dataclass(frozen=True)
@@ -191,7 +440,7 @@ class StagedPlan(ABC):
     each: ClassVar[str]
     perturbation: ClassVar[str | None] = None
     gaussian: ClassVar[bool] = True  # what it books, and only as far as its account lets it
-    running: ClassVar[type[StagedSearch]]
+    running: ClassVar[type[StagedSearch]] = StagedSearch
     timed: ClassVar[bool] = False  # whether a clock states what it costs: models are Gaussian releases, looks are pure
 
     @classmethod
@@ -266,11 +515,11 @@ class StagedPlan(ABC):
         )
 
     def precision(self, level: float) -> float:
-        """Return x where noise on a mean gradient is typically 1/x, in units of the table."""
+        """Return x of a level ρ, in units of the table: noise on a mean gradient is typically 1/x."""
         return level_at(level, self.noise_of(self.loss, self.geometry), self.n, self.unit) / self.geometry.scale
 
     def model_epsilon(self, level: float) -> float:
-        """Return about what a level costs at δ."""
+        """Return about what a level ρ costs; at a δ only."""
         return level + 2.0 * math.sqrt(-level * math.log(self.delta))
 
     def most_of_test(self, level: float) -> float:
@@ -328,7 +577,7 @@ class StagedPlan(ABC):
     @property
     def least_useful(self) -> float:
         """The least first level that is worth its loss."""
-        return _HOPELESS**2 * self.least_stage
+        return self.less_noise(self.schedule.least) * self.least_stage
 
     def missing(self) -> float:
         """Return how many times the rows it would take so that a perfect model could be shown to do; zero if it can.
@@ -430,13 +679,13 @@ class StagedPlan(ABC):
         return replace(self, schedule=replace(self.schedule, in_squares=True, test_part=part, growth=1.6, fastest=1.6))
 
 
-def rho_at(level: float, noise: float, n: int, unit: Unit = ROW) -> float:
-    """Return the ρ at which noise on a mean gradient is typically 1/level; ``noise`` is what a plan's `noise_of` is."""
-    return 0.5 * (2.0 * unit.rows * noise * level / n) ** 2
+def rho_at(x: float, noise: float, n: int, unit: Unit = ROW) -> float:
+    """Return the ρ at which noise on a mean gradient is typically 1/x; ``noise`` is what a plan's `noise_of` is."""
+    return 0.5 * (2.0 * unit.rows * noise * x / n) ** 2
 
 
 def level_at(rho: float, noise: float, n: int, unit: Unit = ROW) -> float:
-    """Return the level at which that is ρ."""
+    """Return the x at which that is ρ."""
     return math.sqrt(2.0 * rho) * n / (2.0 * unit.rows * noise)
 
 
@@ -457,261 +706,3 @@ def largest_stage(
         fits = middle > 0.0 and account.fits(cost(middle), look(before + middle))
         low, high = (middle, high) if fits else (low, middle)
     return low
-
-
-class StagedSearch:
-    """One run: levels, and tests of their models."""
-
-    plan: Any
-
-    def __init__(self, plan: Any, walk: Staged, judge: Judge, account: Account, source: WordSource) -> None:
-        self.plan, self.walk, self.judge, self.account, self.source = plan, walk, judge, account, source
-        self.tests: Any = self._tests(plan.schedule)
-        self.stages = 0
-        self.reasons: list[str] = []  # of ways that were turned from
-        self._turned = 0  # how many levels the ways before it had
-        self._first = 0.0  # what the first level had cost, its test included
-        self.paid = 0.0  # for the last model: by all levels where they gather
-        self.shortfalls: list[tuple[float, float, float]] = []  # of each level: its precision, noisy, scale of noise
-        # the least bound shown, its model, and what a release says of that
-        self._best: tuple[float, Any, dict[str, Any]] = (math.inf, None, {})
-        self._wanted = 0.0  # the level to go on with
-        self._ends = False  # whether the last level has been settled
-
-    def _tests(self, schedule: Schedule) -> Any:
-        if schedule.in_squares:
-            return GaussianTest(self.account, self.source, schedule.again, schedule.first)
-        return GradualTest(self.account, self.source)
-
-    def run(self) -> Release:
-        """Go from level to level until a test passes, or there is a reason not to go on."""
-        level = self.plan.start
-        while True:
-            self._wanted, (level, why_not) = level, self._affordable(level)
-            if why_not:
-                return self._refused(why_not)
-            self.account.book("generation", self.walk.cost(level))
-            drawn = self.walk.stage(level, self.source)
-            self.stages, self.paid, self.tests.shown = self.stages + 1, self._before + level, math.inf
-            model = self._placed(drawn)
-            if self._passes(model, self.paid):
-                return self._released(model)
-            if self.tests.shown < self._best[0]:
-                self._best = self.tests.shown, model, self._details(model)
-            self._first = self._first or self.account.total
-            level = self._turn(drawn) if self._stalled() else self._next()
-
-    def _stalled(self) -> bool:
-        """Whether there is another way, and this one has cost much and is not seen to have met the goal."""
-        if self.plan.then is None or self._ends or (self.shortfalls and self.shortfalls[-1][1] <= 0.0):
-            return False
-        # its first level costs about what was spent
-        return self.account.total < _OTHER * self._most if self._futile() else self._dear()
-
-    def _dear(self) -> bool:
-        """Whether this way has cost many times its first level, or much of the budget."""
-        return bool(self.account.total > min(_PATIENCE * self._first, _PATIENCE_PART * self._most))
-
-    @property
-    def _most(self) -> float:
-        """What no outcome may exceed, as the account's total is meant."""
-        return self.account.limit if self.account.delta else self.account.worst_case
-
-    def _placed(self, drawn: Floats) -> Floats:
-        """Return a level's model as it is tested."""
-        most, squares = self.plan.most_of_test(self.paid), self.plan.schedule.in_squares
-        placed: Floats = self.plan.goal.placed(drawn, self.judge, self.account, self.source, most, squares)
-        return placed
-
-    def _turn(self, model: Floats) -> float:
-        """Go on by the other way from the last model, with a level that costs about what was spent; return that."""
-        plan = self.plan.then.measured(self.plan.goal, self.plan.failure_probability)
-        self.walk, self.judge = plan.from_model(self.judge, model)
-        self.reasons, self.plan = [*self._said(), "turned to another way, which may be cheaper from here"], plan
-        self.paid, self._turned = 0.0, self.stages
-        spent, low, high = self.account.total, 0.0, float(plan.start)
-        while plan.cost(high).most < spent:
-            low, high = high, 2.0 * high
-        for _ in range(30):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if plan.cost(middle).most < spent else (low, middle)
-        return high
-
-    def _affordable(self, level: float) -> tuple[float, str]:
-        """Return the level, or the largest that may still be taken with its test, and why it is not if it is not."""
-        before, look = self._before, self._look
-        if self._ends:
-            return level, "the next level, and a test that could show it to do, would exceed the budget"
-        if self._futile() and not self._finer():
-            return level, "the last levels improved too little for the goal to be reached"
-        self._ends = self._last(level)
-        if not self.account.fits(self.walk.cost(level), look(before + level)) or self._ends:
-            most = level * self.plan.schedule.growth if self.stages else level
-            level = largest_stage(self.account, self.walk.cost, look, before, most)
-            least = self.plan.schedule.gain * self.paid if self.stages else self.plan.least_useful
-            if level <= 0.0 or before + level < least:
-                return level, "the next level, and a test that could show it to do, would exceed the budget"
-        return level, f"no model of {self.stages} levels was good enough" if self.stages == _MOST_STAGES else ""
-
-    def _last(self, level: float) -> bool:
-        """Whether none that is worth taking could be had after the next level: then that takes all that is left."""
-        if not self.stages:
-            return False
-        more = level * self.plan.schedule.gain
-        step, test = self.walk.cost(level) + self.walk.cost(more), self._look(self._before + level + more)
-        return not self.account.fits(step, self._look(self._before + level) + test)
-
-    def _look(self, level: float) -> Curve:
-        """Return what the test of the next level's model, which costs so much, costs at least."""
-        look: Curve = self.plan.look(level, self.stages + 1)
-        return look
-
-    @property
-    def _before(self) -> float:
-        return self.paid if self.plan.schedule.gathers else 0.0
-
-    def _passes(self, model: Floats, level: float) -> bool:
-        """Test a model that cost so much."""
-        plan, goal, tests = self.plan, self.plan.goal, self.tests
-        truth, error = goal.shortfall(self.judge, model), goal.shortfall_error(plan.n, model.size, model)
-        least, most = plan.least_test(self.stages), plan.most_of_test(level)
-        all_left = (1.0 - 1e-12) / (1.0 - plan.schedule.kept)
-        gamma = plan.gamma(self.stages) * (all_left if self._ends else 1.0)
-        if plan.schedule.in_squares:
-            first = max(most, least / (1.0 + plan.schedule.again))
-            return bool(tests.pass_at(truth, plan.sensitivity, error, first, gamma))
-        before = tests.count
-        earlier = [look[1:] for look in self.shortfalls]
-        closer = self._closer(level)
-        passed = tests.pass_at(truth, plan.sensitivity, error, max(most, least), gamma, goal.room, earlier, closer)
-        if tests.count > before:
-            self.shortfalls.append((plan.precision(level), tests.noisy, tests.scale))
-        return bool(passed)
-
-    def _next(self) -> float:
-        """Return the next level: further where the noisy shortfall is large."""
-        schedule = self.plan.schedule
-        growth: float = schedule.fastest  # where no look could have shown anything
-        if self.shortfalls:
-            room, (noisy, scale) = _ROOM * self.plan.goal.chain().steer, falling([look[1:] for look in self.shortfalls])
-            times = self.plan.less_noise(((max(noisy - scale, 0.0) + room) / room) ** 2)
-            growth = min(max(times, schedule.growth), schedule.fastest)
-        if self.stages == 1:
-            growth = max(growth, schedule.jump * self.plan.least_stage / self.paid)
-        return self.paid * (growth - 1.0) if schedule.gathers else self.paid * growth
-
-    def _closer(self, level: float) -> Callable[[float, float], bool]:
-        """Return whether to look more closely at a value that would not pass: before it ends the search, for one."""
-        first = 0.0
-
-        def closer(noisy: float, scale: float) -> bool:
-            nonlocal first
-            if not self._futile((self.plan.precision(level), noisy, scale)):
-                return False
-            first = first or scale
-            return scale > _SURE * first
-
-        return closer
-
-    def _chance(self, looks: list[tuple[float, float, float]]) -> float:
-        """Return about how likely it is that the best model meets the goal; 1 where nothing says so yet.
-
-        Shortfalls are fitted by limit + c/xᵖ, x the precision of a level, weighted by their known noise. A perturbed
-        minimum's loss exceeds that of the best model within R by at most about R/x, λR²/2 for the shrinkage and
-        1/(2λx²) for the noise; on the way there levels gain less, and near it noise adds its square. So p is a little
-        below 1, or near the best model the square may do as well: each as likely as what was released is by its fit.
-        Where noise leaves the limit above the goal by z deviations the chance is taken to be half of e^(−√2·z), as for
-        Laplace noise. Models that miss the goal by about as much as a constant are noise, and fall by another law; far
-        from the best one they are seen to fall before anything is said.
-        """
-        near = self._known(looks, _NEAR)
-        looks, powers = (near, _POWERS) if len(near) > 1 else (self._known(looks, _LEARNED), _POWERS[:1])
-        if len(looks) < 2:
-            return 1.0
-        chances, likely = [], []
-        weights = [0.5 / (scale * scale) for _, _, scale in looks]
-        total = math.fsum(weights)
-        mean = math.fsum(w * look[1] for w, look in zip(weights, looks, strict=True)) / total
-        for power in powers:
-            added = [(looks[-1][0] / x) ** power for x, _, _ in looks]
-            middle = math.fsum(w * u for w, u in zip(weights, added, strict=True)) / total
-            spread = math.fsum(w * (u - middle) ** 2 for w, u in zip(weights, added, strict=True))
-            moved = math.fsum(w * (u - middle) * look[1] for w, u, look in zip(weights, added, looks, strict=True))
-            slope = max(0.0, moved / spread) if spread else 0.0
-            if slope * slope * spread < 1.0 and mean > _NEAR * self.plan.goal.missed_by_constant:
-                return 1.0
-            limit, off = mean - slope * middle, math.sqrt(1.0 / total + (middle**2 / spread if spread else 0.0))
-            missing = [abs(y - limit - slope * u) / scale for u, (_, y, scale) in zip(added, looks, strict=True)]
-            chances.append(0.5 * math.exp(-math.sqrt(2.0) * limit / off) if limit > 0.0 else 1.0)
-            likely.append(math.exp(-min(math.fsum(missing), 500.0)))
-        return math.fsum(c * w for c, w in zip(chances, likely, strict=True)) / math.fsum(likely)
-
-    def _known(self, looks: list[tuple[float, float, float]], part: float) -> list[tuple[float, float, float]]:
-        """Return the last looks, as far as all of them miss the goal by less than that part of what a constant does."""
-        enough = part * self.plan.goal.missed_by_constant
-        count = next((i for i, (_, y, scale) in enumerate(reversed(looks)) if y + scale > enough), len(looks))
-        return looks[len(looks) - count :]
-
-    def _futile(self, *more: tuple[float, float, float]) -> bool:
-        """Whether the goal is so unlikely to be within reach that the next level is not worth it, by what is released.
-
-        Whoever states a budget would pay that much for a model that meets the goal, so a level is worth no more than
-        that times the chance that the best model does; which is never below the chance that the fit is wrong.
-        """
-        chance = self._chance([*self.shortfalls, *more]) if self.paid else 1.0  # of this way, if it was turned to
-        if chance >= 1.0:
-            return False
-        level, costs = self._next(), self._most - self.account.total
-        if not self._last(level):
-            costs = min(costs, self._costs(level))
-        return bool((_WRONG + (1.0 - _WRONG) * chance) * self._most < costs)
-
-    def _finer(self) -> bool:
-        """Look at rows more closely from here on, where there is a finer view of them; whether there is."""
-        found = bool(getattr(self.walk, "finer", bool)())
-        self.shortfalls = [] if found else self.shortfalls
-        return found
-
-    def _said(self) -> list[str]:
-        each = self.plan.each.format(stages=self.stages - self._turned)
-        return [*([self.plan.reason] if self.plan.reason else []), f"{each}; {self.tests.count} look(s) so far"]
-
-    def _released(self, theta: Floats) -> Release:
-        self.account.reasons += [*self.reasons, *self._said()]
-        return self.account.released(theta, **self._details(theta))
-
-    def _refused(self, reason: str) -> Release:
-        """Hand over the best model, if anything was shown of one that a constant would not do as well."""
-        self.account.reasons += [*self.reasons, *self._said(), reason]
-        ended, (_, model, kept) = self._details(None), self._best
-        if "shown" not in kept.get("parameters", {}):
-            return self.account.refused(**ended)
-        parameters = {**kept["parameters"], **ended.pop("parameters", {})}
-        return self.account.short(model, **{**ended, **kept, "parameters": parameters})  # as it was made
-
-    def _details(self, theta: Floats | None) -> dict[str, Any]:
-        """Return what a release of the model just tested says beside; or what is said where none is good enough."""
-        if theta is None:
-            return {
-                "perturbation": self.plan.perturbation,
-                "parameters": {**self.plan.goal.said, "next_level": self._price(self._wanted)},
-            }
-        goal, said = self.plan.goal, self.plan.goal.shown(self.tests.shown)
-        within = {} if goal.within is None else {"predicted_within": goal.within}
-        place = {"level": self.stages - 1, "perturbation": self.plan.perturbation}
-        return {**place, "parameters": {**goal.said, **said, **within}}
-
-    def _costs(self, level: float) -> float:
-        """Return about what that level would add to the total, with the least look at its model."""
-        account, step = self.account, self.walk.cost(level) + self.plan.look(self._before + level)
-        if not account.delta:
-            return float(step.most)
-        return float((account.curve + step).epsilon(account.delta) - account.curve.epsilon(account.delta))
-
-    def _price(self, level: float) -> float:
-        """Return the same as it is charged for."""
-        costs = self._costs(level)
-        return costs if self.account.delta else float(self.account.unit.charge(costs))
-
-
-StagedPlan.running = StagedSearch
