@@ -21,7 +21,19 @@ from expost.search import METHOD_NAMES as NAMES, METHODS
 from tests.cli.helpers import call, write
 
 HEAVY = {"numpy", "scipy", "sklearn", "pyarrow", "pandas", "matplotlib", "cryptography", "threadpoolctl"}
-LIGHT_ROOMS = {"cli", "exceptions", "goals", "lazy", "mechanisms", "search", "shown", "table", "validation", "whole"}
+LIGHT_ROOMS = {
+    "cli",
+    "defaults",
+    "exceptions",
+    "goals",
+    "lazy",
+    "mechanisms",
+    "search",
+    "shown",
+    "table",
+    "validation",
+    "whole",
+}
 LOADED = """
 import contextlib, io, json, sys
 from expost.cli.command import main
