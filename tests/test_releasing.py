@@ -7,6 +7,7 @@ import importlib.util
 import re
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,16 @@ def test_builds_that_differ_are_noticed(tmp_path):
     assert differences(*folders) == ["one.whl", "two.tar.gz"]
 
 
+def test_a_wheel_with_more_or_less_than_the_package_is_noticed(tmp_path):
+    misplaced = tool("release").misplaced
+    wheel = tmp_path / "expost-0.2.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as packed:
+        for name in ("expost/a.py", "tests/b.py", "expost-0.2.0.dist-info/METADATA"):
+            packed.writestr(name, "")
+    assert misplaced(wheel, ["src/expost/a.py", "src/expost/report.css"]) == ["expost/report.css", "tests/b.py"]
+    assert misplaced(wheel, ["src/expost/a.py", "src/tests/b.py"]) == []
+
+
 def test_sums_are_those_of_the_files(tmp_path):
     (tmp_path / "one.whl").write_bytes(b"content")
     (tmp_path / "SHA256SUMS").write_text("of before")
@@ -82,3 +93,37 @@ def test_what_was_not_looked_up_is_no_pass(answer, tmp_path, monkeypatch, capsys
     monkeypatch.setattr(release, "said", lambda *_: "a==1")
     assert release.advisories(Path(sys.executable)) == status
     assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_what_is_published_is_complete_before_advisories_are_asked_for(answer, tmp_path, monkeypatch, capsys):
+    """A release where no database answers has everything but that, and says so."""
+    release = tool("release")
+    _, status, _ = ANSWERS[answer]
+
+    def asked(_: Path) -> int:
+        assert (tmp_path / "dist/SHA256SUMS").read_text() == release.sums(tmp_path / "dist") != ""
+        return status
+
+    def built(base: Path, name: str, *_: object) -> Path:
+        with zipfile.ZipFile(base / "expost-0-py3-none-any.whl", "w") as wheel:
+            wheel.writestr("expost/a.py", "")
+        return base
+
+    def described(_wheel: Path, out: Path, *_: object) -> int:
+        out.write_text("{}")
+        return 1
+
+    answers = {"status": "", "log": "0123 1", "ls-tree": "src/expost/a.py"}
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    monkeypatch.setattr(release, "said", lambda _, command, *rest, **__: answers[command])
+    monkeypatch.setattr(release, "built", built)
+    monkeypatch.setattr(release, "materials", described)
+    monkeypatch.setattr(release, "advisories", asked)
+    assert release.main([]) == status
+    assert ("dist/ is complete" in capsys.readouterr().out) == bool(status)
+    assert {path.name for path in (tmp_path / "dist").iterdir()} == {
+        "SHA256SUMS",
+        "expost-0-py3-none-any.whl",
+        "expost-0.cdx.json",
+    }

@@ -1,10 +1,11 @@
 """Build what is published, twice, and say what is in it: ``make release``; or look up advisories: ``make audit-deps``.
 
 ``python tools/release.py`` exports the last commit to two folders, builds an sdist and a wheel in each (another folder,
-umask and time zone; ``SOURCE_DATE_EPOCH`` is the time of the commit) and compares them byte by byte. The wheel is then
-installed into an empty environment, of which a bill of materials is written (CycloneDX), and ``SHA256SUMS`` over all of
-it. In the end, or alone with ``--advisories``, known vulnerabilities of all that ``make test`` installs are looked up.
-What could not be looked up is named, and is no pass: the exit status is 0 only if every package was.
+umask and time zone; ``SOURCE_DATE_EPOCH`` is the time of the commit) and compares them byte by byte. The wheel has to
+hold what is in ``src/``, no more and no less. It is then installed into an empty environment, of which a bill of
+materials is written (CycloneDX), and ``SHA256SUMS`` over all of it. In the end, or alone with ``--advisories``, known
+vulnerabilities of all that ``make test`` installs are looked up. What could not be looked up is named, and is no pass:
+the exit status is 0 only if every package was.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import venv
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,14 @@ def differences(first: Path, second: Path) -> list[str]:
     return sorted(name for name in names if content[0].get(name) != content[1].get(name))
 
 
+def misplaced(wheel: Path, tracked: Iterable[str]) -> list[str]:
+    """Return the names of files that are in a wheel only, but for what describes it, or in ``src/`` only."""
+    described = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info/"
+    with zipfile.ZipFile(wheel) as content:
+        packed = {name for name in content.namelist() if not name.startswith(described)}
+    return sorted(packed ^ {name.removeprefix("src/") for name in tracked})
+
+
 def materials(wheel: Path, out: Path, base: Path, epoch: str) -> int:
     """Write the bill of materials of an environment with nothing but the wheel; returns how many packages it brings."""
     empty = base / "installed"
@@ -81,6 +91,9 @@ def release(folder: Path) -> None:
         first, second = (built(base, *machine, epoch) for machine in MACHINES)
         if wrong := differences(first, second):
             sys.exit(f"two builds of {commit} differ in {', '.join(wrong)}; nothing was written")
+        tracked = said("git", "ls-tree", "-r", "--name-only", "HEAD", "src", cwd=ROOT).splitlines()
+        if wrong := misplaced(next(first.glob("*.whl")), tracked):
+            sys.exit(f"the wheel and src/ do not have the same files: {', '.join(wrong)}; nothing was written")
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(first, folder)
         (wheel,) = folder.glob("*.whl")
@@ -142,9 +155,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--advisories", action="store_true", help="only look up known vulnerabilities")
     parser.add_argument("--of", type=Path, default=ROOT / ".venv/bin/python", help="the Python of what is looked up")
     stated = parser.parse_args(arguments)
-    if not stated.advisories:
-        release(ROOT / "dist")
-    return advisories(stated.of)
+    if stated.advisories:
+        return advisories(stated.of)
+    release(ROOT / "dist")
+    if status := advisories(stated.of):
+        print("dist/ is complete; what failed is the line about advisories above, and make audit-deps tries that again")
+        return status
+    return 0
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def public_names(
     Examples
     --------
     >>> import expost.goals
-    >>> find, names = public_names("expost.goals")
+    >>> find, names = public_names("expost.goals", listed=["expost.goals.flags"])
     >>> find("ErrorRate")(0.1)
     ErrorRate(at_most=0.1, margin=0.2)
     """

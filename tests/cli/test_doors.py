@@ -286,6 +286,17 @@ def test_what_is_not_there(doors, capsys, monkeypatch, door, more, said):
     assert (doors / "t.db").stat().st_size > 10_000
 
 
+@pytest.mark.parametrize("more", [["--sheet", "none"], []])
+def test_a_workbook_that_is_refused_is_closed(doors, capsys, monkeypatch, more):
+    load, opened = openpyxl.load_workbook, []
+    monkeypatch.setattr(
+        openpyxl, "load_workbook", lambda *path, **options: opened.append(load(*path, **options)) or opened[-1]
+    )
+    monkeypatch.chdir(doors)
+    assert call(capsys, "fit", "t.xlsx", *more, "--schema", "rows.toml", "--r2", "0.5").status == 2
+    assert [book._archive.fp for book in opened] == [None]
+
+
 @pytest.mark.parametrize(("package", "door"), [("duckdb", "duckdb:t.duckdb"), ("openpyxl", "t.xlsx")])
 def test_what_is_not_installed(doors, capsys, monkeypatch, package, door):
     monkeypatch.chdir(doors)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -379,11 +379,13 @@ def _of_workbook(held: Held, sheet: str | None) -> Opened:
         if book is None:
             raise ValueError(f"{held.path} could not be read as a workbook (.xlsx)")
         if sheet is not None and sheet not in book.sheetnames:
+            book.close()
             raise ValueError(f"{held.path} has no sheet {sheet!r}; its sheets are {', '.join(book.sheetnames)}")
         rows = _rows_of_sheet(book, book.worksheets[0] if sheet is None else book[sheet])
         first: Sequence[Any] = next(rows, ())
     names = ["" if name is None else f"{name}" for name in first]
     if not any(names):
+        rows.close()
         raise ValueError(f"the first row of the sheet in {held.path} must have the names of the columns")
 
     def pieces() -> Iterator[Cells]:
@@ -402,7 +404,7 @@ def _of_workbook(held: Held, sheet: str | None) -> Opened:
     return Opened(names, None, pieces())
 
 
-def _rows_of_sheet(book: Any, sheet: Any) -> Iterator[Sequence[Any]]:
+def _rows_of_sheet(book: Any, sheet: Any) -> Generator[Sequence[Any], None, None]:
     rows: Iterable[Sequence[Any]] = sheet.iter_rows(values_only=True)
     with closing(book):
         yield from rows
