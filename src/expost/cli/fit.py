@@ -435,8 +435,7 @@ def _check_margin(options: argparse.Namespace, n: int, labels: bool) -> None:
     from expost.search.new_rows import held_out
 
     n = held_out(n, options.new_rows) if options.new_rows else n
-    kind = "classification" if labels else "regression"
-    require_price(options.evaluate, n, kind, options.failure_probability, _most(options))
+    require_price(options.evaluate, n, labels, options.failure_probability, _most(options))
 
 
 def _number_or_auto(text: str) -> float | str:

@@ -304,12 +304,13 @@ def evaluate(
     return spending.guard(charged)
 
 
-def require_price(margin: float, n: int, kind: Kind, failure_probability: float, max_epsilon: float) -> None:
+def require_price(margin: float, n: int, labels: bool, failure_probability: float, max_epsilon: float) -> None:
     """Complain if no model's evaluation on n rows, with the usual bins, could have a margin for so much at most.
 
     It follows from public numbers alone, so it can be said before there is a model.
     """
-    shape = (2, SCORE_BINS) if kind == "classification" else (NUMBER_BINS, NUMBER_BINS)
+    kind: Kind = "classification" if labels else "regression"
+    shape = (2, SCORE_BINS) if labels else (NUMBER_BINS, NUMBER_BINS)
     price_of(margin, n, shape, kind, _failure_probability(failure_probability), max_epsilon)
 
 
