@@ -431,7 +431,7 @@ def _most(options: argparse.Namespace) -> float:
 
 def _check_margin(options: argparse.Namespace, n: int, labels: bool) -> None:
     """Complain about an evaluation of a model of n rows that would cost too much, however little the fit does."""
-    from expost.release.counting import require_price
+    from expost.release.evaluation_count import require_price
     from expost.search.new_rows import held_out
 
     n = held_out(n, options.new_rows) if options.new_rows else n
