@@ -158,7 +158,7 @@ class Goal(ABC):
     @property
     def words(self) -> str:
         """The goal in words; a number that was brought into other units, without what rounding added."""
-        return f"{self.name or 'excess risk'} {self.sign} {exact(float(f'{self.number:.12g}'))}"
+        return f"{self.name or 'excess risk'} {self.sign} {exact(self.number, 12)}"
 
     @property
     def excess_risk(self) -> float | None:
