@@ -71,15 +71,17 @@ def down(value: float, digits: int = 4) -> str:
     return _rounded(value, digits, decimal.ROUND_FLOOR)
 
 
-def exact(value: float) -> str:
+def exact(value: float, digits: int = 17) -> str:
     """Write a number so that reading it gives the same one: in a command to copy, where no rounding will do.
+
+    One that was brought into other units takes fewer ``digits``, without what floats added on the way.
 
     Examples
     --------
-    >>> exact(20.0), exact(1.2345678e-06), exact(0.25)
-    ('20', '1.2345678e-06', '0.25')
+    >>> exact(20.0), exact(1.2345678e-06), exact(0.25), exact(0.35 / 25.0, 12)
+    ('20', '1.2345678e-06', '0.25', '0.014')
     """
-    return repr(float(value)).removesuffix(".0")
+    return repr(float(f"{value:.{digits}g}")).removesuffix(".0")
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:

@@ -47,6 +47,19 @@ def test_a_false_claim_has_an_exit_status_of_its_own(capsys, monkeypatch):
     assert "BROKEN: a claim is false in geometric" in said.out
 
 
+@pytest.mark.parametrize("error", [KeyError("x"), ValueError("x"), KeyboardInterrupt()])
+def test_what_ends_an_audit_has_cost_nobody_anything(capsys, monkeypatch, error):
+    """Attacks fit tables that were made up: nothing of that has to be counted as spent."""
+
+    def ended(*_, **__):
+        raise error
+
+    monkeypatch.setattr(audit.run, "as_text", ended)  # fits have come to their end by then
+    said = call(capsys, "audit", "--mechanism", "^fit-error-rate$", "--runs", 2, "--seed", 1)
+    assert (said.status, said.out) == (130 if isinstance(error, KeyboardInterrupt) else 4, "")
+    assert "spent" not in said.err
+
+
 def test_mistakes_are_told_before_anything_is_run(capsys):
     said = call(capsys, "audit", "--mechanism", "nothing-like-it")
     assert said.status == 2

@@ -9,6 +9,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.csv
@@ -149,7 +150,7 @@ def test_a_fit_evaluates_what_it_made(folder, capsys):
         [first.epsilon, second.epsilon]
     )
     assert second.parameters["evaluation"]["of"] == first.id
-    said = call(capsys, *fit, "--evaluate", "0.001", "--output", "q.json", "--seed", "1")
+    said = call(capsys, *fit, "--evaluate", "0.0131", "--output", "q.json", "--seed", "1")
     assert said.status == 1
     assert (folder / "q.json").is_file()
     assert "State a larger" in said.err
@@ -284,8 +285,59 @@ def test_that_nothing_was_spent_is_said_once(folder, capsys, monkeypatch):
 
 def test_a_margin_that_nothing_is_left_for_is_no_fit_for_nothing(folder, capsys):
     fit = ("fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.3", "--seed", "1", "--output", "r.json")
-    said = call(capsys, *fit, "--evaluate", "0.001")
+    said = call(capsys, *fit, "--evaluate", "0.0131")  # which all of the budget would pay for
     assert (said.status, said.err.count("Nothing more was spent"), said.err.count("othing was spent")) == (1, 1, 0)
+
+
+NUMBERS = ("--task", "regression", "--target", "hours", "--bounds", "0", "1", "--target-bounds", "0", "80")
+CLASSES = ("--task", "classification", "--target", "income", "--bounds", "0", "80", "--classes", "low", "high")
+
+
+@pytest.mark.parametrize(
+    ("fit", "margin"),
+    [
+        (("--schema", "s.toml", "--error-rate", "0.3"), "0.012"),
+        (("--schema", "s.toml", "--log-loss", "0.6", "--new-rows", "0.2"), "0.05"),
+        ((*CLASSES, "--columns", "hours", "--error-rate", "0.3"), "0.012"),
+        ((*CLASSES, "--columns", "hours", "--error-rate", "0.3", "--memory", "100"), "0.012"),
+        ((*NUMBERS, "--columns", "ones", "--mean-squared-error", "800"), "0.03"),
+    ],
+    ids=["schema", "held out", "columns", "in pieces", "numbers"],
+)
+@pytest.mark.parametrize("gamma", ["0.1", "1e-7"])
+def test_what_no_budget_pays_for_is_told_before_the_fit(folder, capsys, fit, margin, gamma):
+    """It follows from the number of rows: the fit would be paid for, and its model not evaluated."""
+    pa.csv.write_csv(pa.table({**table(), "ones": [1.0] * len(table()["hours"])}), folder / "t.csv")
+    stated = (*fit, "--output", "r.json", "--failure-probability", gamma)
+    said = call(capsys, "fit", "t.csv", *stated, "--evaluate", margin if gamma == "0.1" else "0.5")
+    assert (said.status, list(folder.glob("r*"))) == (2, [])
+    words = "State a larger margin" if gamma == "0.1" else "--failure-probability of an evaluation must be at least"
+    assert words in said.err
+    assert said.err.endswith("Nothing was spent\n")
+
+
+def test_a_table_without_a_schema_that_is_read_in_pieces_is_evaluated_as_well(folder, capsys):
+    stated = (*CLASSES, "--columns", "hours", "--error-rate", "0.3", "--memory", "100", "--output", "r.json")
+    said = call(capsys, "fit", "t.csv", *stated, "--evaluate", "0.2")
+    assert (said.status, (folder / "r-evaluation.json").is_file()) == (0, True), said.err
+
+
+def test_a_fit_and_its_evaluation_keep_to_one_budget_to_the_last_bit(folder, capsys, monkeypatch):
+    """What is left is rounded down: a plain difference of floats may be larger than what there is."""
+    import expost.cli.evaluate
+
+    left = []
+
+    def noted(release, options, ledger):
+        left.append(Fraction(options.max_epsilon) + Fraction(release.epsilon))
+        return 0
+
+    monkeypatch.setattr(expost.cli.evaluate, "evaluate_and_show", noted)
+    fit = ("fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.3", "--evaluate", "0.2", "--seed", "1")
+    caps = [0.9 + k / 70 for k in range(6)]
+    for cap in caps:
+        assert call(capsys, *fit, "--max-epsilon", repr(cap)).status == 0
+    assert [together <= Fraction(cap) for together, cap in zip(left, caps, strict=True)] == [True] * len(caps)
 
 
 def test_a_refusal_holds_no_model_to_evaluate(folder, capsys):

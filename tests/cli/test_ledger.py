@@ -242,6 +242,14 @@ def test_every_action_has_help_with_an_example(capsys, action):
     assert "Exit status: 0 done, 1 done but not printed, 2 an error and nothing recorded." in text
 
 
+def test_an_id_that_is_not_told_from_others(capsys, book):
+    with Store(book).adding("survey") as (_, more):
+        said = ("booked", PureLoss(0.1), "2026-01-01", "me")
+        more += [Event(f"abc{number}", *said, reason="before", release_id=f"{number}") for number in range(2)]
+    said = call(capsys, "ledger", "settle", book, "abc", "--worst-case", "--reason", "x")
+    assert (said.status, "2 entries of data set 'survey' have an id that begins with 'abc'" in said.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -251,7 +259,7 @@ def test_every_action_has_help_with_an_example(capsys, action):
         (["create", "none/x.db", "--dataset", "new", "--cap", "1"], "does not exist"),
         (["show", "none.db"], "there is no ledger"),
         (["show", "TEXT"], "is no ledger of expost"),
-        (["settle", "BOOK", "abc", "--worst-case", "--reason", "x"], "no entry of data set 'survey'"),
+        (["settle", "BOOK", "abc", "--worst-case", "--reason", "x"], "no entry of data set 'survey' has an id"),
         (["book", "BOOK", "TEXT"], "not a release"),
     ],
 )

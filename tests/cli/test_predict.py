@@ -209,6 +209,16 @@ def test_help_has_an_example_and_exit_codes(capsys, command):
     assert "exit status: 0 " in text
 
 
+def test_cells_that_are_none_are_kept_as_they_were_written(model, tmp_path, capsys):
+    """A line that is no object has no cells, and nothing is written for them; a list is one in JSON."""
+    data = tmp_path / "ids.jsonl"
+    data.write_text('{"id": 7}\nno object\n{"id": ["a", null]}\n{"id": {"b": "\\ud800"}}\n', encoding="utf-8")
+    said = call(capsys, "predict", model, data, "--on-invalid", "clip", "--keep", "id")
+    assert said.status == 0, said.err
+    kept = [row["id"] for row in answers(said.out)]
+    assert kept == ["7", "", '["a", null]', '{"b": "\\ud800"}']
+
+
 def test_columns_kept_beside_the_predictions(model, tmp_path, capsys):
     data, out = tmp_path / "ids.csv", tmp_path / "answers.csv"
     first, second = GOOD.splitlines()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV, CalibrationDisplay
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.metrics import (
     ConfusionMatrixDisplay,
@@ -17,6 +20,7 @@ from sklearn.metrics import (
     get_scorer,
 )
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 from expost import (
@@ -153,6 +157,35 @@ def test_cross_validated_probabilities():
     X, labels = classification_data()
     found = cross_val_predict(loose_logistic(classes=(0, 1)), X, labels.astype(int), cv=3, method="predict_proba")
     assert found.shape == (400, 2)
+
+
+@pytest.mark.parametrize("on_invalid", ["error", "clip"])
+@pytest.mark.parametrize("outer", [BaggingClassifier, OneVsRestClassifier, VotingClassifier], ids=lambda o: o.__name__)
+def test_who_passes_labels_as_numbers_is_told_to_state_them_so(outer, on_invalid):
+    """By the type of the labels, which is public: before anything is spent, also where cells are clipped."""
+    X, labels = classification_data()
+    y, table = np.where(labels, "aye", "nay"), pd.DataFrame(X, columns=list("abcd")[: X.shape[1]])
+    schema = {"target": "y", "columns": {name: {"bounds": [-1, 1]} for name in table}}
+
+    def fit(model, rows):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = outer([("one", model)]) if outer is VotingClassifier else outer(model)
+            return found.fit(rows, y)
+
+    def whole(classes):
+        stated = {"on_invalid": on_invalid, "max_epsilon": 50.0, "random_state": 0}
+        return AccuracyFirstModel(schema | {"classes": classes}, LogLoss(0.68), **stated)
+
+    def columns(classes):
+        return loose_logistic(classes=classes, on_invalid=on_invalid)
+
+    both = [(columns, X), (whole, table)] if outer is not BaggingClassifier else [(columns, X)]
+    for make, rows in both:
+        with pytest.raises(ValueError, match=r"classes are \(0, 1\) then") as told:
+            fit(make(("nay", "aye")), rows)
+        assert "Nothing was spent" in told.value.__notes__
+        assert set(fit(make((0, 1)), rows).predict(rows)) <= {"aye", "nay"}
 
 
 def test_scorers_know_which_class_is_positive():

@@ -173,6 +173,11 @@ def test_other_losses():
         assert truth(rows, release.hypothesis)[which] <= goal.at_most
 
 
+def test_a_number_in_scaled_units_is_said_without_what_rounding_added():
+    assert 0.35 / 25.0 != 0.014
+    assert MeanSquaredError(0.35).in_scaled_units(25.0).words == "mean squared error ≤ 0.014"
+
+
 def test_by_rows_and_by_sums_agree():
     by_sums, _, rows = regression()
     by_rows = MeanSquareByRows(Objective(SquaredLoss(), rows.x / 2**20, rows.y / 2**20, 0.01))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
+import pickle
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -169,6 +172,21 @@ def test_a_packed_file_that_changes_is_noticed(tmp_path):
     packed.write_bytes(gzip.compress(PLAIN + b"1,Bern\n"))
     with pytest.raises(UnreadableFile, match="has changed"):
         read(file)
+
+
+def test_a_file_that_changes_in_place_is_noticed_though_its_size_and_time_are_as_before(tmp_path):
+    """As a tool does that puts times back. A copy elsewhere has the same ones, and an entry that is its own."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(PLAIN)
+    before = path.stat()
+    file, sent = CsvFile(path), pickle.dumps(CsvFile(path))
+    time.sleep(0.02)  # clocks of file systems go in steps
+    with path.open("r+b") as stream:
+        stream.write(PLAIN)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(UnreadableFile, match="has changed"):
+        read(file)
+    assert read(pickle.loads(sent)) == read(CsvFile(path))
 
 
 def test_files_that_are_collected_while_another_is_opened_do_not_wait_for_it(tmp_path, monkeypatch):

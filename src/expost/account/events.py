@@ -310,6 +310,7 @@ class Budget:
         close = [e for e in self.entries if e.id.startswith(name) or (e.release_id or "").startswith(name)]
         found = exact or (close if name else [])
         if len(found) != 1:
-            how_many = "no entry" if not found else f"{len(found)} entries"
-            raise ValueError(f"{how_many} of data set {self.dataset!r} has an id that begins with {name!r}")
+            here = f"of data set {self.dataset!r}"
+            who = f"no entry {here} has" if not found else f"{len(found):,} entries {here} have"
+            raise ValueError(f"{who} an id that begins with {name!r}")
         return found[0]

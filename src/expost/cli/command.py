@@ -164,10 +164,11 @@ def _forget_searches() -> None:
 def _ended_by(error: BaseException, nothing: str) -> int:
     """Say what an interruption or an error that nobody expected cost: before a search had begun, or after it had ended.
 
-    ``nothing`` is what the command says it has not done then, if it says anything.
+    ``nothing`` is what the command says it has not done then, if it says anything. One that does not speak of spending
+    has searched in rows that were made up, which costs nobody anything.
     """
     what = unexpected(error)
-    release = paid()
+    release = paid() if nothing == UNSPENT.lower() else None
     if release is None:
         complain(with_notes(f"{what}; {nothing}" if nothing else what, error))
         return INTERRUPTED if _interrupted(error) else UNEXPECTED

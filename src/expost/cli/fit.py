@@ -258,11 +258,12 @@ def _evaluated(options: argparse.Namespace, ledger: Ledger | None, status: int) 
 
 def _evaluate(options: argparse.Namespace, ledger: Ledger | None) -> int:
     """Evaluate the model with what is left of --max-epsilon; returns the exit status."""
+    from expost.account.composition import add_losses
     from expost.cli.evaluate import evaluate_and_show
     from expost.cli.predict import read_release
 
     release = read_release(options.saved)
-    left = (defaults.MAX_EPSILON if options.max_epsilon is None else options.max_epsilon) - release.epsilon
+    left = -add_losses(release.epsilon, -_most(options))
     if not left > 0.0:
         raise ValueError("--max-epsilon is spent; expost evaluate does it later")
     stated = {
@@ -276,6 +277,8 @@ def _evaluate(options: argparse.Namespace, ledger: Ledger | None) -> int:
         "residuals_within": None,
         "output": None,
     }
+    if options.schema is None:  # what such a model needs of a table is read in pieces by this process
+        stated |= {"engine": "local", "memory": None, "scratch": None}
     print_line("")
     return evaluate_and_show(release, argparse.Namespace(**{**vars(options), **stated}), ledger)
 
@@ -388,6 +391,9 @@ def _search_columns(
     if options.task == "regression" and table.y.dtype.kind not in "biuf":
         raise ValueError(f"target column {options.target!r} is not numeric; is this --task classification?")
     _remark(table.column_names if streamed is None else streamed.X.disk.header, None)
+    if options.evaluate is not None:
+        rows = len(table.y) if streamed is None else streamed.X.disk.count()
+        _check_margin(options, rows, options.task == "classification")
     model = _model(options, table, goal, ledger)
     progress.stage(f"{'' if streamed is None else 'reading and '}searching{_if_stopped(options)}")
     release, complaint = _outcome(model, _named_columns(table) if streamed is None else streamed.X, table.y)
@@ -414,8 +420,22 @@ def _read_whole(options: argparse.Namespace, progress: Progress) -> Table:
 
 def _if_stopped(options: argparse.Namespace) -> str:
     """Say what a search costs that is stopped: where it does may depend on the rows, so whatever it might have cost."""
-    most = defaults.MAX_EPSILON if options.max_epsilon is None else options.max_epsilon
+    most = _most(options)
     return f" (if stopped, it counts by its worst case, ε = {up(most)} or less)" if most < float("inf") else ""
+
+
+def _most(options: argparse.Namespace) -> float:
+    """Return what the fit and its evaluation may cost together."""
+    return defaults.MAX_EPSILON if options.max_epsilon is None else float(options.max_epsilon)
+
+
+def _check_margin(options: argparse.Namespace, n: int, labels: bool) -> None:
+    """Complain about an evaluation of a model of n rows that would cost too much, however little the fit does."""
+    from expost.release.evaluation_count import require_price
+    from expost.search.new_rows import held_out
+
+    n = held_out(n, options.new_rows) if options.new_rows else n
+    require_price(options.evaluate, n, labels, options.failure_probability, _most(options))
 
 
 def _number_or_auto(text: str) -> float | str:
@@ -455,6 +475,9 @@ def _search_table(
     )
     disk = open_disk(options.data, **file_options(options))
     _remark(disk.header, schema)
+    # how many rows persons have is not public, and those of a query are counted as they are read
+    if options.evaluate is not None and schema.person is None and not disk.once:
+        _check_margin(options, disk.count(), schema.task == "classification")
     progress.stage(f"reading and searching{_if_stopped(options)}")
     return _outcome(model, disk)
 

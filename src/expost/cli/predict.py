@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -126,11 +127,18 @@ def _predicted(release: Release, options: argparse.Namespace) -> Iterator[tuple[
         raise ValueError(f"the answers and their probabilities are both called {answer!r}; leave out --probabilities")
     yield _lines([list(dict.fromkeys([*kept, answer, *chances]))]), 0
     for rows, margins in scorer.pieces(disk, options.on_invalid, kept):
-        columns: dict[str, list[Any]] = {name: rows[name].cells() for name in kept}
+        columns: dict[str, list[Any]] = {name: list(map(_written, rows[name].cells())) for name in kept}
         columns[answer] = scorer.answers(margins, options.cut_off).tolist()
         if chances:
             columns |= zip(chances, scorer.chances(margins).T.tolist(), strict=True)
         yield _lines(zip(*columns.values(), strict=True)), len(rows)
+
+
+def _written(cell: Any) -> Any:
+    """Return a kept cell as it is written: one that is no single cell as JSON, and of a line that has none nothing."""
+    if type(cell) is tuple:
+        return None
+    return json.dumps(cell) if type(cell) in (list, dict) else cell
 
 
 def _lines(rows: Iterable[Iterable[Any]]) -> str:

@@ -27,7 +27,8 @@ from expost.exceptions import LargeDeltaWarning, StrongRegularizationWarning, wa
 from expost.shown import up
 from expost.table.bounds import stated_width
 from expost.table.bounds_encoding import Preparation
-from expost.table.columns import NamedColumns, RawRows
+from expost.table.cells import Lookup
+from expost.table.columns import RECODED, NamedColumns, RawRows
 from expost.table.encoding import Encoding
 from expost.table.entrance import OnInvalid, open_column, open_rows
 from expost.table.files import open_disk, open_named
@@ -201,6 +202,9 @@ def with_target(table: Any, schema: Schema, y: Any) -> Any:
     target, _ = open_column(y, on_invalid="clip", name="y")
     if len(target) != len(raw):
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(raw), len(target)]}")
+    texts = (Lookup([[stated]], fold=True).numbers == {} for stated in schema.classes or ())
+    if schema.classes is not None and not target.is_loose and all(texts):  # by their type, which is public
+        raise ValueError(f"y holds numbers, which the classes {schema.classes} of the schema are not{RECODED}")
     return NamedColumns({**raw.columns, schema.target: target}, len(raw))
 
 

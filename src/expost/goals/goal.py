@@ -157,8 +157,8 @@ class Goal(ABC):
 
     @property
     def words(self) -> str:
-        """The goal in words."""
-        return f"{self.name or 'excess risk'} {self.sign} {exact(self.number)}"
+        """The goal in words; a number that was brought into other units, without what rounding added."""
+        return f"{self.name or 'excess risk'} {self.sign} {exact(self.number, 12)}"
 
     @property
     def excess_risk(self) -> float | None:

@@ -217,10 +217,8 @@ def evaluate(
     random_state: Any = None,
 ) -> Evaluation:
     """Carry out :meth:`expost.Release.evaluate`."""
-    margin, gamma = validation.share("margin", margin), validation.failure_probability(failure_probability)
+    margin, gamma = validation.share("margin", margin), _failure_probability(failure_probability)
     cut_offs = _listed(cut_offs)
-    if gamma < LEAST_GAMMA:
-        raise ValueError(f"failure_probability of an evaluation must be at least {LEAST_GAMMA:g}, got {gamma:g}")
     most = validation.number("max_epsilon", max_epsilon)
     if most <= 0.0:
         raise ValueError(f"max_epsilon must be positive, got {max_epsilon!r}")
@@ -330,6 +328,24 @@ def _warn_of_margin(release: Release, margin: float, price: Callable[[float], fl
         f"release says: bands of recall and precision will be wide. A margin of {finer:g} tells something, and {costs}",
         CoarseMarginWarning,
     )
+
+
+def require_price(margin: float, n: int, labels: bool, failure_probability: float, max_epsilon: float) -> None:
+    """Complain if no model's evaluation on n rows, with the usual bins, could have a margin for so much at most.
+
+    It follows from public numbers alone, so it can be said before there is a model.
+    """
+    kind: Kind = "classification" if labels else "regression"
+    shape = (2, SCORE_BINS) if labels else (NUMBER_BINS, NUMBER_BINS)
+    price_of(margin, n, shape, kind, _failure_probability(failure_probability), max_epsilon)
+
+
+def _failure_probability(stated: float) -> float:
+    """Return γ, if tails are known well enough for it."""
+    gamma = validation.failure_probability(stated)
+    if gamma < LEAST_GAMMA:
+        raise ValueError(f"failure_probability of an evaluation must be at least {LEAST_GAMMA:g}, got {gamma:g}")
+    return gamma
 
 
 def _listed(cut_offs: Any) -> tuple[float, ...]:

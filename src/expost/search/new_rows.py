@@ -285,7 +285,8 @@ class NewRowsPlan:
             while not shows(enough) and enough < 1 << 40:
                 enough = math.ceil(1.2 * enough) + 1
             raise TargetUnreachable(
-                f"{m:,} {unit.noun}s held out show no model to meet the goal on new {unit.noun}s, whatever it is: with "
+                f"{m:,} {unit.noun}{' held out shows' if m == 1 else 's held out show'} no model to meet the goal on "
+                f"new {unit.noun}s, whatever it is: with "
                 f"max_epsilon = {down(unit.charge(plan.budget))} it takes about {enough:,}. Hold out more, or ask for "
                 f"less. Nothing was spent."
             )

@@ -20,6 +20,11 @@ import numpy.typing as npt
 from expost.table.cells import MISSING, UNKNOWN, Label, Lookup, is_undecoded, label, number, numbers, signs
 from expost.table.dates import day, days_of_array
 
+#: What to do about labels that are numbers where classes are text.
+RECODED = (
+    ". BaggingClassifier, VotingClassifier, OneVsRestClassifier and cross_val_predict pass labels as 0 and 1, in "
+    "sorted order: classes are (0, 1) then"
+)
 _NUMBERS = "biuf"
 _LOOSE = "OUST"  # objects, text and bytes: read cell by cell
 
@@ -139,10 +144,11 @@ class Column:
         values = self._values[part]
         kind = values.dtype.kind if isinstance(values, np.ndarray) else "O"
         text = [isinstance(c, str) for c in classes]
-        if (kind in _NUMBERS and all(isinstance(c, str | bytes) for c in classes)) or (kind == "U" and not any(text)):
+        recoded = kind in _NUMBERS and all(isinstance(c, str | bytes) for c in classes)
+        if recoded or (kind == "U" and not any(text)):
             raise ValueError(
                 f"labels have dtype {self._values.dtype}, which classes cannot match; "  # type: ignore[union-attr]
-                "pass classes like them"
+                f"pass classes like them{RECODED if recoded else ''}"
             )
         if isinstance(values, np.ndarray) and kind in _NUMBERS + "US":
             equal = _equal_numbers if kind in _NUMBERS else _equal_text

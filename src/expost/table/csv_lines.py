@@ -95,7 +95,9 @@ _LOCK = threading.Lock()
 class Held:
     """A file, opened when it is first read and the same to the end: a change in between is noticed.
 
-    It travels to other machines as its path, and is opened there.
+    It is noticed by its size and its times: that of its content, which who changes it can set back, and that of its
+    entry in the file system, which nobody can. It travels to other machines as its path, and is opened there, where it
+    may be a copy, whose entry has a time of its own.
     """
 
     def __init__(self, path: Path) -> None:
@@ -104,20 +106,20 @@ class Held:
         self._stamp = self._look()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "_stamp": self._stamp, "_file": None}
+        return {"path": self.path, "_stamp": self._stamp[:2], "_file": None}
 
-    def _look(self) -> tuple[int, int]:
+    def _look(self) -> tuple[int, ...]:
         try:
             state = os.stat(self.path)
         except OSError:
             raise UnreadableFile(f"there is no file {self.path}, or it is out of reach") from None
-        return state.st_size, state.st_mtime_ns
+        return state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
     def opened(self) -> Any:
         """Return the file, open for reading at any place, from any thread."""
         with _LOCK:
             # one that is held open may have been moved away meanwhile
-            if (self._file is None or self.path.exists()) and self._look() != self._stamp:
+            if (self._file is None or self.path.exists()) and self._look()[: len(self._stamp)] != self._stamp:
                 raise UnreadableFile(f"{self.path} has changed since it was first looked at")
             if self._file is not None:
                 return self._file
