@@ -70,6 +70,7 @@ _ABOUT_RISK = {True: ErrorRate(0.3), False: R2(0.2)}  # what a goal about the ri
 _GRID = 200
 _RARE = 0.2  # of the share at which a constant would do, the least that is drawn of a label that a goal is about
 _TOLD = (0.8, 5.0)  # how widely the best model's log odds spread: from a hint to hardly a doubt
+_FURTHER = (1.1, 1.3)  # of the share up to which a constant would do, the least that is drawn
 _FARTHEST = 300.0  # where a score is cut, in its own units
 _SURE = 60.0  # log odds of who knows the labels
 _BOTH = np.array([1.0, -1.0])  # labels
@@ -357,14 +358,14 @@ def _share(goal: TestedGoal, beyond: Callable[[float, float], float], rng: np.ra
     places = expit(np.linspace(logit(ends[0]), logit(ends[1]), _GRID + 1))
     peak = float(places[np.argmax([missed_by_constant(goal, float(share)) for share in places])])
     least, most = (root(lambda share: missed_by_constant(goal, share), end, peak, 60) for end in ends)
-    noise, low = 1.0 / _between(*_TOLD, rng.random()), rng.random() < 0.5
+    noise, low, further = 1.0 / _between(*_TOLD, rng.random()), rng.random() < 0.5, _between(*_FURTHER, rng.random())
     if missed_by_constant(goal, ends[0]) > 0 or missed_by_constant(goal, ends[1]) > 0:  # a goal about one rare label
         rare = min(most, 1.0 - least)
         share = math.exp(rng.uniform(math.log(_RARE * rare), math.log(0.9 * rare)))
         return share if most < 1.0 - least else 1.0 - share
     if low:
-        return root(lambda share: beyond(share, noise), min(1.1 * least, peak), peak)
-    return root(lambda share: beyond(share, noise), max(1.0 - 1.1 * (1.0 - most), peak), peak)
+        return root(lambda share: beyond(share, noise), min(further * least, peak), peak)
+    return root(lambda share: beyond(share, noise), max(1.0 - further * (1.0 - most), peak), peak)
 
 
 def _chances(
@@ -456,6 +457,14 @@ class SyntheticTables:
         rng = np.random.default_rng([self.seed, k, 1])
         best, goal = (None, goal) if self.expected is None else self.expected
         return with_target(self.features[k], goal, self.labels, reach, self.n, rng, place_of(k), best, self.positives)
+
+    def shares(self, goal: Goal) -> list[float]:
+        """Return the share of positive labels in each table."""
+        found = []
+        for k in range(len(self.features)):
+            rows, counts = self.rows(k, goal)
+            found.append(float(counts[rows.y > 0].sum() / counts.sum()))
+        return found
 
     def generator(self, k: int, request: Request) -> Any:
         """Return table k as the search takes it."""
