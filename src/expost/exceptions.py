@@ -36,7 +36,9 @@ def advice(release: Release, stated: bool | None = None) -> str:
         )
     near = f"{release.closest[0].upper()}{release.closest[1:]}. " if release.closest else ""
     near += f"{release.going_on[0].upper()}{release.going_on[1:]}. " if release.going_on else ""
-    said = f"{near}Ask for less accuracy, use more rows, or allow a larger max_epsilon."
+    chance = "left_to_chance" in release.parameters and "next_level" not in release.parameters
+    other = "or hold out more of them" if chance else "or allow a larger max_epsilon"
+    said = f"{near}Ask for less accuracy, use more rows, {other}."
     if release.promise.goal is None:
         return said
     beyond = " A goal may also be beyond the best linear model"

@@ -20,6 +20,7 @@ from expost import (
     ErrorRate,
     ExcessRisk,
     LogLoss,
+    MeanCost,
     MeanSquaredError,
     Precision,
     Recall,
@@ -30,6 +31,7 @@ from expost import (
 from expost.datasets import make_survey
 from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning
 from expost.planning.savings import ANY
+from expost.planning.synthetic import missed_by_constant
 from expost.table.encoding import Encoding
 from expost.table.kinds import Numeric
 from expost.table.rows import ONE
@@ -286,7 +288,7 @@ def test_log_losses_have_prices():
 def test_persons_cost_what_as_many_rows_do():
     """Five rows of each of a thousand persons: what is protected is a person, and the price is that of persons."""
     rows, persons = (
-        plan(SURVEY, ErrorRate(0.3), rows=1000, worlds=6, max_epsilon=2.0, **stated)
+        plan(SURVEY, ErrorRate(0.3), rows=1000, worlds=12, max_epsilon=2.0, **stated)
         for stated in ({}, {"person": "household", "rows_per_person": 5})
     )
     assert persons.noun == "persons"
@@ -348,6 +350,41 @@ def test_tables_are_such_that_the_best_model_reaches_what_is_expected():
     beyond = plan(SURVEY, [ErrorRate(0.3), ErrorRate(0.15)], rows=5000, worlds=3, expect=0.2).goals
     assert math.isfinite(beyond[0].cheapest.high)
     assert math.isinf(beyond[1].cheapest.low)
+
+
+def test_where_little_is_asked_for_a_label_is_rare():
+    """A log loss of 0.145 of balanced labels would take a model that is hardly ever in doubt."""
+    schema = {"target": "died", "classes": ["no", "yes"], "columns": {name: {"bounds": [0, 1]} for name in "abcd"}}
+    by_itself = plan(schema, LogLoss(0.145), rows=36_000, worlds=10)
+    assert by_itself.rarer is not None
+    assert 0.033 < by_itself.rarer[0] < by_itself.rarer[1] < 0.2
+    assert plan(schema, ErrorRate(0.25), rows=5000, worlds=10).rarer[1] > 0.4
+    told = plan(schema, LogLoss(0.145), rows=36_000, worlds=10, positives=0.04)
+    assert told.rarer == pytest.approx((0.04, 0.04), abs=0.006)  # drawn row by row
+    assert told.to_dict()["positives"] == 0.04
+    assert "4% of the rows are positive, as you believe" in " ".join(str(told).split())
+
+
+@pytest.mark.parametrize("goal", [MeanCost(0.55, false_positive=1, false_negative=20), ErrorRate(0.1), LogLoss(0.3)])
+def test_no_constant_meets_the_goals_of_made_up_tables(goal):
+    """Where errors cost different amounts, a constant does where a label is rare, and where it is frequent."""
+    shares = worlds_of("classification", 20_000, 12).shares(goal)
+    assert all(missed_by_constant(goal, share) > 0 for share in shares)
+    assert min(shares) < 0.5 < max(shares) or isinstance(goal, MeanCost)
+
+
+@pytest.mark.parametrize(
+    ("schema", "goals", "positives", "message"),
+    [
+        (SURVEY, ErrorRate(0.2), 1.5, "positives must be"),
+        (SURVEY, [LogLoss(0.1), ErrorRate(0.05)], 0.04, "says the same of all of them meets error rate ≤ 0.05"),
+        (STONES, R2(0.5), 0.1, "state a schema with classes"),
+        (SURVEY, ExcessRisk(0.01), 0.1, "state a schema with classes"),
+    ],
+)
+def test_a_share_of_positive_rows_that_does_not_go_with_the_goals_is_refused(schema, goals, positives, message):
+    with pytest.raises(ValueError, match=message):
+        plan(schema, goals, rows=5000, worlds=1, positives=positives)
 
 
 @pytest.mark.parametrize(

@@ -370,6 +370,30 @@ def test_few_rows_held_out_show_nothing():
         fitted(ErrorRate(0.01), 0, n=3000, holdout=0.05)
 
 
+def test_no_more_is_advised_where_the_number_of_rows_held_out_is_what_misses():
+    """A model that seems to meet the goal, of which 800 rows would not show it without any noise either."""
+    model = AccuracyFirstModel(SCHEMA, ErrorRate(0.23), random_state=0, holdout=0.4, max_epsilon=5.0)
+    with pytest.raises(AccuracyNotReached, match="hold out more of them") as found:
+        model.fit(drawn(2000, np.random.default_rng(0)))
+    release = found.value.release
+    assert "next_level" not in release.parameters
+    assert release.going_on.startswith("chance leaves ")
+    assert release.going_on.endswith("open with 800 rows held out: more of them narrow that, and no ε does")
+    assert "max_epsilon" not in str(found.value)
+    beyond = fitted(ErrorRate(0.16), 0, n=2000)  # which no model meets
+    assert beyond.parameters["next_level"] > 0
+    assert Release.from_json(release.to_json()).parameters["left_to_chance"] == release.parameters["left_to_chance"]
+
+
+@pytest.mark.parametrize(("m", "goal", "gamma"), [(800, 0.21, 0.02), (9000, 0.1, 0.01)])
+def test_what_is_left_to_chance_is_what_no_noise_leaves(m, goal, gamma):
+    """Of mistakes: one more than the largest number that passes would not, by the binomial law itself."""
+    left = NoisyMean(m, 0.0, 1.0, True, 0.3, Grid(1.0 / m, 1)).left_to_chance(goal, gamma)
+    most = int(stats.binom.ppf(gamma, m, goal)) - 1
+    assert stats.binom.cdf(most, m, goal) <= gamma < stats.binom.cdf(most + 1, m, goal)
+    assert m * (goal - left) == pytest.approx(most, abs=1.0 + 1e-6)
+
+
 def test_there_is_no_going_on_from_it():
     model = AccuracyFirstModel(SCHEMA, ErrorRate(0.3), random_state=1, holdout=0.3)
     table = drawn(6000, np.random.default_rng(1))

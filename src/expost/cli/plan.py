@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _MAX_EPSILON = re.compile(r"(?<![\w'\"./-])max_epsilon(?![\w'\"/-])")  # in notes, which are the library's
 
+POSITIVES = "about which share of the rows you believe to have the positive label; narrows the prices"
 DESCRIPTION = (
     "Say what goals would cost for a schema and a number of rows. No data are read: what depends on the rows is a "
     "range over made-up tables that follow the schema, and your rows decide."
@@ -62,6 +63,7 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
         metavar="X",
         help="what you expect the best model without privacy to reach, in the goals' own number; narrows the prices",
     )
+    fit.add_argument("--positives", type=float, metavar="Q", help=POSITIVES)
     array = plan.add_argument_group("plain arrays, without a schema")
     array.add_argument("--task", choices=("regression", "classification"))
     array.add_argument("--columns", type=whole, metavar="P", help="how many columns")
@@ -114,6 +116,7 @@ def run(options: argparse.Namespace) -> int:
             columns=options.columns,
             regularization="auto" if options.regularization is None else options.regularization,
             expect=options.expect,
+            positives=options.positives,
             worlds=options.worlds,
             random_state=options.seed,
         )

@@ -31,10 +31,17 @@ from expost.goals.goal import TestedGoal, as_goal, as_tested, is_tested, square_
 from expost.mechanisms import MECHANISMS, ObjectivePerturbation
 from expost.planning.result import CLOSE_CALL, PURE, TYPICAL, GoalPrice, MethodPrice, PricePlan, Saving
 from expost.planning.savings import savings
-from expost.planning.synthetic import Outcome, SyntheticTables, no_cap, reach_at, uncapped_chain
+from expost.planning.synthetic import (
+    Outcome,
+    SyntheticTables,
+    missed_by_constant,
+    no_cap,
+    reach_at,
+    uncapped_chain,
+)
 from expost.search.request import CheckedPlan, Request
 from expost.search.run import settle
-from expost.shown import down
+from expost.shown import down, exact
 from expost.table import Encoding, Preparation, Schema
 
 Task = Literal["classification", "regression"]
@@ -168,6 +175,8 @@ class TablePricer(Pricer):
         What the best model is expected to meet just so, and the loosest of the goals; None if nothing is expected.
     only_taken
         Whether at a δ the way that a fit takes is priced alone.
+    positives
+        The share of rows that is believed to be positive; None if nothing is.
     """
 
     encoding: Encoding
@@ -180,6 +189,7 @@ class TablePricer(Pricer):
     seed: int = 0
     expected: tuple[TestedGoal, TestedGoal] | None = None
     only_taken: bool = False
+    positives: float | None = None
     _outcomes: dict[Goal, list[Outcome]] = field(default_factory=dict)
 
     @property
@@ -195,7 +205,7 @@ class TablePricer(Pricer):
         else:
             each = self.encoding.schema.rows_per_person or 1
             n = each * max(1, min(self.count, _ROWS // each)) if self.delta else self.n
-            drawn = SyntheticTables.of(self.encoding, n, self.tables, self.seed)
+            drawn = replace(SyntheticTables.of(self.encoding, n, self.tables, self.seed), positives=self.positives)
         if self.expected is None:
             return drawn
         unit = square_unit(self.encoding.schema.scaled_target)
@@ -262,6 +272,11 @@ class TablePricer(Pricer):
         """Say what would make a goal cheaper, of those priced; for pure fits."""
         outcomes = self._outcomes[self.free(goal).goal]  # type: ignore[index]
         return savings(self.drawn, self.encoding, lambda schema: self.free(goal, schema), outcomes)
+
+    def rarer(self, goals: Sequence[Goal]) -> tuple[float, float]:
+        """Return the least and the largest share that the rarer label has in the tables of goals."""
+        shares = [share for goal in goals for share in self.drawn.shares(goal)]
+        return min(min(share, 1.0 - share) for share in shares), max(min(share, 1.0 - share) for share in shares)
 
     def shrunk(self, goal: Goal) -> str:
         """Warn if the cap leaves only a first model that λ pulls to its constant."""
@@ -386,6 +401,7 @@ def plan(
     columns: int | None = None,
     regularization: float | str = "auto",
     expect: float | None = None,
+    positives: float | None = None,
     worlds: int = defaults.WORLDS,
     random_state: int = 0,
 ) -> PricePlan:
@@ -422,6 +438,9 @@ def plan(
     expect : float, default=None
         What you expect the best model without privacy to reach, from public knowledge, in the goals' own number: an
         error rate, say. It narrows what is likely. Goals of one kind only.
+    positives : float, default=None
+        About which share of the rows you believe to have the positive label, from public knowledge. By default made-up
+        tables have shares that go with the goals: a small log loss is asked for where a label is rare.
     worlds : int, default=30
         How many made-up tables to search.
     random_state : int, default=0
@@ -453,11 +472,13 @@ def plan(
     asked = _asked(goals, None if encoding is None else task)
     tables = [goal for goal in asked if encoding is not None and is_tested(goal)]
     expected = None if expect is None else _expected(expect, asked, tables)
+    believed = None if positives is None else believed_positives(positives, task if tables else None, tables)
     priced: dict[Goal, GoalPrice] = {}
     warned: list[str] = []
     found: tuple[Saving, ...] = ()
     if encoding is not None and tables:
-        pricer = TablePricer(encoding, count, gamma, budget, at, on_invalid, worlds, random_state, expected)
+        stated = (encoding, count, gamma, budget, at, on_invalid, worlds, random_state, expected)
+        pricer = TablePricer(*stated, positives=believed)
         priced = rising({goal: pricer.price(goal) for goal in tables})
         if not at:
             found = pricer.savings(tables[-1])
@@ -475,7 +496,8 @@ def plan(
     kept = tuple(dict.fromkeys(text for text in warned if text))
     described = None if encoding is None else encoding.schema
     prices = tuple(priced[goal] for goal in asked)
-    return PricePlan(described, p, count, gamma, budget, prices, found, kept, worlds, at, expect)
+    rarer = pricer.rarer(tables) if encoding is not None and tables and task == "classification" else None
+    return PricePlan(described, p, count, gamma, budget, prices, found, kept, worlds, at, expect, believed, rarer)
 
 
 def most_tables(stated: int, columns: int, delta: float) -> int:
@@ -529,6 +551,20 @@ def _expected(expect: float, asked: Sequence[Goal], tables: Sequence[TestedGoal]
     best = kind.stated(validation.share("expect", expect, end=kind.end))
     least = min if tables[0].sign == "≥" else max
     return best, least(tables, key=lambda goal: goal.number)
+
+
+def believed_positives(positives: float, task: str | None, goals: Sequence[TestedGoal]) -> float:
+    """Return a share of positive labels that is believed, or say why the goals do not go with it."""
+    share = validation.share("positives", positives)
+    if task != "classification":
+        raise ValueError("positives is a share of labels: state a schema with classes, and ErrorRate(...) or the like")
+    met = next((goal for goal in goals if missed_by_constant(goal, share) <= 0), None)
+    if met is not None:
+        raise ValueError(
+            f"where {exact(share)} of the rows are positive, a model that says the same of all of them meets "
+            f"{met.words}: ask for more, or state other positives"
+        )
+    return share
 
 
 def _resolved(

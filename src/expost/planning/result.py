@@ -229,6 +229,10 @@ class PricePlan:
         δ that prices are at; 0 is pure.
     expect
         What the best model was expected to reach; None if nothing was.
+    positives
+        The share of rows that was believed to be positive; None if nothing was.
+    rarer
+        Between which the share of the rarer label lies in the tables searched; None for numbers and arrays.
     """
 
     schema: Schema | None
@@ -242,6 +246,8 @@ class PricePlan:
     worlds: int
     delta: float = 0.0
     expect: float | None = None
+    positives: float | None = None
+    rarer: tuple[float, float] | None = None
 
     @property
     def noun(self) -> str:
@@ -264,6 +270,8 @@ class PricePlan:
             "max_epsilon": self.max_epsilon,
             **({"delta": self.delta} if self.delta else {}),
             **({} if self.expect is None else {"expect": self.expect}),
+            **({} if self.positives is None else {"positives": self.positives}),
+            **({} if self.rarer is None else {"rarer_label": list(self.rarer)}),
             "goals": [price.to_dict(self.wished) for price in self.goals],
             "savings": [saving.to_dict() for saving in self.savings],
             "warnings": list(self.warnings),
@@ -456,6 +464,15 @@ def _likely(plan: PricePlan) -> str:
     else:
         tables += f", in all of which {best} has {plan.goals[0].goal.name} {exact(plan.expect)}, as you expect,"
     text = f"Likely: from the cheapest of {tables} to what nine in ten of them cost at most. Your rows decide. "
+    if plan.positives is not None:
+        text += f"In those tables {100 * plan.positives:.3g}% of the rows are positive, as you believe. "
+    elif plan.rarer is not None:
+        few, many = (f"{share:.2g}" for share in plan.rarer)
+        between = few if few == many else f"{few} to {many}"
+        text += (
+            f"In those tables the rarer label has a share of {between}, as goes with what is asked for: state which "
+        )
+        text += "share you believe to be positive, and the range narrows. "
     if any(price.believed for price in plan.goals):
         text += f"If: what {best} reaches where it costs that. State what you expect of yours, and the range narrows. "
     if plan.max_epsilon is None:

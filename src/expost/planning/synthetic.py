@@ -28,7 +28,7 @@ searched again, nearly without one: that is about what a cap would have to allow
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,7 +69,11 @@ _TAIL = (0.1, 0.5)  # share of targets above what is expected of them, or below:
 _ABOUT_RISK = {True: ErrorRate(0.3), False: R2(0.2)}  # what a goal about the risk is taken for: labels or not
 _GRID = 200
 _RARE = 0.2  # of the share at which a constant would do, the least that is drawn of a label that a goal is about
+_TOLD = (0.8, 5.0)  # how widely the best model's log odds spread: from a hint to hardly a doubt
+_FURTHER = (1.1, 1.3)  # of the share up to which a constant would do, the least that is drawn
+_FARTHEST = 300.0  # where a score is cut, in its own units
 _SURE = 60.0  # log odds of who knows the labels
+_BOTH = np.array([1.0, -1.0])  # labels
 _GOLDEN = (math.sqrt(5.0) - 1) / 2  # multiples of it fill an interval evenly, however many there are
 
 
@@ -249,10 +253,12 @@ def with_target(
     rng: np.random.Generator,
     place: float = 0.5,
     best: TestedGoal | None = None,
+    positives: float | None = None,
 ) -> tuple[Rows, Floats]:
     """Draw targets of n rows: the best linear model misses ``reach`` times what the goal, in scaled units, allows.
 
-    If ``best`` is stated it just meets that instead, whatever the goal, which no constant meets.
+    If ``best`` is stated it just meets that instead, whatever the goal, which no constant meets. ``positives`` is the
+    share of positive labels, if one is stated.
 
     Each row of the features stands for n/m. Their labels are drawn one by one and counted, and so are their targets,
     which scatter around the score: each is one of two, above and below what is expected, that differ from row to row.
@@ -271,7 +277,7 @@ def with_target(
     many = np.full(m, n // m)
     many[: n % m] += 1
     if labels:
-        positive = rng.binomial(many, _chances(features.score, goal, best, reach, rng))
+        positive = rng.binomial(many, _chances(features.score, goal, best, reach, positives, rng))
         targets, counts = np.repeat([ONE, -ONE], m), np.concatenate([positive, many - positive])
     else:
         two, tail = _targets(features.score, goal, best, reach, place, rng)
@@ -329,50 +335,66 @@ def _between(low: float, high: float, place: Any) -> Any:
     return low * (high / low) ** place
 
 
-def _chances(score: Floats, goal: TestedGoal, best: TestedGoal, reach: float, rng: np.random.Generator) -> Floats:
+def missed_by_constant(goal: TestedGoal, share: float) -> float:
+    """Return how far who always states that share of positive labels misses a goal.
+
+    Examples
+    --------
+    >>> round(missed_by_constant(ErrorRate(0.15), 0.25), 6), round(missed_by_constant(ErrorRate(0.15), 0.95), 6)
+    (0.1, -0.1)
+    """
+    return goal.missed(np.full(2, logit(share)), _BOTH, np.array([share, 1.0 - share]))
+
+
+def _share(goal: TestedGoal, beyond: Callable[[float, float], float], rng: np.random.Generator) -> float:
+    """Return a share of positive labels that goes with a goal: no constant meets it, and labels can be told so well.
+
+    What is asked for says something about the share: where a log loss of 0.145 is, labels that are as often the one as
+    the other would have to be told apart almost without doubt. So how well they are told is drawn, from what is seen
+    in tables, and the share is the one at which the best model then misses what it should, if there is one.
+    ``beyond`` says how much more it misses, given a share and the noise on its score.
+    """
+    ends = 1e-9, 1.0 - 1e-9
+    places = expit(np.linspace(logit(ends[0]), logit(ends[1]), _GRID + 1))
+    peak = float(places[np.argmax([missed_by_constant(goal, float(share)) for share in places])])
+    least, most = (root(lambda share: missed_by_constant(goal, share), end, peak, 60) for end in ends)
+    noise, low, further = 1.0 / _between(*_TOLD, rng.random()), rng.random() < 0.5, _between(*_FURTHER, rng.random())
+    if missed_by_constant(goal, ends[0]) > 0 or missed_by_constant(goal, ends[1]) > 0:  # a goal about one rare label
+        rare = min(most, 1.0 - least)
+        share = math.exp(rng.uniform(math.log(_RARE * rare), math.log(0.9 * rare)))
+        return share if most < 1.0 - least else 1.0 - share
+    if low:
+        return root(lambda share: beyond(share, noise), min(further * least, peak), peak)
+    return root(lambda share: beyond(share, noise), max(1.0 - further * (1.0 - most), peak), peak)
+
+
+def _chances(
+    score: Floats,
+    goal: TestedGoal,
+    best: TestedGoal,
+    reach: float,
+    positives: float | None,
+    rng: np.random.Generator,
+) -> Floats:
     """Return each row's chance of the positive label, such that who knows the score misses just the part stated.
 
-    The rarer label has a share above what the goal allows, often not by much: always giving the other one is no way
-    to the goal.
+    ``positives`` is the share of positive labels; if none is stated, one is drawn that goes with the goal.
     """
-    both = np.array([1.0, -1.0])
-
-    def constant(share: float) -> float:
-        """Return how far who always states the share of positive labels misses the goal."""
-        return goal.missed(np.full(2, logit(share)), both, np.array([share, 1.0 - share]))
-
-    if constant(0.5) > 0:
-        least = root(constant, 1e-9, 0.5, 60)
-        least, most = min(1.1 * least, 0.5), 0.5
-        if best is not goal:  # a model that leaves next to nothing of what a constant misses is not expected
-
-            def left(share: float) -> float:
-                """Return how far a constant misses, less as much as it may where a model leaves REACH[0] of that."""
-                weights = np.array([share, 1.0 - share])
-                perfect = best.missed(_SURE * both, both, weights)
-                return best.missed(np.full(2, logit(share)), both, weights) + (1.0 / REACH[0] - 1.0) * perfect
-
-            most = 0.5 if left(0.5) < 0 else max(1.2 * least, root(left, 1e-9, 0.5, 60))
-        share = math.exp(rng.uniform(math.log(least), math.log(min(most, 0.5))))
-        share = share if rng.random() < 0.5 else 1 - share
-        share = share if constant(share) > 0 else 1 - share  # a goal about one of the labels
-    else:  # a goal about a rare one
-        most = root(constant, 1e-9, 0.5, 60)
-        share = math.exp(rng.uniform(math.log(_RARE * most), math.log(0.9 * most)))
     grid = np.quantile(score, (np.arange(_GRID) + 0.5) / _GRID)  # enough to settle two numbers
-    labels = np.repeat(both, _GRID)
+    labels = np.repeat(_BOTH, _GRID)
 
-    def shift(noise: float) -> float:
-        return root(lambda t: float(expit((grid - t) / noise).mean()) - share, -60.0, 60.0)
+    def shift(share: float, noise: float) -> float:
+        return root(lambda t: float(expit((grid - t) / noise).mean()) - share, -_FARTHEST, _FARTHEST, 26)
 
-    def beyond(noise: float) -> float:
-        odds = (grid - shift(noise)) / noise
+    def beyond(share: float, noise: float) -> float:
+        odds = (grid - shift(share, noise)) / noise
         weights = np.concatenate([expit(odds), expit(-odds)]) / _GRID
         known, sure = np.tile(odds, 2), _SURE * labels
         return best.missed(known, labels, weights) - (1 - reach) * best.missed(sure, labels, weights)
 
-    noise = math.exp(root(lambda log_noise: beyond(math.exp(log_noise)), math.log(0.02), math.log(30.0)))
-    return np.asarray(expit((score - shift(noise)) / noise))
+    share = _share(goal, beyond, rng) if positives is None else positives
+    noise = math.exp(root(lambda log_noise: beyond(share, math.exp(log_noise)), math.log(0.02), math.log(30.0)))
+    return np.asarray(expit((score - shift(share, noise)) / noise))
 
 
 _OUT_OF_REACH = 9600.0  # a level x: what noise on a mean gradient is 1/x of a table's unit
@@ -404,6 +426,8 @@ class SyntheticTables:
     expected
         A goal that the best model just meets, in every table, and the loosest that tables are searched for: then they
         are the same for all goals, and no constant meets any. In scaled units.
+    positives
+        The share of positive labels; None for shares that go with a goal.
     """
 
     labels: bool
@@ -412,6 +436,7 @@ class SyntheticTables:
     seed: int
     reach: tuple[float, float] = REACH
     expected: tuple[TestedGoal, TestedGoal] | None = None
+    positives: float | None = None
 
     @classmethod
     def of(cls, encoding: Encoding, n: int, tables: int, seed: int) -> SyntheticTables:
@@ -431,7 +456,15 @@ class SyntheticTables:
         reach = reach_of(k, len(self.features), self.reach)
         rng = np.random.default_rng([self.seed, k, 1])
         best, goal = (None, goal) if self.expected is None else self.expected
-        return with_target(self.features[k], goal, self.labels, reach, self.n, rng, place_of(k), best)
+        return with_target(self.features[k], goal, self.labels, reach, self.n, rng, place_of(k), best, self.positives)
+
+    def shares(self, goal: Goal) -> list[float]:
+        """Return the share of positive labels in each table."""
+        found = []
+        for k in range(len(self.features)):
+            rows, counts = self.rows(k, goal)
+            found.append(float(counts[rows.y > 0].sum() / counts.sum()))
+        return found
 
     def generator(self, k: int, request: Request) -> Any:
         """Return table k as the search takes it."""

@@ -358,6 +358,7 @@ _PARAMETERS = _object_of(
         "interrupted": _TRUTH,
         "shown": _NUMBER,
         "next_level": _LOSS,
+        "left_to_chance": _number(0.0, 1.0),
         "unfit": _TRUTH,
         "base_rate": _number(0.0, 1.0),
         "base_rate_off": _POSITIVE_OR_ZERO,

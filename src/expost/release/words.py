@@ -185,18 +185,27 @@ def shown(release: Release) -> str:
 
 
 def going_on(release: Release) -> str:
-    """Say what the next level of a search that did not meet its goal would have cost.
+    """Say what the next level of a search that did not meet its goal would have cost, and what no level narrows.
 
     Examples
     --------
     >>> from expost.release import Release
     >>> going_on(Release(status="refused", method="m", parameters={"next_level": 1.375}))
     'the next level would have cost about 1.375 more'
+    >>> going_on(Release(status="refused", method="m", held_out=900, parameters={"left_to_chance": 0.118}))
+    'chance leaves 12% of what is allowed open with 900 rows held out: more of them narrow that, and no ε does'
     """
-    more = release.parameters.get("next_level")
-    if release.status == "released" or not isinstance(more, int | float) or math.isinf(more):
+    if release.status == "released":
         return ""
-    return f"the next level would have cost about {up(more)} more{at_delta(release)}"
+    more, left, said = release.parameters.get("next_level"), release.parameters.get("left_to_chance"), []
+    if isinstance(more, int | float) and not math.isinf(more):
+        said.append(f"the next level would have cost about {up(more)} more{at_delta(release)}")
+    if isinstance(left, int | float):
+        many = f"{held_out(release)} held out"
+        said.append(
+            f"chance leaves {left:.0%} of what is allowed open with {many}: more of them narrow that, and no ε does"
+        )
+    return "; ".join(said)
 
 
 def to_compare(release: Release) -> str:

@@ -51,7 +51,7 @@ rounded down to a grid and may be off by η, so T_e is taken at x + one unit + �
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,7 @@ from expost.table.streamed import PersonSource, StreamedSource
 _CELLS = 64  # of noise within one scale of it
 _FAR = 32.0  # scales beyond which noise counts as if it passed everything: e⁻³²
 _UP = 1.0 + 1e-7  # rounding of beta functions and sums
+_HARDLY_NOISE = 64.0  # ε times a unit at which noise is zero but for a chance of e⁻⁶⁴
 _LESS = 1.5  # a test that does not fit into what a ledger holds is tried with so many times less
 _LEAST = 1e-9  # and not below this
 _TESTS = 8  # share half of γ alike: what rows drawn by chance leave open does not shrink as noise does
@@ -247,6 +248,22 @@ class NoisyMean:
         apart = xlogy(a, a / e) + (xlogy(1.0 - a, (1.0 - a) / (1.0 - e)) if e < 1.0 else np.where(a < 1.0, np.inf, 0.0))
         return np.where(x < 0.0, 0.0, np.where(x >= e, 1.0, np.exp(-self.m * np.maximum(apart, 0.0))))
 
+    def left_to_chance(self, most: float, gamma: float) -> float:
+        """Return how far below that the mean has to be to pass without any noise: what the drawing of rows leaves open.
+
+        It follows from how many rows there are, what their losses lie between, and γ, and no ε narrows it.
+
+        Examples
+        --------
+        >>> some, more = (NoisyMean(m, 0.0, 1.0, True, 1.0, Grid(1.0 / m, 1)) for m in (2_000, 8_000))
+        >>> round(some.left_to_chance(0.2, 0.05), 3), round(more.left_to_chance(0.2, 0.05), 3)
+        (0.015, 0.007)
+        """
+        sure = replace(self, epsilon=_HARDLY_NOISE * self.grid.units)
+        unit = self.grid.unit
+        passed = bisected(lambda x: sure.chance(math.floor(x / unit), most) <= gamma, self.lower, most, 40)
+        return most - passed[0]
+
     def bound(self, noisy: int, gamma: float) -> float:
         """Return what the mean loss is at most, but for a chance of γ."""
         return bisected(lambda mean: self.chance(noisy, mean) > gamma, self.lower, self.upper, 40)[1]
@@ -327,6 +344,8 @@ class NewRowsSearch(StagedSearch):
     """
 
     held: Passes
+    left: float = 0.0  # how far below the goal the last test's mean would have had to be without any noise
+    seen: float = 0.0  # how far below it was
 
     def _tests(self, schedule: Any) -> NoisyTest:
         return NoisyTest(self.account, self.source)
@@ -370,10 +389,20 @@ class NewRowsSearch(StagedSearch):
         mean, passed = noisy * law.grid.unit, law.chance(noisy, goal.at_most) <= gamma
         bound = law.bound(noisy, gamma) - goal.at_most
         self.tests.shown = min(bound, 0.0) if passed else max(bound, 1e-12)
-        drawn = math.sqrt(max(0.0, mean - law.lower) * max(0.0, law.upper - mean) / law.m)
-        scale = law.scale * law.grid.unit + drawn
-        self.shortfalls.append(Look(self.plan.precision(level), mean - goal.at_most, scale))
+        self.left, self.seen = law.left_to_chance(goal.at_most, gamma), goal.at_most - mean
+        # whether another level is worth taking: the rows held out stay the same, and what chance leaves open is to be
+        # made up for on them
+        self.shortfalls.append(Look(self.plan.precision(level), self.left - self.seen, law.scale * law.grid.unit))
         return bool(passed)
+
+    def _details(self, theta: Floats | None) -> dict[str, Any]:
+        """Say beside what the number of rows held out leaves to chance, and no price where that is what was missing."""
+        found = super()._details(theta)
+        if theta is None and self.left > 0.0:
+            found["parameters"]["left_to_chance"] = self.left / self.plan.goal.at_most
+            if 0.0 <= self.seen < self.left:
+                del found["parameters"]["next_level"]
+        return found
 
     def _price(self, level: float) -> float:
         """Return about what that level would cost beside all that was paid."""
