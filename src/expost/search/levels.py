@@ -367,8 +367,8 @@ class StagedSearch:
 
     def _near(self) -> list[str]:
         """Say how near models seem to have come where no bound shows it: an estimate, by numbers that were released."""
-        missed = self.plan.goal.missed_by_constant
-        if not self.shortfalls or not 0.0 < missed < math.inf:
+        missed = self.plan.goal.missed_by_constant if self.shortfalls else math.inf
+        if not 0.0 < missed < math.inf:
             return []
         part = 1.0 - falling([look[1:] for look in self.shortfalls])[0] / missed
         if not 0.0 < part < 1.0:

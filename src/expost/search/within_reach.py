@@ -120,7 +120,7 @@ def chance_elsewhere(looks: Sequence[Look], missed_by_constant: float) -> float:
     --------
     >>> falls = [Look(x, x**-0.8, 0.0005) for x in (60.0, 180.0)]
     >>> round(chance(falls, 0.3), 2), round(chance_elsewhere(falls, 0.3), 2)
-    (0.5, 0.8)
+    (0.25, 0.57)
     """
     here = chance(looks, missed_by_constant)
     return _ANOTHER * here / (_ANOTHER * here + 1.0 - here)
