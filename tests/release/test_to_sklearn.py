@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from expost import Release
+from expost.exceptions import InvalidRows
 from expost.release.scoring import scorer_of
 from expost.table.bounds import Bounds
 from expost.table.bounds_encoding import Preparation
@@ -61,6 +62,11 @@ def test_text_with_decimal_commas():
     assert (written["age"] != rows["age"]).mean() > 0.5
     assert (model.predict(written) == model.predict(rows)).all()
     assert differing(release, model, written) == 0
+    # which is said of it: text with a point is a number there, and none to the release
+    one, pointed = rows[:1].assign(age=[40.5]), rows[:1].assign(age=["40.5"])
+    assert (model.predict(pointed) == model.predict(one)).all()
+    with pytest.raises(InvalidRows, match=r"not numbers in column\(s\) age"):
+        release.predict(pointed)
 
 
 def test_columns_of_one_type_and_other_frames():

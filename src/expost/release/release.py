@@ -565,9 +565,10 @@ class Release:
         sklearn.pipeline.Pipeline
             Predicts as :meth:`predict` with ``on_invalid="clip"`` does, from frames with the model's columns if they
             have names and from arrays otherwise. Text must have no spaces around it, columns of numbers hold
-            numbers, and missing text is None or NaN (``pandas.NA`` is an error). Times in a frame of Polars must have
-            no zone: NumPy is handed them in UTC. Pickled or saved with joblib it needs scikit-learn and NumPy alone
-            to be loaded.
+            numbers, and missing text is None or NaN (``pandas.NA`` is an error). Where a column's decimal mark is a
+            comma its numbers may be text; there 1.5 is read as 1,5 is, while :meth:`predict` refuses it, so thousands
+            must have no points. Times in a frame of Polars must have no zone: NumPy is handed them in UTC. Pickled or
+            saved with joblib it needs scikit-learn and NumPy alone to be loaded.
         """
         from expost.release.export import to_sklearn
 
