@@ -19,9 +19,11 @@ probability at most γ, however many levels there are. *What is shown* (theory D
 a bound, whatever the answer, and some bound along the way is false with probability at most γ, over all runs. So a
 release states the bound on its model; and a search that ends without meeting the goal hands over the model of the least
 bound, with that, for nothing beside what it has paid. Everything else (step sizes, how costs grow, when to test again,
-when to give up) reads public and released numbers only, and nothing has to be right about it for either theorem. The
-constants are looked at by `benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`; within a factor of
-two they change what goals cost by a few per cent.
+when to give up) reads public and released numbers only, and nothing has to be right about it for either theorem. Of
+the constants of a :class:`Schedule`, where pure levels start and how fast they grow were looked at by
+`benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`: within a factor of two they change the mean of
+what goals cost by up to an eighth, and single goals by more (`benchmarks/results/constants.md`). The others, and those
+of this file, were set by hand on traces of the panel.
 """
 
 from __future__ import annotations
