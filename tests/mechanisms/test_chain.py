@@ -23,8 +23,7 @@ from expost.noise import SeededSource
 from expost.noise.laplace import LevelValue
 from expost.search import noisy_test
 from expost.search.levels import StagedPlan, largest_stage
-from expost.search.noisy_test import NoisyValue, laplace_deviations
-from expost.search.within_reach import Look
+from expost.search.noisy_test import Look, NoisyValue, laplace_deviations
 from expost.solve.perturbed import PerturbedObjective
 from expost.solve.problem import Problem
 from expost.table.rows import ONE, Rows

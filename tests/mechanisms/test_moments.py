@@ -19,7 +19,7 @@ from expost.mechanisms.moments import gaussian_moments as moments
 from expost.mechanisms.moments.gaussian_moments import MomentNoise, MomentsPlan
 from expost.noise import SeededSource
 from expost.search import noisy_test
-from expost.search.choice import staged_request
+from expost.search.request import staged_request
 from expost.search.run import settle
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 from tests.helpers import watch_paths

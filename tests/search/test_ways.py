@@ -15,8 +15,8 @@ from expost.mechanisms.descent.gradient_descent import DescentPlan, GradientDesc
 from expost.mechanisms.moments.gaussian_moments import MomentsPlan
 from expost.mechanisms.objective.chain import ChainPlan, GaussianChainPlan
 from expost.release.card import noise_interval
-from expost.search.choice import staged_request
 from expost.search.levels import StagedSearch
+from expost.search.request import staged_request
 from expost.search.run import settle
 from expost.table.shape import Block, Geometry
 from tests.estimators.model_helpers import AMOUNT, LABELS, table

@@ -43,9 +43,9 @@ from expost.numeric import to_grid
 from expost.passes import LocalEngine
 from expost.passes.sums import sums_over
 from expost.release.release import Release
-from expost.search.choice import staged_request
 from expost.search.gradual import search_path
 from expost.search.noisy_test import GradualTest, OneTest
+from expost.search.request import staged_request
 from expost.search.run import carry_out, run_search, settle
 from expost.solve import LogisticLoss, Passes, Problem, SquaredLoss
 from expost.solve.losses import CappedLogisticLoss, HuberLoss, SmoothedHingeLoss

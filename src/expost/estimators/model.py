@@ -45,9 +45,8 @@ from expost.release.effects import plot
 from expost.release.release import Release
 from expost.release.scoring import no_chances, scorer_of
 from expost.release.words import ALIKE
-from expost.search.choice import chain_request, staged_request
 from expost.search.new_rows import NewRowsPlan, Parting, require_mean
-from expost.search.request import CheckedPlan, Request
+from expost.search.request import CheckedPlan, Request, chain_request, staged_request
 from expost.search.run import carry_out, settle
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.table.columns import labels_array

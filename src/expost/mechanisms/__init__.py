@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: The class of every mechanism, by the name the caller knows it by.
 NAMES = {"covariance": "Covariance", "output": "Output"}
-#: What may be chosen by name for tables with a schema (`expost.search.choice`).
+#: What may be chosen by name for tables with a schema (`expost.search.request`).
 WITH_SCHEMA = ("descent", "objective", "covariance")
 #: The kinds of noise, as `Noise` has them.
 NOISES = ("laplace", "spherical")

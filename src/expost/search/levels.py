@@ -46,8 +46,18 @@ from expost.mechanisms.mechanism import Mechanism
 from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
-from expost.search.noisy_test import RATIO, GaussianTest, GradualTest, laplace_deviations
-from expost.search.within_reach import OTHER, Look, chance, chance_elsewhere, falling, worth
+from expost.search.noisy_test import (
+    OTHER,
+    RATIO,
+    GaussianTest,
+    GradualTest,
+    Look,
+    chance,
+    chance_elsewhere,
+    falling,
+    laplace_deviations,
+    worth,
+)
 from expost.shown import counted, down, up
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
@@ -332,7 +342,7 @@ class StagedSearch:
         """Whether the goal is so unlikely to be within reach that the next level is not worth it, by what is released.
 
         Whoever states a budget would pay that much for a model that meets the goal, so a level is worth no more than
-        that times the chance that the best model does (`expost.search.within_reach`).
+        that times the chance that the best model does (`expost.search.noisy_test`).
         """
         likely = self._chance(*more) if self.paid else 1.0  # a way that was turned to has its first level
         if likely >= 1.0:

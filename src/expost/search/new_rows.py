@@ -67,8 +67,7 @@ from expost.noise.source import WordSource
 from expost.numeric import FloatArray, Grid, bisected
 from expost.release.release import Release
 from expost.search.levels import Floats, StagedPlan, StagedSearch
-from expost.search.noisy_test import NoisyTest
-from expost.search.within_reach import Look
+from expost.search.noisy_test import Look, NoisyTest
 from expost.shown import down
 from expost.solve.row_sums import Passes
 from expost.table.rows import Rows, RowSource, declared, given_up

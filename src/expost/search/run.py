@@ -3,7 +3,7 @@
 `run_search` does for prepared rows what the estimators do for tables and arrays. `cov_nr` and `output_nr`, the paper's
 algorithms by name, are thin: each settles a problem and calls it. `compare_with_optimum` says how good a release truly
 is, which only the curator may look at: no guarantee covers it. Which mechanism a search takes is
-`expost.search.choice`'s affair.
+`expost.search.request`'s affair.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from expost.passes.engine import one_search
 from expost.passes.sums import Sums
 from expost.release.release import Release
 from expost.search import METHODS
-from expost.search.choice import risk_request
-from expost.search.request import OnFailure, Plan, Request
+from expost.search.request import OnFailure, Plan, Request, risk_request
 from expost.solve import LogisticLoss, Loss, Problem, SquaredLoss
 from expost.table.files import table_claims
 from expost.table.rows import Rows, RowSource

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -50,10 +50,12 @@ from expost.numeric import FloatArray
 from expost.passes.sums import SUM_UNIT
 from expost.release.release import Release
 from expost.search.levels import Schedule, StagedSearch
-from expost.search.request import Request
 from expost.shown import counted, down, up
 from expost.solve.problem import Problem, gradient_sensitivity
 from expost.table.shape import Geometry
+
+if TYPE_CHECKING:
+    from expost.search.request import Request
 
 _GROWTH, _GROWTH_TESTED = 1.25, 1.6  # from one level's ρ to the next one's
 _EARLIER = 4.0  # levels begin where a gradient this many times too long might do: μ is often larger than λ
