@@ -22,13 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from expost import ExcessRisk, Preparation, __version__
+from expost import ExcessRisk, __version__
 from expost.account.account import Account
 from expost.mechanisms import Covariance, Output, mechanism_for
 from expost.noise import SeededSource
 from expost.passes.engine import watching
 from expost.search import METHODS, Request
 from expost.solve import LogisticLoss, Loss, Problem, SquaredLoss
+from expost.table import Preparation
 from expost.table.rows import Rows
 from expost.table.shape import l1_ball
 

@@ -27,13 +27,12 @@ from expost import (
     LogLoss,
     MeanCost,
     MeanSquaredError,
-    Promise,
     Release,
     budget,
-    gradient_path,
 )
 from expost.account.account import Account, warn_if_large
 from expost.account.composition import Curve
+from expost.estimators import gradient_path
 from expost.exceptions import (
     AccuracyNotReached,
     LargeDeltaWarning,
@@ -41,6 +40,7 @@ from expost.exceptions import (
     LedgerRefused,
     SearchInterrupted,
 )
+from expost.release import Promise
 from expost.release.page import BudgetLine, report
 from expost.search import run_search
 from expost.shown import down, up

@@ -30,6 +30,7 @@ from expost import (
 from expost.exceptions import AccuracyNotReached
 from expost.search import output_nr
 from expost.solve.losses import HuberLoss, Loss, SmoothedHingeLoss
+from expost.table import Preparation
 
 # stated, so that releases stay what they are whatever estimators take where nothing is stated
 STATED: dict[str, Any] = {"fit_intercept": False, "max_epsilon": None}
@@ -71,7 +72,7 @@ def other_loss(loss: Loss, seed: int = 1, **options: Any) -> Any:
     X = _columns(10_000, 3)
     signal = X @ [1.0, -0.5, 0.25]
     target = None if loss.labels == "binary" else (-1.0, 1.0)
-    recipe = expost.Preparation(None, 3.0, target=target, intercept_weight=0, n_columns=3)
+    recipe = Preparation(None, 3.0, target=target, intercept_weight=0, n_columns=3)
     rows = (
         recipe.prepare_classification(X, signal > 0, (False, True))
         if loss.labels == "binary"

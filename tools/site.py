@@ -21,7 +21,7 @@ BESIDE = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md", "C
 RESULTS = ("benchmarks/results", "experiments/results")
 # rooms whose public names are pieces that stand alone, after those that `expost` itself offers
 PIECES = ("exceptions", "noise", "search", "mechanisms", "goals", "solve", "table", "passes", "account", "release")
-PIECES += ("planning", "datasets")
+PIECES += ("planning", "estimators", "datasets")
 GROUPS = {
     "Models": ("estimators",),
     "Goals": ("goals",),

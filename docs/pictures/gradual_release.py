@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from expost import ExcessRisk, Preparation
+from expost import ExcessRisk
 from expost.account import geometric_levels
 from expost.mechanisms import Generator, mechanism_of
 from expost.noise import SeededSource
@@ -21,6 +21,7 @@ from expost.search import run_search
 from expost.search.above_threshold import AboveThreshold, calibrate
 from expost.solve.losses import LogisticLoss
 from expost.solve.problem import Problem
+from expost.table import Preparation
 
 PICTURE = Path(__file__).with_suffix(".png")
 N, ALPHA, GAMMA, LAMBDA = 50_000, 0.01, 0.1, 0.005

@@ -16,10 +16,8 @@ from expost.lazy import public_names
 
 if TYPE_CHECKING:
     from expost.account.account import budget as budget
-    from expost.account.composition import Composition as Composition, compose as compose
+    from expost.account.composition import compose as compose
     from expost.account.ledger import Ledger as Ledger
-    from expost.estimators.base import curator_view as curator_view
-    from expost.estimators.gradient import gradient_path as gradient_path
     from expost.estimators.logistic import AccuracyFirstLogisticRegression as AccuracyFirstLogisticRegression
     from expost.estimators.model import AccuracyFirstModel as AccuracyFirstModel
     from expost.estimators.pipeline_check import PublicBoundsScaler as PublicBoundsScaler
@@ -39,11 +37,9 @@ if TYPE_CHECKING:
     from expost.passes.dask import DaskEngine as DaskEngine
     from expost.passes.engine import LocalEngine as LocalEngine
     from expost.planning.planner import plan as plan
-    from expost.planning.result import PricePlan as PricePlan
-    from expost.release.release import Promise as Promise, Release as Release
+    from expost.release.release import Release as Release
     from expost.search.refinement import KeepPath as KeepPath, refine as refine, refit as refit
     from expost.table.bounds import Bounds as Bounds
-    from expost.table.bounds_encoding import Preparation as Preparation
     from expost.table.files import read_table as read_table
     from expost.table.schema import Schema as Schema
     from expost.table.streamed import TableOnDisk as TableOnDisk
@@ -55,4 +51,14 @@ def _version() -> str:
     return metadata.version("expost")
 
 
-__getattr__, __all__ = public_names(__name__, {"__version__": _version})
+#: Names that stand in their rooms alone, and where: asked for here, they come with a warning.
+MOVED = {
+    "Composition": "expost.account",
+    "Preparation": "expost.table",
+    "PricePlan": "expost.planning",
+    "Promise": "expost.release",
+    "curator_view": "expost.estimators",
+    "gradient_path": "expost.estimators",
+}
+
+__getattr__, __all__ = public_names(__name__, {"__version__": _version}, moved=MOVED)

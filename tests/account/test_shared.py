@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, ErrorRate, budget, compose, gradient_path
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, ErrorRate, budget, compose
 from expost.account.composition import NOTHING, Curve
+from expost.estimators import gradient_path
 from expost.exceptions import AccuracyNotReached, SearchInterrupted, TargetUnreachable
 from expost.goals.measure import ErrorMeasure
 from expost.mechanisms.descent.gradient_descent import Walk

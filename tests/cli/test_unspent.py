@@ -17,10 +17,10 @@ from expost import (
     Ledger,
     MeanSquaredError,
     Release,
-    gradient_path,
     refine,
 )
 from expost.cli.command import COMMANDS
+from expost.estimators import gradient_path
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.search import run_search
 from expost.solve.losses import SquaredLoss

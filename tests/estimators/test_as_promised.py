@@ -19,8 +19,8 @@ from expost import (
     MeanSquaredError,
     RelativeExcessRisk,
     Release,
-    gradient_path,
 )
+from expost.estimators import gradient_path
 from expost.exceptions import InvalidRows
 from expost.release.scoring import scorer_of
 from expost.solve.losses import HuberLoss, SmoothedHingeLoss

@@ -23,8 +23,8 @@ from expost import (
     MeanSquaredError,
     RelativeExcessRisk,
     Release,
-    curator_view,
 )
+from expost.estimators import curator_view
 from expost.exceptions import (
     AccuracyNotReached,
     LargeEpsilonWarning,

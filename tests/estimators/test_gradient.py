@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from expost import gradient_path
-from expost.estimators import gradient
+from expost.estimators import gradient, gradient_path
 from expost.exceptions import SearchInterrupted
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
 

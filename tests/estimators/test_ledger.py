@@ -20,7 +20,6 @@ from expost import (
     ErrorRate,
     ExcessRisk,
     Ledger,
-    Preparation,
     RelativeExcessRisk,
     Release,
 )
@@ -40,6 +39,7 @@ from expost.noise.source import SecureSource
 from expost.search import run_search
 from expost.solve.losses import SquaredLoss
 from expost.solve.problem import Problem
+from expost.table import Preparation
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(2_000, 2))

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from expost import Preparation, Release
+from expost import Release
 from expost.exceptions import AccuracyNotReached
 from expost.passes.sums import sums_of
 from expost.search import compare_with_optimum
 from expost.solve.losses import LogisticLoss, SquaredLoss
+from expost.table import Preparation
 from expost.table.bounds import resolve_bounds
 from tests.estimators.helpers import loose_logistic, loose_ridge, regression_data
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, Preparation, Release, compose
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, Release, compose
 from expost.estimators.base import BAD_ROWS_NOT_COVERED, PROMISE_SCOPE
 from expost.estimators.logistic import CLASSES_NOT_COVERED
 from expost.exceptions import AccuracyNotReached, InferredClassesWarning, NotPrivateWarning
@@ -17,6 +17,7 @@ from expost.mechanisms import Covariance
 from expost.search import compare_with_optimum
 from expost.solve.losses import SquaredLoss
 from expost.solve.problem import Problem
+from expost.table import Preparation
 from expost.table.bounds import resolve_bounds
 from tests.estimators.helpers import classification_data, loose_logistic, loose_ridge, regression_data
 

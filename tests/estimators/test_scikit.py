@@ -31,8 +31,8 @@ from expost import (
     LogLoss,
     PublicBoundsScaler,
     Schema,
-    gradient_path,
 )
+from expost.estimators import gradient_path
 from expost.solve.losses import SmoothedHingeLoss
 from tests.estimators.helpers import CountingSource, classification_data, loose_logistic, loose_ridge, regression_data
 from tests.estimators.model_helpers import AMOUNT, LABELS as CLASSES, model as of_table, table

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.special import expit
 
-from expost import Preparation
 from expost.search import compare_with_optimum, cov_nr, output_nr
 from expost.solve.losses import SquaredLoss
+from expost.table import Preparation
 from expost.table.bounds import resolve_bounds
 from tests.estimators.helpers import LOOSE, classification_data, loose_logistic, loose_ridge, regression_data
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from expost import R2, ErrorRate, PricePlan, Schema, plan
+from expost import R2, ErrorRate, Schema, plan
 from expost.datasets import SURVEY_SCHEMA
 from expost.estimators import AccuracyFirstModel
 from expost.goals import Goal
+from expost.planning import PricePlan
 from expost.planning.synthetic import SyntheticTables, no_cap
 from expost.search import Request
 from expost.table.encoding import Encoding

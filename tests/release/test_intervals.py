@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from expost import AccuracyFirstModel, ErrorRate, Promise, Release, Schema
+from expost import AccuracyFirstModel, ErrorRate, Release, Schema
 from expost.mechanisms import mechanism_of
 from expost.mechanisms.objective.perturbation import ObjectiveRows, Shot
+from expost.release import Promise
 from expost.release.card import COVERAGE, noise_interval, units
 from expost.release.effects import effects
 from expost.release.page import report

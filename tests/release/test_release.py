@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from expost import Promise, Release
+from expost import Release
 from expost.account.account import Account
 from expost.account.composition import Clock, Curve
-from expost.release import NEIGHBOURS, FrozenMapping
+from expost.release import NEIGHBOURS, FrozenMapping, Promise
 
 losses = st.floats(0, 1e6)
 

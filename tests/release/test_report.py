@@ -12,9 +12,10 @@ import sys
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from expost import Promise, Release
+from expost import Release
 from expost.account.account import Account
 from expost.account.composition import Curve
+from expost.release import Promise
 from expost.release.page import BudgetLine, report
 from expost.release.words import suspicion
 from expost.shown import percent

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from expost import Promise, Release
-from expost.release import report
+from expost import Release
+from expost.release import Promise, report
 from expost.release.words import WIDTH
 from tests.release.model_helpers import LABELS, released
 

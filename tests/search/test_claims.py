@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, ErrorRate, ExcessRisk, gradient_path
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, ErrorRate, ExcessRisk
 from expost.account import geometric_levels
 from expost.account.account import Account
+from expost.estimators import gradient_path
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals.measure import ErrorMeasure
 from expost.mechanisms import Covariance, ObjectivePerturbation, Output

@@ -407,7 +407,7 @@ class Budget:
     epsilon, delta
         Everything released inside is (ε, δ)-private together. The fits inside have to state the same ``delta``;
         ``max_epsilon`` still bounds each by itself. Fits that run in other threads or processes are not inside; in a
-        process forked inside they refuse to begin. A :func:`~expost.gradient_path` is asked at every stage, wherever it
+        process forked inside they refuse to begin. A ``gradient_path`` is asked at every stage, wherever it
         began: one begun before brings all that it cost so far, and one begun inside stays counted when it goes on
         outside.
 

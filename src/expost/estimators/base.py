@@ -444,7 +444,8 @@ def curator_view(model: AccuracyFirstEstimator, X: ArrayLike, y: ArrayLike) -> C
     Examples
     --------
     >>> import numpy as np
-    >>> from expost import AccuracyFirstRidge, curator_view
+    >>> from expost import AccuracyFirstRidge
+    >>> from expost.estimators import curator_view
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(20_000, 2))
     >>> y = X @ [1.0, -0.5]
     >>> model = AccuracyFirstRidge(excess_risk=0.02, bounds=1.0, target_bound=2.0, random_state=0).fit(X, y)

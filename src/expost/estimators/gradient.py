@@ -64,7 +64,7 @@ def gradient_path(
     Examples
     --------
     >>> import numpy as np
-    >>> from expost import gradient_path
+    >>> from expost.estimators import gradient_path
     >>> hours = np.random.default_rng(0).uniform(0, 80, 20_000)
     >>> table = {"hours": hours, "late": np.where(hours > 40, "yes", "no")}
     >>> schema = {"target": "late", "classes": ["no", "yes"], "columns": {"hours": {"bounds": [0, 80]}}}

@@ -93,7 +93,8 @@ def run_search(
     Examples
     --------
     >>> import numpy as np
-    >>> from expost import ExcessRisk, Preparation
+    >>> from expost import ExcessRisk
+    >>> from expost.table import Preparation
     >>> from expost.solve import Problem, SquaredLoss
     >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(20_000, 2))
     >>> recipe = Preparation(None, 1.0, target=(-1.0, 1.0), intercept_weight=0, n_columns=2)
@@ -261,7 +262,7 @@ def cov_nr(
     Examples
     --------
     >>> import numpy as np
-    >>> from expost import Preparation
+    >>> from expost.table import Preparation
     >>> from expost.search import cov_nr
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
@@ -297,7 +298,7 @@ def output_nr(
     Examples
     --------
     >>> import numpy as np
-    >>> from expost import Preparation
+    >>> from expost.table import Preparation
     >>> from expost.search import output_nr
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
@@ -338,7 +339,7 @@ class CuratorView:
 def compare_with_optimum(
     rows: Rows, release: Release | None, loss: Loss, *, regularization: float, radius: float | None = None
 ) -> CuratorView:
-    """Compare a release with the true optimum of prepared rows; :func:`expost.curator_view` takes a fitted model."""
+    """Compare a release with the true optimum of prepared rows; ``curator_view`` takes a fitted model."""
     problem = Problem.of(loss, n=rows.n, p=rows.p, regularization=regularization, radius=radius)
     risk = mechanism_of("covariance" if loss.name == "squared" else "output").on(rows, problem).risk
     released = None if release is None or release.hypothesis is None else np.asarray(release.hypothesis)
