@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scale import Counter
 
 from expost import AccuracyFirstModel, ErrorRate, __version__
 from expost.exceptions import AccuracyNotReached
@@ -38,26 +39,6 @@ SCHEMA = {
 ROWS = [(18.0, 80.0, "no"), (90.0, 80.0, "no"), (18.0, 0.0, "yes"), (90.0, 0.0, "no"), (54.0, 40.0, "yes")]
 KINDS: dict[str, dict[str, Any]] = {"pure": {}, "δ = 10⁻⁶": {"delta": 1e-6}}
 Table = dict[str, Any]
-
-
-class Counted:
-    """Counts passes."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def begin(self, rows: int) -> None:
-        """Note that a pass begins."""
-        self.count += 1
-
-    def advance(self, rows: int) -> None:
-        """Note nothing."""
-
-    def end(self) -> None:
-        """Note nothing."""
-
-    def note(self, text: str) -> None:
-        """Note nothing."""
 
 
 def tables(n: int = N, kinds: int | None = None) -> Iterator[Table]:
@@ -81,7 +62,7 @@ def fitted(
 ) -> tuple[int, tuple[str, float]]:
     """Return how many passes one search made, and its outcome."""
     model = AccuracyFirstModel(schema, ErrorRate(goal), random_state=seed, **options)
-    with watching(counted := Counted()), contextlib.nullcontext() if settled is None else constant_passes(settled):
+    with watching(counted := Counter()), contextlib.nullcontext() if settled is None else constant_passes(settled):
         try:
             release = model.fit(table).release_
         except AccuracyNotReached as refusal:

@@ -139,7 +139,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
         "reference/api",
         "notebooks/first_model",
         "notebooks/what_it_is_worth",
-        "benchmarks/results/tables",
+        "benchmarks/results/panel",
     ):
         assert (tmp_path / f"site/{page}.html").is_file()
     text = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "site").rglob("*.html"))
