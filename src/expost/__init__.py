@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from expost.account.ledger import Ledger as Ledger
     from expost.estimators.logistic import AccuracyFirstLogisticRegression as AccuracyFirstLogisticRegression
     from expost.estimators.model import AccuracyFirstModel as AccuracyFirstModel
-    from expost.estimators.pipeline_check import PublicBoundsScaler as PublicBoundsScaler
+    from expost.estimators.pipeline import PublicBoundsScaler as PublicBoundsScaler
     from expost.estimators.ridge import AccuracyFirstRidge as AccuracyFirstRidge
     from expost.goals.counts import ErrorRate as ErrorRate
     from expost.goals.excess_risk import ExcessRisk as ExcessRisk

@@ -301,7 +301,7 @@ def test_a_workbook_that_is_refused_is_closed(doors, capsys, monkeypatch, more):
 def test_what_is_not_installed(doors, capsys, monkeypatch, package, door):
     monkeypatch.chdir(doors)
     there = importlib.util.find_spec
-    monkeypatch.setattr("expost.table.endings.find_spec", lambda name: None if name == package else there(name))
+    monkeypatch.setattr("expost.table.formats.find_spec", lambda name: None if name == package else there(name))
     said = call(capsys, "fit", door, "--query", "select 1", "--schema", "rows.toml", "--r2", "0.5")
     extra = {"duckdb": "duckdb", "openpyxl": "excel"}[package]
     assert (said.status, said.out) == (2, "")

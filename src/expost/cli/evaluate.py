@@ -36,7 +36,7 @@ from expost.cli.output import (
 )
 from expost.cli.predict import read_release
 from expost.shown import one_line
-from expost.table.endings import file_of
+from expost.table.formats import file_of
 from expost.whole import write_whole
 
 if TYPE_CHECKING:

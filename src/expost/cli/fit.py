@@ -55,7 +55,7 @@ from expost.goals.flags import FLAGS
 from expost.mechanisms import NAMES as MECHANISMS, NOISES, WITH_SCHEMA
 from expost.search import METHOD_NAMES as METHODS
 from expost.shown import one_line, up
-from expost.table.endings import file_of
+from expost.table.formats import file_of
 from expost.validation import CALIBRATIONS
 
 if TYPE_CHECKING:  # imported once the arguments are known to be right

@@ -9,7 +9,7 @@ from pathlib import Path
 from expost.cli.options import DATA, add_file_options, check_tables, file_options
 from expost.cli.output import check_output
 from expost.cli.terminal import print_line
-from expost.table.endings import CSV, TABS, TEXT, database_in, ends, file_of
+from expost.table.formats import CSV, TABS, TEXT, database_in, ends, file_of
 from expost.whole import write_whole
 
 DESCRIPTION = (

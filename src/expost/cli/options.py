@@ -250,7 +250,7 @@ def stated_goal(options: argparse.Namespace) -> goals.Goal | None:
 
 def check_tables(path: Path) -> None:
     """Complain about a file, folder, pattern of tables or database that cannot be read."""
-    from expost.table.endings import database_in, require_package_for
+    from expost.table.formats import database_in, require_package_for
 
     database = database_in(path)
     if database is not None:
@@ -262,7 +262,7 @@ def check_tables(path: Path) -> None:
 
 def check_table(path: Path) -> None:
     """Complain about a table that cannot be read: none, a folder, no permission, of an unknown kind."""
-    from expost.table.endings import ENDINGS, ends, require_package_for
+    from expost.table.formats import ENDINGS, ends, require_package_for
 
     check_input(path)
     if not ends(path, ENDINGS):
@@ -417,7 +417,7 @@ def stated_engine(options: argparse.Namespace) -> Any:
 
 def table_on_disk(options: argparse.Namespace) -> TableOnDisk | None:
     """Return a table without a schema that is to be read in pieces; None if it is read whole."""
-    from expost.table.endings import CSV, PARQUET, ends
+    from expost.table.formats import CSV, PARQUET, ends
 
     engine = stated_engine(options)
     path = options.data

@@ -15,7 +15,7 @@ from expost import validation
 from expost.cli.options import DATA, add_file_options, check_release, check_tables, file_options
 from expost.cli.output import add_output, check_output, why
 from expost.cli.terminal import print_line, unwritten
-from expost.table.endings import file_of
+from expost.table.formats import file_of
 from expost.whole import whole_file
 
 if TYPE_CHECKING:

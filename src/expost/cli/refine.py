@@ -36,7 +36,7 @@ from expost.cli.output import (
 )
 from expost.cli.predict import read_release
 from expost.goals.flags import FLAGS
-from expost.table.endings import file_of
+from expost.table.formats import file_of
 
 if TYPE_CHECKING:
     from expost.goals import Goal

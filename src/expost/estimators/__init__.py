@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from expost.estimators.gradient import gradient_path as gradient_path
     from expost.estimators.logistic import AccuracyFirstLogisticRegression as AccuracyFirstLogisticRegression
     from expost.estimators.model import AccuracyFirstModel as AccuracyFirstModel
-    from expost.estimators.pipeline_check import PublicBoundsScaler as PublicBoundsScaler
+    from expost.estimators.pipeline import PublicBoundsScaler as PublicBoundsScaler
     from expost.estimators.ridge import AccuracyFirstRidge as AccuracyFirstRidge
 
 __getattr__, __all__ = public_names(__name__)

@@ -32,7 +32,7 @@ from expost.estimators.inputs import (
     warn_if_likely,
     warn_if_shrunk,
 )
-from expost.estimators.pipeline_check import CountedClones, PipelineCheck, check_pipeline
+from expost.estimators.pipeline import CountedClones, PipelineCheck, check_pipeline
 from expost.exceptions import warn
 from expost.goals import ExcessRisk, Goal
 from expost.goals.goal import as_goal, as_tested, excess_risk_of, is_tested, square_unit

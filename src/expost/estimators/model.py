@@ -34,7 +34,7 @@ from expost.estimators.inputs import (
     warn_if_likely,
     with_target,
 )
-from expost.estimators.pipeline_check import CountedClones, PipelineCheck, check_pipeline
+from expost.estimators.pipeline import CountedClones, PipelineCheck, check_pipeline
 from expost.goals.goal import TASKS, Goal, TestedGoal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
 from expost.noise.source import resolve_source

@@ -33,8 +33,8 @@ import pyarrow.ipc
 from expost.exceptions import UnreadableFile
 from expost.table.columns import Column, NamedColumns, places_of
 from expost.table.csv_lines import BatchFile, Held, TableFile, unless_damaged
-from expost.table.endings import require_package
 from expost.table.entrance import BYTES, TEXT, is_called, named_columns, type_is
+from expost.table.formats import require_package
 
 _CELL_ROWS = 1 << 13  # rows of cells that are read at a time
 

@@ -1,6 +1,6 @@
 """Tables in files, folders of them and patterns such as ``2024-*.parquet``: which files a path means, and their
 columns, each to be read cell by cell, whole or in pieces. The name of a file says its type, as
-:mod:`expost.table.endings` lists them.
+:mod:`expost.table.formats` lists them.
 
 Which files and columns there are is public, so it may be complained about: errors name files and columns, never a
 value. Reading a whole table by :func:`read_table` is the curator's step, whose errors can still depend on what is in
@@ -39,7 +39,16 @@ from expost.table.doors import (
     stream_of_batches,
     workbook,
 )
-from expost.table.endings import (
+from expost.table.entrance import (
+    arrow_column,
+    is_called,
+    is_stream,
+    named_columns,
+    names_of_frame,
+    open_column,
+    type_is,
+)
+from expost.table.formats import (
     ARROW,
     CSV,
     ENDINGS,
@@ -51,15 +60,6 @@ from expost.table.endings import (
     TYPES,
     database_in,
     ends,
-)
-from expost.table.entrance import (
-    arrow_column,
-    is_called,
-    is_stream,
-    named_columns,
-    names_of_frame,
-    open_column,
-    type_is,
 )
 from expost.table.json_lines import json_lines
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
@@ -265,7 +265,7 @@ def _inferred(cells: list[str | None]) -> npt.NDArray[Any]:
 def found_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return files of a table in the order of their names; nothing is opened.
 
-    The path is a file whose name says its type (:mod:`expost.table.endings`); a folder, of which all files of one of
+    The path is a file whose name says its type (:mod:`expost.table.formats`); a folder, of which all files of one of
     its ``TYPES`` are meant, those in folders within it too; or a pattern with ``*``, ``?`` or ``**``. It is an error if
     there is none, if a name does not tell the type, if a folder holds files of two types, or if a link leads nowhere. A
     file that is found under two names is one, too: its rows would count twice, and ε is stated for rows that count

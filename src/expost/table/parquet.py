@@ -19,8 +19,8 @@ from expost.exceptions import UnreadableFile
 from expost.table.columns import NamedColumns, places_of
 from expost.table.csv_lines import BatchFile, Held, unless_damaged
 from expost.table.doors import sound
-from expost.table.endings import PARQUET, ends
 from expost.table.entrance import named_columns
+from expost.table.formats import PARQUET, ends
 
 
 def is_parquet(file: Path) -> bool:

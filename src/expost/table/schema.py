@@ -23,9 +23,9 @@ from expost import validation
 from expost.table.cells import Lookup
 from expost.table.columns import suggestion
 from expost.table.curves import finest_of
-from expost.table.endings import database_in
 from expost.table.entrance import BYTES, TEXT, is_stream, type_is
 from expost.table.files import found_files, open_disk
+from expost.table.formats import database_in
 from expost.table.kinds import (
     BOOLEAN_WORDS,
     Boolean,

@@ -49,14 +49,14 @@ from expost.mechanisms.descent.clipping import (
     SlopeTable,
     typical_length,
 )
-from expost.mechanisms.mechanism import Mechanism
-from expost.mechanisms.objective.perturbation import ObjectivePerturbation, require_shape
+from expost.mechanisms.mechanism import Mechanism, require_shape
+from expost.mechanisms.objective.perturbation import ObjectivePerturbation
 from expost.noise.gaussian import discrete_gaussian
 from expost.noise.laplace import Integers
 from expost.noise.source import WordSource
 from expost.numeric import to_grid
-from expost.passes.seen import seen
 from expost.passes.sums import Sums
+from expost.passes.views import seen
 from expost.release.release import Release
 from expost.search.levels import Floats, Schedule, StagedMechanism, StagedPlan, level_at, rho_at
 from expost.solve.error_bounds import GeneralErrors

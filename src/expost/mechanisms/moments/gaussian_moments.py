@@ -88,7 +88,7 @@ from scipy.special import chdtri
 from expost.account.composition import ROW, Curve, Unit
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import Judge
-from expost.mechanisms.objective.perturbation import require_made_for
+from expost.mechanisms.mechanism import require_made_for
 from expost.noise.gaussian import deviations, discrete_gaussian
 from expost.noise.laplace import Integers
 from expost.noise.source import WordSource

@@ -36,7 +36,7 @@ from expost.mechanisms.objective.gaussian_objective import GaussianShot
 from expost.mechanisms.objective.perturbation import ObjectiveGenerator, Shot
 from expost.noise.source import WordSource
 from expost.numeric import to_grid
-from expost.passes.seen import seen
+from expost.passes.views import seen
 from expost.release.release import Release
 from expost.search.levels import Schedule, StagedPlan, StagedSearch, level_at
 from expost.shown import up

@@ -88,7 +88,7 @@ from scipy.special import gammainccinv
 from expost.account import Account, add_losses
 from expost.exceptions import TargetUnreachable
 from expost.goals.measure import gradient_target
-from expost.mechanisms.mechanism import Mechanism, NullQuestion
+from expost.mechanisms.mechanism import Mechanism, NullQuestion, require_shape
 from expost.mechanisms.objective.draws import (
     block_deviations,
     block_noise,
@@ -592,44 +592,3 @@ def too_steep(problem: Problem) -> bool:
     """Whether λ is so small that descent, should it be needed, would hardly end; public."""
     lam = problem.regularization
     return problem.loss.curvature + lam > STEEPEST * lam
-
-
-def require_shape(
-    rows: Rows | RowSource | Sums, geometry: Geometry, name: str = "objective perturbation"
-) -> Rows | RowSource:
-    """Return the rows, or say that they are not what the noise is made for."""
-    if isinstance(rows, Sums):
-        raise ValueError(f"{name} needs the rows themselves, not their sums")
-    require_made_for(rows, geometry)
-    return rows
-
-
-def require_made_for(rows: Rows | RowSource | Sums, geometry: Geometry) -> None:
-    """Raise unless rows, or those that sums are of, declare the shape that the noise is made for."""
-    if not _made_for(rows, geometry):
-        raise ValueError(
-            f"rows do not declare the shape that the noise is made for ({geometry.name}); pass norm, shape or longest "
-            f"to Rows. Nothing was spent"
-        )
-
-
-def _made_for(source: Rows | RowSource | Sums, geometry: Geometry) -> bool:
-    """Whether no row exceeds the geometry by what rows declare: nothing is looked at."""
-    if geometry.columns != source.p or geometry.radius < 1.0:
-        return False
-    slack = ONE * (1.0 + 1e-14)  # a radius is a rounded quotient; weights have room for that
-    if len(geometry.blocks) == 1:
-        (block,) = geometry.blocks
-        if block.norm == "l2":
-            return block.radius >= source.longest
-        if block.norm == "l1" and source.norm == "l1":
-            return block.radius >= 1.0
-    if source.shape is None:
-        return False
-    if len(geometry.blocks) == 1 and geometry.blocks[0].norm == "l1":
-        total = sum(size * unit if norm == "box" else unit for size, norm, unit in source.shape)
-        return total <= geometry.blocks[0].radius * slack
-    same = [(block.size, block.norm) for block in geometry.blocks] == [part[:2] for part in source.shape]
-    return same and all(
-        unit <= block.radius * slack for block, (_, _, unit) in zip(geometry.blocks, source.shape, strict=True)
-    )

@@ -30,7 +30,7 @@ from expost import (
     Release,
 )
 from expost.datasets import SURVEY_SCHEMA, make_survey
-from expost.estimators.pipeline_check import learned_in
+from expost.estimators.pipeline import learned_in
 from expost.exceptions import NotPrivateWarning
 from expost.noise.source import SecureSource, SeededSource
 
