@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,15 @@ def repetitions(usual: int, thorough: int) -> int:
 def at_most_by_chance(trials: int, probability: float) -> int:
     """Return the largest count that does not refute "the probability is at most this", one-sided at level RARE."""
     return int(stats.binom.isf(RARE, trials, probability))
+
+
+def tool(name: str) -> Any:
+    """Return a script of ``tools/`` as a module."""
+    path = Path(__file__).parents[1] / "tools" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def same_in_every_run(text: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ The site itself is built by `make docs`, with warnings as errors, and by the slo
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import runpy
@@ -18,16 +17,10 @@ import pytest
 
 import expost
 from expost.cli.command import COMMANDS, build_parser
+from tests.helpers import tool
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
-
-
-def tool(name: str):
-    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

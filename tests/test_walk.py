@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-TOOL = Path(__file__).parents[1] / "tools" / "walk.py"
+from tests.helpers import tool
+
 # files, changes of folder
 FURTHEST = {"a table fit": (42, 14), "a table fit with a δ": (42, 15)}
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("walk", TOOL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOLS = load()
+TOOLS = tool("walk")
 
 
 @pytest.mark.parametrize("name", FURTHEST)

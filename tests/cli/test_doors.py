@@ -20,7 +20,6 @@ import pytest
 import expost.passes.kept
 from expost import AccuracyFirstModel, DaskEngine, LocalEngine, TableOnDisk
 from expost.goals import R2
-from expost.noise.source import SecureSource
 from expost.table.doors import SAME_ROWS
 from expost.table.files import open_disk
 
@@ -204,14 +203,6 @@ class Plain:
     @staticmethod
     def decrypt(nonce, data, _):
         return data
-
-
-@pytest.fixture
-def no_noise(monkeypatch):
-    def draw(*_):
-        raise AssertionError("noise was drawn")
-
-    monkeypatch.setattr(SecureSource, "words", draw)
 
 
 @pytest.mark.usefixtures("no_noise")

@@ -53,13 +53,6 @@ def tables(tmp_path):
 
 
 @pytest.fixture
-def model(tmp_path):
-    path = tmp_path / "model.json"
-    path.write_text(released(LABELS, largest_odds=4.0).to_json(), encoding="utf-8")
-    return path
-
-
-@pytest.fixture
 def schema(tmp_path):
     path = tmp_path / "schema.toml"
     path.write_text(LABELS.to_toml(), encoding="utf-8")

@@ -23,13 +23,6 @@ GOOD = "30,5;1000;20;public;Bern;gas;1;2;yes;no\n90;5;?;private;Rome;coal;7;3+;0
 
 
 @pytest.fixture
-def model(tmp_path):
-    path = tmp_path / "model.json"
-    path.write_text(released(LABELS, largest_odds=4.0).to_json(), encoding="utf-8")
-    return path
-
-
-@pytest.fixture
 def data(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text(TEXT + GOOD, encoding="utf-8")

@@ -10,7 +10,6 @@ import pytest
 
 from expost import AccuracyFirstModel, ErrorRate, Ledger, Release
 from expost.exceptions import AccuracyNotReached, LargeDeltaWarning, LedgerRefused
-from expost.noise.source import SecureSource
 from tests.cli.helpers import QUICK, REGRESSION, call, write
 
 SCHEMA = 'target = "income"\nclasses = ["low", "high"]\n[columns]\nhours = { bounds = [0, 80] }\n'
@@ -32,13 +31,6 @@ def made(folder, n):
 
 def fit(capsys, data, *options, error_rate="0.25"):
     return call(capsys, "fit", data, "--schema", data.parent / "schema.toml", "--error-rate", error_rate, *options)
-
-
-def drawing_nothing(monkeypatch):
-    def draw(*_):
-        raise AssertionError("noise was drawn")
-
-    monkeypatch.setattr(SecureSource, "words", draw)
 
 
 def test_a_refusal_speaks_of_what_was_stated(data, tmp_path, capsys):
@@ -91,8 +83,7 @@ def test_a_plan_in_the_words_of_the_command_line(data, capsys):
     assert "λ" not in printed
 
 
-def test_where_trying_becomes_possible(tmp_path, capsys, monkeypatch):
-    drawing_nothing(monkeypatch)
+def test_where_trying_becomes_possible(tmp_path, capsys, no_noise):
     said = fit(capsys, made(tmp_path, 30), "--max-epsilon", "0.2", *PERSON)
     assert (said.status, said.out) == (2, "")
     assert "persons on it can be tried, which may cost all and fail: expost plan says how many are enough" in said.err
@@ -112,8 +103,7 @@ def test_a_delta_that_is_no_small_chance(data, tmp_path, capsys):
     assert "n·δ = 0.002" in said.out
 
 
-def test_a_large_delta_is_warned_of_before_anything_is_spent(data, tmp_path, monkeypatch):
-    drawing_nothing(monkeypatch)
+def test_a_large_delta_is_warned_of_before_anything_is_spent(data, tmp_path, no_noise):
     model = AccuracyFirstModel(tmp_path / "schema.toml", ErrorRate(0.25), delta=0.001)
     with pytest.raises(LargeDeltaWarning, match=r"delta=0.001 is large for 2,000 rows: .* below 1/2000"):
         model.fit(data)  # warnings are errors here
@@ -126,8 +116,7 @@ def test_refitting_without_statistics(tmp_path, capsys):
     assert "pass --keep-statistics to the first fit, one without a schema" in said.err
 
 
-def test_a_budget_for_another_unit(data, tmp_path, capsys, monkeypatch):
-    drawing_nothing(monkeypatch)
+def test_a_budget_for_another_unit(data, tmp_path, capsys, no_noise):
     book = tmp_path / "budget.db"
     call(capsys, "ledger", "create", book, "--dataset", "rows", "--cap", "2")
     Ledger.create(book, "persons", cap=2, person="patient_id")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import io
 import json
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +19,7 @@ from expost.release.page import report
 from expost.release.stored import DEEPEST, LONGEST
 from expost.table.schema import Schema
 from tests.cli.helpers import REGRESSION, call, write
+from tests.helpers import tool
 from tests.release.model_helpers import LABELS, released
 
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -214,11 +213,7 @@ def test_predictions_hold_labels_exactly_but_on_a_terminal(tmp_path, capsys, mon
 
 @pytest.fixture(scope="module")
 def campaign():
-    path = Path(__file__).parents[2] / "tools" / "fuzz.py"
-    spec = importlib.util.spec_from_file_location("fuzz_tool", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return tool("fuzz")
 
 
 def test_a_sample_of_the_campaign(campaign, tmp_path):

@@ -10,7 +10,6 @@ import pytest
 
 from expost import AccuracyFirstModel, ErrorRate, Release
 from expost.exceptions import InvalidRows
-from expost.noise.source import SecureSource
 from tests.cli.helpers import call
 
 WARDS = ["Chirurgie", "Innere", "Orthopädie"]
@@ -41,14 +40,6 @@ def written(folder, *, encoding="utf-8", decimal=".", third=False):
     (folder / "labels.toml").write_text(LABELS, encoding="utf-8")
     (folder / "number.toml").write_text(NUMBER, encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def no_noise(monkeypatch):
-    def draw(*_):
-        raise AssertionError("noise was drawn")
-
-    monkeypatch.setattr(SecureSource, "words", draw)
 
 
 def fit(capsys, data, *options, schema="labels"):

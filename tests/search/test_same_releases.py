@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-TOOL = HERE.parents[1] / "tools" / "releases.py"
-KEPT = json.loads((HERE / "releases.json").read_text(encoding="utf-8"))
+from tests.helpers import tool
 
-
-@pytest.fixture(scope="module")
-def tool():
-    spec = importlib.util.spec_from_file_location("releases_tool", TOOL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+KEPT = json.loads((Path(__file__).parent / "releases.json").read_text(encoding="utf-8"))
+MADE = tool("releases")
 
 
 def differences(kept, made, where=""):
@@ -38,17 +30,17 @@ def differences(kept, made, where=""):
 
 
 @pytest.mark.parametrize("name", sorted(KEPT))
-def test_release_is_the_one_kept(tool, name):
-    (made,) = json.loads(json.dumps(list(tool.releases(name).values())))
+def test_release_is_the_one_kept(name):
+    (made,) = json.loads(json.dumps(list(MADE.releases(name).values())))
     assert list(differences(KEPT[name], made)) == []
 
 
-def test_all_kinds_are_kept(tool):
-    assert set(tool.cases()) == set(KEPT)
+def test_all_kinds_are_kept():
+    assert set(MADE.cases()) == set(KEPT)
 
 
-def test_noise_is_over_the_reals_where_spherical_noise_was_asked_for_by_name_and_nowhere_else(tool):
-    asked = {name for name, case in tool.cases().items() if case.keywords.get("noise") == "spherical"}
+def test_noise_is_over_the_reals_where_spherical_noise_was_asked_for_by_name_and_nowhere_else():
+    asked = {name for name, case in MADE.cases().items() if case.keywords.get("noise") == "spherical"}
     made = {name: release["noise"] for name, release in KEPT.items() if "noise" in release}
     assert {name for name, noise in made.items() if noise != "exact"} == asked & set(made)
     assert len(asked) > 5
