@@ -57,8 +57,8 @@ def test_minimisers_of_neighbours(loss: Loss, lam: float) -> None:
         radius = loss.radius(lam) if ball is None else ball
         gap = a.theta - b.theta
         bound = max(a.bounds.distance_bound, b.bounds.distance_bound)
-        assert np.linalg.norm(gap) <= minimiser_l2_sensitivity(loss, radius, n, lam, distance_bound=bound)
-        assert np.abs(gap).sum() <= minimiser_l1_sensitivity(loss, radius, n, lam, p, distance_bound=bound)
+        assert np.linalg.norm(gap) <= minimiser_l2_sensitivity(loss, radius, n, lam) + 2 * bound
+        assert np.abs(gap).sum() <= minimiser_l1_sensitivity(loss, radius, n, lam, p) + 2 * p**0.5 * bound
         if loss == SquaredLoss():
             assert np.abs(gap).sum() <= paper_ridge_output_sensitivity(radius, n, p, lam) + 2 * p * bound
 
@@ -75,7 +75,7 @@ def test_excess_risks_of_neighbours(loss: Loss, lam: float) -> None:
         for _ in range(20):
             theta = in_ball(rng, p, radius)
             values = [objective(loss, x, y, lam, theta) - low for (x, y), low in zip(pair, lows, strict=True)]
-            limit = excess_risk_sensitivity(loss, radius, n, value_error=1e-11)
+            limit = excess_risk_sensitivity(loss, radius, n) + 2e-11
             assert abs(values[0] - values[1]) <= limit
 
 
@@ -113,16 +113,6 @@ def test_named_values() -> None:
     assert minimiser_l1_sensitivity(LogisticLoss(), math.inf, n, lam, p) == pytest.approx(2 * math.sqrt(p) / (n * lam))
     assert minimiser_l2_sensitivity(SquaredLoss(), 3.0, n, lam) == pytest.approx(8 / (n * lam))
     assert paper_ridge_output_sensitivity(3.0, n, p, lam) == pytest.approx(4 * math.sqrt(p / (n * lam)))
-
-
-def test_errors_are_charged_once_for_each_neighbour() -> None:
-    loss = SquaredLoss()
-    plain = excess_risk_sensitivity(loss, 1.0, 10)
-    assert excess_risk_sensitivity(loss, 1.0, 10, value_error=0.5) == pytest.approx(plain + 1.0)
-    plain = minimiser_l2_sensitivity(loss, 1.0, 10, 0.1)
-    assert minimiser_l2_sensitivity(loss, 1.0, 10, 0.1, distance_bound=0.5) == pytest.approx(plain + 1.0)
-    plain = minimiser_l1_sensitivity(loss, 1.0, 10, 0.1, 9)
-    assert minimiser_l1_sensitivity(loss, 1.0, 10, 0.1, 9, distance_bound=0.5) == pytest.approx(plain + 3.0)
 
 
 @given(st.floats(0.01, 100.0), st.integers(1, 10**7))

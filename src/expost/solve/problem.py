@@ -89,8 +89,8 @@ def _slope(loss: Loss, s: np.ndarray) -> np.ndarray:
     return np.maximum(0.0, loss.derivative(s, np.full_like(s, -1.0)))
 
 
-def excess_risk_sensitivity(loss: Loss, radius: float, n: int, *, value_error: float = 0.0) -> float:
-    """Return 2·spread(R)/n (+ 2·value_error), the sensitivity of L(θ) − min L for a fixed θ.
+def excess_risk_sensitivity(loss: Loss, radius: float, n: int) -> float:
+    """Return 2·spread(R)/n, the sensitivity of L(θ) − min L for a fixed θ; how far it is computed off is not in it.
 
     Squared loss: (R + 1)²/n. Logistic loss: 2R/n.
 
@@ -106,9 +106,6 @@ def excess_risk_sensitivity(loss: Loss, radius: float, n: int, *, value_error: f
         R, bound on ‖θ‖₂ for hypotheses and for the minimiser.
     n : int
         Number of rows.
-    value_error : float
-        Bound on the error of the computed excess risk (``excess_error_bound``). The computed values on two
-        neighbours may be off in opposite directions, so it is charged twice.
 
     Examples
     --------
@@ -117,11 +114,11 @@ def excess_risk_sensitivity(loss: Loss, radius: float, n: int, *, value_error: f
     0.04
     """
     check(n=n, radius=radius)
-    return round_up(2.0 * loss.spread(radius) / n + 2.0 * value_error)
+    return round_up(2.0 * loss.spread(radius) / n)
 
 
-def minimiser_l2_sensitivity(loss: Loss, radius: float, n: int, lam: float, *, distance_bound: float = 0.0) -> float:
-    """Return 2G/(nλ) (+ 2·distance_bound), the ℓ₂-sensitivity of the minimiser.
+def minimiser_l2_sensitivity(loss: Loss, radius: float, n: int, lam: float) -> float:
+    """Return 2G/(nλ), the ℓ₂-sensitivity of the minimiser; how far it is computed off is not in it.
 
     G is ``loss.lipschitz(radius)``.
 
@@ -138,8 +135,6 @@ def minimiser_l2_sensitivity(loss: Loss, radius: float, n: int, lam: float, *, d
         for a loss that is Lipschitz everywhere.
     n, lam : int, float
         Number of rows and λ.
-    distance_bound : float
-        Bound on the distance of the computed minimiser from the exact one, charged once for each neighbour.
 
     Examples
     --------
@@ -148,12 +143,10 @@ def minimiser_l2_sensitivity(loss: Loss, radius: float, n: int, lam: float, *, d
     0.2
     """
     check(n=n, radius=radius, lam=lam)
-    return round_up(2.0 * loss.lipschitz(radius) / (n * lam) + 2.0 * distance_bound)
+    return round_up(2.0 * loss.lipschitz(radius) / (n * lam))
 
 
-def minimiser_l1_sensitivity(
-    loss: Loss, radius: float, n: int, lam: float, p: int, *, distance_bound: float = 0.0
-) -> float:
+def minimiser_l1_sensitivity(loss: Loss, radius: float, n: int, lam: float, p: int) -> float:
     """Return √p times :func:`minimiser_l2_sensitivity`: ‖v‖₁ ≤ √p‖v‖₂. Logistic loss: at most 2√p/(nλ).
 
     Examples
@@ -163,7 +156,7 @@ def minimiser_l1_sensitivity(
     0.4
     """
     check(p=p)
-    return round_up(math.sqrt(p) * minimiser_l2_sensitivity(loss, radius, n, lam, distance_bound=distance_bound))
+    return round_up(math.sqrt(p) * minimiser_l2_sensitivity(loss, radius, n, lam))
 
 
 def paper_ridge_output_sensitivity(radius: float, n: int, p: int, lam: float) -> float:
