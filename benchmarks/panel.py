@@ -55,17 +55,17 @@ GOALS = {"error": ErrorRate, "log loss": LogLoss, "R2": R2}
 Loaded = tuple[Schema, pd.DataFrame, pd.DataFrame]
 
 
-def kept(changes: dict[str, Any] | None = None) -> dict[str, Any]:
+def kept(changes: dict[str, Any] | None = None, file: Path = KEPT) -> dict[str, Any]:
     """Return what has been found so far, with changes made to it; None forgets a part."""
     if changes is None:
-        return json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     with Path(__file__).open() as lock:  # two runs at once lose nothing
         fcntl.flock(lock, fcntl.LOCK_EX)
-        found = {key: value for key, value in {**kept(), **changes}.items() if value is not None}
+        found = {key: value for key, value in {**kept(None, file), **changes}.items() if value is not None}
         lines = [f"{json.dumps(key)}: {json.dumps(found[key], ensure_ascii=False)}" for key in sorted(found)]
-        part = KEPT.with_suffix(".part")
+        part = file.with_suffix(".part")
         part.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-        part.replace(KEPT)
+        part.replace(file)
     return found
 
 

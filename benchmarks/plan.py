@@ -11,7 +11,6 @@ looked at, and nobody is protected.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
 import time
@@ -86,14 +85,13 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
-    measured = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    measured = kept(None, KEPT)
     for privacy in [options.privacy] if options.privacy else DELTAS:
         for task in tasks().values():
             key = f"{privacy}|{task.name}"
             if options.show or not re.search(options.only, task.name) or (key in measured and not options.fresh):
                 continue
-            measured[key] = measure(task, privacy)
-            KEPT.write_text(json.dumps(measured, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+            measured = kept({key: measure(task, privacy)}, KEPT)
             print(key, round(measured[key][0]["took"], 1), summary(measured[key], "told"), flush=True)
     text = [
         f"# Planned prices and what fits paid\n\nexpost {__version__}; γ = 0.1, a cap of {CAP:g}. Plans read no data. "

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from panel import adult, diamonds, environment, with_schema
+from panel import adult, diamonds, environment, kept, with_schema
 from threadpoolctl import threadpool_limits
 
 from expost import R2, AccuracyFirstModel, ErrorRate, Precision, Recall, Schema
@@ -125,15 +125,6 @@ def run(row: Row, delta: float, seed: int) -> dict[str, Any]:
         # the promise is about the rows fitted to, or about new ones, for which the test rows stand
         found["broken"] = release.status == "released" and not row.met(found["test" if row.new_rows else "train"])
     return {**found, "seconds": round(time.perf_counter() - start, 1)}
-
-
-def kept() -> dict[str, Any]:
-    return json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-
-
-def keep(found: dict[str, Any]) -> None:
-    lines = [f"{json.dumps(key)}: {json.dumps(found[key], ensure_ascii=False)}" for key in sorted(found)]
-    KEPT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def line(row: Row, privacy: str, found: dict[str, Any]) -> str:
@@ -267,7 +258,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--peers", action="store_true")
     options = parser.parse_args()
-    found = kept()
+    found = kept(None, KEPT)
     for row in ROWS:
         for privacy, delta in DELTAS.items():
             key = f"{row.table}|{row.asked}|{privacy}"
@@ -275,12 +266,10 @@ def main() -> None:
                 continue
             for seed in range(options.seeds):
                 if options.fresh or f"{key}|{seed}" not in found:
-                    found[f"{key}|{seed}"] = run(row, delta, seed)
-                    keep(found)
+                    found = kept({f"{key}|{seed}": run(row, delta, seed)}, KEPT)
             print(line(row, privacy, found), flush=True)
     if options.peers:
-        found |= peers()
-        keep(found)
+        found = kept(peers(), KEPT)
     picture(found)
     PAGE.write_text(
         f"""# Reach: beyond straight lines, rare labels, new rows
