@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from expost.goals import flags
 from expost.lazy import public_names
 
 if TYPE_CHECKING:
@@ -22,18 +23,7 @@ if TYPE_CHECKING:
     from expost.estimators.model import AccuracyFirstModel as AccuracyFirstModel
     from expost.estimators.pipeline import PublicBoundsScaler as PublicBoundsScaler
     from expost.estimators.ridge import AccuracyFirstRidge as AccuracyFirstRidge
-    from expost.goals.counts import ErrorRate as ErrorRate
-    from expost.goals.excess_risk import ExcessRisk as ExcessRisk
-    from expost.goals.log_loss import LogLoss as LogLoss
-    from expost.goals.mean_squared_error import R2 as R2, MeanSquaredError as MeanSquaredError
-    from expost.goals.outcomes import (
-        F1 as F1,
-        MeanCost as MeanCost,
-        Precision as Precision,
-        Recall as Recall,
-        Specificity as Specificity,
-    )
-    from expost.goals.relative import RelativeExcessRisk as RelativeExcessRisk
+    from expost.goals.flags import *  # noqa: F403
     from expost.passes.dask import DaskEngine as DaskEngine
     from expost.passes.engine import LocalEngine as LocalEngine
     from expost.planning.planner import plan as plan
@@ -61,4 +51,4 @@ MOVED = {
     "gradient_path": "expost.estimators",
 }
 
-__getattr__, __all__ = public_names(__name__, {"__version__": _version}, moved=MOVED)
+__getattr__, __all__ = public_names(__name__, {"__version__": _version}, listed=(flags.__name__,), moved=MOVED)
