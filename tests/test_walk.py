@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.helpers import tool
@@ -26,3 +29,13 @@ def test_a_fit_changes_folders_seldom(name):
 
 def test_both_fits_are_walked():
     assert set(TOOLS.FITS) == set(FURTHEST)
+
+
+def test_the_files_that_explain_a_fit_are_on_its_way():
+    text = (Path(__file__).parents[1] / "docs/architecture.md").read_text(encoding="utf-8")
+    paragraph = next(part for part in text.split("\n\n") if part.startswith("Twelve files"))
+    *named, with_delta, tool_itself = re.findall(r"`([\w/]+\.py)`", paragraph.replace("python ", ""))
+    assert (len(named), tool_itself) == (12, "tools/walk.py")
+    entered, at_delta = ({path.as_posix() for path in TOOLS.walk(TOOLS.FITS[name])} for name in FURTHEST)
+    assert set(named) <= entered
+    assert with_delta in at_delta
