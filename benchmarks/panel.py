@@ -572,8 +572,8 @@ Peers are objective perturbation and noisy second moments, and at a δ noisy gra
 model at γ that passes every other time; for it peers may also use expost's noise, which is shaped like the rows, and
 its capped slopes. (No bound: expost's levels go on from the last model, which may be worth more than one release.)
 *At least* (R² only): no mechanism that keeps our promise on every table and always releases a linear model has a mean ε
-below that, whatever it knows of this one (`least_for_a_promise` in `panel_peers.py`, a theorem). Where that is above the
-best peer, nobody who promises can pay what the peer does; as many times as much is needed for {dearer}.
+below that, whatever it knows of this one (`least_for_a_promise` in `panel_peers.py`, a theorem). Where it is above the
+best peer, nobody who promises pays what the peer does; so many times as much it takes for {dearer}.
 *Broken*: released models that miss the goal on the rows fitted to; at most γ of the runs may. *Test*: quality on rows
 not fitted to. Ratios in brackets: most runs were refused.
 
