@@ -374,7 +374,7 @@ def selected(options: argparse.Namespace) -> list[tuple[Task, str, str]]:
 
 def measure(options: argparse.Namespace) -> None:
     """Find what is not kept yet, a line for each part of it."""
-    from panel_peers import found_for
+    from panel_peers import found_for, least_for_a_promise
 
     parts, start = selected(options), time.monotonic()
     if options.fresh:
@@ -386,6 +386,9 @@ def measure(options: argparse.Namespace) -> None:
             with threadpool_limits(1):
                 for other, found in found_for(task, ("50", "80", "95"), DELTAS[privacy], GAMMA):
                     kept({f"{task.name}|{other}|{privacy}|peers": found})
+        least = f"{task.name}|{way}|least"
+        if "peers" in options.measure and task.kind == "R2" and way != "beyond" and least not in kept():
+            kept({least: float(f"{least_for_a_promise(task, task.goal(way), GAMMA):.3g}")})
         for seed in range(options.seeds if "expost" in options.measure else 0):
             if f"{key}|expost|{seed}" not in kept():
                 kept({f"{key}|expost|{seed}": run_expost(task, task.goal(way), DELTAS[privacy], seed)})
@@ -410,6 +413,7 @@ class Row:
     peer: float  # the best one's ε, and its name
     name: str
     floor: float  # oracle's training and one honest test
+    least: float  # no mechanism with our promise pays less; 0 where that is not known
 
     @classmethod
     def of(cls, task: Task, way: str, privacy: str, found: dict[str, Any]) -> Row | None:
@@ -423,7 +427,8 @@ class Row:
             if made.get("best"):
                 name = made["best"] if kind == privacy else f"pure {made['best']}"
                 peer, floor = min(peer, (made["peers"][made["best"]][0], name)), min(floor, made["floor"] or math.inf)
-        return cls(task, way, privacy, runs, *peer, floor) if runs else None
+        least = found.get(f"{task.name}|{way}|least", 0.0)
+        return cls(task, way, privacy, runs, *peer, floor, least) if runs else None
 
     @property
     def epsilon(self) -> float:
@@ -455,6 +460,7 @@ class Row:
             f"**{self.epsilon:.3g}**",
             f"{self.peer:.3g}, {self.name}" if self.peer < math.inf else "–",
             f"{self.floor:.3g}" if self.floor < math.inf else "–",
+            f"{self.least:.2g}" if self.least else "–",
             *(f"({ratio})" if self.failed else ratio for ratio in ratios),
             f"{self.refused} of {len(self.runs)}",
             f"{sum(run['broken'] for run in self.runs)} of {len(self.runs)}",
@@ -545,8 +551,14 @@ def page() -> str:
     every = [(task, way, privacy) for privacy in DELTAS for task in tasks().values() for way in WAYS]
     rows = [row for part in every if (row := Row.of(*part, found)) is not None]
     goals, beyond = ([row for row in rows if (row.way == "beyond") is past] for past in (False, True))
-    head = ["table", "n × p", "goal", "constant", "limit", "ε", "best peer", "floor", "ε/peer", "ε/floor", "refused"]
-    head += ["broken", "test"]
+    head = ["table", "n × p", "goal", "constant", "limit", "ε", "best peer", "floor", "at least", "ε/peer", "ε/floor"]
+    head += ["refused", "broken", "test"]
+    barred = {
+        f"{row.task.name} {row.way} % ({row.privacy}: {row.least / row.peer:.1f})": row.least / row.peer
+        for row in goals
+        if row.least > row.peer
+    }
+    dearer = ", ".join(sorted(barred, key=barred.__getitem__, reverse=True)) or "none"
     text = f"""# The panel: every table, not two
 
 expost {__version__}; γ = {GAMMA}, max_epsilon = {CAP:g}, defaults, everything charged, means over seeds with refusals.
@@ -559,6 +571,9 @@ Peers are objective perturbation and noisy second moments, and at a δ noisy gra
 (`benchmarks/panel_peers.py`). *Floor*: an oracle's training, at whatever noise is best, and one honest test of its
 model at γ that passes every other time; for it peers may also use expost's noise, which is shaped like the rows, and
 its capped slopes. (No bound: expost's levels go on from the last model, which may be worth more than one release.)
+*At least* (R² only): no mechanism that keeps our promise on every table and always releases a linear model has a mean ε
+below that, whatever it knows of this one (`least_for_a_promise` in `panel_peers.py`, a theorem). Where it is above the
+best peer, nobody who promises pays what the peer does; so many times as much it takes for {dearer}.
 *Broken*: released models that miss the goal on the rows fitted to; at most γ of the runs may. *Test*: quality on rows
 not fitted to. Ratios in brackets: most runs were refused.
 
@@ -569,7 +584,7 @@ not fitted to. Ratios in brackets: most runs were refused.
     for privacy, title in (("pure", "Pure"), ("delta", "At δ = 10⁻⁶, ε in the usual sense")):
         text += f"\n## {title}\n\n{lines_of(head, [row.cells() for row in goals if row.privacy == privacy])}\n"
     if beyond:
-        lines = [[*row.cells()[:5], row.privacy, *row.cells()[5:6], *row.cells()[10:12]] for row in beyond]
+        lines = [[*row.cells()[:5], row.privacy, *row.cells()[5:6], *row.cells()[11:13]] for row in beyond]
         for privacy in DELTAS:
             paid = [row.epsilon for row in beyond if row.privacy == privacy]
             lines += [["mean", "", "", "", "", privacy, f"**{np.mean(paid):.3g}**", "", ""]] * bool(paid)

@@ -281,6 +281,46 @@ class Peers:
         return least
 
 
+def least_for_a_promise(task: Task, goal: float, gamma: float) -> float:
+    """Return an ε below which no mechanism can promise a goal of R² and always release a linear model; a bound.
+
+    *Theorem.* Let k rows be replaced so that no linear model meets the goal on what comes out of it. Whoever promises
+    on every table that a released model misses the goal with probability at most γ, and releases a model on this one,
+    pays a mean ex-post ε of at least (ln(1/γ) − 1 + γ)/k, however models and tests are made. *Proof.* Let S be the
+    outcomes that release a model and state at most e. From one of the k + 1 tables to the next P[S] changes by a factor
+    of e^e at most, as every outcome in S has at most that loss; and on the last one all of S are broken promises. So
+    P[S] ≤ γe^{ke} here: ε is above e with probability at least 1 − γe^{ke}, and the integral of that over e up to
+    ln(1/γ)/k is the bound. ∎ At a δ (the usual sense) P[S] ≤ γe^{ke} + δ(e^{ke} − 1)/(e^e − 1), which is the same for
+    all that is shown here. The k rows that explain the most are replaced by ones at the far end of the bounds, where
+    rows lie so close to the middle that no straight line follows; least squares says what is left for one.
+    """
+    x, y = task.arrays
+    n, far = len(y), 1.0 if y.mean() < 0.0 else -1.0
+    gram, cross, square, total = x.T @ x, x.T @ y, float(y @ y), float(y.sum())
+    best = np.linalg.lstsq(x, y, rcond=1e-10)[0]
+    explained = np.argsort((y - x @ best) ** 2 - (y - y.mean()) ** 2)
+    middling = np.argsort(np.einsum("ij,jk,ik->i", x, np.linalg.pinv(gram), x))[:50]
+    to = x[middling[np.argmax(np.abs(x[middling] @ best - far))]]
+
+    def reached(k: int) -> float:
+        gone = explained[:k]
+        left, moved = gram - x[gone].T @ x[gone] + k * np.outer(to, to), cross - x[gone].T @ y[gone] + k * far * to
+        squares, mean = square - float(y[gone] @ y[gone]) + k, (total - float(y[gone].sum()) + k * far) / n
+        theta = np.linalg.lstsq(left, moved, rcond=1e-12)[0]
+        return 1.0 - (squares - float(moved @ theta)) / (squares - n * mean * mean)
+
+    high = 1
+    while reached(high) >= goal:
+        high = math.ceil(1.3 * high)
+        if high > n // 2:  # too easy for that to say anything
+            return 0.0
+    low = int(high / 1.3) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) < goal else (middle, high)
+    return (math.log(1.0 / gamma) - 1.0 + gamma) / high
+
+
 def found_for(task: Task, ways: tuple[str, ...], delta: float, gamma: float) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield for each goal, the easiest first, every peer's ε and settings, the best one, and the floor."""
     peers = Peers(task, delta)

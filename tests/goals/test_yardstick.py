@@ -16,7 +16,7 @@ from expost.account.account import Account
 from expost.account.composition import ORDERS, ROW, Curve, Unit
 from expost.exceptions import AccuracyNotReached
 from expost.goals import yardstick as module
-from expost.goals.yardstick import Yardstick, reach, release_yardstick
+from expost.goals.yardstick import Yardstick, YardstickPath, reach
 from expost.noise import SeededSource
 from expost.solve.losses import HuberLoss
 from expost.solve.objective import Objective
@@ -38,6 +38,11 @@ def targets(n: int, seed: int = 0, spread: float = 0.15, mean: float = 0.3) -> n
 
 def account(budget: float = 2.0, **more) -> Account:
     return Account("auto", budget, secure=False, **more)
+
+
+def released(*given) -> Yardstick | None:
+    """What is released before a search begins."""
+    return YardstickPath(*given).first()
 
 
 # --- what is released ------------------------------------------------------------------------------------------------
@@ -67,7 +72,7 @@ def test_the_path_is_told_what_the_moments_move_by(monkeypatch):
         y = targets(n, int(rng.integers(1000)), 0.6)
         for value in (1.0, -0.5, -1.0, 0.5):
             y[0] = value
-            release_yardstick(judge(y), account(1e6), SeededSource(0), GAMMA)
+            released(judge(y), account(1e6), SeededSource(0), GAMMA)
         (one, stated), *others = seen
         for (other, again), (third, _) in itertools.product([(one, stated), *others], seen):
             assert stated == again
@@ -83,7 +88,7 @@ def test_it_costs_its_last_level_alone_and_is_a_probe(monkeypatch):
     lengths = set()
     for n, spread in itertools.product((200, 2000, 20_000), (0.02, 0.1, 0.5)):
         paid = account()
-        found = release_yardstick(judge(targets(n, spread=spread)), paid, SeededSource([1, n]), GAMMA)
+        found = released(judge(targets(n, spread=spread)), paid, SeededSource([1, n]), GAMMA)
         (levels,) = paths
         assert paid.total == pytest.approx(levels[-1], rel=1e-12)
         assert paid.total >= levels[-1]
@@ -98,15 +103,15 @@ def test_no_level_is_looked_at_that_does_not_fit(monkeypatch):
     monkeypatch.setattr(module, "_MOST_OF_BUDGET", 1.0)
     rows, n = judge(targets(500)), 500
     whole = account()
-    release_yardstick(rows, whole, SeededSource(3), GAMMA)
+    released(rows, whole, SeededSource(3), GAMMA)
     for budget in (0.3 * whole.total, 0.9 * whole.total, math.nextafter(whole.total, 0.0)):
         paid = account(budget)
-        assert release_yardstick(rows, paid, SeededSource(3), GAMMA).off > 0
+        assert released(rows, paid, SeededSource(3), GAMMA).off > 0
         assert paid.total <= budget < whole.total
     nothing = account(0.99 * 20 / n)
-    assert release_yardstick(rows, nothing, SeededSource(3), GAMMA) is None
+    assert released(rows, nothing, SeededSource(3), GAMMA) is None
     assert nothing.total == 0.0
-    goal, left = R2(0.5).measured(rows, account(0.99 * 20 / n), SeededSource(3), GAMMA, 1.0)
+    goal, left, _ = R2(0.5).measured(rows, account(0.99 * 20 / n), SeededSource(3), GAMMA, 1.0)
     assert (goal, goal.within) == (R2(0.5), None)
     assert left <= GAMMA
 
@@ -117,7 +122,7 @@ def test_a_person_of_several_rows_is_charged_for_all_of_them(delta):
     rows, unit = judge(targets(900)), Unit(3, 300, "who")
     alone, several = account(delta=delta), account(delta=delta, unit=unit)
     for paid in (alone, several):
-        release_yardstick(rows, paid, SeededSource(3), GAMMA)
+        released(rows, paid, SeededSource(3), GAMMA)
     charged = several.total if delta else unit.charge(several.total)
     assert charged == pytest.approx(3 * alone.total, rel=1e-9)
     assert charged >= 3 * alone.total * (1 - 1e-12)
@@ -128,7 +133,7 @@ def test_the_mean_is_as_near_as_it_says():
     missed, near, gamma, runs = 0, 0, 0.3, 1000
     for seed in range(runs):
         rows = judge(targets(400, seed % 5, spread=(0.03, 0.2, 0.6)[seed % 3]))
-        found = release_yardstick(rows, account(100.0), SeededSource([5, seed]), gamma)
+        found = released(rows, account(100.0), SeededSource([5, seed]), gamma)
         away = abs(rows.target_mean() - found.mean)
         missed += away > found.off
         near += away > 0.2 * found.off  # a fifth of it would not do
@@ -141,12 +146,75 @@ def test_noise_is_not_taken_for_a_narrow_targets_variance(monkeypatch):
 
     def too_wide():
         rows = judge(targets(20_000, 1, spread=0.02))
-        found = [release_yardstick(rows, account(100.0), SeededSource(seed), GAMMA) for seed in range(40)]
+        found = [released(rows, account(100.0), SeededSource(seed), GAMMA) for seed in range(40)]
         return sum(each.spread > 0.04 for each in found)
 
     assert too_wide() <= 2
     monkeypatch.setattr(module, "_PART", math.inf)
     assert too_wide() > 8
+
+
+# --- what is released once a search has ended ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_going_on_along_the_path_costs_what_the_level_adds(delta, monkeypatch):
+    paths, rows, paid = watch_paths(monkeypatch, module), judge(targets(20_000)), account(delta=delta)
+    path = YardstickPath(rows, paid, SeededSource(3), GAMMA)
+    first = path.first()
+    before = paid.total
+    assert path.further(0.9, lambda step: True) is None  # no variance could be that large: nothing more is read
+    assert path.further(0.0, lambda step: False) is None
+    assert paid.total == before
+    least, most = path.further(0.0, lambda step: step.most < 0.05)
+    assert before < paid.total == pytest.approx(paths[0][-1], rel=1e-9)
+    assert paid.total >= paths[0][-1] * (1.0 - 1e-12)
+    assert first.variance[0] <= least <= rows.target_variance() <= most <= first.variance[1]
+
+
+def test_further_bounds_on_the_variance_are_those_of_the_path(monkeypatch):
+    """But for γ, about all levels together: so going on takes no more of γ, whatever was seen before."""
+
+    def missed(gamma: float, runs: int = 600) -> int:
+        count = 0
+        for seed in range(runs):
+            rows = judge(targets(400, seed % 5, spread=(0.03, 0.2, 0.6)[seed % 3]))
+            path = YardstickPath(rows, account(100.0), SeededSource([6, seed]), gamma)
+            (least, most), variance = path.first().variance, rows.target_variance()
+            off = not least <= variance <= most
+            least, most = path.further(0.0, lambda step: True)
+            count += off or not least <= variance <= most
+        return count
+
+    assert missed(0.3) <= at_most_by_chance(600, 0.3)
+    usual = YardstickPath._off
+    monkeypatch.setattr(YardstickPath, "_off", lambda path, level: 0.1 * usual(path, level))
+    assert missed(0.3) > at_most_by_chance(600, 0.3)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_model_that_misses_its_r2_is_handed_over_with_what_is_shown_of_it(delta, monkeypatch):
+    """Beyond what any model reaches; without going on along the path all of it was paid for nothing."""
+    rng = np.random.default_rng(2)
+    x = rng.uniform(0, 100, 20_000)
+    table = {"x": x, "y": np.clip(x + rng.normal(0, 20, 20_000), -50, 150)}
+    schema = {"target": "y", "target_bounds": [-50, 150], "columns": {"x": {"bounds": [0, 100]}}}
+
+    def stopped() -> Release:
+        model = AccuracyFirstModel(schema, R2(0.9), delta=delta, random_state=1)  # about 0.67 is there to be had
+        with pytest.raises(AccuracyNotReached) as error:
+            model.fit(table)
+        return error.value.release
+
+    release = stopped()
+    assert release.status == "short"
+    predicted = release.predict(table)
+    reached = 1.0 - np.mean((predicted - table["y"]) ** 2) / np.var(table["y"])
+    assert 0.5 < release.parameters["shown"] <= reached < 0.9
+    monkeypatch.setattr(YardstickPath, "further", lambda *given: None)
+    before = stopped()
+    assert before.status == "refused"
+    assert before.epsilon < release.epsilon <= 1.06 * before.epsilon
 
 
 # --- where costs add in squares --------------------------------------------------------------------------------------
@@ -182,7 +250,7 @@ def test_in_squares_every_draw_is_booked_as_gaussian(monkeypatch):
         paid = shared(budget=1e6, unit=unit)
         for end in (1.0, -1.0):
             y[0] = end
-            assert release_yardstick(judge(y), paid, SeededSource(3), GAMMA).off > 0
+            assert released(judge(y), paid, SeededSource(3), GAMMA).off > 0
         units = told[-1][1]
         rho = math.fsum(0.5 * (k * units / sigma) ** 2 for sigma in drawn)
         np.testing.assert_allclose(paid.curves["probe"].losses, Curve.gaussian(rho).losses, rtol=1e-9)
@@ -195,7 +263,7 @@ def test_in_squares_the_mean_is_as_near_as_it_says():
     missed, near, gamma, runs = 0, 0, 0.3, 1000
     for seed in range(runs):
         rows = judge(targets(400, seed % 5, spread=(0.03, 0.2, 0.6)[seed % 3]))
-        found = release_yardstick(rows, shared(), SeededSource([7, seed]), gamma)
+        found = released(rows, shared(), SeededSource([7, seed]), gamma)
         away = abs(rows.target_mean() - found.mean)
         missed += away > found.off
         near += away > 0.2 * found.off  # a fifth of it would not do
@@ -222,7 +290,7 @@ def test_the_spread_is_about_the_targets():
     for spread in (0.05, 0.15, 0.4):
         rows = judge(targets(20_000, spread=spread))
         # γ is for the mean and the variance together
-        found = [release_yardstick(rows, account(), SeededSource([1, seed]), 2 * GAMMA).spread for seed in range(21)]
+        found = [released(rows, account(), SeededSource([1, seed]), 2 * GAMMA).spread for seed in range(21)]
         assert np.median(found) == pytest.approx(math.sqrt(rows.target_variance()), rel=0.2)
 
 

@@ -30,7 +30,7 @@ from expost.goals import R2, ErrorRate, ExcessRisk, Goal, LogLoss, Precision, Re
 from expost.goals.counts import release_base_rate
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import ErrorMeasure
-from expost.goals.yardstick import release_yardstick
+from expost.goals.yardstick import YardstickPath
 from expost.mechanisms import mechanism_of, output
 from expost.mechanisms.descent import gradient_descent as descent
 from expost.mechanisms.descent.clipping import ClippedGradients, Frame, SlopeTable
@@ -353,7 +353,8 @@ def _base_rate(judge: Passes, account: Account, source: WordSource) -> Any:
 
 
 def _yardstick(judge: Passes, account: Account, source: WordSource) -> Any:
-    return release_yardstick(judge, account, source, 0.05)
+    path = YardstickPath(judge, account, source, 0.05)
+    return path.first(), path.further(0.0, lambda step: step.most < 1.0)
 
 
 def density(setting: Setting) -> Found:

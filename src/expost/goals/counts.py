@@ -222,7 +222,7 @@ class LabelGoal(TestedGoal):
 
     def measured(
         self, judge: Judge, account: Account, source: WordSource, failure_probability: float, first: float
-    ) -> tuple[Self, float]:
+    ) -> tuple[Self, float, None]:
         """Release the base rate, as far as it takes to know where to cut, and whether a constant would do."""
 
         def enough(base: BaseRate, price: float) -> bool:
@@ -230,7 +230,7 @@ class LabelGoal(TestedGoal):
 
         found = release_base_rate(judge, account, source, _SHARE * failure_probability, enough)
         left = (1.0 - _SHARE) * failure_probability
-        return dataclasses.replace(self, base=found), left  # type: ignore[type-var]
+        return dataclasses.replace(self, base=found), left, None  # type: ignore[type-var]
 
     @property
     def said(self) -> dict[str, Any]:

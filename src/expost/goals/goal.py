@@ -31,8 +31,13 @@ from expost.solve.problem import Problem
 
 if TYPE_CHECKING:
     from expost.account.account import Account
+    from expost.account.composition import Curve
     from expost.noise.source import WordSource
     from expost.search.request import Plan, Request
+
+
+#: What a bound on the best model's shortfall shows once more was measured; asks whether what that costs may be booked.
+Further = Callable[[float, Callable[["Curve"], bool]], dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -360,13 +365,14 @@ class TestedGoal(Goal):
 
     def measured(
         self, judge: Judge, account: Account, source: WordSource, failure_probability: float, first: float
-    ) -> tuple[Self, float]:
+    ) -> tuple[Self, float, Further | None]:
         """Release what the goal is better tested with, and return it so; and what is left of γ for tests.
 
         Booked on the account, and only as far as that lets it; nothing by default. ``first`` is about what the first
         level of the search and its test will cost, which is public: no more than that is worth paying to spare it.
+        Last, how to measure more of it in the end, where that may show something of a model that misses the goal.
         """
-        return self, failure_probability
+        return self, failure_probability, None
 
     def placed(
         self,

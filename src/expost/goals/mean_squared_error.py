@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from expost import defaults
-from expost.goals.goal import ChainSettings, TestedGoal
+from expost.goals.goal import ChainSettings, Further, TestedGoal
 from expost.goals.measure import (
     Judge,
     MeanSquare,
@@ -30,14 +30,17 @@ from expost.goals.measure import (
     clipped_mean_square,
     clipped_mean_square_error,
 )
-from expost.goals.yardstick import Yardstick, reach, release_yardstick
+from expost.goals.yardstick import Yardstick, YardstickPath, reach
 from expost.numeric import check, round_up
 from expost.shown import down, up
 from expost.solve.losses import HuberLoss
 from expost.solve.problem import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from expost.account.account import Account
+    from expost.account.composition import Curve
     from expost.noise.source import WordSource
     from expost.search.request import Plan, Request
 
@@ -60,6 +63,7 @@ _SHARE = 0.1  # of γ, for the yardstick: a half for the mean, a half for the va
 #: Slope of Huber's loss, how far models are apart, and a first level, for a target of spread 1.
 _SLOPE, _REACH, _START = 0.58, 1.75, 1.25
 _GUESS = 0.32  # the spread before it is known; it only steers
+_WORTH_SHOWING = 0.25  # of an R² that was asked for: to show less of a model is not worth more ε
 
 
 class SquaredErrorGoal(TestedGoal):
@@ -80,11 +84,21 @@ class SquaredErrorGoal(TestedGoal):
 
     def measured(
         self, judge: Judge, account: Account, source: WordSource, failure_probability: float, first: float
-    ) -> tuple[Self, float]:
+    ) -> tuple[Self, float, Further | None]:
         """Release the target's mean and spread, which tests are far less sensitive with."""
-        found = release_yardstick(judge, account, source, _SHARE * failure_probability)
-        left = (1.0 - _SHARE) * failure_probability
-        return dataclasses.replace(self, yardstick=found), left  # type: ignore[type-var]
+        path = YardstickPath(judge, account, source, _SHARE * failure_probability)
+        goal: Self = dataclasses.replace(self, yardstick=path.first())  # type: ignore[type-var]
+
+        def further(bound: float, affordable: Callable[[Curve], bool]) -> dict[str, float]:
+            return goal._shown_further(bound, path, affordable)
+
+        return goal, (1.0 - _SHARE) * failure_probability, further
+
+    def _shown_further(
+        self, bound: float, path: YardstickPath, affordable: Callable[[Curve], bool]
+    ) -> dict[str, float]:
+        """Return what a bound shows, with more known of the variance if that helps and can be afforded."""
+        return {}
 
     @property
     def spread(self) -> float:
@@ -300,6 +314,17 @@ class R2(SquaredErrorGoal):
             return {"shown": min(1.0, max(self.at_least, (self.at_least - bound / most) * (1.0 - 1e-12)))}
         number = self.at_least - bound / least * (1.0 + 1e-12) if least else 0.0
         return {"shown": number} if number > self.constant else {}
+
+    def _shown_further(
+        self, bound: float, path: YardstickPath, affordable: Callable[[Curve], bool]
+    ) -> dict[str, float]:
+        """Go on along the path of the variance, where that probably shows R² to be a part of what was asked for."""
+        if self.yardstick is None:
+            return {}
+        found = path.further(bound / ((1.0 - _WORTH_SHOWING) * self.at_least), affordable)
+        if found is None:
+            return {}
+        return dataclasses.replace(self, yardstick=dataclasses.replace(self.yardstick, variance=found)).shown(bound)
 
     def reached(self, shortfall: float, objective: Judge) -> float:
         """Return R²."""

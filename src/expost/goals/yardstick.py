@@ -7,7 +7,9 @@ move by (a + ab)/n, and a + b ≤ 2, so by at most a(3 − a)/n, which is larges
 decides how far the path is walked reads what was released, so it costs the last level alone. It is booked in
 differences, each only if it fits. *Theorem (accuracy)*: at one level the noise on one of the two exceeds z scales with
 probability e^(−z); so both are within ``off`` at every level at once but for the probability stated, and the variance,
-mean of y² less the square of the mean, between the bounds that follow from that.
+mean of y² less the square of the mean, between the bounds that follow from that. A search that ends without meeting its
+goal goes on along the path, for a small part of what it has paid: a bound on a model's shortfall shows nothing of R²
+unless the variance is known to be large (theory D2), which tests do not need.
 
 *Where costs add in squares* (`Account.in_squares`) noise is Gaussian: at a level ε the average of releases that cost
 ρ = ε²/2 together, each of what its level adds (`expost.mechanisms.moments.gaussian_moments`, exact noise, averaged).
@@ -24,7 +26,7 @@ squared error is compared with (y − mean)² row by row. One row then moves the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -75,44 +77,80 @@ class Yardstick:
         return max(-1.0, self.mean - room), min(1.0, self.mean + room)
 
 
-def release_yardstick(
-    judge: Judge, account: Account, source: WordSource, failure_probability: float
-) -> Yardstick | None:
-    """Release the yardstick of a target, booked as a probe; None if not even its first level may be taken."""
-    squares = account.in_squares
-    grid = Grid.of((_EUCLIDEAN if squares else _SENSITIVITY) / judge.n, error_bound=2.0 * _ROUNDING)
-    levels = [_FIRST / judge.n * _RATIO**k for k in range(_LEVELS)]
-    mean, variance = judge.target_mean(), judge.target_variance()
-    values = np.array([math.floor(part / grid.unit) for part in (mean, variance + mean * mean)])
-    # more than for one number: two are rounded, each by less than a unit
-    units = grid.units + (2 if squares else 1)
-    if squares:
-        path: Iterator[LevelValue] = _averages(values, units, levels, source)
-        tail, rounded = deviations(0.25 * failure_probability / _LEVELS), 5.0
-        most = math.sqrt(2.0 * _MOST_OF_BUDGET * account.room) / account.unit.rows
-    else:
-        path = iter(NoisePath(values, units, levels, random_state=source))
-        tail, rounded = math.log(2 * _LEVELS / failure_probability), 2.0
-        most = _MOST_OF_BUDGET * account.worst_case
-    found, paid = None, 0.0
-    for level in path:
-        if squares:
-            rho = 0.5 * (level.epsilon**2 - paid**2) * account.unit.rows**2
-            step = Curve.gaussian(rho * (1.0 + 1e-12))
+class YardstickPath:
+    """The path that a yardstick is released on; private, and only what is read of it is paid for.
+
+    A search that has ended may go on along it (`further`): that costs what the level come to adds, and is covered by
+    the failure probability of the first levels, which is about all of them.
+    """
+
+    def __init__(self, judge: Judge, account: Account, source: WordSource, failure_probability: float) -> None:
+        self._account, self._squares = account, account.in_squares
+        grid = Grid.of((_EUCLIDEAN if self._squares else _SENSITIVITY) / judge.n, error_bound=2.0 * _ROUNDING)
+        self._levels = [_FIRST / judge.n * _RATIO**k for k in range(_LEVELS)]
+        mean, variance = judge.target_mean(), judge.target_variance()
+        values = np.array([math.floor(part / grid.unit) for part in (mean, variance + mean * mean)])
+        # more than for one number: two are rounded, each by less than a unit
+        self._unit, self._units = grid.unit, grid.units + (2 if self._squares else 1)
+        if self._squares:
+            self._path: Iterator[LevelValue] = _averages(values, self._units, self._levels, source)
+            self._tail, self._rounded = deviations(0.25 * failure_probability / _LEVELS), 5.0
         else:
-            step = account.pure_step(level.epsilon, paid)
-        if not account.fits(step) or level.epsilon > most:
-            break
-        account.book("probe", step)
-        paid = level.epsilon
-        scale = units * grid.unit / level.epsilon
-        noisy, square = (min(1.0, max(-1.0, int(value) * grid.unit)) for value in level.values)
-        spread = math.sqrt(min(1.0, max(square - noisy * noisy, scale)))
-        off = min(2.0, (tail * scale + rounded * grid.unit) * (1.0 + 1e-9))
-        found = Yardstick(noisy, spread, off, _variance(noisy, square, off))
-        if found.off <= _ENOUGH * spread and scale <= _PART * spread * spread:
-            break
-    return found
+            self._path = iter(NoisePath(values, self._units, self._levels, random_state=source))
+            self._tail, self._rounded = math.log(2 * _LEVELS / failure_probability), 2.0
+        self._paid = 0.0
+        self._moments = (0.0, 1.0)  # as the last level read has them
+
+    def first(self) -> Yardstick | None:
+        """Go on until the mean is known to a part of the spread; None if not even the first level may be taken."""
+        account = self._account
+        most = (
+            math.sqrt(2.0 * _MOST_OF_BUDGET * account.room) / account.unit.rows
+            if self._squares
+            else _MOST_OF_BUDGET * account.worst_case
+        )
+        found = None
+        for level in self._levels:
+            if level > most or not account.fits(self._step(level)):
+                break
+            found = self._read(level)
+            if found.off <= _ENOUGH * found.spread and self._scale(level) <= _PART * found.spread**2:
+                break
+        return found
+
+    def further(self, least: float, affordable: Callable[[Curve], bool]) -> tuple[float, float] | None:
+        """Return bounds on the variance from as far along as can be afforded; None if it would not be shown to be
+        that large there.
+        """
+        for level in reversed(self._levels):
+            if level > self._paid and affordable(self._step(level)):
+                shows = _variance(*self._moments, self._off(level))[0] >= least
+                return self._read(level).variance if shows else None
+        return None
+
+    def _scale(self, level: float) -> float:
+        return self._units * self._unit / level
+
+    def _off(self, level: float) -> float:
+        return min(2.0, (self._tail * self._scale(level) + self._rounded * self._unit) * (1.0 + 1e-9))
+
+    def _step(self, level: float) -> Curve:
+        """Return what going on to a level costs."""
+        if self._squares:
+            rho = 0.5 * (level**2 - self._paid**2) * self._account.unit.rows**2
+            return Curve.gaussian(rho * (1.0 + 1e-12))
+        return self._account.pure_step(level, self._paid)
+
+    def _read(self, level: float) -> Yardstick:
+        """Book a level and read it."""
+        self._account.book("probe", self._step(level))
+        self._paid = level
+        value = next(value for value in self._path if value.epsilon >= level)
+        mean, square = (min(1.0, max(-1.0, int(part) * self._unit)) for part in value.values)
+        self._moments = mean, square
+        spread = math.sqrt(min(1.0, max(square - mean * mean, self._scale(level))))
+        off = self._off(level)
+        return Yardstick(mean, spread, off, _variance(mean, square, off))
 
 
 def _averages(values: Integers, units: int, levels: Sequence[float], source: WordSource) -> Iterator[LevelValue]:

@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn, Protocol, Self
 
 import numpy as np
@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from expost.account.account import Account, current
 from expost.account.composition import LEAST, NOTHING, ROW, Clock, Curve, Unit, room, tried
 from expost.exceptions import TargetUnreachable
-from expost.goals.goal import TestedGoal
+from expost.goals.goal import Further, TestedGoal
 from expost.goals.measure import Judge
 from expost.mechanisms.mechanism import Mechanism
 from expost.noise.gaussian import deviations
@@ -130,6 +130,7 @@ _ROUNDED = 1.0 + 1e-4  # grids of tests are rounded to, and charged for
 _BETTER = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
 _PATIENCE = 10.0  # a search turns to another way where it has cost so many times its first level
 _PATIENCE_PART = 0.25  # or this part of the budget
+_TO_SHOW = 0.05  # of what was paid: for so much more something is shown of a model of which nothing is shown yet
 _SURE = 0.5  # a goal is given up where a look with at most this part of the noise says so as well
 
 
@@ -185,6 +186,7 @@ class StagedSearch:
         self._best: tuple[float, Any, dict[str, Any]] = (math.inf, None, {})
         self._wanted = 0.0  # the level to go on with
         self._ends = False  # whether the last level has been settled
+        self._further: Further | None = plan.further
 
     def _tests(self, schedule: Schedule) -> Any:
         if schedule.in_squares:
@@ -369,7 +371,9 @@ class StagedSearch:
 
     def _refused(self, reason: str) -> Release:
         """Hand over the best model, if anything was shown of one that a constant would not do as well."""
-        ended, (_, model, kept) = self._details(None), self._best
+        ended, (bound, model, kept) = self._details(None), self._best
+        if model is not None and self._further is not None and "shown" not in kept["parameters"]:
+            kept["parameters"] |= self._further(bound, self._little)
         shown = "shown" in kept.get("parameters", {})
         self.account.reasons += [*self.reasons, *self._said(), *([] if shown else self._near()), reason]
         if not shown:
@@ -400,9 +404,16 @@ class StagedSearch:
         place = {"level": self.stages - 1, "perturbation": self.plan.perturbation}
         return {**place, "parameters": {**goal.said, **said, **within}}
 
+    def _little(self, step: Curve) -> bool:
+        """Whether a step may be taken and adds little to what was paid, so that it can be shown what that was for."""
+        return self.account.fits(step) and self._adds(step) <= _TO_SHOW * self.account.total
+
     def _costs(self, level: float) -> float:
         """Return about what that level would add to the total, with the least look at its model."""
-        account, step = self.account, self.walk.cost(level) + self.plan.look(self._before + level)
+        return self._adds(self.walk.cost(level) + self.plan.look(self._before + level))
+
+    def _adds(self, step: Curve) -> float:
+        account = self.account
         if not account.delta:
             return float(step.most)
         return float((account.curve + step).epsilon(account.delta) - account.curve.epsilon(account.delta))
@@ -434,6 +445,8 @@ class StagedPlan(ABC):
         Why this way was chosen, where there was a choice.
     then
         The way to turn to, from the last model on, where this one has cost far more than its first level.
+    further
+        How to measure more of what the goal is tested with, in the end.
     """
 
     goal: TestedGoal
@@ -447,6 +460,7 @@ class StagedPlan(ABC):
     unit: Unit = ROW
     reason: str = ""
     then: StagedPlan | None = None
+    further: Further | None = field(default=None, repr=False, compare=False)
 
     #: What was done in how many stages, for people; and where the noise went, if not where the search's mechanism says.
     each: ClassVar[str]
@@ -679,7 +693,8 @@ class StagedPlan(ABC):
         """Release what the goal is better tested with, and return the plan for that."""
         begun = self.cost(self.start) + self.look(self.start)
         first = begun.epsilon(self.delta) if self.delta else begun.most
-        return self.measured(*self.goal.measured(generator.judge, account, source, self.failure_probability, first))
+        goal, gamma, further = self.goal.measured(generator.judge, account, source, self.failure_probability, first)
+        return replace(self.measured(goal, gamma), further=further)
 
     def measured(self, goal: TestedGoal, gamma: float) -> Self:
         """Return the plan for a goal as it was measured, with what is left of γ."""
