@@ -31,6 +31,7 @@ from expost.search.levels import StagedPlan
 from expost.search.request import Request
 from expost.shown import up
 from expost.solve import Problem
+from expost.solve.losses import weighted
 from expost.table.shape import Geometry
 
 PURE = "pure"  # a chain of releases with pure losses, which count at any δ
@@ -53,6 +54,7 @@ def staged_request(
     delta: float,
     unit: Unit = ROW,
     pure: Geometry | None = None,
+    weights: tuple[float, float] = (1.0, 1.0),
 ) -> Request:
     """Return the request at δ for a goal in people's units: by the way stated, or by descent and then pure noise.
 
@@ -64,6 +66,8 @@ def staged_request(
         As in :class:`~expost.search.levels.StagedPlan`.
     pure
         The shape of rows that pure noise would follow, where that may be chosen.
+    weights
+        What a row counts for in the loss whose label is negative, and whose is positive.
 
     Examples
     --------
@@ -74,7 +78,7 @@ def staged_request(
     'gradient descent'
     """
     validation.failure_probability(failure_probability)  # which is computed with before the request is made
-    loss, reason = goal.chain().loss, ""
+    loss, reason = weighted(goal.chain().loss, weights), ""
     if current(delta, unit) is not None:
         pure = None  # budgets that several fits share are where Gaussian costs add in squares
     mechanism: Mechanism
@@ -108,14 +112,21 @@ def staged_request(
 
 
 def chain_request(
-    goal: TestedGoal, geometry: Geometry, n: int, failure_probability: float, budget: float, unit: Unit = ROW
+    goal: TestedGoal,
+    geometry: Geometry,
+    n: int,
+    failure_probability: float,
+    budget: float,
+    unit: Unit = ROW,
+    weights: tuple[float, float] = (1.0, 1.0),
 ) -> Request:
     """Return the request for a goal in people's units, for n rows of a shape; nobody states a λ.
 
     The problem names the loss that the goal asks for and the λ of the first level; later levels have their own.
     """
     validation.failure_probability(failure_probability)  # which is computed with before the request is made
-    start = ChainPlan.settled(goal, goal.chain().loss, geometry, n, failure_probability, budget)
+    loss = weighted(goal.chain().loss, weights)
+    start = ChainPlan.settled(goal, loss, geometry, n, failure_probability, budget)
     lam = min(start.shot(start.affordable_start or start.start).lam, 1e15)
     problem = Problem.of(start.loss, n=n, p=geometry.columns, regularization=lam)
     return Request(
