@@ -104,8 +104,8 @@ class Continuation:
         had = self.before.parameters.get("class_weights", (1.0, 1.0))
         if stated is not None and validation.class_weights(stated, classes) != tuple(had):
             raise ValueError(
-                f"release {self.before.id} was searched for with class weights in the quotient {had[0]:g} to "
-                f"{had[1]:g}, which cannot change; leave class_weight out"
+                f"release {self.before.id} was searched for with rows of the negative and of the positive label "
+                f"counting {had[0]:g} and {had[1]:g}, which cannot change; leave class_weight out"
             )
         return dict(zip(classes, had, strict=True)) if stated is None and classes is not None else stated
 
