@@ -140,6 +140,8 @@ def class_weights(stated: Any, classes: Sequence[Any] | None) -> tuple[float, fl
     --------
     >>> class_weights({"yes": 5}, ("no", "yes")), class_weights({"0": 2, "1": 1}, (0, 1)), class_weights(None, None)
     ((0.2, 1.0), (1.0, 0.5), (1.0, 1.0))
+    >>> class_weights({"true": 4}, (False, True)), class_weights({1: 4}, (0, 1))
+    ((0.25, 1.0), (0.25, 1.0))
     """
     if stated is None:
         return 1.0, 1.0
@@ -151,7 +153,8 @@ def class_weights(stated: Any, classes: Sequence[Any] | None) -> tuple[float, fl
         raise ValueError("class_weight is for classification, with classes that are stated; leave it out")
     found = [1.0, 1.0]
     for label, weight in stated.items():
-        places = [k for k, known in enumerate(classes) if label == known or label == str(known)]
+        texts = [str(known).lower() if isinstance(known, bool) else str(known) for known in classes]
+        places = [k for k, known in enumerate(classes) if label in (known, texts[k])]
         if len(places) != 1:
             raise ValueError(f"class_weight names {label!r}; the labels are {' and '.join(map(repr, classes))}")
         found[places[0]] = positive(f"class_weight of {label!r}", weight)

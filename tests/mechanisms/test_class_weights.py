@@ -146,13 +146,15 @@ def test_moments_are_of_rows_that_weights_make_shorter():
         some = sums_over(MemorySource(Rows(x[k : k + 1], y[k : k + 1], norm="l2")), weights=(0.3, 1.0))
         assert (np.sqrt(np.diag(some.gram)) <= np.abs(x[k])).all()
         assert some.target_square <= ONE**2
+    with pytest.raises(ValueError, match="at most 1"):
+        sums_over(MemorySource(rows), weights=(1.0, 5.0))
 
 
 def test_which_losses_and_weights():
     assert weighted(HALF, (2.0, 2.0)) is HALF
     assert WeightedLoss(HALF, 1.0, 4.0) == WeightedLoss(HALF, 2.0, 8.0) != WeightedLoss(HALF, 1.0, 5.0)
-    assert WeightedLoss(HALF, 1.0, 4.0).weights == (0.25, 1.0)
-    assert HALF.weights == (1.0, 1.0)
+    assert WeightedLoss(HALF, 1.0, 4.0).class_weights == (0.25, 1.0)
+    assert HALF.class_weights == (1.0, 1.0)
 
     class Own(LogisticLoss):
         pass

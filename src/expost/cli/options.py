@@ -163,12 +163,12 @@ def _weights(text: str) -> dict[str, float]:
         raise argparse.ArgumentTypeError(f"{validation.BALANCED}, such as no=1,yes=5")
     one = r"(.+?)=\s*([^=,]+?)\s*"
     whole = re.fullmatch(f"{one}(?:,{one})?", text)
-    pairs = [] if whole is None else [(label.strip(), number) for label, number in re.findall(f"{one}(?:,|$)", text)]
+    parts = [part for part in whole.groups() if part] if whole else []
     try:
-        found = {label: float(number) for label, number in pairs}
+        found = {label.strip(): float(number) for label, number in zip(parts[::2], parts[1::2], strict=True)}
     except ValueError:
         found = {}
-    if len(found) != len(pairs) or not found or not all(0.0 < value < math.inf for value in found.values()):
+    if 2 * len(found) != len(parts) or not found or not all(0.0 < value < math.inf for value in found.values()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive weight for each label, such as no=1,yes=5")
     return found
 

@@ -193,6 +193,8 @@ def sums_over(source: RowSource, chunk_size: int = MAX_CHUNK, weights: tuple[flo
     >>> sums_over(MemorySource(rows)).moment
     array([1099511627776])
     """
+    if not all(0.0 < weight <= 1.0 for weight in weights):
+        raise ValueError("weights must be positive and at most 1: they make no row longer")
     engine = LocalEngine() if source.engine is None else source.engine
     n, both, targets, cells = engine.total(source, ProductSums(chunk_size, weights))
     if isinstance(source, StreamedSource) and source.judge is not None:

@@ -166,7 +166,7 @@ class KeepPath:
             "size": len(plan.kept.values[0]),
             "values": plan.kept.kind,
             "loss": problem.loss.unweighted.name,
-            "class_weights": problem.loss.weights,
+            "class_weights": problem.loss.class_weights,
             "n": problem.n,
             "p": problem.p,
             "regularization": problem.regularization,

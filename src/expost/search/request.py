@@ -312,7 +312,7 @@ class Request:
 
     def details(self, release: Release) -> dict[str, Any]:
         """Return what a release says about itself beside its numbers: method, promise, what is exact or charged."""
-        problem, mechanism, weights = self.problem, self.mechanism.behind(release), self.problem.loss.weights
+        problem, mechanism, weights = self.problem, self.mechanism.behind(release), self.problem.loss.class_weights
         by_goal = self.goal.exact() if self.goal is not None else ()
         charged = self.goal.charged(self.method.charged) if self.goal is not None else RISK_CHARGED
         scaled_by = mechanism.noise_sensitivity(problem)

@@ -164,7 +164,7 @@ class Loss(ABC):
         return min(self.spread(radius), steep) if self.symmetric and self.labels == "binary" else steep
 
     @property
-    def weights(self) -> tuple[float, float]:
+    def class_weights(self) -> tuple[float, float]:
         """What a row counts for whose label is negative, and whose is positive (:class:`WeightedLoss`)."""
         return 1.0, 1.0
 
@@ -590,7 +590,7 @@ class WeightedLoss(Loss):
     Examples
     --------
     >>> loss = WeightedLoss(LogisticLoss(), negative=1.0, positive=5.0)
-    >>> loss.weights, loss.curvature, round(loss.spread(3.0), 3), round(LogisticLoss().spread(3.0), 3)
+    >>> loss.class_weights, loss.curvature, round(loss.spread(3.0), 3), round(LogisticLoss().spread(3.0), 3)
     ((0.2, 1.0), 0.25, 3.039, 3.0)
     """
 
@@ -603,11 +603,11 @@ class WeightedLoss(Loss):
             raise ValueError("weights must be positive and finite")
         self.loss, largest = loss, max(negative, positive)
         self.negative, self.positive = negative / largest, positive / largest
-        if not min(self.weights) > 0.0:
+        if not min(self.class_weights) > 0.0:
             raise ValueError("weights are so far apart that the smaller one is nothing beside the larger")
 
     @property
-    def weights(self) -> tuple[float, float]:
+    def class_weights(self) -> tuple[float, float]:
         """w₋ and w₊."""
         return self.negative, self.positive
 
@@ -683,8 +683,9 @@ class WeightedLoss(Loss):
 
     def spread(self, radius: float) -> float:
         """Return w·spread + (1 − w)·max φ, w the smaller weight (rounded up)."""
-        least = min(self.weights)
-        return round_up(least * self.loss.spread(radius) + (1.0 - least) * self.loss.maximum(radius))
+        least, top = min(self.class_weights), self.loss.maximum(radius)
+        top += self.loss.EVALUATION_ULPS * UNIT * max(1.0, top)
+        return round_up(least * self.loss.spread(radius) + (1.0 - least) * top)
 
 
 def weighted(loss: Loss, weights: tuple[float, float]) -> Loss:

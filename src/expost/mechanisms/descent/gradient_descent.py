@@ -230,7 +230,7 @@ class DescentPlan(StagedPlan):
     def measured(self, goal: TestedGoal, gamma: float) -> Self:
         """Return the plan for a goal as it was measured: slopes and steps follow it."""
         plan = super().measured(goal, gamma)
-        loss = weighted(goal.chain().loss, self.loss.weights)
+        loss = weighted(goal.chain().loss, self.loss.class_weights)
         return replace(plan, loss=loss, schedule=self.usual_schedule(self.loss, goal))
 
     @classmethod

@@ -282,7 +282,7 @@ class MomentGenerator(Private):
     def __init__(self, mechanism: GaussianMoments, rows: Rows | RowSource | Sums, problem: Problem) -> None:
         self.mechanism, self.problem = mechanism, problem
         source = MemorySource(rows) if isinstance(rows, Rows) else rows
-        self.sums = source if isinstance(source, Sums) else sums_over(source, weights=problem.loss.weights)
+        self.sums = source if isinstance(source, Sums) else sums_over(source, weights=problem.loss.class_weights)
         self.rows = rows
         self._packed = packed(self.sums)
 
@@ -343,7 +343,7 @@ class GaussianMoments(StagedMechanism):
 
     def minimised(self, problem: Problem) -> str:
         """Least squares, whatever the goal."""
-        return "squared" if problem.loss.weights == (1.0, 1.0) else "weighted squared"
+        return "squared" if problem.loss.class_weights == (1.0, 1.0) else "weighted squared"
 
     def errors(self, problem: Problem) -> RidgeErrors:
         """Return the errors of risks that come from exact sums."""

@@ -148,7 +148,7 @@ class _Perturbed(StagedPlan):
     def measured(self, goal: TestedGoal, gamma: float) -> Self:
         """Return the plan for a goal as it was measured: loss, noise and shrinkage follow it."""
         plan = super().measured(goal, gamma)
-        loss = weighted(goal.chain().loss, self.loss.weights)
+        loss = weighted(goal.chain().loss, self.loss.class_weights)
         return replace(plan, loss=loss, schedule=self.usual_schedule(self.loss, goal))
 
     def seen(self, level: float) -> Geometry:
