@@ -102,13 +102,6 @@ def test_the_same_release_wherever_rows_are(tmp_path):
         )
 
 
-def test_by_a_cluster(tmp_path):
-    distributed = pytest.importorskip("distributed")
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None):
-        found = fitted(data=written("parquet", tmp_path), class_weight=HEAVY, engine="dask").release_
-    assert found.hypothesis == fitted(class_weight=HEAVY).release_.hypothesis
-
-
 def test_persons_and_new_rows():
     known = {name: cells[:1500] for name, cells in table().items()}
     twice = {name: [cell for cell in cells for _ in range(2)] for name, cells in known.items()}
