@@ -22,7 +22,7 @@ from expost.noise.laplace import NoisePath
 from expost.passes.sums import Sums, sums_of
 from expost.release.release import Release
 from expost.search import METHODS, Request
-from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss, WeightedLoss
 from expost.solve.problem import Problem
 from expost.table.bounds_encoding import Preparation
 from expost.table.rows import ONE, Rows
@@ -32,7 +32,15 @@ RARE = 1e-6
 
 N = 20_000
 
-LOSSES = [SquaredLoss(), LogisticLoss(), HuberLoss(0.25), HuberLoss(1.5), SmoothedHingeLoss(0.5), SmoothedHingeLoss(3)]
+LOSSES = [
+    SquaredLoss(),
+    LogisticLoss(),
+    HuberLoss(0.25),
+    HuberLoss(1.5),
+    SmoothedHingeLoss(0.5),
+    SmoothedHingeLoss(3),
+    WeightedLoss(LogisticLoss(), 0.25, 1.0),
+]
 
 
 def repetitions(usual: int, thorough: int) -> int:

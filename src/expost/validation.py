@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -121,6 +121,44 @@ def share(name: str, value: Any, *, end: float = 1.0, sizes: tuple[float, float]
         what = "a positive finite number" if math.isinf(end) else f"a number strictly between 0 and {end:g}"
         raise ValueError(f"{name} must be {what}, got {value!r}")
     return sized(name, float(value), sizes)
+
+
+#: Why weights are numbers that the caller states.
+BALANCED = (
+    "'balanced' would be read off the rows: how often a label occurs is a statistic of them, and nobody would have "
+    "paid for it. State weights from public knowledge"
+)
+
+
+def class_weights(stated: Any, classes: Sequence[Any] | None) -> tuple[float, float]:
+    """Return what a row of the negative and of the positive label counts for, the larger number being 1.
+
+    A label that is not named counts 1 beside the others, as scikit-learn has it. Text names a label that is a number
+    as well, which is how the command line states it.
+
+    Examples
+    --------
+    >>> class_weights({"yes": 5}, ("no", "yes")), class_weights({"0": 2, "1": 1}, (0, 1)), class_weights(None, None)
+    ((0.2, 1.0), (1.0, 0.5), (1.0, 1.0))
+    >>> class_weights({"true": 4}, (False, True)), class_weights({1: 4}, (0, 1))
+    ((0.25, 1.0), (0.25, 1.0))
+    """
+    if stated is None:
+        return 1.0, 1.0
+    if isinstance(stated, str) and stated == "balanced":
+        raise ValueError(f"class_weight={BALANCED}, {{'no': 1, 'yes': 5}} say")
+    if not isinstance(stated, Mapping):
+        raise ValueError(f"class_weight must be weights by label, such as {{'no': 1, 'yes': 5}}, got {stated!r}")
+    if classes is None:
+        raise ValueError("class_weight is for classification, with classes that are stated; leave it out")
+    found = [1.0, 1.0]
+    for label, weight in stated.items():
+        texts = [str(known).lower() if isinstance(known, bool) else str(known) for known in classes]
+        places = [k for k, known in enumerate(classes) if label in (known, texts[k])]
+        if len(places) != 1:
+            raise ValueError(f"class_weight names {label!r}; the labels are {' and '.join(map(repr, classes))}")
+        found[places[0]] = positive(f"class_weight of {label!r}", weight)
+    return found[0] / max(found), found[1] / max(found)
 
 
 def sized(name: str, value: float, sizes: tuple[float, float] = SIZES) -> float:

@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 
 from expost.goals.relative import GapScale
-from expost.solve.losses import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.losses import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss, WeightedLoss
 from expost.solve.true_risk import GeneralRisk, minimise
 
-LOSSES = [SquaredLoss(), LogisticLoss(), HuberLoss(0.5), SmoothedHingeLoss(0.5)]
+LOSSES = [
+    SquaredLoss(),
+    LogisticLoss(),
+    HuberLoss(0.5),
+    SmoothedHingeLoss(0.5),
+    WeightedLoss(LogisticLoss(), 0.25, 1.0),
+]
 
 
 def gap_of(loss, X, y, lam, radius=None):

@@ -7,11 +7,11 @@ import pytest
 
 from expost.mechanisms.descent.clipping import PARTS, SLOPE_ONE, Clip, ClippedGradients, Frame, SlopeTable
 from expost.numeric import to_grid
-from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss
+from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, WeightedLoss
 from expost.table.rows import ONE, MemorySource, Rows
 from expost.table.shape import Block, Geometry, l2_ball
 
-LOSSES = [CappedLogisticLoss(0.5), LogisticLoss(), HuberLoss(0.25)]
+LOSSES = [CappedLogisticLoss(0.5), LogisticLoss(), HuberLoss(0.25), WeightedLoss(LogisticLoss(), 0.25, 1.0)]
 
 
 WIDE = Clip.of(Frame.of(l2_ball(5)), 8.0)  # clips nothing
@@ -65,7 +65,8 @@ def test_no_slope_is_above_the_largest(loss):
     u = np.random.default_rng(2).normal(size=10_000) * 100
     y = np.where(u > 3, 1.0, -1.0)
     assert np.abs(table.at(u, y)).max() <= table.largest
-    assert (np.diff(table.slopes) >= 0).all()  # a convex loss
+    for slopes in (table.slopes, table.negative):
+        assert slopes is None or (np.diff(slopes) >= 0).all()  # a convex loss
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)

@@ -20,13 +20,20 @@ from expost.account.composition import ORDERS, STEPS
 from expost.mechanisms.objective.gaussian_objective import GaussianShot, largest_moved
 from expost.mechanisms.objective.perturbation import ObjectiveRows
 from expost.noise import SeededSource
-from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SmoothedHingeLoss
+from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SmoothedHingeLoss, WeightedLoss
 from expost.table.rows import ONE, Rows
 from expost.table.shape import Block, Geometry, gaussian_deviations, gaussian_size, l1_ball, l2_ball
 from tests.helpers import RARE
 from tests.mechanisms.test_objective import extreme_row
 
-LOSSES = [CappedLogisticLoss(0.5), CappedLogisticLoss(0.3), LogisticLoss(), SmoothedHingeLoss(0.5), HuberLoss(0.25)]
+LOSSES = [
+    CappedLogisticLoss(0.5),
+    CappedLogisticLoss(0.3),
+    LogisticLoss(),
+    SmoothedHingeLoss(0.5),
+    HuberLoss(0.25),
+    WeightedLoss(CappedLogisticLoss(0.5), 0.2, 1.0),
+]
 PLACES = [0, 4, 8]  # orders 1.7, 3.8 and 12.3
 SOME = np.array(STEPS)[PLACES]
 

@@ -26,14 +26,28 @@ from expost.mechanisms.objective.perturbation import ObjectiveRows, Shot, noise_
 from expost.noise import SeededSource
 from expost.search import METHODS, run_search
 from expost.search.request import Request
-from expost.solve.losses import CappedLogisticLoss, HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.losses import (
+    CappedLogisticLoss,
+    HuberLoss,
+    LogisticLoss,
+    SmoothedHingeLoss,
+    SquaredLoss,
+    WeightedLoss,
+)
 from expost.solve.problem import Problem
 from expost.table.rows import ONE, MemorySource, Rows
 from expost.table.shape import Block, Geometry, l1_ball, l2_ball
 from tests.helpers import RARE, logistic_rows
 
 ORDERS = {"box": np.inf, "l1": 1, "l2": 2}
-LOSSES = [CappedLogisticLoss(0.5), CappedLogisticLoss(0.3), LogisticLoss(), HuberLoss(0.25), SmoothedHingeLoss(0.5)]
+LOSSES = [
+    CappedLogisticLoss(0.5),
+    CappedLogisticLoss(0.3),
+    LogisticLoss(),
+    HuberLoss(0.25),
+    SmoothedHingeLoss(0.5),
+    WeightedLoss(CappedLogisticLoss(0.5), 0.2, 1.0),
+]
 HALF = 1 / math.sqrt(2)
 SHAPES = {
     1: [l1_ball(1)],

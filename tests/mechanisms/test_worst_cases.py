@@ -20,11 +20,18 @@ from expost.numeric import Grid
 from expost.search import DoublingPlan, doubling_search, run_search
 from expost.solve.ball import into_ball
 from expost.solve.error_bounds import GeneralErrors, RidgeErrors
-from expost.solve.losses import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.losses import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss, WeightedLoss
 from expost.solve.problem import Problem, gradient_sensitivity
 from tests.helpers import classification_rows
 
-LOSSES = [LogisticLoss(), HuberLoss(0.1), HuberLoss(0.5), SmoothedHingeLoss(0.5), SquaredLoss()]
+LOSSES = [
+    LogisticLoss(),
+    HuberLoss(0.1),
+    HuberLoss(0.5),
+    SmoothedHingeLoss(0.5),
+    SquaredLoss(),
+    WeightedLoss(LogisticLoss(), 0.25, 1.0),
+]
 
 
 def exponents(low: float, high: float) -> st.SearchStrategy[float]:

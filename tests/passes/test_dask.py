@@ -102,6 +102,20 @@ def test_curves_are_seen_where_the_rows_are(cluster, files, delta):
     assert found(files["parquet"], engine=DaskEngine(cluster)) == found(table())
 
 
+@pytest.mark.parametrize("way", [{}, {"delta": 1e-6}, {"delta": 1e-6, "perturbation": "covariance"}])
+def test_weights_of_labels_travel(cluster, files, way):
+    """With the loss, with slopes of a descent, with moments."""
+
+    def found(what, **options):
+        weights = dict(zip(LABELS["classes"], (1, 4), strict=True))
+        stated = {"class_weight": weights, "random_state": 5, "max_epsilon": 200.0, **way, **options}
+        return AccuracyFirstModel(LABELS, ErrorRate(0.35), **stated).fit(what).release_
+
+    here = found(table())
+    assert here.parameters["class_weights"] == (0.25, 1.0)
+    assert told(found(files["parquet"], engine=DaskEngine(cluster))) == told(here)
+
+
 def test_dask_arrays_give_the_same_release(cluster):
     arrays = pytest.importorskip("dask.array")
     rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss, WeightedLoss
 
 ONE = 2**20
 Floats = npt.NDArray[np.float64]
@@ -22,6 +22,8 @@ LOSSES: list[Loss] = [
     SmoothedHingeLoss(2.0),
     SmoothedHingeLoss(0.5),
     SmoothedHingeLoss(0.1),
+    WeightedLoss(LogisticLoss(), 0.25, 1.0),
+    WeightedLoss(SmoothedHingeLoss(0.5), 1.0, 0.3),
 ]
 
 

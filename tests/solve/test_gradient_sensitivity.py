@@ -5,10 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss, WeightedLoss
 from expost.solve.problem import gradient_sensitivity
 
-LOSSES = [SquaredLoss(), LogisticLoss(), HuberLoss(0.3), SmoothedHingeLoss(0.5)]
+LOSSES = [
+    SquaredLoss(),
+    LogisticLoss(),
+    HuberLoss(0.3),
+    SmoothedHingeLoss(0.5),
+    WeightedLoss(LogisticLoss(), 0.25, 1.0),
+]
 
 
 def largest_difference(loss, m, rng, thetas=80, rows=240):

@@ -490,6 +490,7 @@ ENTRIES: dict[str, dict[str, Run]] = {
         "hits": Run(fit(Recall(0.8) & Precision(0.6))),
         "squared errors": _regression(fit(R2(0.1), "numbers")),
         "new rows": Run(fit(ErrorRate(0.3), holdout=0.3)),
+        "class weights": Run(fit(_LOSS, class_weight={"no": 1, "yes": 2})),
         "descent": Run(fit(_FEW, perturbation="descent", delta=1e-3)),
         "moments": _regression(fit(R2(0.1), "numbers", perturbation="covariance", delta=1e-3)),
         "objective at a delta": Run(fit(_LOSS, perturbation="objective", delta=1e-3)),

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expost import validation
-from expost.cli.options import add_goals, check_goals, check_release, check_schema, stated_goal
+from expost.cli.options import (
+    add_class_weight,
+    add_goals,
+    check_goals,
+    check_release,
+    check_schema,
+    class_weight_option,
+    stated_goal,
+)
 from expost.cli.output import add_output, check_output
 from expost.cli.plan import add_simulation, whole
 from expost.cli.predict import read_release
@@ -54,6 +62,7 @@ def add_arguments(explore: argparse.ArgumentParser) -> None:
         metavar="D",
         help="prices of fits at this delta, say 1e-6 (default: the release's, or 0, pure)",
     )
+    add_class_weight(explore)
     explore.add_argument("--max-epsilon", type=float, default=1.0, metavar="E", help="where the budget starts")
     title = "goals about labels: where the page starts (several are moved together)"
     add_goals(explore, title, lambda flag: flag.joins)
@@ -93,6 +102,8 @@ def run(options: argparse.Namespace) -> int:
             kind=options.goal,
             goal=None if goal is None else as_tested(goal),
             delta=options.delta,
+            class_weight=options.class_weight,
+            option=class_weight_option(options.class_weight),
             rows=options.rows,
             release=release,
             max_epsilon=options.max_epsilon,

@@ -18,6 +18,7 @@ from expost.cli.evaluate import check_beside
 from expost.cli.options import (
     DATA,
     add_bounds,
+    add_class_weight,
     add_engine,
     add_file_options,
     add_goals,
@@ -155,6 +156,7 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         help="ridge weight (default: auto, which follows from the noise, or for an excess risk from the bounds)",
     )
     add_promise_options(search, lifted=True)
+    add_class_weight(search)
     search.add_argument("--method", default="auto", choices=list(METHODS), help="(default: %(default)s)")
     search.add_argument(
         "--calibration", default="tight", choices=CALIBRATIONS, help="of the test (default: %(default)s)"
@@ -471,6 +473,7 @@ def _search_table(
         ledger=ledger,
         when_short=options.when_short,
         holdout=options.new_rows,
+        class_weight=options.class_weight,
         **({} if options.max_epsilon is None else {"max_epsilon": options.max_epsilon}),
     )
     disk = open_disk(options.data, **file_options(options))
@@ -509,6 +512,8 @@ def _model(options: argparse.Namespace, table: Table | TableOnDisk, goal: Goal |
     if regression:
         if options.classes is not None:
             raise ValueError("--classes is for --task classification")
+        if options.class_weight is not None:
+            raise ValueError("--class-weight is for --task classification")
         stated["target_bounds"] = None if options.target_bounds is None else tuple(options.target_bounds)
         return kind(**stated)
     if options.keep_statistics:

@@ -10,7 +10,9 @@ import argparse
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
 from itertools import product
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from expost import defaults, goals, validation
 from expost.goals.flags import FLAGS, Flag
+from expost.shown import exact
 
 if TYPE_CHECKING:
     from expost.account.ledger import Ledger
@@ -142,6 +145,39 @@ def add_goals(parser: argparse.ArgumentParser, title: str, wanted: Callable[[Fla
     group.add_argument(
         "--cost", type=_costs, metavar="fp=A,fn=B", help="what a false positive and a false negative cost"
     )
+
+
+def add_class_weight(parser: argparse._ActionsContainer) -> None:
+    """Add the public weights of labels in the loss."""
+    parser.add_argument(
+        "--class-weight",
+        type=_weights,
+        metavar="NEG=A,POS=B",
+        help="how much a row counts for by its label, yes=5,no=1 say, in what is minimised; goals count rows alike",
+    )
+
+
+def _weights(text: str) -> dict[str, float]:
+    """Read weights of labels, which may have commas and equals signs in them."""
+    if text.strip() == "balanced":
+        raise argparse.ArgumentTypeError(f"{validation.BALANCED}, such as no=1,yes=5")
+    one = r"(.+?)=\s*([^=,]+?)\s*"
+    whole = re.fullmatch(f"{one}(?:,{one})?", text)
+    parts = [part for part in whole.groups() if part] if whole else []
+    try:
+        found = {label.strip(): float(number) for label, number in zip(parts[::2], parts[1::2], strict=True)}
+    except ValueError:
+        found = {}
+    if 2 * len(found) != len(parts) or not found or not all(0.0 < value < math.inf for value in found.values()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive weight for each label, such as no=1,yes=5")
+    return found
+
+
+def class_weight_option(weights: Mapping[str, float] | None) -> str:
+    """Return weights as the command line states them, after a space; nothing where none are."""
+    if weights is None:
+        return ""
+    return f" --class-weight {shlex.quote(','.join(f'{label}={exact(value)}' for label, value in weights.items()))}"
 
 
 def add_failure_probability(parser: argparse._ActionsContainer, of: str) -> None:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from expost import defaults
 from expost.cli.options import (
+    add_class_weight,
     add_goals,
     add_person_options,
     add_promise_options,
     check_numbers,
     check_schema,
+    class_weight_option,
     stated_goals,
 )
 from expost.cli.output import check_output, why
@@ -56,6 +58,7 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
     add_goals(plan, title, lambda flag: True, nargs="+", action="extend")
     fit = plan.add_argument_group("the fit that is planned")
     add_promise_options(fit, lifted=False)
+    add_class_weight(fit)
     add_person_options(plan)
     fit.add_argument(
         "--expect",
@@ -117,6 +120,7 @@ def run(options: argparse.Namespace) -> int:
             regularization="auto" if options.regularization is None else options.regularization,
             expect=options.expect,
             positives=options.positives,
+            class_weight=options.class_weight,
             worlds=options.worlds,
             random_state=options.seed,
         )
@@ -171,7 +175,7 @@ def _next(prices: PricePlan, options: argparse.Namespace) -> list[str]:
     gamma = prices.failure_probability
     often = "" if gamma == defaults.FAILURE_PROBABILITY else f" --failure-probability {exact(gamma)}"
     at, said = _at(prices, chosen)
-    return [*said, f"next: {fit}{cap}{often}{at}{clip}{person}"]
+    return [*said, f"next: {fit}{cap}{often}{at}{class_weight_option(options.class_weight)}{clip}{person}"]
 
 
 def _at(prices: PricePlan, price: GoalPrice) -> tuple[str, list[str]]:

@@ -46,7 +46,7 @@ from expost.search import METHODS
 from expost.search.refinement import KeepPath
 from expost.search.request import Request, chain_request, risk_request, staged_request
 from expost.search.run import CuratorView, carry_out, compare_with_optimum, settle
-from expost.solve.losses import Loss
+from expost.solve.losses import Loss, weighted
 from expost.solve.problem import Problem
 from expost.table.bounds import resolve_bounds
 from expost.table.bounds_encoding import Preparation, resolve_feature_bound
@@ -189,13 +189,18 @@ class AccuracyFirstEstimator(CountedClones):
 
     @property
     def _estimator_loss(self) -> Loss:
-        """What is minimised: the caller's loss, if it is one for such targets."""
+        """What is minimised: the caller's loss, if it is one for such targets, with weights of classes if stated."""
         if self.loss is None:
-            return self._default_loss
+            return weighted(self._default_loss, self._weights)
         if not isinstance(self.loss, Loss) or self.loss.labels != self._default_loss.labels:
             kind = "real targets" if self._default_loss.labels == "real" else "labels"
             raise ValueError(f"loss must be a Loss for {kind}, see expost.solve; got {self.loss!r}")
-        return self.loss
+        return weighted(self.loss, self._weights)
+
+    @property
+    def _weights(self) -> tuple[float, float]:
+        """What a row of the negative class counts for, and one of the positive."""
+        return 1.0, 1.0
 
     def _preparation(self, n_columns: int) -> Preparation:
         validation.columns(n_columns)
@@ -234,8 +239,9 @@ class AccuracyFirstEstimator(CountedClones):
             geometry = cheapest_geometry(preparation, preparation.typical_divisor)
             if delta:
                 shape, pure = block_geometry(preparation, preparation.typical_divisor), None if several else geometry
-                return staged_request(self.perturbation, goal, shape, n, gamma, most, delta, pure=pure)
-            return chain_request(goal, geometry, n, gamma, most)
+                asked = (self.perturbation, goal, shape, n, gamma, most, delta)
+                return staged_request(*asked, pure=pure, weights=self._weights)
+            return chain_request(goal, geometry, n, gamma, most, weights=self._weights)
         lam = settled_regularization(self.regularization, preparation)
         problem = Problem.of(
             self._estimator_loss,

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,6 +98,16 @@ class Continuation:
                 f"release {self.before.id} has that already: {was[0] or goal.name} {shown(self.before) or was[1]}. "
                 f"State a goal beyond it"
             )
+
+    def class_weight(self, stated: Any, classes: Sequence[Any] | None) -> Any:
+        """Return the weights of classes that the earlier search had, or say that others are stated."""
+        had = self.before.parameters.get("class_weights", (1.0, 1.0))
+        if stated is not None and validation.class_weights(stated, classes) != tuple(had):
+            raise ValueError(
+                f"release {self.before.id} was searched for with rows of the negative and of the positive label "
+                f"counting {had[0]:g} and {had[1]:g}, which cannot change; leave class_weight out"
+            )
+        return dict(zip(classes, had, strict=True)) if stated is None and classes is not None else stated
 
     def require_rows(self, n: int, unit: Unit) -> None:
         """Refuse another number of rows, which is public, or other neighbours."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
+from expost import validation
 from expost.estimators.base import AccuracyFirstEstimator
 from expost.estimators.inputs import OnlyIf, by_sorted_labels, sorted_labels
 from expost.exceptions import InferredClassesWarning, warn
@@ -45,6 +46,9 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
         of what the best constant leaves on the table. With the first two nothing but bounds has to be stated.
     loss : Loss, default=None
         Another loss of labels, :class:`expost.solve.SmoothedHingeLoss` say; the logistic loss by default.
+    class_weight : dict of label to float, default=None
+        As in :class:`~expost.AccuracyFirstModel`, with ``classes`` stated. An ``excess_risk`` is then about the mean of
+        weighted losses.
     regularization, failure_probability, bounds, feature_bound
         As in :class:`~expost.AccuracyFirstRidge`.
     classes : (negative, positive), default=None
@@ -98,6 +102,11 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
 
     _default_loss = LogisticLoss()
     classes: Sequence[Any] | None = None
+    class_weight: Mapping[Any, float] | None = None
+
+    @property
+    def _weights(self) -> tuple[float, float]:
+        return validation.class_weights(self.class_weight, self.classes)
 
     def _rows(self, raw: RawRows, target: Column) -> tuple[Rows | RowSource, tuple[str, ...]]:
         classes, not_covered = self._settle_classes(target)
@@ -181,7 +190,7 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
             raise AttributeError(
                 "a model searched for by its error rate predicts labels; pass goal=LogLoss(...) for probabilities"
             )
-        if self.loss is not None and self.loss.name != self._default_loss.name:
+        if not self._chained and self._estimator_loss.name != self._default_loss.name:
             raise AttributeError("probabilities are those of the logistic loss; a model of another one predicts labels")
         return True
 

@@ -116,6 +116,11 @@ class AccuracyFirstModel(CountedClones):
         What becomes of the best model of a search that does not meet its goal, if anything was shown of it. It is in
         the release that :class:`~expost.exceptions.AccuracyNotReached` carries; or ``fit`` keeps it and warns
         (:class:`~expost.exceptions.ShortOfGoalWarning`); or it is not in the release either. The cost is the same.
+    class_weight : dict of label to float, optional
+        For classification: how much a row counts for in what is minimised, by its label, ``{"yes": 5, "no": 1}``; only
+        the quotient matters. Public numbers, so ``"balanced"``, which would be read off the rows, is refused. The goal
+        stays about rows that count alike, and a cut-off is found for it anyway, so weights rarely make it cheaper.
+        :class:`~expost.solve.losses.WeightedLoss` says why they cost nothing by themselves.
     holdout : float, default=0.0
         The part of the rows that models are tested on and not fitted to, 0.2 say; the goal is then promised about *new
         rows*, drawn independently from the population that the rows of the table are taken to be drawn from, and of
@@ -182,6 +187,7 @@ class AccuracyFirstModel(CountedClones):
     ledger: Ledger | None = None
     when_short: str = "raise"
     holdout: float = 0.0
+    class_weight: Mapping[Any, float] | None = None
 
     @unspent()
     def fit(self, table: Any, y: Any = None, **unsupported: Any) -> Self:
@@ -282,12 +288,14 @@ class AccuracyFirstModel(CountedClones):
         validation.one_of("when_short", self.when_short, WHEN_SHORT)
         schema = as_schema(self.schema).with_person(self.person, self.rows_per_person)
         encoding = Encoding(schema)
+        validation.class_weights(self.class_weight, schema.classes)
         clip, delta = self.on_invalid == "clip", validation.delta(self.delta)
         going_on = None if before is None else Continuation.of(before, encoding, self._stated_goal(schema), delta)
         if going_on is None:
             most = spending.ceiling(self._most, delta) or self._most
         else:
             most = going_on.ceiling(self._most, spending)
+            self.class_weight = going_on.class_weight(self.class_weight, schema.classes)
         source = self.random_state if going_on is None else going_on.source(self.random_state)
         parting = self._parting(schema, before)
         if parting is not None and schema.person is not None:
@@ -404,17 +412,18 @@ class AccuracyFirstModel(CountedClones):
         several = delta > 0 and self.ledger is not None and self.ledger.adds_in_squares
         geometry = None if several else with_views(encoding, cheapest_geometry)
         goal = self._stated_goal(schema).in_scaled_units(square_unit(schema.scaled_target))
-        unit = unit_of(schema, n)
+        unit, weights = unit_of(schema, n), validation.class_weights(self.class_weight, schema.classes)
         budget = unit.share(self._most if max_epsilon is None else max_epsilon)
         gamma = self.failure_probability
         if self.perturbation is not None:
             validation.one_of("perturbation", self.perturbation, WITH_SCHEMA)
         if delta or geometry is None:
             shape = with_views(encoding, block_geometry)
-            return staged_request(self.perturbation, goal, shape, n, gamma, budget, delta, unit, pure=geometry)
+            asked = (self.perturbation, goal, shape, n, gamma, budget, delta, unit)
+            return staged_request(*asked, pure=geometry, weights=weights)
         if self.perturbation in ("descent", "covariance"):
             raise ValueError(f"perturbation={self.perturbation!r} has Gaussian noise: pass a delta, say delta=1e-6")
-        return chain_request(goal, geometry, n, gamma, budget, unit)
+        return chain_request(goal, geometry, n, gamma, budget, unit, weights)
 
     def _stated_goal(self, schema: Schema) -> TestedGoal:
         """Return the goal, if it is one for the schema's target."""

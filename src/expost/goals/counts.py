@@ -28,8 +28,8 @@ is chosen where its noise is at least some whole number t, ties being broken by 
 lower and all others k higher, so t moves by 2k at most, and P(G ≥ t + 2k) ≥ e^(−ε)·P(G ≥ t) for a geometric variable. ∎
 It reads no label: a row that is counted on the wrong side costs the goal as much as the label is likely there, a few
 hundredths of a row where it is rare, so this costs far less than choosing by the shortfall itself would. Public weights
-of classes in the loss, which keep its slopes and curvature and with them every promise, were tried beside it and bring
-nothing: they move the cut-off, which is found anyway, and leave less signal (`benchmarks/results/class_weights.md`).
+of labels in the loss (`expost.solve.losses.WeightedLoss`) mostly bring nothing beside it: they move the cut-off, which
+is found anyway, and leave less signal (`benchmarks/results/class_weights.md`). What is counted has no weights.
 
 **The base rate**: how many rows are positive, released before a search begins.
 

@@ -158,6 +158,8 @@ class ProductSums:
     """XᵀX, Xᵀy, Σy² and Σy of batches whose rows are within their bounds by how they were made; a pass."""
 
     chunk_size: int = MAX_CHUNK
+    #: What a row counts for whose label is negative, and whose is positive: it is (√w·x, √w·y), truncated towards zero.
+    weights: tuple[float, float] = (1.0, 1.0)
     effort = 4.0  # of a cell, in units of a gradient's
 
     def __call__(self, batch: Batch) -> Totals:
@@ -169,16 +171,19 @@ class ProductSums:
         for piece in batch.pieces(size):
             some = both[: len(piece)]
             some[:, :p], some[:, p] = piece.x, piece.y
+            if self.weights != (1.0, 1.0):
+                negative, positive = np.sqrt(self.weights)
+                np.trunc(some * np.where(piece.y > 0, positive, negative)[:, None], out=some)
             full = len(some) - len(some) % chunk
             chunks, rest = some[:full].reshape(-1, chunk, p + 1), some[full:]
             products = (chunks.transpose(0, 2, 1) @ chunks).astype(np.int64).sum(axis=0)
             products += (rest.T @ rest).astype(np.int64)  # below 2⁵⁷
-            total = add_totals(total, (len(piece), products, int(piece.y.sum(dtype=np.int64))))
+            total = add_totals(total, (len(piece), products, int(some[:, p].sum())))
         return *total, 0 if batch.cells is None else batch.cells
 
 
-def sums_over(source: RowSource, chunk_size: int = MAX_CHUNK) -> Sums:
-    """Return the exact sums over a source, by one pass.
+def sums_over(source: RowSource, chunk_size: int = MAX_CHUNK, weights: tuple[float, float] = (1.0, 1.0)) -> Sums:
+    """Return the exact sums over a source, by one pass; of rows that weights of labels make shorter, if there are some.
 
     Examples
     --------
@@ -188,8 +193,10 @@ def sums_over(source: RowSource, chunk_size: int = MAX_CHUNK) -> Sums:
     >>> sums_over(MemorySource(rows)).moment
     array([1099511627776])
     """
+    if not all(0.0 < weight <= 1.0 for weight in weights):
+        raise ValueError("weights must be positive and at most 1: they make no row longer")
     engine = LocalEngine() if source.engine is None else source.engine
-    n, both, targets, cells = engine.total(source, ProductSums(chunk_size))
+    n, both, targets, cells = engine.total(source, ProductSums(chunk_size, weights))
     if isinstance(source, StreamedSource) and source.judge is not None:
         source.judge(cells, n)  # in the same pass: nothing has been drawn yet
         source.judge = None

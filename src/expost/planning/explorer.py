@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
@@ -225,6 +226,8 @@ def explorer_data(
     rows: int | None = None,
     release: Release | None = None,
     delta: float | None = None,
+    class_weight: Mapping[Any, float] | None = None,
+    option: str = "",
     max_epsilon: float = 1.0,
     schema_file: str = "schema.toml",
     worlds: int = 20,
@@ -247,6 +250,8 @@ def explorer_data(
         A release to place among the prices.
     delta
         Of the fits that are priced: by default the release's, or 0.
+    class_weight, option
+        As those fits are told, and as the command to copy says it.
     max_epsilon
         Where the budget starts.
     schema_file
@@ -261,6 +266,9 @@ def explorer_data(
     square = square_unit(schema.scaled_target)
     axis = _Axis.of(schema, kind, goal, release, square)
     shown, elsewhere = (None, "") if release is None else _release(release, schema, axis, at)
+    weights = validation.class_weights(class_weight, schema.classes)
+    if release is not None and tuple(release.parameters.get("class_weights", (1.0, 1.0))) != weights:
+        shown, elsewhere = None, "The release was fitted with other class weights: it has no place among these prices."
     n = rows or (shown or {}).get("rows") or _ROWS
     gammas = GAMMAS if not at else ((shown or {}).get("gamma") or defaults.FAILURE_PROBABILITY,)
     usual = gammas[len(gammas) // 2]  # where something is expected, prices are at this one
@@ -270,7 +278,8 @@ def explorer_data(
     drawn: int | SyntheticTables = many
     curves: list[list[list[dict[str, Any]]]] = [[] for _ in (None, *axis.expected)]
     for gamma in gammas:
-        pricer = TablePricer(encoding, n, gamma, None, at, tables=drawn, seed=random_state, only_taken=True)
+        told: Any = {"seed": random_state, "only_taken": True, "class_weight": class_weight}
+        pricer = TablePricer(encoding, n, gamma, None, at, tables=drawn, **told)
         drawn = pricer.drawn  # the same for every γ
         prices = rising({each: pricer.price(each) for each in axis.goals})
         curves[0].append([_curve(price, n) for price in prices.values()])
@@ -291,6 +300,7 @@ def explorer_data(
         "columns": len(schema.columns),
         "encoded": len(encoding.names),
         "schemaFile": schema_file,
+        "option": option,
         "goal": axis.to_dict(),
         "gammas": list(gammas),
         "gamma": usual,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import groupby, pairwise
@@ -177,6 +177,8 @@ class TablePricer(Pricer):
         Whether at a δ the way that a fit takes is priced alone.
     positives
         The share of rows that is believed to be positive; None if nothing is.
+    class_weight
+        As a fit is told.
     """
 
     encoding: Encoding
@@ -190,6 +192,7 @@ class TablePricer(Pricer):
     expected: tuple[TestedGoal, TestedGoal] | None = None
     only_taken: bool = False
     positives: float | None = None
+    class_weight: Mapping[Any, float] | None = None
     _outcomes: dict[Goal, list[Outcome]] = field(default_factory=dict)
 
     @property
@@ -215,7 +218,8 @@ class TablePricer(Pricer):
     def _model(self, goal: Goal, budget: float | None, schema: Schema | None = None, **at: Any) -> AccuracyFirstModel:
         most = self.budget if budget is None else budget
         capped: dict[str, Any] = {} if most is None else {"max_epsilon": most}
-        return AccuracyFirstModel(schema or self.encoding.schema, goal, failure_probability=self.gamma, **capped, **at)
+        at |= {"failure_probability": self.gamma, "class_weight": self.class_weight}
+        return AccuracyFirstModel(schema or self.encoding.schema, goal, **capped, **at)
 
     def _request(self, goal: Goal, n: int, budget: float | None, schema: Schema | None = None, **at: Any) -> Request:
         """Return what a fit would ask for; ``at`` is its δ and where the noise goes."""
@@ -402,6 +406,7 @@ def plan(
     regularization: float | str = "auto",
     expect: float | None = None,
     positives: float | None = None,
+    class_weight: Mapping[Any, float] | None = None,
     worlds: int = defaults.WORLDS,
     random_state: int = 0,
 ) -> PricePlan:
@@ -441,6 +446,8 @@ def plan(
     positives : float, default=None
         About which share of the rows you believe to have the positive label, from public knowledge. By default made-up
         tables have shares that go with the goals: a small log loss is asked for where a label is rare.
+    class_weight : dict of label to float, optional
+        As in a fit of a table.
     worlds : int, default=30
         How many made-up tables to search.
     random_state : int, default=0
@@ -471,6 +478,10 @@ def plan(
     worlds = most_tables(worlds, p, at)
     asked = _asked(goals, None if encoding is None else task)
     tables = [goal for goal in asked if encoding is not None and is_tested(goal)]
+    if class_weight is not None and len(tables) < len(asked):
+        raise ValueError(
+            "class_weight is planned with for goals of tables: state a schema, and ErrorRate(...) or the like"
+        )
     expected = None if expect is None else _expected(expect, asked, tables)
     believed = None if positives is None else believed_positives(positives, task if tables else None, tables)
     priced: dict[Goal, GoalPrice] = {}
@@ -478,7 +489,7 @@ def plan(
     found: tuple[Saving, ...] = ()
     if encoding is not None and tables:
         stated = (encoding, count, gamma, budget, at, on_invalid, worlds, random_state, expected)
-        pricer = TablePricer(*stated, positives=believed)
+        pricer = TablePricer(*stated, positives=believed, class_weight=class_weight)
         priced = rising({goal: pricer.price(goal) for goal in tables})
         if not at:
             found = pricer.savings(tables[-1])

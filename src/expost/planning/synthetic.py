@@ -543,4 +543,6 @@ def uncapped_chain(request: Request, budget: float = math.inf) -> ChainPlan:
     """Return the chain of a request, whether or not its goal can be met within a budget."""
     goal, geometry = as_tested(request.goal), request.mechanism.geometry
     assert geometry is not None
-    return ChainPlan.settled(goal, goal.chain().loss, geometry, request.problem.n, request.failure_probability, budget)
+    return ChainPlan.settled(
+        goal, request.problem.loss, geometry, request.problem.n, request.failure_probability, budget
+    )

@@ -36,6 +36,7 @@ from scipy.special import gammaincinv
 
 from expost.release.effects import BAND, Effect, effects, limits, svg, units
 from expost.release.scoring import SchemaScorer, Scorer, scorer_of
+from expost.release.words import weighed
 from expost.shown import down, one_line, up
 
 if TYPE_CHECKING:
@@ -441,6 +442,7 @@ def _warnings(release: Release, interval: Interval) -> list[str]:
     short = ["It is short of its goal: it is the best model of a search that found none that was good enough."]
     said = [
         *(short if release.status == "short" else []),
+        *(f"{found[:1].upper()}{found[1:]}." for found in (weighed(release),) if found),
         "What a column adds is no effect: columns stand for each other, and changing one in the world need not change "
         "the target.",
         "Numbers are drawn towards zero by the regularization, and moved by noise. A small one, of either sign, says "

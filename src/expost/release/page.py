@@ -29,6 +29,7 @@ from expost.release.words import (
     suspicion,
     to_compare,
     usual,
+    weighed,
 )
 from expost.shown import down, percent, up
 
@@ -281,6 +282,8 @@ def _stated(release: Release) -> list[str]:
         )
     else:
         said.append("bounds, names of columns and classes come from public knowledge, not from the rows")
+    if found := weighed(release):
+        said.append(f"{found}; the weights come from public knowledge, not from the rows")
     return [bullets([*said, *release.claims])]
 
 

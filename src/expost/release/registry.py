@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from expost.release.project import SECTORS, Project
-from expost.release.words import require_model, subject, to_compare
+from expost.release.words import require_model, subject, to_compare, weighed
 from expost.shown import up, visible
 
 if TYPE_CHECKING:
@@ -148,8 +148,10 @@ def _entry(release: Release, project: Project) -> dict[str, Any]:
 
 def _described(release: Release) -> str:
     compared = to_compare(release)
-    return f"A linear model: {subject(release)}. Promised: {release.promise.statement}." + (
-        f" To compare: {compared}." if compared else ""
+    return (
+        f"A linear model: {subject(release)}. Promised: {release.promise.statement}."
+        + (f" To compare: {compared}." if compared else "")
+        + (f" Weighted: {weighed(release)}." if weighed(release) else "")
     )
 
 

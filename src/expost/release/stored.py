@@ -345,6 +345,7 @@ _PARAMETERS = _object_of(
         "n": _whole(1),
         "p": _whole(1),
         "loss": _TEXT,
+        "class_weights": _list_of(_number(1e-110, 1.0), 2),
         "columns": _TEXTS,
         "coef": _list_of(_number(infinite=True)),
         "intercept": _number(infinite=True),

@@ -7,7 +7,7 @@ import math
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from expost.goals.flags import words_of, yardstick_of
 from expost.shown import down, one_line, percent, up, visible
@@ -222,11 +222,42 @@ def to_compare(release: Release) -> str:
     if not isinstance(measured, str):
         return yardstick_of(release.promise.goal)
     sure = " (about nine times in ten)" if "±" in measured else ""
-    classes = release.parameters.get("classes", release.preparation.get("schema", {}).get("classes"))
-    for said, label in zip(("no", "yes"), classes or (), strict=False):
+    for said, label in zip(("no", "yes"), _classes(release) or (), strict=False):
         if measured.startswith(f"always saying {said} "):
             return f"always saying {one_line(label)} {measured.removeprefix(f'always saying {said} ')}{sure}"
     return measured + sure
+
+
+def weighed(release: Release) -> str:
+    """Say which loss was minimised, where labels have weights in it; else nothing.
+
+    Examples
+    --------
+    >>> from expost.release import Release
+    >>> from expost.release import Promise
+    >>> goal, said = Promise("...", goal="F₁"), {"class_weights": (0.2, 1.0), "classes": ("alive", "dead")}
+    >>> weighed(Release(status="released", method="m", promise=goal, parameters=said))
+    'a row of dead counts 5 times one of alive in the loss that was minimised; the goal is about rows that count alike'
+    """
+    weights = release.parameters.get("class_weights")
+    if weights is None:
+        return ""
+    (least, light), (_, heavy) = sorted(zip(weights, _classes(release) or ("no", "yes"), strict=True))
+    times = f"a row of {one_line(heavy)} counts {1.0 / least:.6g} times one of {one_line(light)}"
+    about = (
+        "an excess risk is that of this loss"
+        if release.promise.goal is None
+        else "the goal is about rows that count alike"
+    )
+    return f"{times} in the loss that was minimised; {about}"
+
+
+def _classes(release: Release) -> Sequence[Any] | None:
+    """Return the labels, the negative one first, if the release says them."""
+    found: Sequence[Any] | None = release.parameters.get(
+        "classes", release.preparation.get("schema", {}).get("classes")
+    )
+    return found
 
 
 def no_better(release: Release) -> str:
@@ -436,6 +467,7 @@ def _lines(release: Release, brief: bool = False) -> list[tuple[str, str]]:
         ("in words", _in_words(release)),
         *[("", text) for text in (exposed(release),) if text],
     ]
+    rows += [("class weights", text) for text in (weighed(release),) if text]
     reasons = release.parameters.get("reasons", ())
     if brief and release.status == "refused":
         rows += [("because", text) for text in reasons[-1:]]  # why it ended comes last

@@ -59,6 +59,7 @@ from expost.search import METHODS
 from expost.search.request import Request
 from expost.shown import down, up
 from expost.solve import LogisticLoss, Loss, Problem, SquaredLoss
+from expost.solve.losses import weighted
 from expost.table.bounds_encoding import Preparation
 
 
@@ -136,7 +137,7 @@ class KeepPath:
             raise ValueError("a path is kept for an excess_risk by method='auto' or 'certified', whose proofs go on")
         if request.on_failure != "refuse":
             raise ValueError("a path is kept with on_failure='refuse' only")
-        if type(request.problem.loss) not in map(type, _LOSSES.values()):
+        if type(request.problem.loss.unweighted) not in map(type, _LOSSES.values()):
             raise ValueError("a path is kept for the squared and the logistic loss only")
         with one_thread():
             return request.mechanism.refinable(request, alpha, self._later(alpha))
@@ -164,7 +165,8 @@ class KeepPath:
             "first": release.level or 0,
             "size": len(plan.kept.values[0]),
             "values": plan.kept.kind,
-            "loss": problem.loss.name,
+            "loss": problem.loss.unweighted.name,
+            "class_weights": problem.loss.class_weights,
             "n": problem.n,
             "p": problem.p,
             "regularization": problem.regularization,
@@ -306,7 +308,9 @@ class _Kept:
     def request(self, goal: ExcessRisk, lam: float) -> Request:
         """Return what is asked for, as if it were asked afresh."""
         said = self.header
-        problem = Problem.of(_LOSSES[said["loss"]], n=said["n"], p=said["p"], regularization=lam)
+        # paths of earlier versions know no weights
+        loss = weighted(_LOSSES[said["loss"]], tuple(said.get("class_weights", (1.0, 1.0))))
+        problem = Problem.of(loss, n=said["n"], p=said["p"], regularization=lam)
         mechanism = mechanism_of(said["kind"], noise=said["noise"])
         gamma, keep = said["failure_probability"], said["keep_statistics"]
         return Request(problem, goal, METHODS["certified"], mechanism, gamma, keep_statistics=keep)

@@ -46,6 +46,7 @@ from expost.release.words import on_new
 from expost.search.levels import StagedPlan
 from expost.shown import down, up
 from expost.solve import ErrorBounds, Problem
+from expost.solve.losses import weighted
 from expost.table.shape import Geometry
 
 OnFailure = Literal["refuse", "release_optimum"]
@@ -324,7 +325,7 @@ class Request:
 
     def details(self, release: Release) -> dict[str, Any]:
         """Return what a release says about itself beside its numbers: method, promise, what is exact or charged."""
-        problem, mechanism = self.problem, self.mechanism.behind(release)
+        problem, mechanism, weights = self.problem, self.mechanism.behind(release), self.problem.loss.class_weights
         by_goal = self.goal.exact() if self.goal is not None else ()
         charged = self.goal.charged(self.method.charged) if self.goal is not None else RISK_CHARGED
         scaled_by = mechanism.noise_sensitivity(problem)
@@ -341,6 +342,7 @@ class Request:
             "parameters": {
                 **release.parameters,
                 "loss": mechanism.minimised(problem),
+                **({} if weights == (1.0, 1.0) else {"class_weights": weights}),
                 "n": problem.n + self.held_out,
                 "p": problem.p,
                 "paper_constants": problem.paper_constants,
@@ -370,6 +372,7 @@ def staged_request(
     delta: float,
     unit: Unit = ROW,
     pure: Geometry | None = None,
+    weights: tuple[float, float] = (1.0, 1.0),
 ) -> Request:
     """Return the request at δ for a goal in people's units: by the way stated, or by descent and then pure noise.
 
@@ -381,6 +384,8 @@ def staged_request(
         As in :class:`~expost.search.levels.StagedPlan`.
     pure
         The shape of rows that pure noise would follow, where that may be chosen.
+    weights
+        What a row counts for in the loss whose label is negative, and whose is positive.
 
     Examples
     --------
@@ -391,7 +396,7 @@ def staged_request(
     'gradient descent'
     """
     validation.failure_probability(failure_probability)  # which is computed with before the request is made
-    loss, reason = goal.chain().loss, ""
+    loss, reason = weighted(goal.chain().loss, weights), ""
     if current(delta, unit) is not None:
         pure = None  # budgets that several fits share are where Gaussian costs add in squares
     mechanism: Mechanism
@@ -425,14 +430,21 @@ def staged_request(
 
 
 def chain_request(
-    goal: TestedGoal, geometry: Geometry, n: int, failure_probability: float, budget: float, unit: Unit = ROW
+    goal: TestedGoal,
+    geometry: Geometry,
+    n: int,
+    failure_probability: float,
+    budget: float,
+    unit: Unit = ROW,
+    weights: tuple[float, float] = (1.0, 1.0),
 ) -> Request:
     """Return the request for a goal in people's units, for n rows of a shape; nobody states a λ.
 
     The problem names the loss that the goal asks for and the λ of the first level; later levels have their own.
     """
     validation.failure_probability(failure_probability)  # which is computed with before the request is made
-    start = ChainPlan.settled(goal, goal.chain().loss, geometry, n, failure_probability, budget)
+    loss = weighted(goal.chain().loss, weights)
+    start = ChainPlan.settled(goal, loss, geometry, n, failure_probability, budget)
     lam = min(start.shot(start.affordable_start or start.start).lam, 1e15)
     problem = Problem.of(start.loss, n=n, p=geometry.columns, regularization=lam)
     return Request(

@@ -163,6 +163,16 @@ class Loss(ABC):
         steep = 2.0 * radius * self.lipschitz(radius)
         return min(self.spread(radius), steep) if self.symmetric and self.labels == "binary" else steep
 
+    @property
+    def class_weights(self) -> tuple[float, float]:
+        """What a row counts for whose label is negative, and whose is positive (:class:`WeightedLoss`)."""
+        return 1.0, 1.0
+
+    @property
+    def unweighted(self) -> Loss:
+        """The loss of a row, whatever its label counts for."""
+        return self
+
     #: Whether φ(−u, −y) = φ(u, y) and the slope φ′(u, y) is largest at y = −1; sharper sensitivities rest on it.
     symmetric: bool = False
     #: M with |φ‴| ≤ M·φ″ everywhere, or None: where there is one, φ″ changes by at most e^{M|s|} as u moves by s.
@@ -541,3 +551,143 @@ class CappedLogisticLoss(_MarginLoss):
     def lipschitz(self, radius: float) -> float:
         """Return s, or the logistic loss's slope where that is less."""
         return min(self.slope, LogisticLoss().lipschitz(radius))
+
+
+class WeightedLoss(Loss):
+    """w_y·φ(u, y): a loss of labels in which a row counts for as much as its label; weights are public.
+
+    What is minimised is mean w_y·φ + (λ/2)‖θ‖²: it is divided by n, which is public.
+
+    *Theorem (constants).* Let w₋ and w₊ lie in (0, 1], the larger of them 1, and let φ be convex and not negative with
+    |φ′| ≤ κ, 0 ≤ φ″ ≤ c and −φ′u ≤ K for |u| ≤ R. Then w_y·φ is convex with the same κ, c and K, and with w the smaller
+    weight it lies between w·min φ and max φ: its spread is at most w·spread + (1 − w)·max φ. A row replaced by one of
+    the other label is no exception. *Proof.* Each constant is a maximum over u and over both labels of a function that
+    w_y, which depends on neither u nor θ, multiplies by at most 1, and by 1 for one label; φ ≥ 0 is at most max φ, and
+    at least max φ − spread, which w makes smaller. ∎ (The spread itself would be too small: a heavy row far on the
+    wrong side may become a light one on the right side.) |φ‴| ≤ M·φ″ and the sign of φ′ for a label stay what they are.
+    φ(−u, −y) = φ(u, y) does not hold, so nothing that rests on it is used.
+
+    So κ, c and the weights are in every price at once: where a row's slope is at most w_max·κ and its curvature
+    w_max·c, w_max = 1. A mechanism takes this loss as it takes any other.
+
+    *Theorem (only the quotient counts).* For a > 0 objective perturbation releases with weights a·w, λ and b what it
+    releases with w, λ/a and b/a, at the same price. *Proof.* Dividing mean a·wφ + (λ/2)‖θ − θ₀‖² + bᵀθ/n by a moves no
+    minimum; 2aκ over the scale of b is 2κ over that of b/a, and a·c/(nλ) is c/(n·(λ/a)). ∎ So stating larger weights
+    buys nothing: a level x (noise of 1/x on a mean gradient, λ = 1/(xR)) of a·w is the level a·x of w, and a search
+    that begins at a stated x would pay a times as much for its first level, or for a < 1 begin in noise. Dividing
+    weights by their maximum leaves constants, prices and the first level as they are without weights.
+
+    *Not by class counts.* Weights n/(2n_y), "balanced", are functions of the rows: one row replaced changes n_y, and
+    with it what all other rows of the label add. Nobody would have paid for that.
+
+    Parameters
+    ----------
+    loss : Loss
+        φ, one of the library's own losses of labels.
+    negative, positive : float
+        Positive weights; they are divided by the larger of them.
+
+    Examples
+    --------
+    >>> loss = WeightedLoss(LogisticLoss(), negative=1.0, positive=5.0)
+    >>> loss.class_weights, loss.curvature, round(loss.spread(3.0), 3), round(LogisticLoss().spread(3.0), 3)
+    ((0.2, 1.0), 0.25, 3.039, 3.0)
+    """
+
+    labels: ClassVar[Labels] = "binary"
+
+    def __init__(self, loss: Loss, negative: float, positive: float) -> None:
+        if loss.labels != "binary" or loss.unweighted is not loss or foreign(loss):
+            raise ValueError(f"weights are for the library's own losses of labels, got {loss!r}")
+        if not (0.0 < negative < math.inf and 0.0 < positive < math.inf):
+            raise ValueError("weights must be positive and finite")
+        self.loss, largest = loss, max(negative, positive)
+        self.negative, self.positive = negative / largest, positive / largest
+        if not min(self.class_weights) > 0.0:
+            raise ValueError("weights are so far apart that the smaller one is nothing beside the larger")
+
+    @property
+    def class_weights(self) -> tuple[float, float]:
+        """w₋ and w₊."""
+        return self.negative, self.positive
+
+    @property
+    def unweighted(self) -> Loss:
+        """φ."""
+        return self.loss
+
+    @property
+    def name(self) -> str:
+        """That of φ, and that it is weighted."""
+        return f"weighted {self.loss.name}"
+
+    @property
+    def one_sided(self) -> bool:  # type: ignore[override]
+        """Whether slopes for a label have one sign: as those of φ."""
+        return self.loss.one_sided
+
+    @property
+    def self_concordance(self) -> float | None:  # type: ignore[override]
+        """M of φ."""
+        return self.loss.self_concordance
+
+    @property
+    def EVALUATION_ULPS(self) -> int:  # type: ignore[override]
+        """Those of φ, and a product's."""
+        return self.loss.EVALUATION_ULPS + 1
+
+    @property
+    def curvature(self) -> float:
+        """c of φ."""
+        return self.loss.curvature
+
+    @property
+    def null_value(self) -> float:
+        """φ(0, y) of the heavier label."""
+        return self.loss.null_value
+
+    @property
+    def pull(self) -> float:
+        """K of φ."""
+        return self.loss.pull
+
+    @property
+    def has_units(self) -> bool:
+        """Whether φ has slopes in units."""
+        return self.loss.has_units
+
+    def _each(self, y: FloatArray) -> FloatArray:
+        return np.where(y > 0, self.positive, self.negative)
+
+    def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return w_y·φ(u, y)."""
+        return self._each(y) * self.loss.value(u, y)
+
+    def derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return w_y·φ′(u, y)."""
+        return self._each(y) * self.loss.derivative(u, y)
+
+    def second_derivative(self, u: FloatArray, y: FloatArray) -> FloatArray:
+        """Return w_y·φ″(u, y)."""
+        return self._each(y) * self.loss.second_derivative(u, y)
+
+    def derivative_in_units(self, u: AnyArray, y: AnyArray, bits: int) -> AnyArray:
+        """Return ⌊w_y·φ′⌋, φ′ in units 2⁸ times smaller: together off by less than one unit and a fiftieth."""
+        slopes = self.loss.derivative_in_units(u << 8, y << 8, bits + 8)
+        (up, over), (other_up, other_over) = (weight.as_integer_ratio() for weight in (self.positive, self.negative))
+        return np.asarray(np.where(y > 0, slopes * up // (over << 8), slopes * other_up // (other_over << 8)))
+
+    def lipschitz(self, radius: float) -> float:
+        """Return κ of φ."""
+        return self.loss.lipschitz(radius)
+
+    def spread(self, radius: float) -> float:
+        """Return w·spread + (1 − w)·max φ, w the smaller weight (rounded up)."""
+        least, top = min(self.class_weights), self.loss.maximum(radius)
+        top += self.loss.EVALUATION_ULPS * UNIT * max(1.0, top)
+        return round_up(least * self.loss.spread(radius) + (1.0 - least) * top)
+
+
+def weighted(loss: Loss, weights: tuple[float, float]) -> Loss:
+    """Return a loss with weights of the negative and of the positive label; as it is where those are equal."""
+    return loss if weights[0] == weights[1] else WeightedLoss(loss, *weights)

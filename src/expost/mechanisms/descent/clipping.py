@@ -1,11 +1,11 @@
 """Sums of clipped gradients over rows, in integers: the same for every order of summation, and moved by one row only.
 
 A row's gradient is φ′(t)·x, t its margin y·xᵀθ or its residual xᵀθ − y. Here φ′ is read off a public table: t is cut
-into steps of 2⁻⁹ (beyond ±8 the last step counts) and each step has one slope, a multiple of 2⁻¹² truncated towards
-zero. A loss with such slopes is convex and piecewise linear, within 2⁻⁹ of the smooth one in slope; any table would be
-as private. A row's slope is then moved towards zero until |s|·‖x̃‖ ≤ C, x̃ the row in its frame
-(below): gradients are clipped by their length, so no row has to be as long as the
-longest there might be.
+into steps of 2⁻⁹ (beyond ±8 the last step counts) and each step has one slope, or one for each label where labels have
+weights, a multiple of 2⁻¹² truncated towards zero. A loss with such slopes is convex and piecewise linear, within 2⁻⁹
+of the smooth one in slope; any table would be as private. A row's slope is then moved towards zero until |s|·‖x̃‖ ≤ C,
+x̃ the row in its frame (below): gradients are clipped by their length, so no row has to be as long as the longest there
+might be.
 
 *Exact.* Let θ be a multiple of a power of two that `expost.numeric.to_grid` allows: then xᵀθ is exact in float64
 in any order of summation, and so is ‖x̃‖², so a row's slope s is a function of that row, of θ and of the frame alone.
@@ -197,11 +197,14 @@ class SlopeTable(NamedTuple):
         Whether t is a margin y·u (labels) or a residual u − y.
     largest
         The largest size among the slopes, S.
+    negative
+        For margins the slopes at y = −1, which are others where labels have weights.
     """
 
     slopes: npt.NDArray[np.int64]
     margins: bool
     largest: int
+    negative: npt.NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, loss: Loss) -> SlopeTable:
@@ -216,16 +219,22 @@ class SlopeTable(NamedTuple):
         middle = (np.arange(-_REACH * _FINE, _REACH * _FINE) + 0.5) / _FINE
         margins = loss.labels == "binary"
         target = np.ones_like(middle) if margins else np.zeros_like(middle)
-        raw = loss.derivative(middle, target)
-        slopes = np.trunc(raw * SLOPE_ONE).astype(np.int64)
-        return cls(slopes, margins, int(np.abs(slopes).max()))
+        # at a margin t a label y has u = y·t, and its slope in t is y·φ′
+        slopes, negative = (
+            np.trunc(y * loss.derivative(y * middle, y * target) * SLOPE_ONE).astype(np.int64) for y in (1.0, -1.0)
+        )
+        if not margins:
+            return cls(slopes, margins, int(np.abs(slopes).max()))
+        return cls(slopes, margins, max(int(np.abs(found).max()) for found in (slopes, negative)), negative)
 
     def at(self, u: FloatArray, y: FloatArray) -> npt.NDArray[np.int64]:
         """Return the slope of each row for predictions u and targets y."""
         t = y * u if self.margins else u - y
         step = np.floor(np.clip(t, -_REACH, _REACH) * _FINE).astype(np.int64)
-        found = self.slopes[np.clip(step + _REACH * _FINE, 0, len(self.slopes) - 1)]
-        return np.where(y > 0, found, -found) if self.margins else found
+        place = np.clip(step + _REACH * _FINE, 0, len(self.slopes) - 1)
+        if self.negative is None:
+            return self.slopes[place]
+        return np.where(y > 0, self.slopes[place], -self.negative[place])
 
 
 #: Whole parts that a squared length is counted in.

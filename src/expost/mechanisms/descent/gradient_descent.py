@@ -60,7 +60,7 @@ from expost.passes.views import seen
 from expost.release.release import Release
 from expost.search.levels import Floats, Schedule, StagedMechanism, StagedPlan, level_at, rho_at
 from expost.solve.error_bounds import GeneralErrors
-from expost.solve.losses import Loss
+from expost.solve.losses import Loss, weighted
 from expost.solve.problem import Problem
 from expost.solve.row_sums import Passes
 from expost.table.rows import ONE, Rows, RowSource
@@ -204,7 +204,7 @@ def clip_slope(loss: Loss) -> float:
     It is a part of the loss's largest: what a large residual says beyond that is worth less than the noise it costs.
     Probabilities need every slope.
     """
-    part = 1.0 if loss.name == "logistic" else 0.6 if loss.labels == "binary" else 0.45
+    part = 1.0 if loss.unweighted.name == "logistic" else 0.6 if loss.labels == "binary" else 0.45
     return part * loss.lipschitz(math.inf)
 
 
@@ -230,7 +230,8 @@ class DescentPlan(StagedPlan):
     def measured(self, goal: TestedGoal, gamma: float) -> Self:
         """Return the plan for a goal as it was measured: slopes and steps follow it."""
         plan = super().measured(goal, gamma)
-        return replace(plan, loss=goal.chain().loss, schedule=self.usual_schedule(self.loss, goal))
+        loss = weighted(goal.chain().loss, self.loss.class_weights)
+        return replace(plan, loss=loss, schedule=self.usual_schedule(self.loss, goal))
 
     @classmethod
     def noise_of(cls, loss: Loss, geometry: Geometry) -> float:

@@ -46,6 +46,10 @@ d_b² ∝ r_b√(k_b/s_b), s_b columns within r_b and k_b = s_b for a box, 1 oth
 (`expost.mechanisms.descent.gradient_descent`). Rounded to powers of √2, which leaves few different deviations to draw
 with.
 
+*Weights of labels* in (0, 1] (`expost.solve.losses.WeightedLoss`) make a row (√w·x, √w·y), truncated towards zero in
+units of 2⁻²⁰: Σ w·xxᵀ and Σ w·yx but for that. It is a function of the row alone, no entry of it is larger than it was,
+and |√w·y| ≤ 1: a row of the shape stays one, so nothing of the above changes.
+
 *How large the noise gets*: public numbers, proved. Let B be symmetric of size p with independent entries on and above
 the diagonal, N(0, σ²) on it and N(0, σ²/2) off it, and b have p independent entries N(0, τ²).
 
@@ -278,7 +282,7 @@ class MomentGenerator(Private):
     def __init__(self, mechanism: GaussianMoments, rows: Rows | RowSource | Sums, problem: Problem) -> None:
         self.mechanism, self.problem = mechanism, problem
         source = MemorySource(rows) if isinstance(rows, Rows) else rows
-        self.sums = source if isinstance(source, Sums) else sums_over(source)
+        self.sums = source if isinstance(source, Sums) else sums_over(source, weights=problem.loss.class_weights)
         self.rows = rows
         self._packed = packed(self.sums)
 
@@ -339,7 +343,7 @@ class GaussianMoments(StagedMechanism):
 
     def minimised(self, problem: Problem) -> str:
         """Least squares, whatever the goal."""
-        return "squared"
+        return "squared" if problem.loss.class_weights == (1.0, 1.0) else "weighted squared"
 
     def errors(self, problem: Problem) -> RidgeErrors:
         """Return the errors of risks that come from exact sums."""

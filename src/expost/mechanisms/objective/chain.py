@@ -40,7 +40,7 @@ from expost.passes.views import seen
 from expost.release.release import Release
 from expost.search.levels import Schedule, StagedPlan, StagedSearch, level_at
 from expost.shown import up
-from expost.solve.losses import Loss
+from expost.solve.losses import Loss, weighted
 from expost.solve.perturbed import STEEPEST, PerturbedObjective
 from expost.solve.row_sums import Passes
 from expost.table.rows import RowSource
@@ -148,7 +148,8 @@ class _Perturbed(StagedPlan):
     def measured(self, goal: TestedGoal, gamma: float) -> Self:
         """Return the plan for a goal as it was measured: loss, noise and shrinkage follow it."""
         plan = super().measured(goal, gamma)
-        return replace(plan, loss=goal.chain().loss, schedule=self.usual_schedule(self.loss, goal))
+        loss = weighted(goal.chain().loss, self.loss.class_weights)
+        return replace(plan, loss=loss, schedule=self.usual_schedule(self.loss, goal))
 
     def seen(self, level: float) -> Geometry:
         """Return the shape of what a level sees of rows."""

@@ -94,7 +94,7 @@
     const at = DATA.delta ? ` --delta ${DATA.delta}` : "";
     const gamma = state.gamma === 0.1 ? "" : ` --failure-probability ${state.gamma}`;
     by("command").value =
-      `expost fit DATA.csv --schema ${quoted} ${Words.options(state.goal)}${gamma} --max-epsilon ${state.budget}${at}`;
+      `expost fit DATA.csv --schema ${quoted} ${Words.options(state.goal)}${gamma} --max-epsilon ${state.budget}${at}${DATA.option}`;
   }
 
   function update() {
