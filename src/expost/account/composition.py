@@ -566,8 +566,9 @@ class Clock:
 
     *Sides drawn in secret* (`expost.search.new_rows`). A side s is drawn, shown to nobody, as likely under D′ as
     under D. Given s, D and D′ differ either in what all those steps read, or in what others read (some may be among
-    both), which are pure, of ε_a in all. So P = Σ w_s P_s, likewise P′, and o shows ρ, ε_p and ε_a. Let G(b) = Φ(Φ⁻¹(b) − m), t = e − N_k with
-    N_k = m²/2 − mΦ⁻¹(δ_k), which a loss N(m²/2, m²) exceeds with probability δ_k, and ε(o) = max(ε_p + e, ε_a + t).
+    both), which are pure, of ε_a in all. So P = Σ w_s P_s, likewise P′, and o shows ρ, ε_p and ε_a. Let G(b) =
+    Φ(Φ⁻¹(b) − m), t = e − N_k with N_k = m²/2 − mΦ⁻¹(δ_k), which a loss N(m²/2, m²) exceeds with probability δ_k, and
+    ε(o) = max(ε_p + e, ε_a + t).
     *Theorem (ex post).* P[ℓ > ε(o)] ≤ δ, ℓ the log ratio of the mixtures; where ρ = 0 with ε(o) = max(ε_p, ε_a).
     *Proof.* Let B be the shown outcomes of time k with ℓ > ε(o), T the tangent of e^e·G at δ_k. Its slope is
     e^e·G′(δ_k) = e^{e−N_k} = e^t, and T(δ_k) = e^e·G(δ_k) = δ_k. G is convex, G(0) = 0, so t ≥ 0 and e^e·G ≥ T. For
