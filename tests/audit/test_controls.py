@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import expost.noise.laplace as laplace_module
+from expost.account.account import Account
 from expost.account.composition import ORDERS, Clock, Curve
 from expost.account.events import Budget
 from expost.account.loss import PureLoss
@@ -23,7 +24,7 @@ from expost.mechanisms.descent.clipping import Clip
 from expost.mechanisms.objective.perturbation import PerturbedMinimum
 from expost.noise import SeededSource, spherical as spherical_module
 from expost.noise.spherical import uniforms
-from expost.search import above_threshold as threshold_module, noisy_test
+from expost.search import above_threshold as threshold_module, new_rows, noisy_test
 from expost.search.above_threshold import AboveThreshold
 from expost.solve.problem import Problem
 
@@ -141,6 +142,17 @@ def path_shared(patch):
     patch.setattr(noisy_test, "NoisePath", path)
 
 
+def persons_by_place(patch):
+    patch.setattr(new_rows, "drawn_persons", lambda persons, part, source: np.arange(persons) < round(part * persons))
+
+
+def tests_not_counted(patch):
+    """Tests of persons who are held out cost twice what models do, and models alone are charged for."""
+    honest = Account.free_test.fget
+    patch.setattr(Account, "free_test", property(lambda self: 2.0 * honest(self)))
+    patch.setattr(Account, "_together", lambda self, probe, test, generation: probe + generation)
+
+
 def no_jacobian(patch):
     patch.setattr(PerturbedMinimum, "jacobian", 0.0)
 
@@ -208,6 +220,8 @@ CONTROLS = {
     "threshold redrawn at each step": (threshold_redrawn, "above-threshold", 1_500),
     "a seed reused": (seed_reused, "two-numbers", 800),
     "looks that share a path": (path_shared, "two-tests", 700),
+    "persons held out by their place": (persons_by_place, "new-persons", 2_000),
+    "tests of persons that are not counted": (tests_not_counted, "exact-new-persons", 0),
     "the Jacobian left out": (no_jacobian, "objective-density", 100),
     "rows that are not clipped": (unclipped, "descent", 2),
     "a clip length measured without noise": (lengths_without_noise, "fit-descent", 5),

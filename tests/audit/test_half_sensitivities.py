@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from expost.account.composition import Unit
 from expost.audit import Setting, counting, searches
 from expost.goals import (
     F1,
@@ -88,6 +89,12 @@ def held_out(patch):
     )
 
 
+def one_row(patch):
+    """What a person costs is what one of their two rows costs."""
+    patch.setattr(Unit, "charge", lambda self, loss: loss)
+    patch.setattr(Unit, "share", lambda self, budget: budget)
+
+
 def slope_at_delta(patch):
     honest = gaussian_objective.gaussian_deviations
     patch.setattr(gaussian_objective, "gaussian_deviations", lambda shape, slope, rho: honest(shape, slope / 2, rho))
@@ -121,6 +128,15 @@ HALVED = {
     "cut-offs": (cut_off, "noisy-best", 3_000),
     "evaluation": (cells, "evaluation", 10),
     "new rows": (held_out, "fit-new-rows", 10),
+    "new persons": (held_out, "fit-new-persons", 6),
+    "new persons at a delta": (held_out, "fit-new-persons-delta", 6),
+    "new persons, whose rows count once": (one_row, "fit-new-persons", 6),
+    "new persons at a delta, the same": (one_row, "fit-new-persons-delta", 6),
+    "new persons: steps of a descent": (gradients, "fit-new-persons-delta", 6),
+    "evaluation on rows held out": (cells, "evaluation-new-rows", 10),
+    "evaluation on persons": (cells, "evaluation-persons", 10),
+    "new persons, exactly": (held_out, "exact-new-persons", 0),
+    "new persons at a delta, exactly": (held_out, "exact-new-persons-delta", 0),
 }
 
 

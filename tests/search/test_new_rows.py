@@ -348,7 +348,6 @@ def test_means_of_losses_are_promised_too(goal):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"person": "whose", "rows_per_person": 2, "delta": 1e-6}, "holdout for persons is pure"),
         ({"holdout": 1.5}, "holdout must be a number strictly between 0 and 1"),
         ({"holdout": "much"}, "holdout must be a number"),
     ],

@@ -18,14 +18,16 @@ which comes to the worst case at δ, which is the budget itself; for one with pu
 the whole search one step of that curve, wherever it ends: what the ledger holds, and what an interruption is charged.
 
 *Models and tests of different rows* (``held_out``, theory D4). Rows are split by their position, publicly: models read
-one part, tests the other, and what reads all rows is booked as a probe. (Persons are split at random, purely, which
-comes to the same: `expost.search.new_rows`.)
+one part, tests the other, and what reads all rows is booked as a probe.
 *Theorem.* The loss of an outcome is at most that of probes plus the larger of what models and what tests cost.
 *Proof.* Neighbours differ in one row, whose position says in which part it is. Given what was released before, a
 release about the other part is settled by the same rows on both tables: its log ratio is zero. So of the sum of log
 ratios those of probes and of one part are left. ∎ With curves likewise, at the whole δ each: for every pair of
 neighbours either models' or tests' steps have loss zero, so the curve of probes and of the other bounds it. Where a
 curve for all pairs is needed, by ledgers and budgets, it is the larger of both at every order.
+*Persons* are split at random instead, and nobody is told how (`expost.search.new_rows`, with the proof): pure losses
+are stated as above, and at a δ it is the curve that is larger at every order which is converted, or a clock that says
+what it comes to.
 
 *One budget for several runs* (:class:`Budget`): a filter that they share (theory C3 ii).
 *Theorem.* Everything that is booked inside it, by whatever runs, in whatever order, later ones chosen by earlier ones,
@@ -66,6 +68,7 @@ from expost.exceptions import (
     advice,
     warn,
 )
+from expost.numeric import bisected
 from expost.release.release import FrozenMapping, Release
 from expost.shown import down, exact, up
 
@@ -76,6 +79,7 @@ Part = Literal["probe", "test", "generation"]
 _PARTS: tuple[Part, ...] = ("probe", "test", "generation")
 _FULL = 1.0 - 1e-9  # a release adds up its parts, rounded up
 _ROUNDED = 1.0 - 1e-12  # sums are rounded up, in whatever order they are added
+_HARDLY = 1.05  # a test may raise the total by so much where one that raises it not at all would be noise
 
 
 @lru_cache(maxsize=64)
@@ -194,12 +198,16 @@ class Account:
         return Curve.ex_post(self.unit.charge(more) if self.delta else more)
 
     def look_first(self, loss: float) -> None:
-        """Book a pure loss for one row that was settled beforehand, for measuring the data: less, as a curve."""
-        self.book("probe", Curve.pure(self.unit.charge(loss) if self.delta else loss))
+        """Book a pure loss for one row that was settled beforehand, for measuring the data."""
+        self.book("probe", self.settled_step(loss))
+
+    def settled_step(self, loss: float) -> Curve:
+        """Return a pure loss for one row that was settled beforehand as it is booked: less, as a curve."""
+        return Curve.pure(self.unit.charge(loss) if self.delta else loss)
 
     def affords(self, loss: float) -> bool:
         """Whether a pure loss for one row, settled beforehand, may be booked; without a δ it was in the worst case."""
-        return not self.delta or self.fits(Curve.pure(self.unit.charge(loss)))
+        return not self.delta or self.fits(self.settled_step(loss))
 
     def after(self, generation: float = 0.0, test: float = 0.0) -> float:
         """Return what the total becomes once that much more is booked as pure losses, rounded as it will be then."""
@@ -220,17 +228,38 @@ class Account:
         return self._together(self.probe, self.test, self.generation)
 
     @property
+    def in_secret(self) -> bool:
+        """Whether nobody is told which side a unit is on: persons are split at random, rows by their position."""
+        return bool(self.held_out) and self.unit.persons is not None
+
+    @property
     def free_test(self) -> float:
-        """What tests of rows held out may still cost, purely, before the total grows; it follows from models alone."""
+        """What tests of rows held out may still cost for one row, purely, before the total grows, or hardly grows.
+
+        It follows from models alone.
+        """
         if not self.delta:
             return max(0.0, self.generation - self.test) * _FULL
         fitted, tested = self._sides()
-        return max(0.0, self._at_delta(fitted) - tested.most) * _FULL
+        most = self._at_delta(fitted)
+        if self.in_secret and self.clock is not None and fitted.split is not None:
+            most -= self.clock.gap(fitted.split[0], self.delta)
+        elif self.in_secret:
+            hardly = _HARDLY * most
+            more, _ = bisected(lambda more: self._come_to([fitted, tested + Curve.pure(more)]) <= hardly, 0.0, most, 40)
+            return self.unit.share(more)
+        return self.unit.share(max(0.0, most - tested.most) * _FULL)
 
     def _come_to(self, sides: list[Curve]) -> float:
-        """Return what the dearer of the sides comes to at δ; a clock is about steps that are Gaussian, of models."""
+        """Return what the sides come to at δ; a clock is about steps that are Gaussian, of models."""
         models, *tests = sides
-        return max(self._at_delta(models), *(test.epsilon(self.delta) for test in tests), 0.0)
+        if not self.in_secret:
+            return max(self._at_delta(models), *(test.epsilon(self.delta) for test in tests), 0.0)
+        (tested,) = tests
+        if self.clock is None:
+            return models.joined(tested).epsilon(self.delta)
+        assert models.split is not None
+        return self.clock.epsilon(*models.split, self.delta, tested.most)
 
     @property
     def in_squares(self) -> bool:
@@ -286,9 +315,11 @@ class Account:
         together = self.shared is None or self.shared.fits(after, self)
         if self.one_curve and any(a > b * _ROUNDED for a, b in zip(after.losses, self.worst.losses, strict=True)):
             return False
-        if self.clock is not None:
-            return together and self._come_to(sides) <= self.limit * _FULL
-        return together and all(side.fits(self.limit, self.delta) for side in sides)
+        if self.in_secret:  # what is known of a curve by what its ε may come to is about the larger one, too
+            sides_fit = after.fits(self.limit, self.delta)
+        else:
+            sides_fit = self.clock is not None or all(side.fits(self.limit, self.delta) for side in sides)
+        return together and sides_fit and (self.clock is None or self._come_to(sides) <= self.limit * _FULL)
 
     @property
     def room(self) -> float:
@@ -344,6 +375,8 @@ class Account:
         if apart:  # pure, and beside what models cost, which is stated first
             del parts["test"]
         epsilon, place = self._at_delta(total), total.order(self.delta)
+        if self.in_secret:
+            epsilon = self.total
         # where pure losses alone bound the whole, their sum is it and nothing is converted
         pure = epsilon >= total.most
         shown = {part: curve.most if pure else curve.losses[place] for part, curve in parts.items()}
@@ -351,7 +384,7 @@ class Account:
         if part > epsilon:  # a clock may state less than any one order does
             shown = {name: loss * (epsilon / part) * (1.0 - 1e-12) for name, loss in shown.items()}
         said = {**details.pop("parameters", {}), "rho_left": room(self.curve, self.limit, self.delta)}
-        conversion = 0.0 if pure else max(0.0, epsilon - sum(shown.values()))
+        conversion = 0.0 if pure and not self.in_secret else max(0.0, epsilon - sum(shown.values()))
         if self.shared is not None:
             self.shared.count(self)
             self.shared.end(self)

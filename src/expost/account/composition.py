@@ -564,6 +564,20 @@ class Clock:
     *Filter.* If no outcome has ε(o) > ε then P[ℓ > ε] ≤ δ and the run is (ε, δ)-private: steps are taken only if
     the sum with them stays within the budget.
 
+    *Sides drawn in secret* (`expost.search.new_rows`). A side s is drawn, shown to nobody, as likely under D′ as
+    under D. Given s, D and D′ differ either in what all those steps read, or in what others read (some may be among
+    both), which are pure, of ε_a in all. So P = Σ w_s P_s, likewise P′, and o shows ρ, ε_p and ε_a. Let G(b) =
+    Φ(Φ⁻¹(b) − m), t = e − N_k with N_k = m²/2 − mΦ⁻¹(δ_k), which a loss N(m²/2, m²) exceeds with probability δ_k, and
+    ε(o) = max(ε_p + e, ε_a + t).
+    *Theorem (ex post).* P[ℓ > ε(o)] ≤ δ, ℓ the log ratio of the mixtures; where ρ = 0 with ε(o) = max(ε_p, ε_a).
+    *Proof.* Let B be the shown outcomes of time k with ℓ > ε(o), T the tangent of e^e·G at δ_k. Its slope is
+    e^e·G′(δ_k) = e^{e−N_k} = e^t, and T(δ_k) = e^e·G(δ_k) = δ_k. G is convex, G(0) = 0, so t ≥ 0 and e^e·G ≥ T. For
+    an s of the first kind E′_s[e^{ε(o)}; B] ≥ e^e·E_s[X; B] ≥ e^e·G(P_s[B]) ≥ T(P_s[B]), as in (i). For one of the
+    other kind E′_s[e^{ε(o)}; B] ≥ e^t·P_s[B] ≥ T(P_s[B]), as δ_k ≤ e^t·δ_k. T is linear, so the mean over s is
+    E′[e^{ε(o)}; B] ≥ T(P[B]). By the choice of B it is below P[B], and T(b) < b says b < δ_k. Σδ_k ≤ δ. ∎ At t = 0 it
+    is false, even for curves: `tests/search/test_new_persons.py`. In the usual sense P_s[S] − E′_s[e^{ε(o)}; S] ≤ δ is
+    linear in both, so the larger of both sides, each stated by itself, does.
+
     *Noise on integers.* Steps draw discrete Gaussians X of σ ≥ 2¹⁶ units. With Y a Gaussian rounded to the nearest
     integer |ln P[X = k]/P[Y = k]| ≤ (1 + k²/σ²)/(12σ²): P[Y = k] is the density at k times the mean of
     e^{−kt/σ²−t²/(2σ²)} over |t| ≤ ½, which is between 1 − 1/(24σ²) and sinh(u)/u ≤ e^{u²/6}, u = k/(2σ²), and what
@@ -594,9 +608,16 @@ class Clock:
         """Return a clock of some times, in any order."""
         return cls(tuple(sorted({float(time) for time in times if time > 0})))
 
-    def epsilon(self, rho: float, pure: float, delta: float) -> float:
-        """Return ε(o) at δ, rounded up: P[loss > ε] ≤ δ for every ordered pair of neighbours."""
-        return self._stated(rho, pure, delta, tail_mean)
+    def epsilon(self, rho: float, pure: float, delta: float, apart: float = 0.0) -> float:
+        """Return ε(o) at δ, rounded up: P[loss > ε] ≤ δ for every ordered pair of neighbours.
+
+        ``apart`` is what the pure steps cost that read the other side, where sides are drawn in secret.
+        """
+        return max(self._stated(rho, pure, delta, tail_mean), apart + self.gap(rho, delta) if apart else 0.0)
+
+    def gap(self, rho: float, delta: float) -> float:
+        """Return by how much what reads the other side has to cost less, where sides are drawn in secret."""
+        return self._stated(rho, 0.0, delta, _beyond_quantile)
 
     def usual_epsilon(self, rho: float, pure: float, delta: float) -> float:
         """Return the same in the usual sense of (ε, δ)."""
@@ -617,6 +638,11 @@ def tail_mean(m: float, delta: float) -> float:
     """Return ln(δ/Φ(Φ⁻¹(δ) − m)), rounded up."""
     least = _upper(m - NormalDist().inv_cdf(delta))
     return math.log(delta) - math.log(least) + 1e-12 if least > _SMALLEST else math.inf
+
+
+def _beyond_quantile(m: float, delta: float) -> float:
+    """Return how far that is above what a loss N(m²/2, m²) exceeds with probability δ, rounded up."""
+    return tail_mean(m, delta) - m * (m / 2.0 - NormalDist().inv_cdf(delta)) + 1e-12 * (1.0 + m)
 
 
 @lru_cache(maxsize=4096)

@@ -17,26 +17,28 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 import expost.noise.laplace as laplace_module
 from expost.account.account import Account
-from expost.account.composition import ORDERS, Curve, add_losses
+from expost.account.composition import ORDERS, Clock, Curve, Unit, add_losses
 from expost.account.events import Budget, Event, Kind
 from expost.account.loss import PureLoss
 from expost.audit.attack import Attack, Found, Setting
 from expost.audit.counting import Whole, gaussian_epsilon
-from expost.goals.counts import noisy_best, release_base_rate
+from expost.goals.counts import ErrorRate, noisy_best, release_base_rate
 from expost.goals.measure import Predicted
 from expost.noise import NoisePath, WordSource
 from expost.noise.source import exponential_bits
 from expost.search.above_threshold import AboveThreshold, Calibration
 from expost.search.gradual import first_accepted
+from expost.search.new_rows import NoisyMean
 
 _BITS = 64  # of a probability, which is rounded down: what that leaves out counts as not run
 #: What a mechanism lets out, and what it claims for that.
@@ -190,7 +192,10 @@ def law_of(run: Callable[[WordSource], Said], least: float = 1e-9) -> tuple[dict
 def exact(runs: Callable[[int, WordSource], Said], least: float = 1e-9, *, worst: Found | None = None) -> Found:
     """Return the outcome that comes nearest to its claim, or furthest beyond it."""
     laws = [law_of(lambda source, side=side: runs(side, source), least) for side in (0, 1)]  # type: ignore[misc]
-    found = worst or Found(0.0, 0.0)
+    return _nearest(laws, worst or Found(0.0, 0.0))
+
+
+def _nearest(laws: list[tuple[dict[Said, Fraction], Fraction]], found: Found) -> Found:
     for (here, _), (there, missed) in (laws, laws[::-1]):
         for (outcome, claim), chance in here.items():
             bound = max(0.0, _log(chance / (there.get((outcome, claim), Fraction(0)) + missed)))
@@ -400,6 +405,75 @@ def base_rate(_: Setting) -> Found:
     return exact(run, 1e-5)
 
 
+_TWO = Unit(1, 2, "whose")
+
+
+def _held_out(persons: tuple[int, int], held: int, source: WordSource) -> Said:
+    """Release a model of one of two persons and, if that is small, a test of the other, who was held out."""
+    account = Account("new persons", worst_case=10.0, secure=False, unit=_TWO, held_out=1)
+    account.book("generation", Curve.ex_post(1.0))
+    model = persons[1 - held] + _noise(1.0, source)
+    if model > 1:
+        account.book("generation", Curve.ex_post(0.5))
+        return (model, persons[1 - held] + _noise(0.5, source)), account.total
+    return (model, _tested(account).ask(persons[held], source)), account.total
+
+
+def _tested(account: Account) -> NoisyMean:
+    """Book a test of one person for what is free, and return how it is released."""
+    mean = NoisyMean.of(ErrorRate(0.5), 1, account.free_test, 0.0, account.unit)
+    account.book("test", account.settled_step(mean.epsilon))
+    return mean
+
+
+def _asked(mean: NoisyMean, person: int, source: WordSource) -> Said:
+    return mean.ask(person, source), 0.0
+
+
+def new_persons(_: Setting) -> Found:
+    """Attack two persons of whom one is held out, nobody knows which: the mixture of both draws, as it is seen.
+
+    An outcome speaks for a person whom the model was fitted to as well as for one whom it was tested on.
+    """
+    laws = []
+    for persons in ((1, 0), (0, 0)):
+        drawn = [law_of(partial(_held_out, persons, held), 1e-7) for held in (0, 1)]
+        both = {said: sum((law.get(said, Fraction(0)) for law, _ in drawn), Fraction(0)) / 2
+                for said in {**drawn[0][0], **drawn[1][0]}}  # fmt: skip
+        laws.append((both, (drawn[0][1] + drawn[1][1]) / 2))
+    return _nearest(laws, Found(0.0, 0.0))
+
+
+_AT_DELTA = 0.05
+
+
+def new_persons_at_delta(_: Setting) -> Found:
+    """Attack the same at a δ: Gaussian noise on the model, in cells of known probability, and a test without cost.
+
+    The bound is the probability of all outcomes whose loss is above what the account says, and the claim is δ.
+    """
+    found = Found(_AT_DELTA, 0.0, delta=_AT_DELTA)
+    edges = np.concatenate([[-np.inf], np.arange(-8.0, 12.0, 0.01), [np.inf]])
+    for rho, clock in product((0.02, 0.5, 2.0), (False, True)):
+        models = [np.diff(stats.norm.cdf(edges - person * math.sqrt(2.0 * rho))) for person in (0, 1)]
+        account = Account("new persons", 50.0, False, unit=_TWO, delta=_AT_DELTA, held_out=1)
+        account.clock = Clock.of([rho * (1.0 + 1e-9)]) if clock else None
+        account.book("generation", Curve.gaussian(rho))
+        mean = _tested(account)
+        drawn = [law_of(partial(_asked, mean, person), 1e-9) for person in (0, 1)]
+        missed = float(max(left for _, left in drawn)) + 1e-12
+        said = sorted({*drawn[0][0], *drawn[1][0]})
+        tests = [np.array([float(law.get(each, 0)) for each in said]) for law, _ in drawn]
+        for one, two, other in product((0, 1), repeat=3):  # who is replaced by whom, beside whom
+            here, there = (0.5 * (np.outer(models[person], tests[other]) + np.outer(models[other], tests[person]))
+                           for person in (one, two))  # fmt: skip
+            with np.errstate(divide="ignore"):
+                loss = np.log(here) - np.log(there + missed)
+            bound = float(here[loss > account.total].sum())
+            found = Found(_AT_DELTA, bound, delta=_AT_DELTA) if bound > found.bound else found
+    return found
+
+
 def sums(_: Setting) -> Found:
     """Compare sums of many losses, as accounts and curves make them, with the fractions they stand for."""
     found, rng = Found(1.0, 0.0), np.random.default_rng(0)
@@ -464,6 +538,8 @@ ATTACKS = (
     Attack("exact-above-threshold", "two tests, one-sided noise", "exact", above_threshold),
     Attack("exact-noisy-best", "the choice among three scores", "exact", cut_off),
     Attack("exact-base-rate", "the base rate of ten rows", "exact", base_rate),
+    Attack("exact-new-persons", "one of two persons held out, in secret", "exact", new_persons),
+    Attack("exact-new-persons-delta", "the same at delta = 0.05", "exact", new_persons_at_delta, tight=False),
     Attack("exact-sums", "sums of 1000 losses: accounts, curves", "exact", sums),
     Attack("gaussian-curve", "the curve of Gaussian noise, order by order", "exact", gaussian_curve),
     Attack("exact-filter", "what an account lets through", "exact", filters),

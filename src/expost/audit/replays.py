@@ -44,7 +44,7 @@ import pyarrow.parquet
 
 from expost.audit.attack import Attack, Found, Setting
 from expost.audit.counting import source_of
-from expost.audit.searches import SCHEMAS, extreme_table, other_model
+from expost.audit.searches import PERSONS, SCHEMAS, extreme_table, other_model
 from expost.audit.tape import Differs, Tape
 from expost.audit.transcripts import taping
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge
@@ -333,7 +333,8 @@ def _dask(place: Place) -> Any:
 
 
 def _columns(place: Place) -> Any:
-    return place.table
+    """Return them, and one that says whose two rows are, for entries about persons."""
+    return {**place.table, "whose": [row // 2 for row in range(len(place.table["y"]))]}
 
 
 #: Containers, with the packages that each needs: one that is not installed is left out.
@@ -491,6 +492,8 @@ ENTRIES: dict[str, dict[str, Run]] = {
         "squared errors": _regression(fit(R2(0.1), "numbers")),
         "new rows": Run(fit(ErrorRate(0.3), holdout=0.3)),
         "class weights": Run(fit(_LOSS, class_weight={"no": 1, "yes": 2})),
+        "new persons": Run(fit(ErrorRate(0.3), holdout=0.3, **PERSONS)),
+        "new persons at a delta": Run(fit(_FEW, holdout=0.3, perturbation="descent", delta=1e-3, **PERSONS)),
         "descent": Run(fit(_FEW, perturbation="descent", delta=1e-3)),
         "moments": _regression(fit(R2(0.1), "numbers", perturbation="covariance", delta=1e-3)),
         "objective at a delta": Run(fit(_LOSS, perturbation="objective", delta=1e-3)),

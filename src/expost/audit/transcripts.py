@@ -20,6 +20,10 @@ transcript beyond its ε refutes the claim.
 | a model of a perturbed objective | the density of b = −G(θ), times the determinant of its derivative, at θ |
 | steps of a descent | discrete Gaussian |
 
+Where persons are held out, drawn at random and in secret, D and D′ are coupled as in the proof (`expost.search.
+new_rows`): the newcomer is on the side where the person was who is replaced, which is as likely. Given that, the loss
+of a transcript is at most what the release states where all is pure, and so is that of the mixture over draws.
+
 That samplers and paths have these laws is for the other attacks to refute (`expost.audit.counting`,
 `expost.audit.exhaustive`). The released model of a perturbed objective has a little more noise, which covers its
 solver; what is bounded is the loss of a model without it, at the very point that was released, which the proof bounds
@@ -173,6 +177,19 @@ def _question(_: Any, measure: Any, hypothesis: Any, *__: Any) -> list[int]:
 
 def _mean(law: Any, mean: float, *_: Any) -> list[int]:
     return [round(mean * law.m) if law.counts else math.floor(mean / law.grid.unit)]
+
+
+def _sides_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
+    """Let a newcomer be on the side where the person was who is replaced: tables have both in the same place."""
+    honest = new_rows_module.drawn_persons
+
+    def drawn(persons: int, part: float, source: Any) -> NDArray[np.bool_]:
+        step = tape.next("draw of persons", (persons, part))
+        if not tape.replaying:
+            step.held = honest(persons, part, source)
+        return np.array(step.held)
+
+    return [(new_rows_module, "drawn_persons", drawn)]
 
 
 def _trace(sums: Any, *_: Any) -> list[int]:
@@ -532,6 +549,7 @@ def taping(tape: Tape) -> Iterator[None]:
         *_numbers(tape, covariance_module, covariance_module, "_worth_trying", _trace),
         *_numbers(tape, output_module, output_module.OutputCertificate, "probe_trace", lambda _, trace, *__: [trace]),
         *_numbers(tape, new_rows_module, new_rows_module.NoisyMean, "ask", _mean),
+        *_sides_patches(tape),
         *_threshold_patches(tape),
         *_round_patches(tape),
         *_choice_patches(tape),

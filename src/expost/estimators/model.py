@@ -388,11 +388,6 @@ class AccuracyFirstModel(CountedClones):
         if validation.number("holdout", self.holdout) == 0.0:
             return None
         part = validation.share("holdout", self.holdout)
-        if schema.person is not None and validation.delta(self.delta):
-            raise ValueError(
-                "holdout for persons is pure: which of them are held out is drawn at random and kept secret, and what "
-                "a delta says of each draw does not hold for all together. Leave delta out. Nothing was spent"
-            )
         if before is not None:
             raise ValueError("a search that is gone on from has fitted all rows; for new rows fit anew, with holdout")
         require_mean(self._stated_goal(schema))

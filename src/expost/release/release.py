@@ -338,12 +338,14 @@ class Release:
         return Clock(tuple(self.curve["times"]))
 
     def least_epsilon(self) -> float:
-        """Return what ε may not be below."""
+        """Return what ε may not be below: of persons who were held out in secret by both curves at once."""
+        in_secret, tests = self.held_out and self.unit == "person", self._tests_curve()
         if "times" in self.curve:
-            least = self._clock().epsilon(self.curve["rho"], self.curve["pure"], self.delta)
+            apart = tests.most if in_secret else 0.0
+            least = self._clock().epsilon(self.curve["rho"], self.curve["pure"], self.delta, apart)
         else:
-            least = self._models_curve().epsilon(self.delta)
-        return max(least, self._tests_curve().epsilon(self.delta))
+            least = (self.account_curve() if in_secret else self._models_curve()).epsilon(self.delta)
+        return max(least, tests.epsilon(self.delta))
 
     @property
     def continues(self) -> str | None:

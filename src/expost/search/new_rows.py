@@ -10,17 +10,27 @@ those of new persons, and m of the persons, drawn at random, are held out with a
 *Theorem (privacy).* The loss of an outcome is at most max(Σ models, Σ tests), and the loss of what reads all rows
 beside. The proof stands in `expost.account.account`: a row is fitted or held out, and given what was released before
 only releases about its part have another law. So tests are free as long as they cost no more than models do, and each
-here costs what models have cost beyond the tests before it. What is lost are the rows that models are not fitted to.
+here costs what models have cost beyond the tests before it (`Account.free_test`; for persons at a δ a little less).
+What is lost are the rows that models are not fitted to.
 *Persons have no position*: whoever comes instead of one may have rows elsewhere, so that by the order of first rows, as
 by a hash of who they are, others would change parts, or the person would, and models and tests would add up. So which
 persons are held out is drawn uniformly among all sets of m, is released to nobody, and is kept nowhere. *Proof.* Let
 the neighbour have a person b where the table has a. Exchange b for a in every set: that takes sets of m of one table to
 sets of m of the other, one to one, all as likely. Between a set and its image the same part differs, in k slots, so the
 loss of an outcome given both is at most ε(o) = max(Σ models, Σ tests), a function of the outcome alone. P[o] is the
-mean over sets of P[o given the set], hence at most e^{ε(o)} times that of the neighbour. ∎ This is for pure losses. At
-a δ it would not do: given the set, P[loss > ε(o)] ≤ δ holds with ε(o) the larger of both sides, but an outcome that
-exceeds it where the person was fitted may reach it exactly where they were held out, which has any probability; their
-mixture exceeds it in both cases. So a δ is refused there.
+mean over sets of P[o given the set], hence at most e^{ε(o)} times that of the neighbour. ∎
+*At a δ* the larger of what both sides come to would not do, in the strict sense: given the set, P[loss > ε(o)] ≤ δ
+holds, but an outcome that exceeds ε(o) where the person was fitted may reach it exactly where they were held out, which
+has any probability; their mixture exceeds it in both cases. *Theorem (at a δ).* Let R(o, r) be at every order r of the
+grid the larger of the curves of models and of tests, with that of what reads all rows in both, and let ε(o) be what R
+comes to at δ (`expost.account.composition.Curve`). Then P[ℓ > ε(o)] ≤ δ, ℓ the log ratio of the mixtures over sets.
+*Proof.* Given a set S and its image, by its curve the side that differs has E_S e^{(r−1)(ℓ_S − R)} ≤ 1 where the run
+ends, and R is not below that curve: Σ_o P_S^r P′_S^{1−r} e^{−(r−1)R(o, r)} ≤ 1. (x, y) ↦ x^r y^{1−r} is convex and
+homogeneous, and R is a function of the outcome alone, so the same holds of the means over sets: E e^{(r−1)(ℓ − R)} ≤ 1.
+With weights over orders and Markov's inequality it follows as for one curve; and so do the filter, sums with other
+releases, and what is made of a release that shows both curves. ∎ A clock states less than the curve, and tests may cost
+more for nothing: its own theorem is in `expost.account.composition.Clock`. *In the usual sense* P[A] − E′[e^{ε(o)}; A]
+≤ δ, for all sets A of outcomes, is linear in both laws, and the larger of what both sides come to does.
 
 *Theorem (accuracy).* Let the list of models, noise scales and γ_k be a function of the fitted rows, public numbers and
 noise of its own, Σγ_k ≤ γ; what tests say only chooses how far the list is gone through. Test k accepts if P[noisy mean
@@ -372,7 +382,7 @@ class NewRowsSearch(StagedSearch):
         goal, n, account = self.plan.goal, self.held.n, self.account
         error = goal.shortfall_error(n, model.size, model) + 2.0**-50 * abs(goal.at_most)
         epsilon = account.free_test
-        while epsilon > _LEAST and not account.fits(NOTHING, Curve.pure(epsilon)):
+        while epsilon > _LEAST and not account.fits(NOTHING, account.settled_step(epsilon)):
             epsilon /= _LESS
         if epsilon <= _LEAST:
             return False
@@ -382,7 +392,7 @@ class NewRowsSearch(StagedSearch):
         )
         if law.chance(math.floor((goal.at_most - goal.room) / law.grid.unit), goal.at_most) > gamma:
             return False  # which a perfect model would not pass
-        account.book("test", Curve.pure(epsilon))
+        account.book("test", account.settled_step(epsilon))
         self.tests.count += 1
         noisy = law.ask(goal.shortfall(self.held, model) + goal.at_most, self.source)
         mean, passed = noisy * law.grid.unit, law.chance(noisy, goal.at_most) <= gamma
