@@ -14,6 +14,7 @@ from scipy import stats
 from expost import R2, AccuracyFirstModel, ErrorRate, Ledger, LogLoss, MeanSquaredError, Release, budget, compose
 from expost.account.account import Account
 from expost.account.composition import NOTHING, Curve
+from expost.audit.searches import replayed
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.noise import SeededSource
 from expost.numeric import Grid
@@ -281,6 +282,43 @@ def _noted(book, booked):
 def _other_labels(rows, part):
     kept, held = split(rows, part)
     return kept, Rows(held.x, np.where(np.arange(held.n) % 3, held.y, -held.y).astype(np.int32), norm=held.norm)
+
+
+# --- a table whose order follows from what rows hold ------------------------------------------------------------------
+
+
+def sorted_tables(n, again):
+    """A table sorted by its column, and the same with the first row replaced by one at the end of the bounds.
+
+    The other one is sorted again, or the new row stands where the old one stood.
+    """
+    hours = np.linspace(0.0, 79.0, n)
+    late = np.where(np.arange(n) % 2, "yes", "no")
+    other = np.roll(np.arange(n), -1) if again else np.arange(n)
+    replaced = {"hours": np.append(80.0, hours[1:])[other], "late": np.append("yes", late[1:])[other]}
+    return {"hours": hours, "late": late}, replaced
+
+
+def replayed_loss(tables, seed, **options):
+    def search(side, source):
+        model = AccuracyFirstModel(SCHEMA, ErrorRate(0.45), random_state=source, max_epsilon=60.0, **options)
+        return model.fit(tables[side]).release_
+
+    tape, release = replayed(search, SeededSource(seed))
+    assert not tape.differs
+    return abs(tape.loss), release
+
+
+def test_what_a_sorted_table_would_cost_is_claimed_not_to_happen():
+    """A row that moves the others to other parts is told by more than is stated, so the release says that none does."""
+    lost, release = replayed_loss(sorted_tables(60, True), 0, holdout=0.5)
+    assert lost > 5 * release.epsilon
+    assert any("sorted by a column" in claim for claim in release.claims)
+    lost, release = replayed_loss(sorted_tables(60, False), 0, holdout=0.5)
+    assert lost <= release.epsilon
+    lost, release = replayed_loss(sorted_tables(60, True), 0)  # where none are held out it does not matter
+    assert lost <= release.epsilon
+    assert not any("sorted by a column" in claim for claim in release.claims)
 
 
 # --- through the door ------------------------------------------------------------------------------------------------
