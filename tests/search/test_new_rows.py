@@ -18,6 +18,7 @@ from expost.audit.searches import replayed
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.noise import SeededSource
 from expost.numeric import Grid
+from expost.release.page import report
 from expost.search.levels import StagedPlan
 from expost.search.new_rows import NoisyMean, gamma_of_test, held_out, split
 from expost.table.rows import ONE, Rows
@@ -322,6 +323,29 @@ def test_what_a_sorted_table_would_cost_is_claimed_not_to_happen():
 
 
 # --- through the door ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_what_a_constant_reaches_is_said_of_the_rows_fitted(delta):
+    """It was measured on these, and tells nothing of new rows but for what chance leaves open: no promise is about it.
+
+    Of the rows fitted fewer are late than of the others.
+    """
+    table = drawn(4000, np.random.default_rng(0))
+    held = np.arange(4000) % 4 == 3
+    table["late"] = np.where(np.random.default_rng(1).uniform(size=4000) < np.where(held, 0.4, 0.1), "yes", "no")
+    model = AccuracyFirstModel(SCHEMA, ErrorRate(0.15), random_state=0, holdout=0.25, delta=delta, max_epsilon=5.0)
+    with pytest.raises(AccuracyNotReached, match=r"a constant meets the accuracy target on the rows fitted") as found:
+        model.fit(table)
+    release = found.value.release
+    assert "on the rows fitted (about nine times in ten)" in release.to_compare
+    assert "not shown of new rows" in str(found.value)
+    assert release.parameters["reasons"][-1].startswith("on the rows fitted a constant meets the goal")
+    assert "refused: a constant meets the goal on the rows fitted" in str(release)
+    assert "as good as was asked for, which is not shown of new rows" in report(release)
+    compared = fitted(ErrorRate(0.3), 1, n=6000, delta=delta, max_epsilon=2.0)
+    assert compared.status == "released"
+    assert "on the rows fitted" in compared.to_compare
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
