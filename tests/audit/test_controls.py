@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import expost.noise.laplace as laplace_module
-from expost.account.composition import ORDERS, Clock, Curve
+from expost.account.composition import ORDERS, Clock, Curve, Unit
 from expost.account.events import Budget
 from expost.account.loss import PureLoss
 from expost.audit import Setting, counting, searches
@@ -23,9 +23,10 @@ from expost.mechanisms.descent.clipping import Clip
 from expost.mechanisms.objective.perturbation import PerturbedMinimum
 from expost.noise import SeededSource, spherical as spherical_module
 from expost.noise.spherical import uniforms
-from expost.search import above_threshold as threshold_module, noisy_test
+from expost.search import above_threshold as threshold_module, new_rows, noisy_test
 from expost.search.above_threshold import AboveThreshold
 from expost.solve.problem import Problem
+from expost.table.rows import Rows, declared
 
 from .helpers import found
 
@@ -194,6 +195,20 @@ def release_forgotten(patch):
     )
 
 
+def person_charged_as_a_row(patch):
+    patch.setattr(Unit, "charge", lambda self, loss: loss)
+
+
+def persons_fitted_are_tested(patch):
+    honest = new_rows.parted
+
+    def parted(rows, held):
+        fitted, apart = honest(rows, held)
+        return fitted, Rows(fitted.x[: apart.n], fitted.y[: apart.n], **declared(fitted))
+
+    patch.setattr(new_rows, "parted", parted)
+
+
 #: What is broken, the attack that catches it, and how many runs that takes.
 CONTROLS = {
     "one coin for all coordinates": (one_coin, "exact-path", 0),
@@ -215,6 +230,8 @@ CONTROLS = {
     "an order chosen after the fact": (order_after_the_fact, "stopped-curve", 20_000),
     "a clock that ends where the run does": (clock_that_ends_where_the_run_does, "stopped-clock", 20_000),
     "a budget that forgets a release": (release_forgotten, "ledger", 5),
+    "a person charged as a row": (person_charged_as_a_row, "fit-persons", 10),
+    "tests of persons who were fitted": (persons_fitted_are_tested, "fit-new-persons", 15),
 }
 
 

@@ -125,22 +125,29 @@ def extreme_rows(rng: np.random.Generator, n: int, p: int, *, labels: bool, long
 
 
 def extreme_table(rng: np.random.Generator, n: int, target: str) -> list[dict[str, list[Any]]]:
-    """Return a table of one number and one category, and the same with the first row replaced."""
+    """Return a table of one number and one category, and the same with a row replaced, or a person with all of theirs.
+
+    Rows of one person are all the same: that weighs most.
+    """
     number, kind = rng.choice([0.0, 1.0], n + 1), rng.choice(["a", "b"], n + 1)
     likely = rng.choice([0.1, 0.3, 0.5])
     positive = (number > 0.5) ^ (rng.random(n + 1) < likely)
     place = rng.integers(n)
     if rng.random() < 0.7:  # the same row with the other target
         number[n], kind[n], positive[n] = number[place], kind[place], not positive[place]
-    y = np.where(positive, "yes", "no") if target == "labels" else np.where(positive, 1.0, 0.0)
-    columns = {"number": number, "kind": kind, "y": y}
-    some = np.arange(n), np.where(np.arange(n) == place, n, np.arange(n))
+    y = np.where(positive, 1.0, 0.0) if target == "numbers" else np.where(positive, "yes", "no")
+    columns = {"number": number, "kind": kind, "y": y, "who": np.arange(n + 1)}
+    each = _OF_EACH if target == "persons" else 1
+    some = (np.repeat(rows, each) for rows in (np.arange(n), np.where(np.arange(n) == place, n, np.arange(n))))
     return [{name: values[rows].tolist() for name, values in columns.items()} for rows in some]
 
 
 _COLUMNS = {"number": {"bounds": [0, 1]}, "kind": {"categories": ["a", "b"]}}
+_OF_EACH = 3  # rows of a person
+_LABELS: dict[str, Any] = {"target": "y", "classes": ["no", "yes"], "columns": _COLUMNS}
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "labels": {"target": "y", "classes": ["no", "yes"], "columns": _COLUMNS},
+    "labels": _LABELS,
+    "persons": {**_LABELS, "person": "who", "rows_per_person": _OF_EACH},
     "numbers": {"target": "y", "target_bounds": [0, 1], "columns": _COLUMNS},
 }
 _BUDGET = 60.0
@@ -523,6 +530,8 @@ ATTACKS = (
     _attack("fit-r2", "fit for R2", fits(R2(0.3), "numbers"), 15, 20_000),
     _attack("fit-rare-labels", "fit for recall and precision", fits(_RARE), 10, 10_000),
     _attack("fit-new-rows", "fit with rows held out", fits(_EASY, holdout=0.3), 15, 20_000),
+    _attack("fit-persons", "fit of persons with three rows each", fits(_EASY, "persons"), 15, 20_000),
+    _attack("fit-new-persons", "fit with persons held out", fits(_EASY, "persons", holdout=0.3), 15, 20_000),
     _attack("evaluation", "evaluation of a model", evaluations, 20, 20_000),
     _attack(
         "descent",

@@ -19,6 +19,7 @@ transcript beyond its ε refutes the claim.
 | the choice of a cut-off | summed over the noise of the chosen score |
 | a model of a perturbed objective | the density of b = −G(θ), times the determinant of its derivative, at θ |
 | steps of a descent | discrete Gaussian |
+| who is held out, among persons | nothing comes out: it is the same on both, as the proof pairs draws |
 
 That samplers and paths have these laws is for the other attacks to refute (`expost.audit.counting`,
 `expost.audit.exhaustive`). The released model of a perturbed objective has a little more noise, which covers its
@@ -353,6 +354,18 @@ def _choice_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
     return [(counts_module, "noisy_best", chosen), (counts_module, "geometric", sampler)]
 
 
+def _parting_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
+    honest = new_rows_module.drawn_persons
+
+    def drawn(persons: int, part: float, source: Any) -> Any:
+        step = tape.next("who is held out", (persons, part))
+        if not tape.replaying:
+            step.output = honest(persons, part, source)
+        return step.output.copy()
+
+    return [(new_rows_module, "drawn_persons", drawn)]
+
+
 @dataclass(frozen=True)
 class Derivatives:
     """Work that adds up gradients and second derivatives of a loss; it travels to where rows are."""
@@ -535,6 +548,7 @@ def taping(tape: Tape) -> Iterator[None]:
         *_threshold_patches(tape),
         *_round_patches(tape),
         *_choice_patches(tape),
+        *_parting_patches(tape),
         *_objective_patches(tape),
         *_descent_patches(tape),
         *_moment_patches(tape),
