@@ -30,9 +30,10 @@ def advice(release: Release, stated: bool | None = None) -> str:
         Whether the caller stated a regularization; by default whether the promise is about one.
     """
     if "constant" in release.parameters:
+        new = f", which is not shown of new {release.unit}s" if release.held_out else ""
         return (
-            f"{release.to_compare[0].upper()}{release.to_compare[1:]}, as good as was asked and without a model. Ask "
-            f"for clearly better than that, or where one label is rare for Recall(...) and Precision(...)."
+            f"{release.to_compare[0].upper()}{release.to_compare[1:]}, as good as was asked and without a model{new}. "
+            f"Ask for clearly better than that, or where one label is rare for Recall(...) and Precision(...)."
         )
     near = f"{release.closest[0].upper()}{release.closest[1:]}. " if release.closest else ""
     near += f"{release.going_on[0].upper()}{release.going_on[1:]}. " if release.going_on else ""
@@ -61,8 +62,9 @@ class AccuracyNotReached(Exception):
     def __init__(self, release: Release) -> None:
         reasons = "; ".join(release.parameters.get("reasons", ()))
         who = "a constant meets" if "constant" in release.parameters else "no hypothesis met"
+        on = f" on the {release.unit}s fitted" if release.held_out and "constant" in release.parameters else ""
         cost = f"epsilon = {up(release.epsilon)} (ex-post, one {release.unit} replaced)"
-        said = f"{who} the accuracy target, so none is returned; the refusal itself cost {cost}"
+        said = f"{who} the accuracy target{on}, so none is returned; the refusal itself cost {cost}"
         if release.status == "short":
             said = (
                 f"no hypothesis met the accuracy target; the best one is in the release that this exception carries, "

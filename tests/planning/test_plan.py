@@ -373,6 +373,32 @@ def test_no_constant_meets_the_goals_of_made_up_tables(goal):
     assert min(shares) < 0.5 < max(shares) or isinstance(goal, MeanCost)
 
 
+ONE_CATEGORY = {"target": "y", "classes": ["no", "yes"], "columns": {"c": {"categories": ["a", "b", "c"]}}}
+
+
+@pytest.mark.parametrize("expect", [None, 0.04])
+def test_tables_in_which_labels_cannot_be_told_so_well_are_said_to_be_there(expect):
+    """All rows of a category have one score, so at a share of 0.3 no model may err so seldom."""
+    told = plan(ONE_CATEGORY, ErrorRate(0.05), rows=5000, worlds=6, positives=0.3, expect=expect)
+    text = " ".join(str(told).split())
+    assert 0 < told.untold < 6
+    assert f"in {told.untold} of 6 made-up tables for error rate ≤ 0.05" in text
+    assert ("as you expect" in text) == (expect is not None)
+    assert "in all of which" not in text
+    assert expect is None or f"in {6 - told.untold} of which the best model" in text
+    assert told.to_dict()["untold"] == told.untold
+    easy = plan(SURVEY, ErrorRate(0.25), rows=5000, worlds=6, positives=0.3, expect=expect and 0.2)
+    assert easy.untold == 0
+    assert "made-up tables for" not in " ".join(str(easy).split())
+
+
+def test_an_expectation_that_a_constant_meets_at_the_share_believed_is_refused():
+    with pytest.raises(
+        ValueError, match=r"says the same of all of them meets error rate ≤ 0.05.*expect a better model"
+    ):
+        plan(SURVEY, ErrorRate(0.03), rows=5000, worlds=1, positives=0.04, expect=0.05)
+
+
 @pytest.mark.parametrize(
     ("schema", "goals", "positives", "message"),
     [

@@ -445,6 +445,7 @@ def test_new_rows_are_those_that_the_fit_held_out(monkeypatch):
     assert found.n == release.held_out == N // 5
     exact = release.evaluate(held, margin=0.2, public_rows=True)
     assert found.release.hypothesis == exact.release.hypothesis
+    assert any("sorted by a column" in claim for claim in found.release.claims)
     with pytest.raises(ValueError, match="pass the same table"):
         release.evaluate(held, margin=0.2, new_rows=True)
     with pytest.raises(ValueError, match="only a fit with holdout"):

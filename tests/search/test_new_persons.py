@@ -419,6 +419,7 @@ def test_a_release_says_that_it_is_about_persons(delta):
     assert f"on new persons drawn like these, {whose}, as asked" in text
     assert "they read different persons, so the larger counts (750 persons were held out)" in text
     assert "persons were drawn independently from one population" in text
+    assert "sorted by a column" not in text  # who is held out is drawn at random
     assert "every person counts alike" in release.promise.statement
     assert "drawing of persons" in release.promise.statement
     table = drawn(3000, np.random.default_rng(1))

@@ -14,9 +14,11 @@ from scipy import stats
 from expost import R2, AccuracyFirstModel, ErrorRate, Ledger, LogLoss, MeanSquaredError, Release, budget, compose
 from expost.account.account import Account
 from expost.account.composition import NOTHING, Curve
+from expost.audit.searches import replayed
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.noise import SeededSource
 from expost.numeric import Grid
+from expost.release.page import report
 from expost.search.levels import StagedPlan
 from expost.search.new_rows import NoisyMean, gamma_of_test, held_out, split
 from expost.table.rows import ONE, Rows
@@ -283,7 +285,67 @@ def _other_labels(rows, part):
     return kept, Rows(held.x, np.where(np.arange(held.n) % 3, held.y, -held.y).astype(np.int32), norm=held.norm)
 
 
+# --- a table whose order follows from what rows hold ------------------------------------------------------------------
+
+
+def sorted_tables(n, again):
+    """A table sorted by its column, and the same with the first row replaced by one at the end of the bounds.
+
+    The other one is sorted again, or the new row stands where the old one stood.
+    """
+    hours = np.linspace(0.0, 79.0, n)
+    late = np.where(np.arange(n) % 2, "yes", "no")
+    other = np.roll(np.arange(n), -1) if again else np.arange(n)
+    replaced = {"hours": np.append(80.0, hours[1:])[other], "late": np.append("yes", late[1:])[other]}
+    return {"hours": hours, "late": late}, replaced
+
+
+def replayed_loss(tables, seed, **options):
+    def search(side, source):
+        model = AccuracyFirstModel(SCHEMA, ErrorRate(0.45), random_state=source, max_epsilon=60.0, **options)
+        return model.fit(tables[side]).release_
+
+    tape, release = replayed(search, SeededSource(seed))
+    assert not tape.differs
+    return abs(tape.loss), release
+
+
+def test_what_a_sorted_table_would_cost_is_claimed_not_to_happen():
+    """A row that moves the others to other parts is told by more than is stated, so the release says that none does."""
+    lost, release = replayed_loss(sorted_tables(60, True), 0, holdout=0.5)
+    assert lost > 5 * release.epsilon
+    assert any("sorted by a column" in claim for claim in release.claims)
+    lost, release = replayed_loss(sorted_tables(60, False), 0, holdout=0.5)
+    assert lost <= release.epsilon
+    lost, release = replayed_loss(sorted_tables(60, True), 0)  # where none are held out it does not matter
+    assert lost <= release.epsilon
+    assert not any("sorted by a column" in claim for claim in release.claims)
+
+
 # --- through the door ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_what_a_constant_reaches_is_said_of_the_rows_fitted(delta):
+    """It was measured on these, and tells nothing of new rows but for what chance leaves open: no promise is about it.
+
+    Of the rows fitted fewer are late than of the others.
+    """
+    table = drawn(4000, np.random.default_rng(0))
+    held = np.arange(4000) % 4 == 3
+    table["late"] = np.where(np.random.default_rng(1).uniform(size=4000) < np.where(held, 0.4, 0.1), "yes", "no")
+    model = AccuracyFirstModel(SCHEMA, ErrorRate(0.15), random_state=0, holdout=0.25, delta=delta, max_epsilon=5.0)
+    with pytest.raises(AccuracyNotReached, match=r"a constant meets the accuracy target on the rows fitted") as found:
+        model.fit(table)
+    release = found.value.release
+    assert "on the rows fitted (about nine times in ten)" in release.to_compare
+    assert "not shown of new rows" in str(found.value)
+    assert release.parameters["reasons"][-1].startswith("on the rows fitted a constant meets the goal")
+    assert "refused: a constant meets the goal on the rows fitted" in str(release)
+    assert "as good as was asked for, which is not shown of new rows" in report(release)
+    compared = fitted(ErrorRate(0.3), 1, n=6000, delta=delta, max_epsilon=2.0)
+    assert compared.status == "released"
+    assert "on the rows fitted" in compared.to_compare
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

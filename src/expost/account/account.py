@@ -20,7 +20,8 @@ the whole search one step of that curve, wherever it ends: what the ledger holds
 *Models and tests of different rows* (``held_out``, theory D4). Rows are split by their position, publicly: models read
 one part, tests the other, and what reads all rows is booked as a probe.
 *Theorem.* The loss of an outcome is at most that of probes plus the larger of what models and what tests cost.
-*Proof.* Neighbours differ in one row, whose position says in which part it is. Given what was released before, a
+*Proof.* Neighbours differ in one row, in its place (which a release lists as a claim: a table may have been sorted by
+what its rows hold), and that says in which part it is. Given what was released before, a
 release about the other part is settled by the same rows on both tables: its log ratio is zero. So of the sum of log
 ratios those of probes and of one part are left. ∎ With curves likewise, at the whole δ each: for every pair of
 neighbours either models' or tests' steps have loss zero, so the curve of probes and of the other bounds it. Where a

@@ -143,7 +143,8 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         default=0.0,
         metavar="PART",
         help="promise it about new rows drawn like these (new persons, with --person), which holds out that part of "
-        "them for tests (with a schema; default: %(const)s where no part is stated)",
+        "them for tests (with a schema; default: %(const)s where no part is stated). Rows are held out by their "
+        "places: no table sorted by what its rows hold",
     )
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
     add_bounds(fit)

@@ -52,6 +52,7 @@ from expost.table.bounds import resolve_bounds
 from expost.table.bounds_encoding import Preparation, resolve_feature_bound
 from expost.table.columns import Column, RawRows
 from expost.table.entrance import OnInvalid, open_column
+from expost.table.files import table_claims
 from expost.table.misfits import CLIPPED_LABELS, CLIPPED_TARGETS
 from expost.table.rows import ONE, Rows, RowSource
 from expost.table.shape import ball, block_geometry, cheapest_geometry, l2_ball
@@ -325,7 +326,7 @@ class AccuracyFirstEstimator(CountedClones):
         warn_if_likely(request.delta, raw.n, request.unit)
         rows, not_covered = self._rows(raw, wanted)
         not_covered = (*not_covered, *found.not_covered)
-        claims = (*((COUNTED_WIDTH,) if raw.counted else ()), *found.claims)
+        claims = (*((COUNTED_WIDTH,) if raw.counted else ()), *found.claims, *table_claims(getattr(raw, "disk", None)))
         known = {"target": _name_of(y), "columns": tuple(map(str, getattr(self, "feature_names_in_", ())))}
         if self.on_invalid == "error":
             not_covered = (*not_covered, BAD_ROWS_NOT_COVERED)
@@ -435,7 +436,7 @@ def _describe(
     return release.with_details(
         promise=promise,
         preparation={**preparation.describe(), **weights, "scope": PROMISE_SCOPE},
-        claims=(*release.claims, *claims),
+        claims=tuple(dict.fromkeys((*release.claims, *claims))),
         not_covered=(*release.not_covered, *not_covered),
     )
 

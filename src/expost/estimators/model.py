@@ -125,8 +125,9 @@ class AccuracyFirstModel(CountedClones):
         The part of the rows that models are tested on and not fitted to, 0.2 say; the goal is then promised about *new
         rows*, drawn independently from the population that the rows of the table are taken to be drawn from, and of
         what models and tests cost the larger counts (:mod:`expost.search.new_rows`). Which rows those are follows from
-        their position. Where ``person`` is stated, persons are held out instead, drawn at random, and the goal is about
-        new persons. 0: it is about the rows themselves, and nothing is assumed of them.
+        their position, so that in a table which is sorted by what its rows hold it protects nobody. Where ``person`` is
+        stated, persons are held out instead, drawn at random, and the goal is about new persons. 0: it is about the
+        rows themselves, and nothing is assumed of them.
 
     Attributes
     ----------

@@ -64,6 +64,7 @@ class KeptStream(TableFile):
     def __init__(self, stream: Stream, names: Sequence[str], engine: LocalEngine) -> None:
         places = list(places_of(stream.names, list(dict.fromkeys(names))).values())
         self.path, self.names = stream.path, [stream.names[j] for j in places]
+        self.claims = stream.claims
         self.types = None if stream.types is None else [stream.types[j] for j in places]
         self._most = KEPT if engine.kept is None else engine.kept
         self._folder: Path | None = engine.scratch if engine.scratch or not engine.writes else usual_folder()

@@ -41,7 +41,7 @@ from expost.planning.synthetic import (
 )
 from expost.search.request import CheckedPlan, Request
 from expost.search.run import settle
-from expost.shown import down, exact
+from expost.shown import down, exact, up
 from expost.table import Encoding, Preparation, Schema
 
 Task = Literal["classification", "regression"]
@@ -61,6 +61,7 @@ WAYS = ("descent", "objective", "covariance")
 _ROWS = 6000  # of a table searched at a δ: with fewer, chance makes goals easier to reach than they are with many
 _ARRAY_ROWS = 4000  # of an array; ε·n hardly depends on n
 _HARDLY_A_CAP = 300.0  # at a δ
+_OFF = 0.1  # part of a goal's number by which a table's best model may be off without a word about it
 
 
 @dataclass(frozen=True)
@@ -282,6 +283,23 @@ class TablePricer(Pricer):
         shares = [share for goal in goals for share in self.drawn.shares(goal)]
         return min(min(share, 1.0 - share) for share in shares), max(min(share, 1.0 - share) for share in shares)
 
+    def untold(self, goal: TestedGoal) -> tuple[int, str]:
+        """Return in how many tables labels cannot be told as well as was meant, and a warning if there are such.
+
+        Of goals that one number says: where many rows have one score, nobody may know more than their share.
+        """
+        if not self.drawn.labels or goal.number_at(1.0) is None:
+            return 0, ""
+        best = goal if self.expected is None else self.expected[0]
+        off = [beyond for beyond in self.drawn.beyond(goal) if beyond > _OFF * best.number]
+        if not off:
+            return 0, ""
+        few, all_of = len(off), len(self.drawn.features)
+        return few, (
+            f"in {few} of {all_of} made-up tables for {goal.words} the columns of this schema do not tell labels so "
+            f"well, and the best model misses by up to {up(max(off), 2)} more than was meant"
+        )
+
     def shrunk(self, goal: Goal) -> str:
         """Warn if the cap leaves only a first model that λ pulls to its constant."""
         request = self._request(goal, self.n, None)
@@ -483,10 +501,12 @@ def plan(
             "class_weight is planned with for goals of tables: state a schema, and ErrorRate(...) or the like"
         )
     expected = None if expect is None else _expected(expect, asked, tables)
-    believed = None if positives is None else believed_positives(positives, task if tables else None, tables)
+    also = [] if expected is None else [expected[0]]  # which a constant is not to meet either
+    believed = None if positives is None else believed_positives(positives, task if tables else None, [*tables, *also])
     priced: dict[Goal, GoalPrice] = {}
     warned: list[str] = []
     found: tuple[Saving, ...] = ()
+    off = 0
     if encoding is not None and tables:
         stated = (encoding, count, gamma, budget, at, on_invalid, worlds, random_state, expected)
         pricer = TablePricer(*stated, positives=believed, class_weight=class_weight)
@@ -494,6 +514,10 @@ def plan(
         if not at:
             found = pricer.savings(tables[-1])
             warned = [pricer.shrunk(goal) for goal in tables]
+        # what is expected is one kind of tables, for all goals
+        untold = [pricer.untold(goal) for goal in (tables if expected is None else tables[:1])]
+        warned += [text for _, text in untold]
+        off = max(few for few, _ in untold)
     for goal in asked:
         if goal not in priced:
             if encoding is not None and encoding.schema.person is not None:
@@ -508,7 +532,7 @@ def plan(
     described = None if encoding is None else encoding.schema
     prices = tuple(priced[goal] for goal in asked)
     rarer = pricer.rarer(tables) if encoding is not None and tables and task == "classification" else None
-    return PricePlan(described, p, count, gamma, budget, prices, found, kept, worlds, at, expect, believed, rarer)
+    return PricePlan(described, p, count, gamma, budget, prices, found, kept, worlds, at, expect, believed, rarer, off)
 
 
 def most_tables(stated: int, columns: int, delta: float) -> int:
@@ -573,7 +597,7 @@ def believed_positives(positives: float, task: str | None, goals: Sequence[Teste
     if met is not None:
         raise ValueError(
             f"where {exact(share)} of the rows are positive, a model that says the same of all of them meets "
-            f"{met.words}: ask for more, or state other positives"
+            f"{met.words}: ask for more, expect a better model, or state other positives"
         )
     return share
 

@@ -233,6 +233,8 @@ class PricePlan:
         The share of rows that was believed to be positive; None if nothing was.
     rarer
         Between which the share of the rarer label lies in the tables searched; None for numbers and arrays.
+    untold
+        In how many of the tables the columns do not tell labels as well as was meant, for some goal.
     """
 
     schema: Schema | None
@@ -248,6 +250,7 @@ class PricePlan:
     expect: float | None = None
     positives: float | None = None
     rarer: tuple[float, float] | None = None
+    untold: int = 0
 
     @property
     def noun(self) -> str:
@@ -272,6 +275,7 @@ class PricePlan:
             **({} if self.expect is None else {"expect": self.expect}),
             **({} if self.positives is None else {"positives": self.positives}),
             **({} if self.rarer is None else {"rarer_label": list(self.rarer)}),
+            **({} if not self.untold else {"untold": self.untold}),
             "goals": [price.to_dict(self.wished) for price in self.goals],
             "savings": [saving.to_dict() for saving in self.savings],
             "warnings": list(self.warnings),
@@ -462,7 +466,8 @@ def _likely(plan: PricePlan) -> str:
     if plan.expect is None:
         tables += f", from easy ones to close calls, in which {best} hardly reaches the goal,"
     else:
-        tables += f", in all of which {best} has {plan.goals[0].goal.name} {exact(plan.expect)}, as you expect,"
+        which = f"{plan.worlds - plan.untold}" if plan.untold else "all"
+        tables += f", in {which} of which {best} has {plan.goals[0].goal.name} {exact(plan.expect)}, as you expect,"
     text = f"Likely: from the cheapest of {tables} to what nine in ten of them cost at most. Your rows decide. "
     if plan.positives is not None:
         text += f"In those tables {100 * plan.positives:.3g}% of the rows are positive, as you believe. "

@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -277,7 +277,7 @@ def with_target(
     many = np.full(m, n // m)
     many[: n % m] += 1
     if labels:
-        positive = rng.binomial(many, _chances(features.score, goal, best, reach, positives, rng))
+        positive = rng.binomial(many, told(features.score, goal, best, reach, positives, rng).chances)
         targets, counts = np.repeat([ONE, -ONE], m), np.concatenate([positive, many - positive])
     else:
         two, tail = _targets(features.score, goal, best, reach, place, rng)
@@ -368,17 +368,25 @@ def _share(goal: TestedGoal, beyond: Callable[[float, float], float], rng: np.ra
     return root(lambda share: beyond(share, noise), max(1.0 - further * (1.0 - most), peak), peak)
 
 
-def _chances(
+class Told(NamedTuple):
+    """Each row's chance of the positive label; and by how much more who knows it misses the goal than was meant."""
+
+    chances: Floats
+    beyond: float
+
+
+def told(
     score: Floats,
     goal: TestedGoal,
     best: TestedGoal,
     reach: float,
     positives: float | None,
     rng: np.random.Generator,
-) -> Floats:
+) -> Told:
     """Return each row's chance of the positive label, such that who knows the score misses just the part stated.
 
-    ``positives`` is the share of positive labels; if none is stated, one is drawn that goes with the goal.
+    ``positives`` is the share of positive labels; if none is stated, one is drawn that goes with the goal. Where many
+    rows have one score, those of a category say, nobody may be able to tell labels so well.
     """
     grid = np.quantile(score, (np.arange(_GRID) + 0.5) / _GRID)  # enough to settle two numbers
     labels = np.repeat(_BOTH, _GRID)
@@ -394,7 +402,10 @@ def _chances(
 
     share = _share(goal, beyond, rng) if positives is None else positives
     noise = math.exp(root(lambda log_noise: beyond(share, math.exp(log_noise)), math.log(0.02), math.log(30.0)))
-    return np.asarray(expit((score - shift(share, noise)) / noise))
+    odds = (score - shift(share, noise)) / noise
+    weights, each = np.concatenate([expit(odds), expit(-odds)]) / len(score), np.repeat(_BOTH, len(score))
+    missed = best.missed(np.tile(odds, 2), each, weights) - (1 - reach) * best.missed(_SURE * each, each, weights)
+    return Told(np.asarray(expit(odds)), missed)
 
 
 _OUT_OF_REACH = 9600.0  # a level x: what noise on a mean gradient is 1/x of a table's unit
@@ -453,10 +464,22 @@ class SyntheticTables:
 
     def rows(self, k: int, goal: Goal) -> tuple[Rows, Floats]:
         """Return table k with targets, and how many rows each of its rows stands for."""
-        reach = reach_of(k, len(self.features), self.reach)
-        rng = np.random.default_rng([self.seed, k, 1])
-        best, goal = (None, goal) if self.expected is None else self.expected
+        rng, (best, goal, reach) = np.random.default_rng([self.seed, k, 1]), self._meant(k, goal)
         return with_target(self.features[k], goal, self.labels, reach, self.n, rng, place_of(k), best, self.positives)
+
+    def _meant(self, k: int, goal: Any) -> tuple[TestedGoal | None, Any, float]:
+        """Return what the best model of table k is expected to meet, if that is stated, the goal, and the reach."""
+        best, goal = (None, goal) if self.expected is None else self.expected
+        return best, goal, reach_of(k, len(self.features), self.reach)
+
+    def beyond(self, goal: TestedGoal) -> list[float]:
+        """Return by how much more than was meant the best model misses in each table; of labels, for one number."""
+        found = []
+        for k, features in enumerate(self.features):
+            rng, (best, asked, reach) = np.random.default_rng([self.seed, k, 1]), self._meant(k, goal)
+            best, reach = (asked, reach) if best is None else (best, 1.0)
+            found.append(told(features.score, asked, best, reach, self.positives, rng).beyond)
+        return found
 
     def shares(self, goal: Goal) -> list[float]:
         """Return the share of positive labels in each table."""

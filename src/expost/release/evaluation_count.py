@@ -37,7 +37,7 @@ from expost.passes.first_pass import counted, look_at
 from expost.release.evaluation import LEAST_GAMMA, METHOD, NUMBER_BINS, SCORE_BINS, Evaluation, Kind, price_of
 from expost.release.release import Promise, Release
 from expost.release.scoring import ROOM, BoundsScorer, InTurn, SchemaScorer, Scorer, scorer_of
-from expost.release.words import ALIKE
+from expost.release.words import ALIKE, IN_PLACE
 from expost.shown import down, up
 from expost.table.columns import NamedColumns
 from expost.table.encoding import Encoding
@@ -267,7 +267,7 @@ def evaluate(
         "reach": cells.reach,
     }
     details = _details(release, said, gamma, on_invalid, engine, random_state, scorer, unit)
-    details["claims"] += (*((SAME_PLACES,) if new_rows else ()), *taken)
+    details["claims"] += (*((SAME_PLACES, IN_PLACE) if new_rows else ()), *taken)
 
     def described(outcome: Release, scale: float) -> Release:
         own = {**outcome.parameters, **unit.described, "n": rows.n, "evaluation": {**said, "scale": scale}}

@@ -138,7 +138,8 @@ def _promised(release: Release) -> list[str]:
         wanted = "" if goal is None else f" Asked for: {goal[0]} {goal[1]}."
         said = ["<p class=big>nothing</p>", f"<p>No model was released.{text(wanted)}</p>"]
         if "constant" in release.parameters:
-            said.append(f"<p>{text(_sentence(to_compare(release)))} That is as good as was asked for.</p>")
+            new = f", which is not shown of new {release.unit}s" if release.held_out else ""
+            said.append(f"<p>{text(_sentence(to_compare(release)))} That is as good as was asked for{text(new)}.</p>")
         if release.closest:
             said += [f"<p>{text(_sentence(line))}</p>" for line in (release.closest, no_better(release)) if line]
             said += _all_runs(chance)

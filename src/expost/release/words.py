@@ -124,7 +124,7 @@ def state(release: Release) -> str:
     if release.parameters.get("unfit", False):
         return "refused: the table hardly fits its schema"
     if "constant" in release.parameters:
-        return "refused: a constant meets the goal"
+        return f"refused: a constant meets the goal{of_fitted(release)}"
     return "refused: no level met the target"
 
 
@@ -217,11 +217,13 @@ def to_compare(release: Release) -> str:
     >>> said = {"yardstick": "always saying no has error rate 0.046 ± 0.002", "classes": ("alive", "dead")}
     >>> to_compare(Release(status="released", method="m", parameters=said))
     'always saying alive has error rate 0.046 ± 0.002 (about nine times in ten)'
+    >>> to_compare(Release(status="released", method="m", parameters=said, held_out=900))
+    'always saying alive has error rate 0.046 ± 0.002 on the rows fitted (about nine times in ten)'
     """
     measured = release.parameters.get("yardstick")
     if not isinstance(measured, str):
         return yardstick_of(release.promise.goal)
-    sure = " (about nine times in ten)" if "±" in measured else ""
+    sure = f"{of_fitted(release)}{' (about nine times in ten)' if '±' in measured else ''}"
     for said, label in zip(("no", "yes"), _classes(release) or (), strict=False):
         if measured.startswith(f"always saying {said} "):
             return f"always saying {one_line(label)} {measured.removeprefix(f'always saying {said} ')}{sure}"
@@ -292,9 +294,21 @@ def no_better(release: Release) -> str:
 ALIKE = "every person counts alike in it, however many rows they have"
 
 
+#: What is taken as given where rows are held out by their places.
+IN_PLACE = (
+    "no row stands where it does because of what it or another holds, as in a table sorted by a column: rows are held "
+    "out by their places, and only a row replaced in its place is hidden by what was paid"
+)
+
+
 def on_new(unit: str) -> str:
     """Say what is promised where models were tested on rows that they were not fitted to."""
     return f"on new {unit}s drawn like these"
+
+
+def of_fitted(release: Release) -> str:
+    """Say of which rows what a constant reaches was measured, where a goal is about new ones, which nobody has seen."""
+    return f" on the {release.unit}s fitted" if release.held_out else ""
 
 
 def held_out(release: Release) -> str:

@@ -672,7 +672,8 @@ class StagedPlan(ABC):
         run = self.run_of(generator, account, source, squares and running is None, running)
         if not run.plan.goal.idle:
             return run.run()
-        account.reasons.append(run.plan.goal.idle)
+        fitted = f"on the {self.unit.noun}s fitted " if account.held_out else ""  # others may differ by chance
+        account.reasons.append(f"{fitted}{run.plan.goal.idle}")
         return account.refused(perturbation=self.perturbation, parameters=run.plan.goal.said)
 
     def run_of(

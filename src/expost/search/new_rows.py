@@ -4,6 +4,8 @@ Rows are split by their position, which is public, into those that models are fi
 rows are rows drawn independently from one population, as those of the table are taken to be: that is assumed, and said
 in every release. *Released*: models, as `expost.search.levels` releases them, of the fitted rows alone, and of each the
 noisy mean of its losses (mistakes, squared errors) on the rows held out. *Neighbours*: one row replaced, in its place.
+Nothing else here asks where a row stands. In a table sorted by what its rows hold a newcomer stands elsewhere, and all
+rows in between change parts: what was paid hides nobody there, so that no table is sorted so is a claim of the release.
 Where each of M persons fills k slots, neighbours differ in one person (`expost.account.composition`), new rows are
 those of new persons, and m of the persons, drawn at random, are held out with all of their rows.
 

@@ -153,7 +153,8 @@ class TableFile:
     types: list[Any] | None = None  # of the columns, where they are declared
     n: int | None = None  # rows, where that is known before they are read; ``guess`` is a guess
     named = True  # whether names of columns are those of the table, and not of each row
-    once = called = False  # whether rows come but once, and whether a function of the caller's hands them out
+    once = False  # whether rows come but once
+    claims: tuple[str, ...] = ()  # what is taken as given of rows that the caller's own function or query hands out
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path})"

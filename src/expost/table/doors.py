@@ -9,6 +9,8 @@ What is read as often as passes need it, and what is read once:
 - A file (Arrow's, a workbook) is read again. It is noticed if it has changed meanwhile.
 - A function without arguments that returns a fresh stream each time is called again. That it returns the same rows in
   the same order is taken as given, and said so in the release; another number of rows, or other columns, is noticed.
+- A query may do anything: that each of its rows follows from one row of the database is taken as given, and said so in
+  the release. What it returns is the table that the guarantee is about.
 - Whatever hands out a stream is read once, as is a query: without ``order by`` a database may give rows in another
   order the next time, and positions of rows decide which of a person's rows count, and which are held out. A search
   keeps the rows (:mod:`expost.passes.kept`).
@@ -39,6 +41,10 @@ from expost.table.formats import require_package
 _CELL_ROWS = 1 << 13  # rows of cells that are read at a time
 
 SAME_ROWS = "the function that hands out the table returns the same rows in the same order whenever it is called"
+ROW_BY_ROW = (
+    "the query makes each of its rows of one row of the database (or of one person's), whatever the others hold, and "
+    "how many it gives is public: none is compared with an average, a rank or a limit"
+)
 
 
 class ArrowFile(BatchFile):
@@ -148,12 +154,14 @@ class Stream(TableFile):
         Returns the stream from its start.
     again : bool
         Whether it may be called again.
-    called : bool
-        Whether that is a function of the caller's.
+    claims : tuple of str
+        What is taken as given of it.
     """
 
-    def __init__(self, path: str | Path, opened: Callable[[], Opened], *, again: bool, called: bool = False) -> None:
-        self.path, self.called = path, called
+    def __init__(
+        self, path: str | Path, opened: Callable[[], Opened], *, again: bool, claims: tuple[str, ...] = ()
+    ) -> None:
+        self.path, self.claims = path, claims
         self._open, self.once, self.guess = opened, not again, 0
         self._fresh: Opened | None = opened()
         self.names, self.types = self._fresh.names, self._fresh.types
@@ -257,7 +265,7 @@ def stream_of_batches(table: Any) -> Stream:
             raise ValueError(f"{called} could not be read as a table of Arrow batches")
         return Opened(list(reader.schema.names), list(reader.schema.types), iter(reader))
 
-    return Stream(called, opened, again=again, called=again)
+    return Stream(called, opened, again=again, claims=(SAME_ROWS,) if again else ())
 
 
 def query_of(kind: str, file: Path, query: str | None) -> Stream:
@@ -270,7 +278,7 @@ def query_of(kind: str, file: Path, query: str | None) -> Stream:
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {file}")
     opened = _of_sqlite if kind == "sqlite" else _of_duckdb
-    return Stream(file, lambda: opened(called, file, query), again=False)
+    return Stream(file, lambda: opened(called, file, query), again=False, claims=(ROW_BY_ROW,))
 
 
 def _of_sqlite(called: str, file: Path, query: str) -> Opened:

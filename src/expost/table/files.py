@@ -479,7 +479,7 @@ def is_on_disk(table: Any) -> bool:
 
 
 def table_claims(table: Any) -> tuple[str, ...]:
-    """Return what is taken as given of a table that a function hands out anew for every pass.
+    """Return what is taken as given of a table that a function hands out anew for every pass, or that a query gives.
 
     Examples
     --------
@@ -487,10 +487,8 @@ def table_claims(table: Any) -> tuple[str, ...]:
     (('the function that hands out the table returns the same rows in the same order whenever it is called',), ())
     """
     if isinstance(table, Disk):
-        called = any(file.called for file in table.files)
-    else:
-        called = is_stream(table) and is_called(table)
-    return (SAME_ROWS,) if called else ()
+        return tuple(dict.fromkeys(claim for file in table.files for claim in file.claims))
+    return (SAME_ROWS,) if is_stream(table) and is_called(table) else ()
 
 
 def open_disk(table: Any, *, query: str | None = None, sheet: str | None = None, **options: Any) -> Disk:
