@@ -15,7 +15,7 @@ from __future__ import annotations
 import decimal
 import math
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 # C0 and C1 (and C1 as undecodable bytes of file names), line separators, marks and overrides of direction
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\udc80-\udc9f]")
@@ -119,6 +119,18 @@ def percent(share: float) -> str:
     rounded = value.quantize(decimal.Decimal(1).scaleb(-places), rounding=decimal.ROUND_CEILING)
     text = f"{min(rounded, decimal.Decimal(100)):f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def listed(items: Iterable[object], limit: int = 10) -> str:
+    """Name the first of some things, and say how many more there are.
+
+    Examples
+    --------
+    >>> listed(["age", "income"]), listed(range(100_000), limit=2)
+    ('age, income', '0, 1 and 99,998 more')
+    """
+    shown = [str(item) for item in items]
+    return ", ".join(shown[:limit]) + (f" and {len(shown) - limit:,} more" if len(shown) > limit else "")
 
 
 def aligned(rows: Sequence[Sequence[object]], right: Container[int] = (), gap: str = "  ") -> list[str]:

@@ -6,10 +6,12 @@ Checks look at what a caller stated, never at rows. They raise before anything i
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 CALIBRATIONS = ("theorem", "published", "tight")
@@ -34,6 +36,25 @@ COUNTS = {
     "constant_passes": (1, 1_000_000),
 }
 _PLAIN = {"numpy", *sys.stdlib_module_names}
+_LARGEST = 16 << 20  # bytes of a file that somebody writes by hand
+# a bare part is looked for where a word begins, so that a long one is read once
+_DEEP = re.compile(r"""(?:(?:(?<![\w-])[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){32}""")
+
+
+def toml_text(file: Path) -> str:
+    """Return the text of a TOML file, which may be a stranger's, or complain about one that takes long to read.
+
+    Python's reader takes time in the square of the parts of a name.
+    """
+    if file.stat().st_size > _LARGEST:
+        raise ValueError(f"{file} has more than {_LARGEST:,} bytes; nobody writes as many by hand")
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{file} is not in UTF-8; save it as UTF-8") from None
+    if _DEEP.search(text):
+        raise ValueError(f"{file} has a name of more than 32 parts with dots between them")
+    return text
 
 
 def foreign(thing: Any) -> bool:

@@ -41,7 +41,7 @@ def test_what_fits(tmp_path, capsys, kind):
     assert said.status == 0
     first, *_, last = said.out.splitlines()
     assert first.startswith("For the curator alone")
-    assert last == "The table fits the schema."
+    assert last == "The table fits the schema, and expost fit takes it; what is said above is worth a look first."
     assert numbers(said.out, "age") == [300, 0, 0, 0, 0]
     assert 0 < numbers(said.out, "income")[3] < 15  # outside its bounds, but few
     assert numbers(said.out, "sign") == [300, 0, 0, 0, 0]
@@ -229,6 +229,7 @@ def test_what_to_look_at_and_what_to_type(tmp_path, capsys):
     assert [line for line in said.out.splitlines() if line.startswith("  ") and ":" in line] == [
         '  town: 214 values came under other, 2 different: "Köln" (148), "a\\u001b[2J" (66)'
     ]
+    assert said.out.splitlines()[-1].endswith("and expost fit takes it; what is said above is worth a look first.")
 
 
 def test_as_json(tmp_path, capsys):

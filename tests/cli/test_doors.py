@@ -295,6 +295,18 @@ def test_a_workbook_that_is_refused_is_closed(doors, capsys, monkeypatch, more):
     assert [book._archive.fp for book in opened] == [None]
 
 
+def test_a_stray_cell_far_out_in_a_workbook_takes_no_hours(tmp_path, capsys):
+    """All rows were read as wide as the sheet, 16,384 columns; the rows up to the stray cell still count."""
+    book = openpyxl.Workbook()
+    for row in (["a", "y"], [1, 2], [3, 4]):
+        book.active.append(row)
+    book.active["XFD20000"] = 1
+    book.save(tmp_path / "t.xlsx")
+    (tmp_path / "s.toml").write_text('target = "y"\ntarget_bounds = [0, 9]\n[columns]\na = { bounds = [0, 9] }\n')
+    said = call(capsys, "check", tmp_path / "t.xlsx", "--schema", tmp_path / "s.toml")
+    assert (said.status, "19,999 rows" in said.out) == (3, True)
+
+
 @pytest.mark.parametrize(("package", "door"), [("duckdb", "duckdb:t.duckdb"), ("openpyxl", "t.xlsx")])
 def test_what_is_not_installed(doors, capsys, monkeypatch, package, door):
     monkeypatch.chdir(doors)

@@ -272,6 +272,25 @@ def test_what_ends_an_evaluation_does_not_unsay_what_the_fit_before_it_cost(fold
     assert [loss for loss in charged if loss > 0] == [Release.from_json((folder / "r.json").read_text("utf-8")).epsilon]
 
 
+@pytest.mark.parametrize("at", ["report", "shown"])
+def test_nothing_more_is_spent_after_an_interruption(folder, capsys, monkeypatch, at):
+    """Somebody stops the command while the release is handed over: it went on, and paid for an evaluation."""
+    import expost.release.page
+    import expost.release.words
+
+    def ended(*_, **__):
+        raise KeyboardInterrupt
+
+    where = (expost.release.page, "report") if at == "report" else (expost.release.words, "summary")
+    monkeypatch.setattr(*where, ended)
+    Ledger.create(folder / "b.db", "d", cap=3.0)
+    fit = ("fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.3", "--evaluate", "0.1", "--output", "r.json")
+    said = call(capsys, *fit, "--ledger", "b.db", "--dataset", "d", "--report", "r.html")
+    assert (said.status, "is not evaluated: interrupted. Nothing more was spent" in said.err) == (1, True), said.err
+    charged = [entry.loss.epsilon for entry in Ledger(folder / "b.db", "d").budget.entries]
+    assert charged == [Release.from_json((folder / "r.json").read_text("utf-8")).epsilon]
+
+
 def test_that_nothing_was_spent_is_said_once(folder, capsys, monkeypatch):
     import expost.release.evaluation_count
 

@@ -130,3 +130,21 @@ def test_what_the_documents_show_is_what_it_says(name, schema, capsys):
     said = call(capsys, *words).out.replace(str(schema), "survey.toml")
     for line in shown.splitlines():
         assert line.split("…")[0].strip() in said
+
+
+def test_what_would_be_planned_for_too_long_is_refused_in_words(tmp_path, capsys):
+    """9,000 categories at a δ, and an array of 2,000 numbers, were searched for longer than anybody waits."""
+    schema = tmp_path / "s.toml"
+    listed = ", ".join(f'"c{k}"' for k in range(9_000))
+    schema.write_text(f'target = "y"\nclasses = ["no", "yes"]\n[columns]\nk = {{ categories = [{listed}] }}\n')
+    at = ["--rows", "20000", "--delta", "1e-6"]
+    array = ["--task", "regression", "--columns", "2000", "--excess-risk", "0.1"]
+    for command in (
+        ["plan", schema, *at, "--error-rate", "0.2"],
+        ["explore", schema, *at, "--no-open", "--output", tmp_path / "page.html"],
+        ["plan", *at, *array],
+        ["plan", *at[:2], *array],
+    ):
+        said = call(capsys, *command)
+        assert (said.status, said.err.count("\n"), "columns, of which each category is one" in said.err) == (2, 1, True)
+    assert not (tmp_path / "page.html").exists()

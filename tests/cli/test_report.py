@@ -50,7 +50,7 @@ def test_what_is_not_stated_is_blank(made, tmp_path, capsys):
         ("purpose = 3", "purpose must be a text"),
         (f'purpose = "{"x" * 700}"', "purpose must be a text of at most 600"),
         ('sector = "Fun"', "sector must be one of Technology"),
-        ("purpose = ", "is no TOML file"),
+        ("purpose = ", "not TOML: "),
     ],
 )
 def test_a_project_file_is_checked_field_by_field(made, tmp_path, capsys, text, why):

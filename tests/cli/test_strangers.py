@@ -256,6 +256,27 @@ def test_a_schema_of_dots_or_of_many_bytes_is_refused_at_once(tmp_path, capsys):
         schema.write_text(text, encoding="utf-8")
         said = call(capsys, "plan", schema, "--rows", "100", "--error-rate", "0.2")
         assert (said.status, "32 parts" in said.err or "bytes" in said.err) == (2, True)
+    project = tmp_path / "p.toml"
+    project.write_text(".".join("a" * 20_000) + " = 1\n", encoding="utf-8")
+    made = tmp_path / "release.json"
+    made.write_text(released(LABELS).to_json(), encoding="utf-8")
+    said = call(capsys, "report", made, "--project", project)
+    assert (said.status, "32 parts" in said.err) == (2, True)
+    project.write_bytes(b"\xef\xbb\xbfpurpose = 'plans'\n")  # as editors of Windows mark UTF-8
+    assert call(capsys, "report", made, "--project", project).status == 0
+
+
+def test_names_of_any_length_and_number_take_no_time_and_no_screens(tmp_path, capsys):
+    """A name of 200,000 letters took minutes, and 100,000 names were all listed."""
+    name = "n" * 200_000
+    schema, data = tmp_path / "s.toml", tmp_path / "d.csv"
+    schema.write_text(f'target = "y"\ntarget_bounds = [0, 1]\n[columns]\n"{name}" = {{ bounds = [0, 1] }}\n')
+    data.write_text(f"{name},y\n1,1\n")
+    assert call(capsys, "check", data, "--schema", schema).status == 0
+    data.write_text(",".join(f"c{k}" for k in range(100_000)) + ",y\n")
+    schema.write_text('target = "y"\ntarget_bounds = [0, 1]\n[columns]\nage = { bounds = [0, 1] }\n')
+    said = call(capsys, "check", data, "--schema", schema)
+    assert (said.status, said.err.endswith("and 99,981 more\n"), len(said.err) < 400) == (2, True, True), said.err
 
 
 @pytest.mark.parametrize("name", ["key", "kept", "ledger.db", "data.csv", "release.json"])

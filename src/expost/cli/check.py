@@ -39,6 +39,7 @@ EXITS = {
 }
 UNFIT = 3  # what was asked was done, and the answer is no
 FITS = "The table fits the schema."
+LOOK = "The table fits the schema, and expost fit takes it; what is said above is worth a look first."
 CURATOR = "For the curator alone: what follows was counted from single rows and is not private. Do not publish it."
 WHY = (
     "A schema that follows the rows is not private: change what a code book, or whoever knows the table, says as well."
@@ -82,10 +83,12 @@ def run(options: argparse.Namespace) -> int:
     notes += [f"Check: {own_words(reason, said)}" for reason in [*wrong, *away]]
     notes += [f"What to do: {own_words(remedies(tallies, target), said)}"] if refused else []
     strangers = persons is not None and (persons.unreadable > 0 or persons.undecoded > 0)
-    verdict = _verdict(bool(wrong or refused or strangers), bool(away), many)
+    noted = bool(found.uneven or found.findings) or (persons is not None and persons.missing > 0)
+    verdict = _verdict(bool(wrong or refused or strangers), bool(away), many, noted)
+    fits = verdict in (FITS, LOOK)
     if options.json:
-        print_text(_as_json(found, schema.classes, notes, verdict))
-        return 0 if verdict == FITS else UNFIT
+        print_text(_as_json(found, schema.classes, notes, verdict, fits))
+        return 0 if fits else UNFIT
     lines = [CURATOR, "", *_table([*tallies, target]), ""]
     if target.classes is not None and schema.classes is not None:
         named = zip(schema.classes, target.classes, strict=True)
@@ -94,10 +97,10 @@ def run(options: argparse.Namespace) -> int:
     lines += [f"{found.rows:,} rows; {len(schema.columns)} columns become {len(encoding.names)}"]
     lines += [*notes, *_findings(found.findings), verdict]
     print_text("\n".join(lines))
-    return 0 if verdict == FITS else UNFIT
+    return 0 if fits else UNFIT
 
 
-def _as_json(found: Survey, classes: Any, notes: list[str], verdict: str) -> str:
+def _as_json(found: Survey, classes: Any, notes: list[str], verdict: str, fits: bool) -> str:
     """Return all of it as JSON."""
     target = found.target
     labels = None if target.classes is None else {str(c): n for c, n in zip(classes, target.classes, strict=True)}
@@ -110,7 +113,7 @@ def _as_json(found: Survey, classes: Any, notes: list[str], verdict: str) -> str
         "uneven_lines": found.uneven,
         "notes": notes,
         "findings": [asdict(finding) for finding in found.findings],
-        "fits": verdict == FITS,
+        "fits": fits,
         "verdict": verdict,
     }
     return json.dumps(said, indent=2, ensure_ascii=False)
@@ -130,14 +133,14 @@ def _findings(found: list[Finding]) -> list[str]:
     return [*lines, WHY, ""]
 
 
-def _verdict(refused: bool, away: bool, uneven: bool) -> str:
+def _verdict(refused: bool, away: bool, uneven: bool, noted: bool) -> str:
     if refused:
         return "The table does not fit the schema: expost fit refuses it."
     if away:
         return "The table fits the schema badly: expost fit takes it, but much of a column is moved to its bounds."
     if uneven:
         return "The table fits the schema badly: expost fit takes it, but many lines have too few cells or too many."
-    return FITS
+    return LOOK if noted else FITS
 
 
 def _table(tallies: list[Tally]) -> list[str]:

@@ -243,6 +243,9 @@ def _evaluated(options: argparse.Namespace, ledger: Ledger | None, status: int) 
     """
     if options.saved is None:  # which was said
         return status
+    if options.stopped:
+        complain(f"the model in {options.saved} is not evaluated: interrupted. {_NO_MORE}")
+        return status or NOT_WRITTEN
     fitted = paid()
     try:
         found = _evaluate(options, ledger)

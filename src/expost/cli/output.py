@@ -245,9 +245,11 @@ def deliver(
 ) -> int:
     """Save and show a release, and what a ledger has to say of it; returns the exit status.
 
-    ``complaint`` says why there is no model, if there is none; ``noted`` are warnings.
+    ``complaint`` says why there is no model, if there is none; ``noted`` are warnings. An interruption ends what it
+    interrupts and is noted in ``options.stopped``: what is on its way is handed over, and nothing more may be spent.
     """
     failures: Failures = []
+    options.stopped = False
     saved = options.saved = _save(release, options, failures)
     unasked = _uncharged() or (options.json and getattr(options, "report", None) is None)
     budget = None if ledger is None or unasked else asked(ledger)
@@ -284,7 +286,7 @@ def hand_over(
         print_text(shown())
         failure = unwritten()
     except KeyboardInterrupt as error:
-        failure = error
+        failure, options.stopped = error, True
     if failure is not None:
         if saved is None:
             print(release.to_json(), file=sys.stderr)
@@ -325,6 +327,7 @@ def _save(release: Release, options: argparse.Namespace, failures: Failures) -> 
         return write_new(stem, ".json" if output is None else output.suffix, text, but=but)
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
         failures.append((str(options.output or "a file for the release"), why(error)))
+        options.stopped |= isinstance(error, KeyboardInterrupt)
         return None
 
 
@@ -342,6 +345,7 @@ def _save_report(
         write_whole(options.report, report(release, line), force=options.force)
     except (Exception, KeyboardInterrupt) as error:  # as above
         failures.append((str(options.report), why(error)))
+        options.stopped |= isinstance(error, KeyboardInterrupt)
 
 
 def _shown(

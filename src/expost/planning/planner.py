@@ -50,6 +50,9 @@ _ARRAYS = 8
 _WIDE_ARRAY = 60  # columns from which on fewer arrays are drawn
 _WIDEST = 1_800  # columns of all tables together: fewer of wider ones, three at least
 _FEWER = 3  # times fewer at a δ, where every table is searched in four ways
+#: Columns of a table at a δ, and of an array of numbers, up to which a plan takes minutes: both are searched by second
+#: moments, of which there are the square of that, and take time in its third power.
+_WIDEST_AT_DELTA, _WIDEST_MOMENTS = 1_000, 500
 #: Priced if no goal is stated: what people ask for, from loose to strict.
 USUAL: dict[str, tuple[Goal, ...]] = {
     "classification": tuple(ErrorRate(rate) for rate in (0.3, 0.25, 0.2, 0.15, 0.1)),
@@ -353,6 +356,8 @@ class ArrayPricer(Pricer):
     def __post_init__(self) -> None:
         if self.delta and self.labels:
             raise ValueError("with a delta, arrays are planned for regression; state a schema for classes")
+        if not self.labels:
+            _require_narrow(self.columns, _WIDEST_MOMENTS, "an array of numbers", "plan for fewer of them")
 
     def price(self, goal: Goal) -> GoalPrice:
         """Price a goal, in units where targets lie in [−1, 1], and keep a warning about λ if there is one."""
@@ -538,12 +543,25 @@ def plan(
 def most_tables(stated: int, columns: int, delta: float) -> int:
     """Return how many tables are drawn of those stated: fewer of wide ones, and at a δ, three at least.
 
+    Tables that are too wide to be searched at a δ are refused.
+
     Examples
     --------
     >>> most_tables(30, 20, 0.0), most_tables(30, 60, 1e-6), most_tables(30, 5000, 0.0)
     (30, 10, 3)
     """
+    if delta:
+        _require_narrow(columns, _WIDEST_AT_DELTA, "a table at a delta", "plan without one, or join rare categories")
     return min(stated, max(3, _WIDEST // (columns * _FEWER if delta else columns)))
+
+
+def _require_narrow(columns: int, most: int, what: str, instead: str) -> None:
+    """Complain about what would be searched for hours."""
+    if columns > most:
+        raise ValueError(
+            f"{what} is planned for up to {most:,} columns, of which each category is one, and these are {columns:,}: "
+            f"searching made-up ones by second moments would take too long; {instead}"
+        )
 
 
 def stricter(goal: TestedGoal, other: TestedGoal) -> bool:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expost.release.scoring import BoundsScorer, SchemaScorer, Scorer, scorer_of
-from expost.shown import up
+from expost.shown import listed, up
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -317,7 +317,7 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
         known = {effect.column: effect for effect in found}
         unknown = [name for name in columns if name not in known]
         if unknown:
-            raise ValueError(f"there is no column {unknown[0]!r} in the model; known are {', '.join(known)}")
+            raise ValueError(f"there is no column {unknown[0]!r} in the model; known are {listed(known, 20)}")
         found = [known[name] for name in columns]
     across = min(3, len(found))
     down = math.ceil(len(found) / across)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from expost import validation
 from expost.shown import one_line
 
 #: No field is longer, so that a sheet stays a sheet.
@@ -67,11 +68,11 @@ class Project:
         """Read a project file: one line for each field, ``purpose = "…"``; every field may be left out."""
         known = [item.name for item in dataclasses.fields(cls)]
         try:
-            read: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is no TOML file in UTF-8: {error}") from None
+            read: dict[str, Any] = tomllib.loads(validation.toml_text(path))
         except RecursionError:
             raise ValueError(f"{path} is nested too deep for a project file") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: not TOML: {error}") from None
         unknown = [name for name in read if name not in known]
         if unknown:
             raise ValueError(f"{path}: {one_line(unknown[0])} is no field of a project; these are {', '.join(known)}")

@@ -6,7 +6,7 @@ is a function of private rows that no one has charged for, so a missing bound is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from expost import validation
 from expost.numeric import FloatArray
+from expost.shown import listed
 
 _CACHED = 1 << 14  # cells that are bounded and scaled together, so that they stay in cache
 _PASS_PAIR = "pass bounds=(lower, upper), each a number or one number per column"
@@ -305,9 +306,3 @@ def _numbers(values: Any, name: str) -> FloatArray:
 def _array_or_pair(bounds: Any) -> Any:
     # np.ndim of a ragged pair such as (0, [1, 5]) would raise; a list or tuple is never one number anyway.
     return (0,) if isinstance(bounds, list | tuple) else bounds
-
-
-def listed(items: Iterable[Any], limit: int = 10) -> str:
-    """Name the first of some things, and say how many more there are."""
-    shown = [str(item) for item in items]
-    return ", ".join(shown[:limit]) + (f" and {len(shown) - limit} more" if len(shown) > limit else "")

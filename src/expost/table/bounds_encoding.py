@@ -27,7 +27,8 @@ import numpy.typing as npt
 
 from expost import validation
 from expost.exceptions import InvalidRows
-from expost.table.bounds import Bounds, listed
+from expost.shown import listed
+from expost.table.bounds import Bounds
 from expost.table.cells import resolve_classes
 from expost.table.columns import Booleans, Column, RawRows
 from expost.table.entrance import OnInvalid, open_column, open_rows

@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
+from expost.shown import listed
 from expost.table.cells import MISSING, UNKNOWN, Label, Lookup, is_undecoded, label, number, numbers, signs
 from expost.table.dates import day, days_of_array
 
@@ -26,6 +27,7 @@ RECODED = (
     "sorted order: classes are (0, 1) then"
 )
 _NUMBERS = "biuf"
+_LONG = 200  # letters of a name
 _LOOSE = "OUST"  # objects, text and bytes: read cell by cell
 
 Booleans = npt.NDArray[np.bool_]
@@ -506,6 +508,7 @@ def places_of(there: Sequence[Any], wanted: Sequence[str], file: Path | None = N
 
 
 def suggestion(key: Any, known: Sequence[str]) -> str:
-    """Say what may have been meant."""
-    near = difflib.get_close_matches(str(key), known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+    """Say what may have been meant; long names are not compared, which takes time in the square of their length."""
+    short = [name for name in known if len(name) <= _LONG]
+    near = difflib.get_close_matches(str(key), short, n=1) if len(str(key)) <= _LONG else []
+    return f"did you mean {near[0]!r}?" if near else f"known are {listed(known, 20)}"

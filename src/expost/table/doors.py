@@ -413,6 +413,9 @@ def _of_workbook(held: Held, sheet: str | None) -> Opened:
 
 
 def _rows_of_sheet(book: Any, sheet: Any) -> Generator[Sequence[Any], None, None]:
-    rows: Iterable[Sequence[Any]] = sheet.iter_rows(values_only=True)
+    """Yield the row of names, up to the last of them, and then every further row: a stray cell far out widens none."""
     with closing(book):
-        yield from rows
+        first: Sequence[Any] = next(sheet.iter_rows(max_row=1, values_only=True), ())
+        width = max((j for j, name in enumerate(first, start=1) if name is not None), default=1)
+        yield first[:width]
+        yield from sheet.iter_rows(min_row=2, max_col=width, values_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from expost.table.bounds import listed
+from expost.shown import listed
 from expost.table.kinds import PLAIN_NUMBERS
 
 _RARE_VALUE = 0.01  # less than this part of a column that can be read, or lies within bounds, is "almost none"

@@ -49,8 +49,6 @@ _KEYS = (
     "columns",
 )
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-LARGEST = 16 << 20  # bytes of a file
-_DEEP = re.compile(r"""(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){32}""")
 _BLANK = re.compile(r"\[\s*,\s*\]")
 
 
@@ -235,14 +233,7 @@ class Schema:
         file = Path(path)
         if not file.is_file():
             raise FileNotFoundError(f"there is no schema {file}; expost init drafts one")
-        if file.stat().st_size > LARGEST:
-            raise ValueError(f"{file} has more than {LARGEST:,} bytes; no schema needs as many")
-        try:
-            text = file.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError:
-            raise ValueError(f"{file} is not in UTF-8; save it as UTF-8") from None
-        if _DEEP.search(text):
-            raise ValueError(f"{file} has a name of more than 32 parts with dots between them")
+        text = validation.toml_text(file)
         try:
             return cls.from_dict(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
