@@ -30,8 +30,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, ClassVar, NoReturn, Protocol, Self
 
 import numpy as np
@@ -51,7 +52,7 @@ from expost.search.within_reach import OTHER, Look, chance, chance_elsewhere, fa
 from expost.shown import counted, down, up
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
-from expost.table.shape import Geometry, gaussian_size
+from expost.table.shape import Block, Geometry, gaussian_size
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,47 @@ class Staged(Protocol):
     def stage(self, rho: float, source: WordSource) -> Floats:
         """Release what costs that; return the model of all that was released so far, on a public grid."""
         ...
+
+    @property
+    def noise_levels(self) -> tuple[dict[str, Any], ...] | None:
+        """How far noise typically scatters each parameter of the last model, level by level; None if nobody knows.
+
+        Standard deviations, as far as they are known for nothing: each mechanism says what they leave out.
+        """
+        ...
+
+
+def noise_of_level(
+    variances: Floats, of_sums: Sequence[float], blocks: Sequence[Block], intervals: int = 0
+) -> dict[str, Any]:
+    """Return what a release states of a level's noise: a deviation for each parameter, and how finely curves were seen.
+
+    What the parameters of a block have in common (the mean of their covariances) is left out: the constant takes it
+    up, and what is shown are differences within a block, whose variances are then right on average. ``of_sums`` are
+    the variances of blocks' sums.
+
+    Examples
+    --------
+    >>> from expost.table.shape import Block
+    >>> blocks = Block(1, "box", 1.0), Block(2, "l1", 1.0)
+    >>> noise_of_level(np.array([0.25, 5.0, 5.0]), [0.25, 18.0], blocks)  # 5 each, and 4 in common
+    {'sizes': [1, 2], 'deviations': [0.5, 1.0], 'intervals': 0}
+    """
+    found, place = variances.copy(), 0
+    for block, of_sum in zip(blocks, of_sums, strict=True):
+        some = slice(place, place + block.size)
+        if block.norm != "box" and block.size > 1:
+            found[some] -= (of_sum - variances[some].sum()) / (block.size * (block.size - 1))
+        place += block.size
+    deviations = np.sqrt(np.maximum(found, 0.0)).tolist()
+    runs = [(value, len(list(same))) for value, same in groupby(deviations)]
+    return {"sizes": [size for _, size in runs], "deviations": [value for value, _ in runs], "intervals": intervals}
+
+
+def block_sums(values: Floats, blocks: Sequence[Block]) -> Floats:
+    """Return the sums of rows of a matrix over each block."""
+    starts = np.cumsum([0, *(block.size for block in blocks)])[:-1]
+    return np.asarray(np.add.reduceat(values, starts, axis=0))
 
 
 class StagedMechanism(Mechanism):
@@ -228,7 +270,7 @@ class StagedSearch:
     def _turn(self, model: Floats) -> float:
         """Go on by the other way from the last model, with a level that costs about what was spent; return that."""
         plan = self.plan.then.measured(self.plan.goal, self.plan.failure_probability)
-        self.walk, self.judge = plan.from_model(self.judge, model)
+        self.walk, self.judge = plan.from_model(self.judge, model, self.walk.noise_levels)
         self.reasons, self.plan = [*self._said(), "turned to another way, which may be cheaper from here"], plan
         self.paid, self._turned, self._others = 0.0, self.stages, len(self.shortfalls)
         spent, low, high = self.account.total, 0.0, float(plan.start)
@@ -388,7 +430,9 @@ class StagedSearch:
         goal, said = self.plan.goal, self.plan.goal.shown(self.tests.shown)
         within = {} if goal.within is None else {"predicted_within": goal.within}
         place = {"level": self.stages - 1, "perturbation": self.plan.perturbation}
-        return {**place, "parameters": {**goal.said, **said, **within}}
+        known = self.walk.noise_levels
+        noise = {} if known is None else {"noise_levels": known}
+        return {**place, "parameters": {**goal.said, **said, **within, **noise}}
 
     def _costs(self, level: float) -> float:
         """Return about what that level would add to the total, with the least look at its model."""
