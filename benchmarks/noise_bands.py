@@ -212,8 +212,9 @@ def main() -> None:
         f"# How far noise scatters what columns add\n\nexpost {__version__}; {options.draws} draws of fresh noise at "
         f"the levels of one fit. Of each way to say it beforehand: the share of\ndraws within one stated standard "
         f"deviation (0.68 would be right), and what is stated as a multiple of the true one, at the\n5th, 50th and "
-        f"95th of 100 of all that is drawn. Pure noise unless a δ is named (10⁻⁶; gradient descent, or second moments if "
-        f"they are\nnamed), `curves = auto` unless straight lines are named. Curvature is for pure noise. Simulation.\n"
+        f"95th of 100 of all that is drawn. Pure noise unless a δ is named (10⁻⁶; gradient descent, or second moments "
+        f"if they are\nnamed), `curves = auto` unless straight lines are named. Curvature is for pure noise.\n"
+        "Simulation. "
         f"`EXPOST_DATA=... python benchmarks/noise_bands.py --draws {options.draws}`\n\n" + "\n".join(lines) + "\n",
         encoding="utf-8",
     )

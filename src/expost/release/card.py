@@ -257,15 +257,17 @@ def _noise(interval: Interval, shown: Sequence[Effect]) -> list[str]:
     said = []
     if any(effect.band for effect in shown):
         said.append(
-            "± … by noise alone: one standard deviation over the noise, as far as it is known: what it makes of a "
-            "number that no row holds. Where rows bear on it, as they mostly do, it scatters by less; how much less is "
-            "not shown, as that would have to be paid for. It is no bound."
+            "± … typical noise: one standard deviation over the noise, estimated from what is public or released "
+            "anyway, so it costs nothing. Mostly it is somewhat too much, rarely too little; it is no bound, and says "
+            "nothing about how other rows would differ."
         )
     if any(effect.worst for effect in shown):
         said.append(
             "± … at worst: drawn again from the same rows at the same levels, a number would have no larger standard "
             "deviation, whatever the rows are. For most rows this is many times too much."
         )
+    elif said:
+        said.append("What it is at worst, whatever the rows are, is not known for a model that was made this way.")
     return [f"<p>{text(line)}</p>" for line in said or [interval.statement]]
 
 
@@ -308,7 +310,7 @@ def _drawn(effect: Effect, reach: Mapping[bool, tuple[float, float]], interval: 
     lowest, highest = reach[bool(effect.labels)]
     span = (highest - lowest) or 1.0
     times = 1.0 if effect.straight is None else 2.0  # a line is told from end to end, and drawn from its middle
-    noise = [f"± {up(times * max(effect.band), 2)} by noise alone"] if effect.band else []
+    noise = [f"± {up(times * max(effect.band), 2)} typical noise"] if effect.band else []
     if effect.worst:
         noise.append(f"± {up(times * max(effect.worst), 2)} at worst")
     elif interval.width is not None:

@@ -5,13 +5,16 @@ against one of them, the *reference*: the first that the schema lists unless ano
 nobody was told). The constant takes up the rest.
 
 *The band.* Whatever is drawn is a sum a·θ of parameters, less another: a knot's value less the curve's mean, a
-category's less the reference's. The release states what noise each level had and how finely it saw curves
-(``noise_levels``). What that noise alone makes of a·θ, where the rows do not hold it, has a known standard deviation
-("noise alone" of `expost.mechanisms.objective.perturbation`): that is the band. Going back from the last level, a
-becomes what it is of the coefficients of each view, Pa, and each level adds Σ(σ_j a_j)². Rows hold a model, so it
-scatters by less on most tables; some could be made on which it scatters by more. *At worst*, whatever the rows are, it
-is ``noise_spread`` times ‖a‖₂ (theorem "scatter" there): √2 times as much for the difference of two categories as for
-one. Releases that do not state either have no band, or no worst case.
+category's less the reference's. The release states how far the noise of each level typically scatters each parameter,
+and how finely it saw curves (``noise_levels``, for nothing). Each mechanism says how it knows: perturbed objectives
+state what noise makes of a parameter that no row holds ("noise alone" of `expost.mechanisms.objective.perturbation`,
+mostly too much), gradient descent and second moments what follows from how the loss bends, as released numbers tell it
+("typical noise" of `expost.mechanisms.descent.gradient_descent` and `expost.mechanisms.moments.gaussian_moments`). The
+band is the standard deviation of a·θ that follows. Going back from the last level, a becomes what it is of the
+coefficients of each view, Pa, and each level adds Σ(σ_j a_j)². It is an estimate; on some tables models scatter by
+more. *At worst*, whatever the rows are, it is ``noise_spread`` times ‖a‖₂ (theorem "scatter" of perturbed objectives):
+√2 times as much for the difference of two categories as for one. Releases that do not state either have no band, or no
+worst case.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from expost.shown import up
 if TYPE_CHECKING:
     from expost.release.release import Release
 
-BAND = "band: one standard deviation of the noise alone; rows hold a model, so it usually scatters by less"
+BAND = "band: typical noise, one standard deviation; an estimate, no bound, and nothing about other rows"
 _POINTS = 101
 _ROUNDING = 1e-12  # what rounding leaves between equal numbers, as a part of the coefficients that made them
 
@@ -50,7 +53,7 @@ class Effect:
     x, y
         Values in the column's own units (days since 1970 for dates) and what they add; for bars their places.
     band
-        How far noise alone scatters each of them, in standard deviations; empty if nothing is known of it.
+        How far noise typically scatters each of them, in standard deviations; empty if nothing is known of it.
     worst
         How far it does at most, whatever the rows are; likewise.
     lengths
@@ -121,7 +124,7 @@ class _Model:
         self._units = dict(zip(names, np.abs(units(scorer)).tolist(), strict=True))
         self._spread = release.parameters.get("noise_spread")
         self._places = {name: place for place, name in enumerate(names, start=1)}  # behind the constant
-        self._noise = _NoiseAlone.of(release, scorer)
+        self._noise = _TypicalNoise.of(release, scorer)
 
     def values(self, names: Sequence[str]) -> Floats:
         return np.array([self._coefficients[name] for name in names])
@@ -137,8 +140,8 @@ class _Model:
 
 
 @dataclass(frozen=True)
-class _NoiseAlone:
-    """How far noise scatters parameters where rows do not hold them.
+class _TypicalNoise:
+    """How far noise typically scatters parameters.
 
     Attributes
     ----------
@@ -152,7 +155,7 @@ class _NoiseAlone:
     parts: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, release: Release, scorer: SchemaScorer) -> _NoiseAlone | None:
+    def of(cls, release: Release, scorer: SchemaScorer) -> _TypicalNoise | None:
         """Read it off a release, if it is there."""
         stated = release.parameters.get("noise_levels")
         if stated is None:
@@ -342,7 +345,7 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
         what = f"the sum that says {schema['classes'][1]} where it is positive"
     banded = any(effect.band for effect in found)
     figure.suptitle(f"what each column adds to {what}; numbers around their mean", fontsize=11, x=0.01, ha="left")
-    said = BAND if banded else "what noise leaves is not stated in this release"
+    said = BAND if banded else "how far noise moves this model is not stated in its release"
     worst = max((value for effect in found for value in effect.worst), default=0.0)
     if worst:
         said += f"\nat worst, whatever the rows are: ± {up(worst, 2)}; what is wider is cut off at the edges"

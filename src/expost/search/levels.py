@@ -144,37 +144,36 @@ class Staged(Protocol):
         ...
 
 
-def noise_of_level(
-    variances: Floats, of_sums: Sequence[float], blocks: Sequence[Block], intervals: int = 0
-) -> dict[str, Any]:
+def noise_of_level(variances: Floats, with_sums: Floats, blocks: Sequence[Block], intervals: int = 0) -> dict[str, Any]:
     """Return what a release states of a level's noise: a deviation for each parameter, and how finely curves were seen.
 
-    What the parameters of a block have in common (the mean of their covariances) is left out: the constant takes it
-    up, and what is shown are differences within a block, whose variances are then right on average. ``of_sums`` are
-    the variances of blocks' sums.
+    What is shown are differences within a block, as the constant takes up what all parameters of it have in common. So
+    a deviation is that from the mean of the block's k parameters, times √(k/(k − 1)): with those, as if they were
+    independent, variances of differences are right on average. ``with_sums`` are covariances with the block's sum.
 
     Examples
     --------
     >>> from expost.table.shape import Block
     >>> blocks = Block(1, "box", 1.0), Block(2, "l1", 1.0)
-    >>> noise_of_level(np.array([0.25, 5.0, 5.0]), [0.25, 18.0], blocks)  # 5 each, and 4 in common
+    >>> noise_of_level(np.array([0.25, 5.0, 5.0]), np.array([0.25, 9.0, 9.0]), blocks)  # 5 each, and 4 in common
     {'sizes': [1, 2], 'deviations': [0.5, 1.0], 'intervals': 0}
     """
     found, place = variances.copy(), 0
-    for block, of_sum in zip(blocks, of_sums, strict=True):
-        some = slice(place, place + block.size)
-        if block.norm != "box" and block.size > 1:
-            found[some] -= (of_sum - variances[some].sum()) / (block.size * (block.size - 1))
-        place += block.size
+    for block in blocks:
+        some, k = slice(place, place + block.size), block.size
+        if block.norm != "box" and k > 1:
+            beside = variances[some] - 2.0 * with_sums[some] / k + with_sums[some].sum() / k**2
+            found[some] = beside * k / (k - 1)
+        place += k
     deviations = np.sqrt(np.maximum(found, 0.0)).tolist()
     runs = [(value, len(list(same))) for value, same in groupby(deviations)]
     return {"sizes": [size for _, size in runs], "deviations": [value for value, _ in runs], "intervals": intervals}
 
 
 def block_sums(values: Floats, blocks: Sequence[Block]) -> Floats:
-    """Return the sums of rows of a matrix over each block."""
-    starts = np.cumsum([0, *(block.size for block in blocks)])[:-1]
-    return np.asarray(np.add.reduceat(values, starts, axis=0))
+    """Return for each row of a matrix the sum of the rows of its block."""
+    sizes = [block.size for block in blocks]
+    return np.repeat(np.add.reduceat(values, np.cumsum([0, *sizes])[:-1], axis=0), sizes, axis=0)
 
 
 class StagedMechanism(Mechanism):

@@ -31,12 +31,11 @@ s_t and momentum μ, (ψ, v, Σψ) goes to (ψ + v′, v′, Σψ + ψ + v′), 
 on noise. All but H is public; noise is alike in all columns of the frame and independent, so along an eigenvector of H
 all is a matter of its eigenvalue, and the variance of the mean of the later iterates follows. H is not public, but what
 was released tells something of it for nothing: G_t = Hψ_t + ξ_t and what is the same all the way, so H is estimated by
-ridge regression of gradients on iterates (made symmetric, and its negative eigenvalues zero). Where the way says
-nothing of a direction, H is zero in it, nothing draws iterates back, and noise alone is left: mostly that is too much.
-How strong the ridge is was set by hand on tables, where it gives about the true scatter, and noise alone up to eight
-times too much (`benchmarks/results/noise_bands.md`). A walk in another view takes the last model's noise over whole,
-through the public maps between views (`expost.table.views`), as a search does that turns to another way. The frame
-counts as given. It is an estimate, and no bound.
+ridge regression of gradients on iterates (made symmetric, and its negative eigenvalues zero), the ridge as what was
+released makes it likely. Where the way says nothing of a direction, H is zero in it, nothing draws iterates back, and
+noise alone is left, which is too much where rows bend the loss. A walk in another view takes the last model's noise
+over whole, through the public maps between views (`expost.table.views`), as a search does that turns to another way.
+The frame counts as given. It is an estimate, and no bound (`benchmarks/results/noise_bands.md`).
 """
 
 from __future__ import annotations
@@ -200,7 +199,8 @@ class GradientDescent(StagedMechanism):
 
 
 _MOMENTUM = 0.8  # part of a step that is taken again
-_BENDS = 0.025  # a guess of entries of H: this part of the rows' mean squared length, shared out over columns
+_GUESSES = np.geomspace(1e-2, 1e3, 61)  # of g times the largest singular value: from nothing known to all of it
+_TOLD = 1e-9  # directions in which iterates differ by a smaller part tell nothing
 _LEAST_STEPS, _MOST_STEPS = 8, 512  # of a stage
 _CENTRE, _LENGTHS = 0.07, 0.01  # parts of the first stage's ρ for the centre, and for how long rows are
 _LESS_CLIPPED = 0.25  # C grows with this power of all ρ: what clipping misleads by counts more where noise is less
@@ -321,10 +321,13 @@ class Step:
     deviation: float
 
 
-def curved(steps: Sequence[Step], guess: float) -> tuple[Floats, Floats]:
-    """Return the eigenvalues of H that steps tell of, and orthonormal directions for them; zero in all others.
+def curved(steps: Sequence[Step]) -> tuple[Floats, Floats]:
+    """Return eigenvalues of H as steps tell of them, and orthonormal directions for them; it is zero in all others.
 
-    ``guess`` is the size of entries of H by which little is said to be known of them.
+    Ridge regression of gradients on iterates, both beside their means and in units of the noise. With the singular
+    values s_i of the iterates and q_i the squared lengths of gradients along them, of p entries each, entries of H that
+    are N(0, g²) beforehand make what was released exp(−Σ (p·ln(1 + g²s_i²) + q_i/(1 + g²s_i²))/2) times as likely as
+    H = 0 would, but for what is the same for all g: so g is chosen.
     """
     weights = np.array([1.0 / step.deviation for step in steps])[:, None]
     mean = np.square(weights) / np.square(weights).sum()
@@ -332,11 +335,17 @@ def curved(steps: Sequence[Step], guess: float) -> tuple[Floats, Floats]:
     def beside(values: list[Floats]) -> Floats:
         return np.asarray((np.array(values) - (mean * values).sum(axis=0)) * weights)
 
-    psi, gradients = beside([step.psi for step in steps]), beside([step.gradient for step in steps])
-    basis = np.linalg.qr(np.vstack([psi, gradients]).T)[0]
-    psi, gradients = psi @ basis, gradients @ basis
-    found = np.linalg.solve(psi.T @ psi + np.eye(psi.shape[1]) / guess**2, psi.T @ gradients)
-    values, vectors = np.linalg.eigh(0.5 * (found + found.T))
+    left, singular, right = np.linalg.svd(beside([step.psi for step in steps]), full_matrices=False)
+    told = singular > _TOLD * singular[0]
+    singular, right = singular[told], right[told]
+    along = left[:, told].T @ beside([step.gradient for step in steps])
+    known = np.square(np.outer(_GUESSES, singular / singular[0]))  # g²s²
+    likely = -along.shape[1] * np.log1p(known) - np.square(along).sum(axis=1) / (1.0 + known)
+    best = known[likely.sum(axis=1).argmax()]
+    found = (best / (1.0 + best) / singular)[:, None] * along  # H = rightᵀ·found
+    basis = np.linalg.qr(np.vstack([right, found]).T)[0]
+    inside = (right @ basis).T @ (found @ basis)
+    values, vectors = np.linalg.eigh(0.5 * (inside + inside.T))
     return np.maximum(values, 0.0), basis @ vectors
 
 
@@ -432,8 +441,7 @@ class Walk:
 
     def noise(self, intervals: int) -> dict[str, Any]:
         """Return how far noise typically scatters each parameter of the last model, since the walk began."""
-        frame, guess = self._clip.frame, _BENDS * self._gradients.n * self._length**2 / self._gradients.p
-        bends, directions = curved(self._steps, guess)
+        frame, (bends, directions) = self._clip.frame, curved(self._steps)
         alone, *others = scattered(self._steps, self._later, np.array([0.0, *bends]))
         less = np.array(others) - alone
         squares = np.square(frame.weights.astype(np.float64))
@@ -441,8 +449,8 @@ class Walk:
             squares[frame.constant] = 1.0 + float(np.square(frame.centre / frame.value).sum())
         theta = frame.hypotheses(directions)
         variances = alone * squares + np.square(theta) @ less
-        of_sums = alone * block_sums(squares, self._blocks) + np.square(block_sums(theta, self._blocks)) @ less
-        return noise_of_level(variances, of_sums.tolist(), self._blocks, intervals)
+        with_sums = alone * squares + (theta * block_sums(theta, self._blocks)) @ less
+        return noise_of_level(variances, with_sums, self._blocks, intervals)
 
     def _noise(self, clip: Clip, rho: float) -> GradientNoise:
         return GradientNoise(self._gradients.p, self._rows * clip.most, rho)

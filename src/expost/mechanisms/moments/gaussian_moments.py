@@ -488,8 +488,7 @@ class MomentWalk:
     def noise_levels(self) -> tuple[dict[str, Any], ...]:
         """How far noise scatters each parameter, to first order."""
         covariance, blocks = self._covariance(), self._noise.geometry.blocks
-        of_sums = block_sums(block_sums(covariance, blocks).T, blocks).diagonal()
-        return (noise_of_level(covariance.diagonal(), of_sums.tolist(), blocks),)
+        return (noise_of_level(covariance.diagonal(), block_sums(covariance, blocks).diagonal(), blocks),)
 
     def _covariance(self) -> FloatArray:
         """Return the covariance that noise gives the parameters of the model, to first order."""
