@@ -328,7 +328,7 @@ def _drawn(effect: Effect, reach: Mapping[bool, tuple[float, float]], interval: 
         left, right = sorted((100 * (0.0 - lowest) / span, 100 * (min(max(value, lowest), highest) - lowest) / span))
         bar_of = f'<rect class="bars" x="{left:.1f}" y="1" width="{max(right - left, 0.5):.1f}" height="6"/>'
         drawn = f'<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{bar_of}</svg>'
-        figure = "reference" if chosen else number(value, 3)
+        figure = "reference" if chosen else number(_as_fine(value, effect), 3)
         lines.append(f"<tr><td>{text(name)}</td><td>{drawn}</td><td class=n>{text(figure)}</td></tr>")
     return made + (f"<table><tbody>{''.join(lines)}</tbody></table>" if lines else "")
 
@@ -339,7 +339,14 @@ def _ends(effect: Effect) -> str:
         slope, along = effect.straight
         each = "" if along == effect.column else f" of {along}"
         return f"{number(slope, 3)} for each 1{each}; {number(effect.y[-1] - effect.y[0], 3)} from end to end"
-    return f"from {number(min(effect.y), 3)} to {number(max(effect.y), 3)}"
+    low, high = (number(_as_fine(value, effect), 3) for value in (min(effect.y), max(effect.y)))
+    return f"from {low} to {high}"
+
+
+def _as_fine(value: float, effect: Effect) -> float:
+    """Round to what typical noise leaves to be seen: digits far below it would say nothing."""
+    noise = max(effect.band, default=0.0)
+    return round(value, 1 - math.floor(math.log10(noise))) if noise > 0.0 else value
 
 
 def _formula(release: Release, scorer: Scorer, shown: Sequence[Effect]) -> list[str]:

@@ -299,7 +299,7 @@ def svg(effect: Effect, lowest: float, highest: float) -> str:
     if effect.band:
         band = np.array(effect.band)
         around = " ".join([*line(y - band), *reversed(line(y + band))])
-        shade = f'<polygon points="{around}" fill="currentColor" opacity="0.15"/>'
+        shade = f'<polygon points="{around}" fill="currentColor" opacity="0.25"/>'
     zero = height + lowest / span * height
     axis = f'<line x1="0" x2="{width:g}" y1="{zero:.1f}" y2="{zero:.1f}" stroke="currentColor" opacity="0.3"/>'
     curve = f'<polyline points="{" ".join(line(y))}" fill="none" stroke="currentColor" stroke-width="1.5"/>'
@@ -326,14 +326,15 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
     down = math.ceil(len(found) / across)
     figure = ShownFigure(figsize=(4.2 * across, 2.9 * down), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False)
+    theme = _Theme.of(figure)
     low, high = limits(found)  # one scale for all, so that columns can be compared
     room = 0.05 * (high - low) or 1e-12
     for axis, effect in zip(axes.flat, found, strict=False):
-        _draw(axis, effect)
+        _draw(axis, effect, theme)
         against = "" if effect.reference is None else f", against {effect.reference}"
         axis.set_title(f"{effect.column}{against}", fontsize=10, loc="left")
         axis.set_ylim(low - room, high + room)
-        axis.axhline(0.0, color="0.8", lw=0.8, zorder=0)
+        axis.axhline(0.0, color=theme.quiet, alpha=0.5, lw=0.8, zorder=0)
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)
     for axis in axes.flat[len(found) :]:
@@ -349,23 +350,38 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
     worst = max((value for effect in found for value in effect.worst), default=0.0)
     if worst:
         said += f"\nat worst, whatever the rows are: ± {up(worst, 2)}; what is wider is cut off at the edges"
-    figure.supxlabel(said, fontsize=8, color="0.4")
+    figure.supxlabel(said, fontsize=8, color=theme.quiet)
     return figure
 
 
-def _draw(axis: Any, effect: Effect) -> None:
+@dataclass(frozen=True)
+class _Theme:
+    """Colours that can be read on the ground that the caller's style has: of lines and bars, and of what is beside."""
+
+    shown: str
+    quiet: str
+    shade: float
+
+    @classmethod
+    def of(cls, figure: Any) -> _Theme:
+        red, green, blue, _ = figure.get_facecolor()
+        bright = 0.3 * red + 0.6 * green + 0.1 * blue > 0.5
+        return cls("#0072B2", "0.4", 0.18) if bright else cls("#56B4E9", "0.7", 0.3)
+
+
+def _draw(axis: Any, effect: Effect, theme: _Theme) -> None:
     if effect.labels:
         shown = [label if len(label) <= 22 else f"{label[:21]}…" for label in effect.labels]
-        if len(shown) > 16:  # names would lie on top of each other
+        if len(shown) > 20:  # names would lie on top of each other
             shown = [""] * len(shown)
             axis.set_xlabel(f"{len(effect.labels)} categories", fontsize=8)
         axis.bar(
             effect.x,
             effect.y,
             yerr=effect.band or None,
-            color="#0072B2",
+            color=theme.shown,
             alpha=0.8,
-            error_kw={"lw": 0.8, "ecolor": "0.4"},
+            error_kw={"lw": 0.8, "ecolor": theme.quiet},
         )
         axis.set_xticks(effect.x, shown, rotation=40, ha="right", rotation_mode="anchor")
         return
@@ -377,5 +393,7 @@ def _draw(axis: Any, effect: Effect) -> None:
         axis.set_xscale("symlog" if effect.x[0] < 1 else "log")
     y = np.array(effect.y)
     if effect.band:
-        axis.fill_between(x, y - np.array(effect.band), y + np.array(effect.band), color="#0072B2", alpha=0.18, lw=0)
-    axis.plot(x, y, color="#0072B2", lw=1.6)
+        axis.fill_between(
+            x, y - np.array(effect.band), y + np.array(effect.band), color=theme.shown, alpha=theme.shade, lw=0
+        )
+    axis.plot(x, y, color=theme.shown, lw=1.6)
