@@ -331,7 +331,7 @@ class TestBands:
         found = made.evaluate(table(), margin=MARGIN, random_state=0)
         assert "  R² of log1p(amount) 0." in str(found)
         assert "mean squared error of log1p(amount) " in str(found)
-        assert "All of it is about log1p" in found.to_html()
+        assert "the model predicts on, log1p of the target" in found.to_html()
 
     def test_of_persons_it_is_said_whose_rows_count_how_often(self):
         """Positive persons have one row and others have four: a share of rows is another than one of persons."""

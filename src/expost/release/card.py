@@ -258,15 +258,17 @@ def _noise(interval: Interval, shown: Sequence[Effect]) -> list[str]:
     said = []
     if any(effect.band for effect in shown):
         said.append(
-            "± … by noise alone: one standard deviation over the noise, as far as it is known: what it makes of a "
-            "number that no row holds. Where rows bear on it, as they mostly do, it scatters by less; how much less is "
-            "not shown, as that would have to be paid for. It is no bound."
+            "± … typical noise: one standard deviation over the noise, estimated from what is public or released "
+            "anyway, so it costs nothing. Mostly it is somewhat too much, rarely too little; it is no bound, and says "
+            "nothing about how other rows would differ."
         )
     if any(effect.worst for effect in shown):
         said.append(
             "± … at worst: drawn again from the same rows at the same levels, a number would have no larger standard "
             "deviation, whatever the rows are. For most rows this is many times too much."
         )
+    elif said:
+        said.append("What it is at worst, whatever the rows are, is not known for a model that was made this way.")
     return [f"<p>{text(line)}</p>" for line in said or [interval.statement]]
 
 
@@ -309,7 +311,7 @@ def _drawn(effect: Effect, reach: Mapping[bool, tuple[float, float]], interval: 
     lowest, highest = reach[bool(effect.labels)]
     span = (highest - lowest) or 1.0
     times = 1.0 if effect.straight is None else 2.0  # a line is told from end to end, and drawn from its middle
-    noise = [f"± {up(times * max(effect.band), 2)} by noise alone"] if effect.band else []
+    noise = [f"± {up(times * max(effect.band), 2)} typical noise"] if effect.band else []
     if effect.worst:
         noise.append(f"± {up(times * max(effect.worst), 2)} at worst")
     elif interval.width is not None:
@@ -327,7 +329,7 @@ def _drawn(effect: Effect, reach: Mapping[bool, tuple[float, float]], interval: 
         left, right = sorted((100 * (0.0 - lowest) / span, 100 * (min(max(value, lowest), highest) - lowest) / span))
         bar_of = f'<rect class="bars" x="{left:.1f}" y="1" width="{max(right - left, 0.5):.1f}" height="6"/>'
         drawn = f'<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{bar_of}</svg>'
-        figure = "reference" if chosen else number(value, 3)
+        figure = "reference" if chosen else number(_as_fine(value, effect), 3)
         lines.append(f"<tr><td>{text(name)}</td><td>{drawn}</td><td class=n>{text(figure)}</td></tr>")
     return made + (f"<table><tbody>{''.join(lines)}</tbody></table>" if lines else "")
 
@@ -338,7 +340,14 @@ def _ends(effect: Effect) -> str:
         slope, along = effect.straight
         each = "" if along == effect.column else f" of {along}"
         return f"{number(slope, 3)} for each 1{each}; {number(effect.y[-1] - effect.y[0], 3)} from end to end"
-    return f"from {number(min(effect.y), 3)} to {number(max(effect.y), 3)}"
+    low, high = (number(_as_fine(value, effect), 3) for value in (min(effect.y), max(effect.y)))
+    return f"from {low} to {high}"
+
+
+def _as_fine(value: float, effect: Effect) -> float:
+    """Round to what typical noise leaves to be seen: digits far below it would say nothing."""
+    noise = max(effect.band, default=0.0)
+    return round(value, 1 - math.floor(math.log10(noise))) if noise > 0.0 else value
 
 
 def _formula(release: Release, scorer: Scorer, shown: Sequence[Effect]) -> list[str]:

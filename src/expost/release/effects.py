@@ -5,13 +5,16 @@ against one of them, the *reference*: the first that the schema lists unless ano
 nobody was told). The constant takes up the rest.
 
 *The band.* Whatever is drawn is a sum a·θ of parameters, less another: a knot's value less the curve's mean, a
-category's less the reference's. The release states what noise each level had and how finely it saw curves
-(``noise_levels``). What that noise alone makes of a·θ, where the rows do not hold it, has a known standard deviation
-("noise alone" of `expost.mechanisms.objective.perturbation`): that is the band. Going back from the last level, a
-becomes what it is of the coefficients of each view, Pa, and each level adds Σ(σ_j a_j)². Rows hold a model, so it
-scatters by less on most tables; some could be made on which it scatters by more. *At worst*, whatever the rows are, it
-is ``noise_spread`` times ‖a‖₂ (theorem "scatter" there): √2 times as much for the difference of two categories as for
-one. Releases that do not state either have no band, or no worst case.
+category's less the reference's. The release states how far the noise of each level typically scatters each parameter,
+and how finely it saw curves (``noise_levels``, for nothing). Each mechanism says how it knows: perturbed objectives
+state what noise makes of a parameter that no row holds ("noise alone" of `expost.mechanisms.objective.perturbation`,
+mostly too much), gradient descent and second moments what follows from how the loss bends, as released numbers tell it
+("typical noise" of `expost.mechanisms.descent.gradient_descent` and `expost.mechanisms.moments.gaussian_moments`). The
+band is the standard deviation of a·θ that follows. Going back from the last level, a becomes what it is of the
+coefficients of each view, Pa, and each level adds Σ(σ_j a_j)². It is an estimate; on some tables models scatter by
+more. *At worst*, whatever the rows are, it is ``noise_spread`` times ‖a‖₂ (theorem "scatter" of perturbed objectives):
+√2 times as much for the difference of two categories as for one. Releases that do not state either have no band, or no
+worst case.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from expost.shown import listed, up
 if TYPE_CHECKING:
     from expost.release.release import Release
 
-BAND = "band: one standard deviation of the noise alone; rows hold a model, so it usually scatters by less"
+BAND = "band: typical noise, one standard deviation; an estimate, no bound, and nothing about other rows"
 _POINTS = 101
 _ROUNDING = 1e-12  # what rounding leaves between equal numbers, as a part of the coefficients that made them
 
@@ -50,7 +53,7 @@ class Effect:
     x, y
         Values in the column's own units (days since 1970 for dates) and what they add; for bars their places.
     band
-        How far noise alone scatters each of them, in standard deviations; empty if nothing is known of it.
+        How far noise typically scatters each of them, in standard deviations; empty if nothing is known of it.
     worst
         How far it does at most, whatever the rows are; likewise.
     lengths
@@ -121,7 +124,7 @@ class _Model:
         self._units = dict(zip(names, np.abs(units(scorer)).tolist(), strict=True))
         self._spread = release.parameters.get("noise_spread")
         self._places = {name: place for place, name in enumerate(names, start=1)}  # behind the constant
-        self._noise = _NoiseAlone.of(release, scorer)
+        self._noise = _TypicalNoise.of(release, scorer)
 
     def values(self, names: Sequence[str]) -> Floats:
         return np.array([self._coefficients[name] for name in names])
@@ -137,8 +140,8 @@ class _Model:
 
 
 @dataclass(frozen=True)
-class _NoiseAlone:
-    """How far noise scatters parameters where rows do not hold them.
+class _TypicalNoise:
+    """How far noise typically scatters parameters.
 
     Attributes
     ----------
@@ -152,7 +155,7 @@ class _NoiseAlone:
     parts: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, release: Release, scorer: SchemaScorer) -> _NoiseAlone | None:
+    def of(cls, release: Release, scorer: SchemaScorer) -> _TypicalNoise | None:
         """Read it off a release, if it is there."""
         stated = release.parameters.get("noise_levels")
         if stated is None:
@@ -296,7 +299,7 @@ def svg(effect: Effect, lowest: float, highest: float) -> str:
     if effect.band:
         band = np.array(effect.band)
         around = " ".join([*line(y - band), *reversed(line(y + band))])
-        shade = f'<polygon points="{around}" fill="currentColor" opacity="0.15"/>'
+        shade = f'<polygon points="{around}" fill="currentColor" opacity="0.25"/>'
     zero = height + lowest / span * height
     axis = f'<line x1="0" x2="{width:g}" y1="{zero:.1f}" y2="{zero:.1f}" stroke="currentColor" opacity="0.3"/>'
     curve = f'<polyline points="{" ".join(line(y))}" fill="none" stroke="currentColor" stroke-width="1.5"/>'
@@ -323,14 +326,15 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
     down = math.ceil(len(found) / across)
     figure = ShownFigure(figsize=(4.2 * across, 2.9 * down), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False)
+    theme = _Theme.of(figure)
     low, high = limits(found)  # one scale for all, so that columns can be compared
     room = 0.05 * (high - low) or 1e-12
     for axis, effect in zip(axes.flat, found, strict=False):
-        _draw(axis, effect)
+        _draw(axis, effect, theme)
         against = "" if effect.reference is None else f", against {effect.reference}"
         axis.set_title(f"{effect.column}{against}", fontsize=10, loc="left")
         axis.set_ylim(low - room, high + room)
-        axis.axhline(0.0, color="0.8", lw=0.8, zorder=0)
+        axis.axhline(0.0, color=theme.quiet, alpha=0.5, lw=0.8, zorder=0)
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)
     for axis in axes.flat[len(found) :]:
@@ -342,27 +346,42 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
         what = f"the sum that says {schema['classes'][1]} where it is positive"
     banded = any(effect.band for effect in found)
     figure.suptitle(f"what each column adds to {what}; numbers around their mean", fontsize=11, x=0.01, ha="left")
-    said = BAND if banded else "what noise leaves is not stated in this release"
+    said = BAND if banded else "how far noise moves this model is not stated in its release"
     worst = max((value for effect in found for value in effect.worst), default=0.0)
     if worst:
         said += f"\nat worst, whatever the rows are: ± {up(worst, 2)}; what is wider is cut off at the edges"
-    figure.supxlabel(said, fontsize=8, color="0.4")
+    figure.supxlabel(said, fontsize=8, color=theme.quiet)
     return figure
 
 
-def _draw(axis: Any, effect: Effect) -> None:
+@dataclass(frozen=True)
+class _Theme:
+    """Colours that can be read on the ground that the caller's style has: of lines and bars, and of what is beside."""
+
+    shown: str
+    quiet: str
+    shade: float
+
+    @classmethod
+    def of(cls, figure: Any) -> _Theme:
+        red, green, blue, _ = figure.get_facecolor()
+        bright = 0.3 * red + 0.6 * green + 0.1 * blue > 0.5
+        return cls("#0072B2", "0.4", 0.18) if bright else cls("#56B4E9", "0.7", 0.3)
+
+
+def _draw(axis: Any, effect: Effect, theme: _Theme) -> None:
     if effect.labels:
         shown = [label if len(label) <= 22 else f"{label[:21]}…" for label in effect.labels]
-        if len(shown) > 16:  # names would lie on top of each other
+        if len(shown) > 20:  # names would lie on top of each other
             shown = [""] * len(shown)
             axis.set_xlabel(f"{len(effect.labels)} categories", fontsize=8)
         axis.bar(
             effect.x,
             effect.y,
             yerr=effect.band or None,
-            color="#0072B2",
+            color=theme.shown,
             alpha=0.8,
-            error_kw={"lw": 0.8, "ecolor": "0.4"},
+            error_kw={"lw": 0.8, "ecolor": theme.quiet},
         )
         axis.set_xticks(effect.x, shown, rotation=40, ha="right", rotation_mode="anchor")
         return
@@ -374,5 +393,7 @@ def _draw(axis: Any, effect: Effect) -> None:
         axis.set_xscale("symlog" if effect.x[0] < 1 else "log")
     y = np.array(effect.y)
     if effect.band:
-        axis.fill_between(x, y - np.array(effect.band), y + np.array(effect.band), color="#0072B2", alpha=0.18, lw=0)
-    axis.plot(x, y, color="#0072B2", lw=1.6)
+        axis.fill_between(
+            x, y - np.array(effect.band), y + np.array(effect.band), color=theme.shown, alpha=theme.shade, lw=0
+        )
+    axis.plot(x, y, color=theme.shown, lw=1.6)

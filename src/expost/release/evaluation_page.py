@@ -23,7 +23,7 @@ _COLOURS = """
 """
 _STYLE = """
 .evaluation :is(table, tr, th, td) { color: inherit !important; background: none !important; } /* not the page's */
-.evaluation :is(th, td) { padding: .3mm 5mm .3mm 0; text-align: left; } .evaluation .n { text-align: right; }
+.evaluation :is(th, td) { padding: .3mm 2.5mm .3mm 0; text-align: left; } .evaluation .n { text-align: right; }
 .evaluation .warning { font-weight: 600; }
 .evaluation .pictures { display: flex; flex-wrap: wrap; gap: 3mm 4mm; margin-top: 3mm; }
 .evaluation figure { margin: 0; break-inside: avoid; width: 80mm; max-width: 100%; }
@@ -264,7 +264,8 @@ def _of_numbers(found: Evaluation) -> str:
     for share in (0.05, 0.25, 0.5, 0.75, 0.95):
         q = found.residual_quantile(share)
         quantiles.append((f"{share:.0%}", short(q.value), " and ".join(ends(q))))
-    named = "" if found.transform is None else f"<p class=small>All of it is about {text(found.transform)} of it.</p>\n"
+    said = f"All numbers are on the scale that the model predicts on, {found.transform} of the target."
+    named = "" if found.transform is None else f"<p class=small>{text(said)}</p>\n"
     return (
         named
         + table(["of the model", ""], rows)

@@ -30,8 +30,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, ClassVar, NoReturn, Protocol, Self
 
 import numpy as np
@@ -61,7 +62,7 @@ from expost.search.noisy_test import (
 from expost.shown import counted, down, up
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
-from expost.table.shape import Geometry, gaussian_size
+from expost.table.shape import Block, Geometry, gaussian_size
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,46 @@ class Staged(Protocol):
     def stage(self, rho: float, source: WordSource) -> Floats:
         """Release what costs that; return the model of all that was released so far, on a public grid."""
         ...
+
+    @property
+    def noise_levels(self) -> tuple[dict[str, Any], ...] | None:
+        """How far noise typically scatters each parameter of the last model, level by level; None if nobody knows.
+
+        Standard deviations, as far as they are known for nothing: each mechanism says what they leave out.
+        """
+        ...
+
+
+def noise_of_level(variances: Floats, with_sums: Floats, blocks: Sequence[Block], intervals: int = 0) -> dict[str, Any]:
+    """Return what a release states of a level's noise: a deviation for each parameter, and how finely curves were seen.
+
+    What is shown are differences within a block, as the constant takes up what all parameters of it have in common. So
+    a deviation is that from the mean of the block's k parameters, times √(k/(k − 1)): with those, as if they were
+    independent, variances of differences are right on average. ``with_sums`` are covariances with the block's sum.
+
+    Examples
+    --------
+    >>> from expost.table.shape import Block
+    >>> blocks = Block(1, "box", 1.0), Block(2, "l1", 1.0)
+    >>> noise_of_level(np.array([0.25, 5.0, 5.0]), np.array([0.25, 9.0, 9.0]), blocks)  # 5 each, and 4 in common
+    {'sizes': [1, 2], 'deviations': [0.5, 1.0], 'intervals': 0}
+    """
+    found, place = variances.copy(), 0
+    for block in blocks:
+        some, k = slice(place, place + block.size), block.size
+        if block.norm != "box" and k > 1:
+            beside = variances[some] - 2.0 * with_sums[some] / k + with_sums[some].sum() / k**2
+            found[some] = beside * k / (k - 1)
+        place += k
+    deviations = np.sqrt(np.maximum(found, 0.0)).tolist()
+    runs = [(value, len(list(same))) for value, same in groupby(deviations)]
+    return {"sizes": [size for _, size in runs], "deviations": [value for value, _ in runs], "intervals": intervals}
+
+
+def block_sums(values: Floats, blocks: Sequence[Block]) -> Floats:
+    """Return for each row of a matrix the sum of the rows of its block."""
+    sizes = [block.size for block in blocks]
+    return np.repeat(np.add.reduceat(values, np.cumsum([0, *sizes])[:-1], axis=0), sizes, axis=0)
 
 
 class StagedMechanism(Mechanism):
@@ -240,7 +281,7 @@ class StagedSearch:
     def _turn(self, model: Floats) -> float:
         """Go on by the other way from the last model, with a level that costs about what was spent; return that."""
         plan = self.plan.then.measured(self.plan.goal, self.plan.failure_probability)
-        self.walk, self.judge = plan.from_model(self.judge, model)
+        self.walk, self.judge = plan.from_model(self.judge, model, self.walk.noise_levels)
         self.reasons, self.plan = [*self._said(), "turned to another way, which may be cheaper from here"], plan
         self.paid, self._turned, self._others = 0.0, self.stages, len(self.shortfalls)
         spent, low, high = self.account.total, 0.0, float(plan.start)
@@ -402,7 +443,9 @@ class StagedSearch:
         goal, said = self.plan.goal, self.plan.goal.shown(self.tests.shown)
         within = {} if goal.within is None else {"predicted_within": goal.within}
         place = {"level": self.stages - 1, "perturbation": self.plan.perturbation}
-        return {**place, "parameters": {**goal.said, **said, **within}}
+        known = self.walk.noise_levels
+        noise = {} if known is None else {"noise_levels": known}
+        return {**place, "parameters": {**goal.said, **said, **within, **noise}}
 
     def _little(self, step: Curve) -> bool:
         """Whether a step may be taken and adds little to what was paid, so that it can be shown what that was for."""

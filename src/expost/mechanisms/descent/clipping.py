@@ -127,6 +127,13 @@ class Frame:
             theta[self.constant] -= float(self.centre @ psi) / self.value
         return np.asarray(theta)
 
+    def hypotheses(self, psi: FloatArray) -> FloatArray:
+        """Return θ of each column of ψ."""
+        theta = self.weights[:, None] * psi
+        if self.constant is not None:
+            theta[self.constant] -= self.centre.astype(np.float64) @ psi / self.value
+        return np.asarray(theta)
+
     def parameters(self, theta: FloatArray) -> FloatArray:
         """Return ψ of θ."""
         psi = np.asarray(theta) / self.weights

@@ -25,12 +25,23 @@ the mean of their squared lengths there, one number: gradients are clipped, and 
 directions 1/T, so T grows like √ρ and the noise of a step falls as ρ grows (for labels, whose models grow longer on the
 way, a little faster: ρ^¾). Descent that ends early shrinks a model as a λ would, the less the longer it goes on: noise
 and shrinkage fall together (theory C5).
+
+*Typical noise.* Where the rows bend the loss by H, noise ξ_t scatters iterates by a linear recursion: with step sizes
+s_t and momentum μ, (ψ, v, Σψ) goes to (ψ + v′, v′, Σψ + ψ + v′), v′ = μv − s_t(Hψ + ξ_t), beside what does not depend
+on noise. All but H is public; noise is alike in all columns of the frame and independent, so along an eigenvector of H
+all is a matter of its eigenvalue, and the variance of the mean of the later iterates follows. H is not public, but what
+was released tells something of it for nothing: G_t = Hψ_t + ξ_t and what is the same all the way, so H is estimated by
+ridge regression of gradients on iterates (made symmetric, and its negative eigenvalues zero), the ridge as what was
+released makes it likely. Where the way says nothing of a direction, H is zero in it, nothing draws iterates back, and
+noise alone is left, which is too much where rows bend the loss. A walk in another view takes the last model's noise
+over whole, through the public maps between views (`expost.table.views`), as a search does that turns to another way.
+The frame counts as given. It is an estimate, and no bound (`benchmarks/results/noise_bands.md`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -58,7 +69,16 @@ from expost.numeric import to_grid
 from expost.passes.sums import Sums
 from expost.passes.views import seen
 from expost.release.release import Release
-from expost.search.levels import Floats, Schedule, StagedMechanism, StagedPlan, level_at, rho_at
+from expost.search.levels import (
+    Floats,
+    Schedule,
+    StagedMechanism,
+    StagedPlan,
+    block_sums,
+    level_at,
+    noise_of_level,
+    rho_at,
+)
 from expost.solve.error_bounds import GeneralErrors
 from expost.solve.losses import Loss, weighted
 from expost.solve.problem import Problem
@@ -179,6 +199,8 @@ class GradientDescent(StagedMechanism):
 
 
 _MOMENTUM = 0.8  # part of a step that is taken again
+_GUESSES = np.geomspace(1e-2, 1e3, 61)  # of g times the largest singular value: from nothing known to all of it
+_TOLD = 1e-9  # directions in which iterates differ by a smaller part tell nothing
 _LEAST_STEPS, _MOST_STEPS = 8, 512  # of a stage
 _CENTRE, _LENGTHS = 0.07, 0.01  # parts of the first stage's ρ for the centre, and for how long rows are
 _LESS_CLIPPED = 0.25  # C grows with this power of all ρ: what clipping misleads by counts more where noise is less
@@ -259,6 +281,13 @@ class ViewedWalk:
         self._walk: Walk
         self._theta = np.zeros(plan.geometry.columns)
         self._paid = 0.0
+        self._before: tuple[dict[str, Any], ...] = ()  # noise of the walks before
+
+    @property
+    def noise_levels(self) -> tuple[dict[str, Any], ...]:
+        """How far noise alone scatters the last model, walk by walk."""
+        view = self._shape.view if self._shape is not None else None
+        return (*self._before, self._walk.noise(0 if view is None else view.intervals))
 
     def cost(self, rho: float) -> Curve:
         """Return what a stage costs: its steps are Gaussian releases."""
@@ -269,6 +298,7 @@ class ViewedWalk:
         self._paid += rho
         plan, shape = self._plan, self._plan.seen(self._paid)
         if shape is not self._shape:
+            self._before = () if self._shape is None else self.noise_levels
             self._shape = shape
             rows, start = self._rows, self._theta
             if shape.view is not None:
@@ -280,6 +310,66 @@ class ViewedWalk:
             self._theta = shape.view.lifted(self._theta)
             self._theta = to_grid(self._theta, float(np.abs(self._theta).max(initial=0.0)) or 1.0, norm="l2")
         return self._theta
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a descent: where it was, the noisy gradient, the step's size, and the deviation of its noise."""
+
+    psi: Floats
+    gradient: Floats
+    size: float
+    deviation: float
+
+
+def curved(steps: Sequence[Step]) -> tuple[Floats, Floats]:
+    """Return eigenvalues of H as steps tell of them, and orthonormal directions for them; it is zero in all others.
+
+    Ridge regression of gradients on iterates, both beside their means and in units of the noise. With the singular
+    values s_i of the iterates and q_i the squared lengths of gradients along them, of p entries each, entries of H that
+    are N(0, g²) beforehand make what was released exp(−Σ (p·ln(1 + g²s_i²) + q_i/(1 + g²s_i²))/2) times as likely as
+    H = 0 would, but for what is the same for all g: so g is chosen.
+    """
+    weights = np.array([1.0 / step.deviation for step in steps])[:, None]
+    mean = np.square(weights) / np.square(weights).sum()
+
+    def beside(values: list[Floats]) -> Floats:
+        return np.asarray((np.array(values) - (mean * values).sum(axis=0)) * weights)
+
+    left, singular, right = np.linalg.svd(beside([step.psi for step in steps]), full_matrices=False)
+    told = singular > _TOLD * singular[0]
+    singular, right = singular[told], right[told]
+    along = left[:, told].T @ beside([step.gradient for step in steps])
+    known = np.square(np.outer(_GUESSES, singular / singular[0]))  # g²s²
+    likely = -along.shape[1] * np.log1p(known) - np.square(along).sum(axis=1) / (1.0 + known)
+    best = known[likely.sum(axis=1).argmax()]
+    found = (best / (1.0 + best) / singular)[:, None] * along  # H = rightᵀ·found
+    basis = np.linalg.qr(np.vstack([right, found]).T)[0]
+    inside = (right @ basis).T @ (found @ basis)
+    values, vectors = np.linalg.eigh(0.5 * (inside + inside.T))
+    return np.maximum(values, 0.0), basis @ vectors
+
+
+def scattered(steps: Sequence[Step], later: int, bends: Floats) -> Floats:
+    """Return the variance that the steps' noise gives the mean of the later iterates, where the loss bends so.
+
+    Examples
+    --------
+    >>> nothing = np.zeros(1)
+    >>> one, two = (scattered([Step(nothing, nothing, 0.5, 2.0)] * k, 1, nothing)[0] for k in (1, 2))
+    >>> float(one), round(float(two), 6)  # (0.5·2)², and with what momentum carries on 1 + 1.8²
+    (1.0, 4.24)
+    """
+    bends = np.minimum(bends, 1.0 / max(step.size for step in steps))  # an estimate beyond that would not be stable
+    onward, found = np.zeros((len(bends), 3, 3)), np.zeros((len(bends), 3, 3))
+    onward[:, :, 1], onward[:, 2, 2] = _MOMENTUM, 1.0
+    for k, step in enumerate(steps):
+        if k == len(steps) - later:  # the sum begins anew
+            found[:, 2, :] = found[:, :, 2] = 0.0
+        pulled = step.size * bends
+        onward[:, 0, 0], onward[:, 1, 0], onward[:, 2, 0] = 1.0 - pulled, -pulled, 1.0 - pulled
+        found = onward @ found @ onward.transpose(0, 2, 1) + (step.size * step.deviation) ** 2
+    return np.asarray(found[:, 2, 2] / later**2)
 
 
 class Walk:
@@ -310,6 +400,8 @@ class Walk:
         self._look_from(Frame.of(geometry, stretch), typical_length(geometry, stretch, centred=True))
         self._psi = self._velocity = np.zeros(gradients.p)
         self._sums = [self._psi]  # of the iterates so far
+        self._steps: list[Step] = []
+        self._later, self._blocks = 0, geometry.blocks
 
     def _look_from(self, frame: Frame, length: float, times: float = 1.0) -> None:
         """Settle where rows are looked at from, how long they are there, and where their gradients are clipped."""
@@ -333,18 +425,33 @@ class Walk:
         self._look_from(self._clip.frame, self._length, (self._paid / self._first) ** _LESS_CLIPPED)
         wanted = self._first / self._step * (self._paid / self._first) ** self._more_steps
         count = min(max(round(wanted) - (len(self._sums) - 1), _LEAST_STEPS), _MOST_STEPS)
-        noise = self._noise(self._clip, rho / count).draws(count, source)
-        frame = self._clip.frame
+        law = self._noise(self._clip, rho / count)
+        noise = law.draws(count, source)
+        frame, deviation = self._clip.frame, law.deviation / (ONE * SLOPE_ONE)
         for step in range(count):
             total = self._gradients.total(frame.hypothesis(self._psi), self._clip)
             gradient = noisy_sum(frame.coordinates(total), noise[step])
             size = self._reach / self._length**2 * min(1.0, math.sqrt(self._settled / len(self._sums)))
+            self._steps.append(Step(self._psi, gradient, size, deviation))
             self._velocity = _MOMENTUM * self._velocity - size * gradient
             self._psi = self._psi + self._velocity
             self._sums.append(self._sums[-1] + self._psi)
-        later = count - count // 2
+        self._later = later = count - count // 2
         model = frame.hypothesis((self._sums[-1] - self._sums[-1 - later]) / later)
         return to_grid(model, float(np.abs(model).max(initial=0.0)) or 1.0, norm="l2")
+
+    def noise(self, intervals: int) -> dict[str, Any]:
+        """Return how far noise typically scatters each parameter of the last model, since the walk began."""
+        frame, (bends, directions) = self._clip.frame, curved(self._steps)
+        alone, *others = scattered(self._steps, self._later, np.array([0.0, *bends]))
+        less = np.array(others) - alone
+        squares = np.square(frame.weights.astype(np.float64))
+        if frame.constant is not None:
+            squares[frame.constant] = 1.0 + float(np.square(frame.centre / frame.value).sum())
+        theta = frame.hypotheses(directions)
+        variances = alone * squares + np.square(theta) @ less
+        with_sums = alone * squares + (theta * block_sums(theta, self._blocks)) @ less
+        return noise_of_level(variances, with_sums, self._blocks, intervals)
 
     def _noise(self, clip: Clip, rho: float) -> GradientNoise:
         return GradientNoise(self._gradients.p, self._rows * clip.most, rho)

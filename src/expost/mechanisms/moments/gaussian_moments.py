@@ -77,6 +77,14 @@ of `expost.search.levels`, and so are both theorems: tests alone show accuracy, 
 *λ* is a part of a quantile of ‖B‖_op/n, B the noise in the average: a public number that follows from ρ. The realised
 ‖B‖ is private and never used. Columns are divided by the noise's own d for it, so that noise is alike in all of them;
 the negative eigenvalues that noise leaves count as zero.
+
+*Typical noise.* Let Z/n = VΛVᵀ and z be what the model is made of, V f(Λ)Vᵀz/n with f(x) = 1/(x⁺ + λ), x⁺ = max(x, 0).
+To first order noise (B, b) moves it by V(F ∘ VᵀBV/n)Vᵀz/n + V f(Λ)Vᵀb/n, where F_ij = (f(x_i) − f(x_j))/(x_i − x_j) =
+−f(x_i)f(x_j)·(x_i⁺ − x_j⁺)/(x_i − x_j) (Daleckii and Krein 1965); where no eigenvalue is negative that is the delta
+method, (Z/n + λI)⁻¹(b − Bθ)/n. B keeps its law when it is turned (σ on the diagonal, σ/√2 off it), so with w = Vᵀz/n
+the covariance in the basis V is σ²/(2n²) times F_ij²w_iw_j off the diagonal and Σ_k F_ik²w_k² + F_ii²w_i² on it, and
+τ²/n² times f(x_i)² there. All of it is released or public: Z itself says how the loss bends, for nothing. It is an
+estimate, not a bound, as the noise that it is about is in Z as well (`benchmarks/results/noise_bands.md`).
 """
 
 from __future__ import annotations
@@ -98,7 +106,7 @@ from expost.noise.laplace import Integers
 from expost.noise.source import WordSource
 from expost.numeric import FloatArray, Private, round_up, to_grid
 from expost.passes.sums import SUM_UNIT, Sums, sums_over
-from expost.search.levels import Schedule, StagedMechanism, StagedPlan
+from expost.search.levels import Schedule, StagedMechanism, StagedPlan, block_sums, noise_of_level
 from expost.solve import Loss, Passes, Problem, RidgeErrors, RidgeRisk
 from expost.table.rows import MemorySource, Rows, RowSource
 from expost.table.shape import Geometry
@@ -476,5 +484,26 @@ class MomentWalk:
         second, first = (part / n for part in self._averaged.moments)
         lam = _PART * self._averaged.sigma * matrix_norm(len(first), _QUANTILE) / n
         values, vectors = np.linalg.eigh(second)
+        self._made = values, vectors, vectors.T @ first, lam
         model = vectors @ ((vectors.T @ first) / (np.maximum(values, 0.0) + lam)) / self._noise.divisors
         return to_grid(model, float(np.abs(model).max(initial=0.0)) or 1.0, norm="l2")
+
+    @property
+    def noise_levels(self) -> tuple[dict[str, Any], ...]:
+        """How far noise scatters each parameter, to first order."""
+        covariance, blocks = self._covariance(), self._noise.geometry.blocks
+        return (noise_of_level(covariance.diagonal(), block_sums(covariance, blocks).diagonal(), blocks),)
+
+    def _covariance(self) -> FloatArray:
+        """Return the covariance that noise gives the parameters of the model, to first order."""
+        values, vectors, along, lam = self._made
+        n, kept = self._generator.problem.n, np.maximum(values, 0.0)
+        sigma, tau = self._averaged.sigma / n, self._averaged.tau / n
+        f, apart = 1.0 / (kept + lam), values[:, None] - values
+        alike = apart == 0.0
+        slopes = np.where(alike, values > 0.0, (kept[:, None] - kept) / np.where(alike, 1.0, apart))
+        squares = np.square(slopes * np.outer(f, f))
+        found = squares * np.outer(along, along)
+        found[np.diag_indices_from(found)] += squares @ np.square(along)
+        turned = vectors / self._noise.divisors[:, None]
+        return np.asarray(turned @ (0.5 * sigma**2 * found + np.diag(np.square(tau * f))) @ turned.T)

@@ -219,6 +219,8 @@ class MomentRiskPlan:
 class RiskLevels:
     """Releases so far, averaged; a level is the precision ρ that the average reaches with it."""
 
+    noise_levels = None  # a promised excess risk bounds how far parameters are off
+
     def __init__(self, plan: MomentRiskPlan, generator: MomentGenerator) -> None:
         self._noise, self._generator, self._rho = plan.noise, generator, 0.0
         self.averaged = AveragedMoments(plan.noise)

@@ -54,8 +54,15 @@ _FURTHER = 0.1  # the chance that noise moved the released parameters further th
 class PerturbedLevels:
     """Makes the next model, from the last one, which was released, and the rows; private."""
 
-    def __init__(self, plan: _Perturbed, passes: Passes, theta: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        plan: _Perturbed,
+        passes: Passes,
+        theta: NDArray[np.float64],
+        before: tuple[dict[str, Any], ...] | None = (),
+    ) -> None:
         self._plan, self._passes, self.theta = plan, passes, theta
+        self.noise_levels = before  # what noise alone did to the last model, level by level; None if nobody knows
         self.level = 0.0  # of the last model
         self.drawn: Any = None  # what it was drawn by
         self._view: View | None = None  # which the last model is of, as it was drawn
@@ -91,11 +98,6 @@ class PerturbedLevels:
         return bool(self.level) and self._plan.noise_quotient(self.level, level) > _FAR
 
     @property
-    def intervals(self) -> int:
-        """How finely curves were seen by the last model; 0 where rows are seen as they are."""
-        return 0 if self._view is None else self._view.intervals
-
-    @property
     def lift(self) -> float:
         """How many times further apart models may be than they were as they were drawn."""
         return 1.0 if self._view is None else self._view.stretch[0]
@@ -117,6 +119,8 @@ class PerturbedLevels:
         if anew:  # and they are the same
             self.stretched = 0.0
         self._view = view
+        known, intervals = () if anew else self.noise_levels, 0 if view is None else view.intervals
+        self.noise_levels = None if known is None else (*known, {**self.drawn.alone, "intervals": intervals})
         if view not in self._objectives:
             rows = self._passes.source if view is None else seen(self._passes.source, view)
             assert isinstance(rows, RowSource)
@@ -132,7 +136,6 @@ class _Perturbed(StagedPlan):
 
     perturbation: ClassVar[str | None] = "objective"
     scattered: float = 0.0  # how far noise scattered the model that it begins with: it begins at zero
-    before: tuple[Any, ...] | None = ()  # what noise alone did, level by level, to that model; None if nobody knows
 
     def shot(self, level: float, center_norm: float = 0.0, shape: Geometry | None = None) -> Any:
         """Return the release of a level, of rows that are seen as its noise asks for unless a shape is stated."""
@@ -163,10 +166,12 @@ class _Perturbed(StagedPlan):
         """Return the first level, centred at zero."""
         return self.from_model(generator.judge, np.zeros(self.geometry.columns))
 
-    def from_model(self, judge: Any, model: NDArray[np.float64]) -> tuple[PerturbedLevels, Judge]:
-        """Return the first level, centred at a model that was released."""
+    def from_model(
+        self, judge: Any, model: NDArray[np.float64], before: tuple[dict[str, Any], ...] | None = ()
+    ) -> tuple[PerturbedLevels, Judge]:
+        """Return the first level, centred at a model that was released, and what is known of the noise in that."""
         passes = judge.with_loss(self.loss)
-        return PerturbedLevels(self, passes, model), passes
+        return PerturbedLevels(self, passes, model, before), passes
 
 
 class _PerturbedSearch(StagedSearch):
@@ -175,7 +180,6 @@ class _PerturbedSearch(StagedSearch):
     plan: _Perturbed
     walk: PerturbedLevels
     spread = 0.0
-    alone: tuple[Any, ...] | None = ()
 
     def _note(self) -> None:
         """Keep how far noise scatters a coefficient.
@@ -184,19 +188,17 @@ class _PerturbedSearch(StagedSearch):
         noise of levels is independent, so variances add.
         """
         first = self.stages - self._turned == 1
-        before, known = (self.plan.scattered, self.plan.before) if first else (self.spread, self.alone)
+        before = self.plan.scattered if first else self.spread
         if not self.walk.stretched:  # begun anew: nothing is left of it, whatever it was
-            before, known = 0.0, ()
+            before = 0.0
         self.spread = math.hypot(before * self.walk.stretched, self.walk.drawn.spread)
-        self.alone = None if known is None else (*known, {**self.walk.drawn.alone, "intervals": self.walk.intervals})
 
     def _details(self, theta: NDArray[np.float64] | None) -> dict[str, Any]:
-        """Return what a release says beside: how far noise scatters each coefficient, unless that is not known."""
+        """Return what a release says beside: how far noise scatters each coefficient at most, if that is known."""
         details, found = super()._details(theta), self.spread * self.walk.lift
         if theta is None or self._turned or not math.isfinite(found):
             return details
-        said = {"noise_spread": found, **({} if self.alone is None else {"noise_levels": self.alone})}
-        return {**details, "parameters": {**details.get("parameters", {}), **said}}
+        return {**details, "parameters": {**details.get("parameters", {}), "noise_spread": found}}
 
 
 class GaussianChainPlan(_Perturbed):
@@ -380,6 +382,6 @@ class ContinuedChain(ChainPlan):
 
     def walk(self, generator: ObjectiveGenerator) -> tuple[PerturbedLevels, Judge]:
         """Return the first level, centred at the model unless that is far noisier."""
-        levels, judge = self.from_model(generator.judge, np.array(self.center))
+        levels, judge = self.from_model(generator.judge, np.array(self.center), self.before)
         levels.level = self.last
         return levels, judge
