@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from expost import validation
-from expost.audit import counting, exhaustive, replays, searches
+from expost.audit import counting, exhaustive, replays, searches, sensitivities
 from expost.audit.attack import Attack, Found, Setting
 from expost.exceptions import UNSPENT
 from expost.shown import aligned, down, up
@@ -67,7 +67,7 @@ def attacks(mechanism: str | None = None) -> tuple[Attack, ...]:
     >>> [attack.name for attack in attacks("path")]
     ['path']
     """
-    every = (*exhaustive.ATTACKS, *counting.ATTACKS, *searches.ATTACKS, *replays.ATTACKS)
+    every = (*exhaustive.ATTACKS, *counting.ATTACKS, *searches.ATTACKS, *sensitivities.ATTACKS, *replays.ATTACKS)
     if mechanism is None:
         return every
     named = tuple(attack for attack in every if attack.name == mechanism)
