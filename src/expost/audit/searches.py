@@ -88,8 +88,7 @@ def _said(release: Release) -> dict[str, Any]:
 def largest(setting: Setting, search_of: Callable[[np.random.Generator], Search]) -> Found:
     """Return the transcript that comes nearest to the ε that its release states, or furthest beyond it."""
     found = Found(0.0, 0.0)
-    for place in range(setting.runs):
-        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+    for place, rng in setting.each():
         tape, release = replayed(search_of(rng), source_of(setting, place))
         one = Found(release.epsilon, abs(tape.loss), tape.differs)
         if one.broken or one.tightness > found.tightness:
@@ -286,8 +285,7 @@ def at_delta(search_of: Callable[[np.random.Generator], Search]) -> Callable[[Se
 
     def attack(setting: Setting) -> Found:
         found, beyond = Found(0.0, 0.0, delta=DELTA), 0
-        for place in range(setting.runs):
-            rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+        for place, rng in setting.each():
             tape, release = replayed(search_of(rng), source_of(setting, place))
             *_, (before, low), (last, high) = zip(ORDERS, release.account_curve().losses, strict=True)
             rho = (high - low) / (last - before)
@@ -354,7 +352,7 @@ def in_a_ledger(setting: Setting) -> Found:
     A ledger books no simulation, so the words are those of the operating system, whatever the seed.
     """
     found = Found(0.0, 0.0)
-    for place in range(setting.runs):
+    for place, _ in setting.each():
         charged: list[float] = []
 
         def search(side: int, _: WordSource, charged: list[float] = charged) -> Release:
@@ -446,8 +444,7 @@ def density(setting: Setting) -> Found:
     No run is needed: the log ratio of its densities is computed at chosen points, from rows that the solver would see.
     """
     found = Found(0.0, 0.0)
-    for place in range(setting.runs):
-        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+    for _, rng in setting.each():
         n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
         loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
         shape = l1_ball(p) if rng.random() < 0.5 else l2_ball(p)
@@ -469,8 +466,7 @@ def gaussian_gradient(setting: Setting) -> Found:
     The ρ of neighbours is Σ‖∇ − ∇′‖²/(2σ²) over blocks of columns, at any point.
     """
     found = Found(0.0, 0.0)
-    for place in range(setting.runs):
-        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+    for _, rng in setting.each():
         n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
         loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
         longest, shape = ("l1", l1_ball(p)) if rng.random() < 0.5 else ("l2", l2_ball(p))

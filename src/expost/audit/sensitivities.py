@@ -59,8 +59,8 @@ def moves(pair: Callable[[np.random.Generator], Pair]) -> Callable[[Setting], Fo
 
     def attack(setting: Setting) -> Found:
         found = Found(1.0, 0.0)
-        for place in range(setting.runs):
-            here, there, charged = pair(np.random.default_rng(None if setting.seed is None else [setting.seed, place]))
+        for _, rng in setting.each():
+            here, there, charged = pair(rng)
             bound = float(sum(abs(a - b) for a, b in zip(here, there, strict=True)) / charged)
             found = Found(1.0, bound) if bound > found.bound else found
         return found
@@ -266,8 +266,7 @@ def cut_offs(unit: Unit, delta: float) -> Callable[[Setting], Found]:
 
     def attack(setting: Setting) -> Found:
         found = Found(0.0, 0.0, delta=delta)
-        for place in range(setting.runs):
-            rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+        for _, rng in setting.each():
             x = np.full((int(rng.integers(2, 8)) * unit.rows, 2), [8, _ABOVE_ONE_EDGE], dtype=np.int32)
             both = []
             for side in (1, -1):
