@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-Way = Literal["counted", "transcripts", "exact", "replayed"]
+Way = Literal["counted", "transcripts", "one row", "exact", "replayed"]
 Counts = NDArray[np.int64]
 
 #: An exact ratio is computed in floating point in the end; a claim counts as exceeded beyond this part of itself.

@@ -306,7 +306,7 @@ def _chosen(rows: Rows, unit: Unit, delta: float) -> tuple[list[int], float, flo
 
 
 def _attack(name: str, attacked: str, carry_out: Callable[[Setting], Found], runs: int, full: int = 10_000) -> Attack:
-    return Attack(name, attacked, "transcripts", carry_out, runs, full)
+    return Attack(name, attacked, "one row", carry_out, runs, full)
 
 
 _RARE = Recall(0.6) & Precision(0.5)

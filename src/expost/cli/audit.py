@@ -12,9 +12,10 @@ from expost.cli.terminal import print_text
 DESCRIPTION = (
     "Attack the mechanisms that fits are made of, and whole fits, on neighbouring tables made up for the purpose. Each "
     "line says what is claimed, and what its loss is at least: counted (a bound that holds with the confidence "
-    "stated), by transcripts (exact log ratios of densities along recorded searches) or exact (all draws of a tiny "
-    "case). A bound above its claim refutes it; bounds below do not prove it. And every public entry is replayed with "
-    "all draws frozen and one row replaced: whatever then differs is a finding. No data are read."
+    "stated), by transcripts (exact log ratios of densities along recorded searches), by one row (how far it moves "
+    "what gets noise) or exact (all draws of a tiny case). A bound above its claim refutes it; bounds below do not "
+    "prove it. And every public entry is replayed with all draws frozen and one row replaced: whatever "
+    "then differs is a finding. No data are read."
 )
 EXAMPLES = (
     "expost audit",
