@@ -38,7 +38,7 @@ def _hours(done: Sequence[Audited], started: tuple[float, float]) -> str:
     busy = (time.process_time() - started[1]) / (time.monotonic() - started[0])
     taken = busy * sum(each.seconds for each in done)
     full = busy * sum(each.seconds * max(each.attack.full, 1) / max(each.setting.runs, 1) for each in done)
-    return f"It took {taken / 60:.0f} minutes of a processor, `make audit-full` would take {full / 3600:.0f} hours."
+    return f"It took {taken:.0f} seconds of a processor; `make audit-full` would take about {full / 3600:.0f} hours."
 
 
 def main() -> int:

@@ -284,17 +284,21 @@ def at_delta(search_of: Callable[[np.random.Generator], Search]) -> Callable[[Se
     """
 
     def attack(setting: Setting) -> Found:
-        found, beyond = Found(0.0, 0.0, delta=DELTA), 0
+        steps = tests = Found(0.0, 0.0, delta=DELTA)
+        beyond = 0
         for place, rng in setting.each():
             tape, release = replayed(search_of(rng), source_of(setting, place))
             *_, (before, low), (last, high) = zip(ORDERS, release.account_curve().losses, strict=True)
             rho = (high - low) / (last - before)
             beyond += tape.loss > release.epsilon
             pure = Found(max(high - last * rho, 0.0), abs(tape.pure), tape.differs, DELTA)
-            one = pure if pure.broken or not tape.moved else Found(rho, tape.moved, tape.differs, DELTA)
-            found = one if one.broken or one.tightness > found.tightness else found
-            if found.broken:
-                return found
+            moved = Found(rho, tape.moved, tape.differs, DELTA)
+            for one in (moved, pure):
+                if one.broken:
+                    return one
+            steps = moved if moved.tightness > steps.tightness else steps
+            tests = pure if pure.tightness > tests.tightness else tests
+        found = steps if steps.bound else tests
         if float(interval(beyond, setting.runs, 1.0 - setting.confidence)[0]) > DELTA:
             return found._replace(differs=f"a loss above what was stated in {beyond} of {setting.runs} runs")
         return found
