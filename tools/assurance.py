@@ -9,10 +9,12 @@ import argparse
 import subprocess
 import sys
 import textwrap
+import time
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-from expost.audit import run_audit
+from expost.audit import Audited, run_audit
 from expost.audit.replays import ENTRIES
 from expost.audit.run import HEADINGS, table
 
@@ -31,24 +33,35 @@ def _commit() -> str:
     return asked("rev-parse", "--short=10", "HEAD") + (" with changes" if changed else "")
 
 
+def _hours(done: Sequence[Audited], started: tuple[float, float]) -> str:
+    """Say how long this took on a processor of its own, and how long all runs would: in proportion to their number."""
+    busy = (time.process_time() - started[1]) / (time.monotonic() - started[0])
+    taken = busy * sum(each.seconds for each in done)
+    full = busy * sum(each.seconds * max(each.attack.full, 1) / max(each.setting.runs, 1) for each in done)
+    return f"It took {taken:.0f} seconds of a processor; `make audit-full` would take about {full / 3600:.0f} hours."
+
+
 def main() -> int:
     """Write the table; returns 3 if a claim was refuted, which is written as well."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="take hours over it")
     parser.add_argument("--seed", type=int, help="repeat the same draws")
     options = parser.parse_args()
+    started = time.monotonic(), time.process_time()
     done = run_audit(full=options.full, seed=options.seed, begin=lambda name: print(name, file=sys.stderr))
     broken = sum(each.found.broken for each in done)
     draws = sum(each.setting.runs for each in done if each.attack.way == "counted")
     searched = sum(each.setting.runs for each in done if each.attack.way == "transcripts")
+    moved = sum(each.setting.runs for each in done if each.attack.way == "one row")
     entries = sum(len(kind) for kind in ENTRIES.values())
     findings = sum(bool(each.found.differs) for each in done if each.attack.way == "replayed")
     words = "the operating system" if options.seed is None else f"the seed {options.seed}"
     said = (
         f"expost {metadata.version('expost')}, commit {_commit()}: {len(done)} attacks, {broken} of them successful; "
-        f"{draws:,} draws and runs on each of two data sets counted, {searched:,} transcripts replayed; {findings} "
-        f"findings in {entries} public entries, each replayed with every draw frozen; each bound from counts holds "
-        f"with probability {done[0].setting.confidence:.6g}. Words came from {words}."
+        f"{draws:,} draws and runs on each of two data sets counted, {searched:,} transcripts replayed, one row moved "
+        f"in {moved:,} tables; {findings} findings in {entries} public entries, each replayed with every draw frozen; "
+        f"each bound from counts holds with probability {done[0].setting.confidence:.6g}. Words came from {words}. "
+        f"{_hours(done, started)}"
     )
     lines = ["| " + " | ".join(HEADINGS) + " |", "|---|---|---|---:|---:|---:|---:|---|"]
     lines += ["| " + " | ".join(row) + " |" for row in table(done)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -45,6 +46,20 @@ def test_a_false_claim_has_an_exit_status_of_its_own(capsys, monkeypatch):
     said = call(capsys, "audit", "--mechanism", "geometric", "--runs", 20_000, "--seed", 1)
     assert said.status == BROKEN
     assert "BROKEN: a claim is false in geometric" in said.out
+
+
+def test_hours_of_work_are_said_as_they_end(capsys, monkeypatch):
+    """Whoever stops an audit of hours knows what it has found until then, and what is left to be done."""
+
+    def stopped(_: Setting):
+        raise KeyboardInterrupt
+
+    last = dataclasses.replace(audit.attacks("exact-filter")[0], carry_out=stopped)
+    monkeypatch.setattr(audit.run, "attacks", lambda _: (*audit.attacks("^(exact-noisy-best|mean-square)$"), last))
+    said = call(capsys, "audit", "--full", "--runs", 40, "--seed", 1)
+    assert said.status == 130
+    assert "exact-noisy-best, the choice among three scores, exact, 2, " in said.err
+    assert ", 1.00, 40, holds, " in said.err
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), ValueError("x"), KeyboardInterrupt()])

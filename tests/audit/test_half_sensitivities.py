@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from expost.account.composition import Unit
-from expost.audit import Setting, counting, searches
+from expost.audit import Setting, counting, sensitivities
 from expost.goals import (
     F1,
     R2,
@@ -25,6 +25,9 @@ from expost.goals import (
     Recall,
     Specificity,
     counts,
+    mean_squared_error,
+    measure,
+    relative,
     yardstick,
 )
 from expost.mechanisms import output
@@ -32,8 +35,13 @@ from expost.mechanisms.descent import gradient_descent as descent
 from expost.mechanisms.moments import certificate, covariance, gaussian_moments as gaussian
 from expost.mechanisms.objective import gaussian_objective as gaussian_objective
 from expost.mechanisms.output import Output
+from expost.numeric import Grid
 from expost.release import evaluation_count as histogram
 from expost.search import new_rows
+from expost.search.levels import StagedPlan
+from expost.search.request import CheckedPlan
+from expost.solve import problem
+from expost.solve.losses import HuberLoss
 from expost.solve.problem import Problem
 from expost.table.shape import Geometry
 
@@ -105,6 +113,27 @@ def gradients(patch):
     patch.setattr(descent, "GradientNoise", lambda columns, most, rho: honest(columns, most / 2, rho))
 
 
+def grids_of(module):
+    """The sensitivity that a module states when it settles a grid."""
+
+    class Halved(Grid):
+        @classmethod
+        def of(cls, sensitivity, *, error_bound=0.0):
+            return Grid.of(sensitivity / 2, error_bound=error_bound)
+
+    return lambda patch: patch.setattr(module, "Grid", Halved)
+
+
+def choice_in_a_search(patch):
+    honest = counts.noisy_best
+    patch.setattr(counts, "noisy_best", lambda scores, epsilon, *more: honest(scores, 2 * epsilon, *more))
+
+
+def few_numbers(patch):
+    honest = covariance._revealed
+    patch.setattr(covariance, "_revealed", lambda values, moved, *more: honest(values, moved / 2, *more))
+
+
 def moments_at_delta(patch):
     honest = gaussian.MomentNoise.draw
     patch.setattr(gaussian.MomentNoise, "draw", lambda self, rho, source: honest(self, 4 * rho, source))
@@ -114,19 +143,40 @@ def moments_at_delta(patch):
 HALVED = {
     "moments": (half(covariance, "STATISTICS_SENSITIVITY"), "moments", 10),
     "moments in parts": (half(certificate, "PART_SENSITIVITY"), "parts", 60),
+    "first moments": (half(covariance, "PART_SENSITIVITY"), "first-moments", 60),
     "moments at a delta": (moments_at_delta, "gaussian-moments", 10),
+    "moments of a path that is kept": (half(certificate, "PART_SENSITIVITY"), "kept-moments", 6),
+    "moments times a direction": (few_numbers, "direction", 5),
+    "moments between directions": (few_numbers, "projection", 5),
     "trace": (half(output, "TRACE_SENSITIVITY"), "trace", 60),
     "minimiser": (half(Problem, "output_sensitivity"), "minimiser", 10),
     "minimiser, Euclidean": (half(Output, "noise_sensitivity"), "minimiser-spherical", 30),
+    "minimiser, the paper's constant": (half(problem, "paper_ridge_output_sensitivity"), "paper-minimiser", 20),
+    "minimiser of a path that is kept": (half(Problem, "output_sensitivity"), "kept-minimisers", 10),
     "excess risk": (half(Problem, "risk_sensitivity"), "excess-risk", 30),
+    "excess risk, the paper's constant": (half(Problem, "risk_sensitivity"), "excess-risk-paper", 30),
+    "null model's gradient": (half(measure, "gradient_sensitivity"), "null-gradient", 4),
+    "gradient": (half(measure, "gradient_sensitivity"), "gradient", 4),
+    "gap of the null model": (grids_of(relative), "gap-null", 4),
+    "gap of the best constant": (grids_of(relative), "gap-constant", 4),
+    "what a capped loss leaves out": (half(HuberLoss, "left_out_sensitivity"), "left-out", 5),
     "objective": (slope, "objective-density", 100),
     "objective at a delta": (slope_at_delta, "gaussian-gradient", 100),
     "descent: gradients": (gradients, "descent", 3),
     "descent: how long rows are": (half(descent, "PARTS"), "lengths", 60),
+    "readable cells": (half(CheckedPlan, "cost"), "table-fits", 8),
     "base rate": (labels, "base-rate", 10),
-    "mean and spread": (half(yardstick, "_SENSITIVITY"), "yardstick", 10),
+    "base rate at a delta": (labels, "base-rate-delta", 4),
+    "mean and spread": (half(yardstick, "_SENSITIVITY"), "yardstick", 4),
+    "mean and spread at a delta": (half(yardstick, "_EUCLIDEAN"), "yardstick-delta", 4),
+    "shortfall in levels": (half(StagedPlan, "sensitivity"), "fit-descent", 6),
+    "mistakes": (half(counts.ErrorShare, "sensitivity"), "mistakes", 2),
+    "mean square": (half(mean_squared_error, "mean_square_sensitivity"), "mean-square", 4),
     "cut-offs": (cut_off, "noisy-best", 3_000),
+    "cut-offs in a search": (choice_in_a_search, "cut-offs", 2),
+    "cut-offs at a delta": (choice_in_a_search, "cut-offs-delta", 2),
     "evaluation": (cells, "evaluation", 10),
+    "evaluation at a delta": (cells, "evaluation-delta", 10),
     "new rows": (held_out, "fit-new-rows", 10),
     "new persons": (held_out, "fit-new-persons", 6),
     "new persons at a delta": (held_out, "fit-new-persons-delta", 6),
@@ -137,6 +187,7 @@ HALVED = {
     "evaluation on persons": (cells, "evaluation-persons", 10),
     "new persons, exactly": (held_out, "exact-new-persons", 0),
     "new persons at a delta, exactly": (held_out, "exact-new-persons-delta", 0),
+    "persons": (half(Unit, "charge"), "fit-persons", 10),
 }
 
 
@@ -164,7 +215,7 @@ GOALS = {
 
 @pytest.mark.parametrize("goal", GOALS.values(), ids=GOALS)
 def test_half_of_what_one_row_moves_a_goal_by_turns_the_audit_red(monkeypatch, goal):
-    attack = searches.moved(goal, labels=not isinstance(goal, MeanSquaredError | R2))
+    attack = sensitivities.shortfall(goal, labels=not isinstance(goal, MeanSquaredError | R2))
     with monkeypatch.context() as patch:
         honest = type(goal).shortfall_sensitivity
         patch.setattr(type(goal), "shortfall_sensitivity", lambda self, n: honest(self, n) / 2)

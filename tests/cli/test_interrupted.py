@@ -169,7 +169,10 @@ def test_wherever_a_signal_comes_what_was_spent_is_said(tmp_path, where, status)
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
     assert ("nothing was spent" in done.stderr) == (where == "before")
-    if where != "before":
+    if where == "shown":  # it was saved before it is shown
+        assert "interrupted while the release was shown; the release is in data-spend.json" in done.stderr
+        assert Release.from_json((tmp_path / "data-spend.json").read_text("utf-8")).status == "released"
+    if where == "after":
         text, _, said = done.stderr[done.stderr.index("{\n") :].rpartition("}\n")
         assert Release.from_json(text + "}").status == "released"
         assert "keep the release above, it was paid for" in said

@@ -432,15 +432,24 @@ def test_few_rows_held_out_show_nothing():
 
 
 def test_no_more_is_advised_where_the_number_of_rows_held_out_is_what_misses():
-    """A model that seems to meet the goal, of which 800 rows would not show it without any noise either."""
-    model = AccuracyFirstModel(SCHEMA, ErrorRate(0.23), random_state=0, holdout=0.4, max_epsilon=5.0)
-    with pytest.raises(AccuracyNotReached, match="hold out more of them") as found:
-        model.fit(drawn(2000, np.random.default_rng(0)))
-    release = found.value.release
-    assert "next_level" not in release.parameters
-    assert release.going_on.startswith("chance leaves ")
-    assert release.going_on.endswith("open with 800 rows held out: more of them narrow that, and no ε does")
-    assert "max_epsilon" not in str(found.value)
+    """A model that seems to meet the goal, of which 800 rows would not show it without any noise either.
+
+    More than half of the runs end so: that none of 20 does comes up less than once in 10⁶ times.
+    """
+    table, refusals = drawn(2000, np.random.default_rng(0)), []
+    for seed in range(20):
+        model = AccuracyFirstModel(SCHEMA, ErrorRate(0.23), random_state=seed, holdout=0.4, max_epsilon=5.0)
+        try:
+            model.fit(table)
+        except AccuracyNotReached as refusal:
+            refusals += [refusal] if "hold out more of them" in str(refusal) else []
+    assert refusals
+    for refusal in refusals:
+        release = refusal.release
+        assert "next_level" not in release.parameters
+        assert release.going_on.startswith("chance leaves ")
+        assert release.going_on.endswith("open with 800 rows held out: more of them narrow that, and no ε does")
+        assert "max_epsilon" not in str(refusal)
     beyond = fitted(ErrorRate(0.16), 0, n=2000)  # which no model meets
     assert beyond.parameters["next_level"] > 0
     assert Release.from_json(release.to_json()).parameters["left_to_chance"] == release.parameters["left_to_chance"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
+from scipy import stats
 
 import expost
 from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, ErrorRate
@@ -15,22 +18,36 @@ STRONG = {"regularization": 0.02}  # with it the Jacobian of pure objective pert
 NULL = {"regularization": 0.005}  # with it the null model of 60 columns is good enough
 
 
-def ridge(columns: int, **options):
+@cache
+def numbers(columns: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(columns)
     X = rng.uniform(0, 1, (N, columns))
-    y = X @ rng.normal(size=columns) / columns + rng.normal(0, 0.1, N)
+    return X, X @ rng.normal(size=columns) / columns + rng.normal(0, 0.1, N)
+
+
+def ridge(columns: int, **options):
+    X, y = numbers(columns)
     common = {"bounds": (0, 1), "target_bounds": (-2, 2), "random_state": 0, "max_epsilon": None}
     return AccuracyFirstRidge(**{"excess_risk": 0.005, **common, **options}).fit(X, y).release_
 
 
-@pytest.mark.parametrize(("columns", "stated", "pure"), [(12, {}, False), (12, STRONG, False), (60, NULL, True)])
-def test_the_cheaper_way_is_taken(columns, stated, pure):
-    """Both are measured: what is chosen without looking costs less than what is not."""
-    chosen = ridge(columns, delta=DELTA, **stated)
-    other = ridge(columns, **stated, **({"delta": DELTA, "perturbation": "covariance"} if pure else {}))
-    assert (chosen.delta == 0.0) == pure
-    assert chosen.epsilon < other.epsilon
-    assert any("pure noise was predicted to be cheapest" in said for said in chosen.parameters["reasons"]) == pure
+@pytest.mark.parametrize(
+    ("columns", "stated", "pure", "runs"), [(12, {}, False, 10), (12, STRONG, False, 40), (60, NULL, True, 10)]
+)
+def test_the_cheaper_way_is_taken(columns, stated, pure, runs):
+    """Both are measured: what is chosen without looking costs less on average than what is not.
+
+    Single runs may cost more. Paired t-test at 10⁻³; measured values of t are at least 6, so a false alarm is rarer.
+    """
+    way = {"delta": DELTA, "perturbation": "covariance"} if pure else {}
+    chosen = [ridge(columns, **stated, delta=DELTA, random_state=seed) for seed in range(runs)]
+    others = [ridge(columns, **stated, **way, random_state=seed) for seed in range(runs)]
+    spent = ([release.epsilon for release in both] for both in (chosen, others))
+    assert stats.ttest_rel(*spent, alternative="less").pvalue < 1e-3
+    for release in chosen:
+        assert (release.delta == 0.0) == pure
+        said = release.parameters["reasons"]
+        assert any("pure noise was predicted to be cheapest" in reason for reason in said) == pure
 
 
 def test_what_is_stated_is_done_and_shared_budgets_add_in_squares():

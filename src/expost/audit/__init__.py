@@ -1,7 +1,8 @@
 """Attacks that try to show a claimed ε wrong, for anybody to repeat: ``expost audit``.
 
 The functions that ``fit`` calls are run on neighbouring data sets and lower bounds on what they let out are put beside
-what they claim: by counting outcomes, by transcripts whose densities are known, and on tiny domains exactly.
+what they claim: by counting outcomes, by transcripts whose densities are known, by how far one row moves what gets
+noise, and on tiny domains exactly.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ of the runs choose the event and its direction and the other half bound it, so n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -26,11 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-Way = Literal["counted", "transcripts", "exact", "replayed"]
+Way = Literal["counted", "transcripts", "one row", "exact", "replayed"]
 Counts = NDArray[np.int64]
 
 #: An exact ratio is computed in floating point in the end; a claim counts as exceeded beyond this part of itself.
 SLACK = 1e-9
+_TOLD = 20
 
 
 class Found(NamedTuple):
@@ -76,11 +77,21 @@ class Setting:
         What random numbers follow from; None for those of the operating system.
     confidence
         A bound from counts is false with at most one minus that.
+    tell
+        Told how many runs are done, twenty times in all.
     """
 
     runs: int
     seed: int | None = None
     confidence: float = 1.0 - 1e-6
+    tell: Callable[[int], None] = lambda done: None
+
+    def each(self) -> Iterator[tuple[int, np.random.Generator]]:
+        """Yield the place of each run, and random numbers that its data sets follow from."""
+        for place in range(self.runs):
+            yield place, np.random.default_rng(None if self.seed is None else [self.seed, place])
+            if (place + 1) * _TOLD // self.runs > place * _TOLD // self.runs:
+                self.tell(place + 1)
 
 
 @dataclass(frozen=True)

@@ -530,8 +530,7 @@ def replays(kind: str) -> Callable[[Setting], Found]:
         for name, run in ENTRIES[kind].items():
             if not _installed(run.needs):
                 continue
-            for place in range(setting.runs):
-                rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+            for place, rng in setting.each():
                 differs = compared(run.entry, neighbours(rng, run.target), source_of(setting, place))
                 if differs:
                     return Found(0.0, 0.0, f"{name}: {differs}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from expost import validation
-from expost.audit import counting, exhaustive, replays, searches
+from expost.audit import counting, exhaustive, replays, searches, sensitivities
 from expost.audit.attack import Attack, Found, Setting
 from expost.exceptions import UNSPENT
 from expost.shown import aligned, down, up
@@ -67,7 +67,7 @@ def attacks(mechanism: str | None = None) -> tuple[Attack, ...]:
     >>> [attack.name for attack in attacks("path")]
     ['path']
     """
-    every = (*exhaustive.ATTACKS, *counting.ATTACKS, *searches.ATTACKS, *replays.ATTACKS)
+    every = (*exhaustive.ATTACKS, *counting.ATTACKS, *searches.ATTACKS, *sensitivities.ATTACKS, *replays.ATTACKS)
     if mechanism is None:
         return every
     named = tuple(attack for attack in every if attack.name == mechanism)
@@ -89,6 +89,8 @@ def run_audit(
     seed: int | None = None,
     full: bool = False,
     begin: Callable[[str], None] = lambda name: None,
+    tell: Callable[[str], None] = lambda done: None,
+    end: Callable[[Audited], None] = lambda done: None,
 ) -> tuple[Audited, ...]:
     """Attack the mechanisms of this package, and return what was found.
 
@@ -106,6 +108,10 @@ def run_audit(
         Take hours over it.
     begin : callable, optional
         Told the name of each attack before it begins.
+    tell : callable, optional
+        Told how many of its runs are done while it is carried out.
+    end : callable, optional
+        Told of each attack when it is over.
 
     Examples
     --------
@@ -121,10 +127,16 @@ def run_audit(
     for attack in attacks(mechanism):
         begin(attack.name)
         usual = attack.full if full else attack.runs
-        setting = Setting(usual if runs is None or not usual else runs, seed, confidence)
+        many = usual if runs is None or not usual else runs
+
+        def told(place: int, name: str = attack.name, many: int = many) -> None:
+            tell(f"{name}, run {place:,} of {many:,}")
+
+        setting = Setting(many, seed, confidence, told)
         started = time.monotonic()
         found = attack.carry_out(setting)
         done.append(Audited(attack, found, setting, time.monotonic() - started))
+        end(done[-1])
     return tuple(done)
 
 

@@ -8,9 +8,10 @@ a neighbour and a search of its own.
 
 from __future__ import annotations
 
+import math
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,27 +25,22 @@ from expost.audit.attack import Attack, Found, Setting, interval
 from expost.audit.counting import source_of
 from expost.audit.tape import Differs, Tape
 from expost.audit.transcripts import Derivatives, log_density, taping
-from expost.estimators import AccuracyFirstModel
+from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals import R2, ErrorRate, ExcessRisk, Goal, LogLoss, Precision, Recall
 from expost.goals.counts import release_base_rate
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import ErrorMeasure
 from expost.goals.yardstick import YardstickPath
-from expost.mechanisms import mechanism_of, output
-from expost.mechanisms.descent import gradient_descent as descent
-from expost.mechanisms.descent.clipping import ClippedGradients, Frame, SlopeTable
-from expost.mechanisms.moments import certificate
-from expost.mechanisms.moments.statistics import Layout
 from expost.mechanisms.objective.gaussian_objective import GaussianShot
 from expost.mechanisms.objective.perturbation import ObjectiveRows, Shot
 from expost.noise import NoisePath, SecureSource, SeededSource, WordSource
-from expost.numeric import to_grid
 from expost.passes import LocalEngine
-from expost.passes.sums import sums_over
+from expost.release.kept_path import write_key
 from expost.release.release import Release
 from expost.search.gradual import search_path
 from expost.search.noisy_test import GradualTest, OneTest
+from expost.search.refinement import KeepPath, refine
 from expost.search.request import staged_request
 from expost.search.run import carry_out, run_search, settle
 from expost.solve import LogisticLoss, Passes, Problem, SquaredLoss
@@ -92,8 +88,7 @@ def _said(release: Release) -> dict[str, Any]:
 def largest(setting: Setting, search_of: Callable[[np.random.Generator], Search]) -> Found:
     """Return the transcript that comes nearest to the ε that its release states, or furthest beyond it."""
     found = Found(0.0, 0.0)
-    for place in range(setting.runs):
-        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+    for place, rng in setting.each():
         tape, release = replayed(search_of(rng), source_of(setting, place))
         one = Found(release.epsilon, abs(tape.loss), tape.differs)
         if one.broken or one.tightness > found.tightness:
@@ -101,6 +96,11 @@ def largest(setting: Setting, search_of: Callable[[np.random.Generator], Search]
         if one.broken:
             break
     return found
+
+
+def transcripts(search_of: Callable[[np.random.Generator], Search]) -> Callable[[Setting], Found]:
+    """Attack what searches state, by the largest loss of a transcript."""
+    return lambda setting: largest(setting, search_of)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -124,6 +124,19 @@ def extreme_rows(rng: np.random.Generator, n: int, p: int, *, labels: bool, long
     return tuple(Rows(x[some], y[some], norm=longest) for some in (np.arange(n), other))  # type: ignore[return-value, arg-type]
 
 
+Row = tuple[Sequence[float], float]
+
+
+def replaced(others: Row, n: int, before: Row, after: Row) -> tuple[Rows, Rows]:
+    """Return n rows of which all but the first are alike, and the same with the first one replaced."""
+    both = []
+    for first in (before, after):
+        x = np.array([first[0]] + [others[0]] * (n - 1), dtype=np.float64)
+        y = np.array([first[1]] + [others[1]] * (n - 1), dtype=np.float64)
+        both.append(Rows((x * ONE).astype(np.int32), (y * ONE).astype(np.int32)))
+    return both[0], both[1]
+
+
 def extreme_table(rng: np.random.Generator, n: int, target: str, k: int = 1) -> list[dict[str, list[Any]]]:
     """Return a table of one number and one category, and the same with one row replaced, or a person with k alike."""
     number, kind = rng.choice([0.0, 1.0], n + 1), rng.choice(["a", "b"], n + 1)
@@ -133,6 +146,8 @@ def extreme_table(rng: np.random.Generator, n: int, target: str, k: int = 1) -> 
     if rng.random() < 0.7:  # the same row with the other target
         number[n], kind[n], positive[n] = number[place], kind[place], not positive[place]
     y = np.where(positive, "yes", "no") if target == "labels" else np.where(positive, 1.0, 0.0)
+    if target == "numbers" and rng.random() < 0.5:  # rows that are all alike but for one target
+        number[:], kind[:], y[:], y[n] = 1.0, "a", 1.0, 0.0
     columns = {"number": number, "kind": kind, "y": y, **({"whose": np.arange(n + 1)} if k > 1 else {})}
     some = np.arange(n), np.where(np.arange(n) == place, n, np.arange(n))
     return [{name: np.repeat(values[rows], k).tolist() for name, values in columns.items()} for rows in some]
@@ -149,15 +164,20 @@ PERSONS: dict[str, Any] = {"person": "whose", "rows_per_person": 2}
 
 def fits(goal: Goal, target: str = "labels", n: int = 60, **options: Any) -> Callable[[Setting], Found]:
     """Attack whole calls of ``AccuracyFirstModel.fit`` for a goal."""
-    search_of = fitted(goal, target, n, **options)
-    return lambda setting: largest(setting, search_of)
+    return transcripts(fitted(goal, target, n, **options))
 
 
-def fitted(goal: Goal, target: str = "labels", n: int = 60, **options: Any) -> Callable[[np.random.Generator], Search]:
-    """Return fits of tables at random."""
+def fitted(
+    goal: Goal,
+    target: str = "labels",
+    n: int = 60,
+    table_of: Callable[[np.random.Generator, int, str, int], list[dict[str, list[Any]]]] = extreme_table,
+    **options: Any,
+) -> Callable[[np.random.Generator], Search]:
+    """Return fits of tables at random, of persons with several rows where options say so."""
 
     def search_of(rng: np.random.Generator) -> Search:
-        tables = extreme_table(rng, n, target, options.get("rows_per_person", 1))
+        tables = table_of(rng, n, target, options.get("rows_per_person", 1))
 
         def search(side: int, source: WordSource) -> Release:
             said = {"max_epsilon": _BUDGET, "random_state": source, **options}
@@ -166,6 +186,14 @@ def fitted(goal: Goal, target: str = "labels", n: int = 60, **options: Any) -> C
         return search
 
     return search_of
+
+
+def unreadable_table(rng: np.random.Generator, n: int, target: str, k: int) -> list[dict[str, list[Any]]]:
+    """Return a table that does not fit its schema, and the same with a row of which nothing can be read."""
+    rows: dict[str, list[Any]] = {"number": [1.0] * n, "kind": ["a"] * n, "y": ["?"] * n}
+    tables = [{name: values.copy() for name, values in rows.items()} for _ in range(2)]
+    tables[0]["y"][0], tables[1]["number"][0] = "yes", "?"
+    return tables
 
 
 @lru_cache(maxsize=4)
@@ -178,8 +206,8 @@ def other_model(goal: Goal = LogLoss(0.69), **options: Any) -> Release:  # noqa:
         return model.fit(table).release_
 
 
-def evaluations(n: int = 60, **options: Any) -> Callable[[Setting], Found]:
-    """Attack whole calls of ``Release.evaluate``: the noisy histogram that all of an evaluation is made of.
+def evaluated(n: int = 60, delta: float = 0.0, **options: Any) -> Callable[[np.random.Generator], Search]:
+    """Return whole calls of ``Release.evaluate``: the noisy histogram that all of an evaluation is made of.
 
     With a model that was fitted with rows held out it is about those alone, of a table as long: whose row is replaced
     may be among them or not.
@@ -187,14 +215,15 @@ def evaluations(n: int = 60, **options: Any) -> Callable[[Setting], Found]:
 
     def search_of(rng: np.random.Generator) -> Search:
         tables, model = extreme_table(rng, n, "labels", options.get("rows_per_person", 1)), other_model(**options)
-        said: dict[str, Any] = {"margin": 0.4, "max_epsilon": _BUDGET, "bins": 4, "new_rows": bool(model.held_out)}
+        said: dict[str, Any] = {"margin": 0.4, "max_epsilon": _BUDGET, "bins": 4, "delta": delta}
+        said["new_rows"] = bool(model.held_out)
 
         def search(side: int, source: WordSource) -> Release:
             return model.evaluate(tables[side], random_state=source, **said).release
 
         return search
 
-    return lambda setting: largest(setting, search_of)
+    return search_of
 
 
 def searches(
@@ -204,13 +233,17 @@ def searches(
     *,
     squared: bool = True,
     lam: float = 1.0,
+    turned: bool = False,
     **options: Any,
 ) -> Callable[[Setting], Found]:
-    """Attack `run_search` for an excess risk."""
+    """Attack `run_search` for an excess risk, on rows at corners; or on equal ones, of which one is turned round."""
 
     def search_of(rng: np.random.Generator) -> Search:
         n = int(rng.choice([20, 40]))
-        both = extreme_rows(rng, n, 1 if rng.random() < 0.5 else 2, labels=not squared)
+        if turned:
+            both = replaced(((1.0,), 1.0), n, ((1.0,), 1.0), ((1.0,), -1.0))[:: int(rng.choice([-1, 1]))]
+        else:
+            both = extreme_rows(rng, n, 1 if rng.random() < 0.5 else 2, labels=not squared)
         loss = SquaredLoss() if squared else LogisticLoss()
         problem = Problem.of(loss, n=n, p=both[0].p, regularization=lam)
         said = {"method": method, "perturbation": perturbation, **options}
@@ -238,31 +271,65 @@ def at_delta(search_of: Callable[[np.random.Generator], Search]) -> Callable[[Se
     """Attack a search at a δ whose noise is Gaussian: the ρ that neighbours have, beside what was booked.
 
     Given what was released before, a step is a Gaussian release, and how far it moves is known: so is the ρ that is
-    enough for these neighbours, in every run. Tests are pure, and cost the same at every order, so that what was booked
-    for steps is the slope of the curve. Where what is replaced was held out, only tests and pure looks are about it,
-    and the loss is at most what they cost. Beside that the loss of a transcript is above the ε stated in a δ of the
-    runs at most: a share that is above δ for certain is a finding too.
+    enough for these neighbours, in every run. Tests are pure, and cost the same at all large orders. So what was booked
+    for steps is the slope of the curve there, and what was booked for tests is what is left of it at order 0; where
+    what is replaced was held out, only tests and pure looks are about it, which are booked apart. The loss of all that
+    has no Gaussian noise must not exceed that; it is shown where it does, or where nothing else was let out. Beside
+    that the loss of a transcript is above the ε stated in a δ of the runs at most: a share that is above δ for certain
+    is a finding too.
     """
 
     def attack(setting: Setting) -> Found:
-        found, beyond = Found(0.0, 0.0, delta=DELTA), 0
-        for place in range(setting.runs):
-            rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+        steps = tests = Found(0.0, 0.0, delta=DELTA)
+        beyond = 0
+        for place, rng in setting.each():
             tape, release = replayed(search_of(rng), source_of(setting, place))
-            losses = release.curve["losses"]
-            booked = (losses[-1] - losses[0]) / (ORDERS[-1] - ORDERS[0])
+            *_, (before, low), (last, high) = zip(ORDERS, release.curve["losses"], strict=True)
+            rho = (high - low) / (last - before)
             beyond += tape.loss > release.epsilon
-            one = Found(booked, tape.moved, tape.differs, DELTA)
-            if release.held_out and not tape.moved:
-                one = Found(release.curve["tested"]["most"], abs(tape.loss), tape.differs, DELTA)
-            found = one if one.broken or one.tightness > found.tightness else found
-            if one.broken:
-                return found
+            apart = release.held_out and not tape.moved
+            booked = release.curve["tested"]["most"] if apart else max(high - last * rho, 0.0)
+            pure = Found(booked, abs(tape.pure), tape.differs, DELTA)
+            moved = Found(rho, tape.moved, tape.differs, DELTA)
+            for one in (moved, pure):
+                if one.broken:
+                    return one
+            steps = moved if moved.tightness > steps.tightness else steps
+            tests = pure if pure.tightness > tests.tightness else tests
+        found = steps if steps.bound else tests
         if float(interval(beyond, setting.runs, 1.0 - setting.confidence)[0]) > DELTA:
             return found._replace(differs=f"a loss above what was stated in {beyond} of {setting.runs} runs")
         return found
 
     return attack
+
+
+def refined(labels: bool) -> Callable[[np.random.Generator], Search]:
+    """Return searches whose paths are kept, and gone on with: what the last release says all of it has cost."""
+
+    def search_of(rng: np.random.Generator) -> Search:
+        table, other = extreme_table(rng, 60, "numbers")
+
+        def search(side: int, source: WordSource) -> Release:
+            said: dict[str, Any] = {"bounds": (0, 1), "regularization": 1.0, "max_epsilon": _BUDGET}
+            rows = (table, other)[side]
+            with tempfile.TemporaryDirectory() as folder:
+                path, key = Path(folder, "rows.path"), Path(folder, "rows.key")
+                write_key(key)
+                said |= {"excess_risk": 0.3, "keep_path": KeepPath(path, key, later=0.02), "random_state": source}
+                model = (
+                    AccuracyFirstLogisticRegression(classes=(0.0, 1.0), **said)
+                    if labels
+                    else AccuracyFirstRidge(target_bounds=(0, 1), **said)
+                )
+                first = model.fit(np.array([rows["number"]]).T, np.array(rows["y"])).release_
+                last = refine(first, path, key, excess_risk=0.02, max_epsilon=math.inf)
+            stated = {name: last.parameters[name] for name in last.parameters if name not in ("path", "continues")}
+            return last.with_details(parameters=stated)
+
+        return search
+
+    return search_of
 
 
 # --- several searches together ----------------------------------------------------------------------------------------
@@ -287,7 +354,7 @@ def in_a_ledger(setting: Setting) -> Found:
     A ledger books no simulation, so the words are those of the operating system, whatever the seed.
     """
     found = Found(0.0, 0.0)
-    for place in range(setting.runs):
+    for place, _ in setting.each():
         charged: list[float] = []
 
         def search(side: int, _: WordSource, charged: list[float] = charged) -> Release:
@@ -311,21 +378,27 @@ def in_a_ledger(setting: Setting) -> Found:
 # --- parts of searches ------------------------------------------------------------------------------------------------
 
 
-def probe(measured: Callable[[Passes, Account, WordSource], Any], labels: bool) -> Callable[[Setting], Found]:
-    """Attack what is released before a search, by what its account says."""
+def probe(
+    measured: Callable[[Passes, Account, WordSource], Any], targets: tuple[float, float], delta: float = 0.0
+) -> Callable[[np.random.Generator], Search]:
+    """Return what is released before a search, where one row's target is moved from one of two values to the other."""
 
     def search_of(rng: np.random.Generator) -> Search:
-        both = extreme_rows(rng, 40, 1, labels=labels)
-        judges = [Passes.over(LogisticLoss() if labels else HuberLoss(0.25), rows) for rows in both]
+        judges = []
+        y = rng.choice(targets, 40)
+        for y[0] in targets:
+            rows = Rows(np.full((40, 1), ONE, dtype=np.int32), (y * ONE).astype(np.int32))
+            judges.append(Passes.over(LogisticLoss() if targets == _LABELS else HuberLoss(0.25), rows))
 
         def search(side: int, source: WordSource) -> Release:
-            account = Account("probe", worst_case=100.0, secure=False)
+            account = Account("probe", worst_case=100.0, secure=False, delta=delta)
+            account.one_curve = "gaussian" if delta else None
             account.reasons.append(repr(measured(judges[side], account, source)))
             return account.refused()
 
         return search
 
-    return lambda setting: largest(setting, search_of)
+    return search_of
 
 
 def tests(measured: Callable[[int, Account, WordSource], Any]) -> Callable[[Setting], Found]:
@@ -374,8 +447,7 @@ def density(setting: Setting) -> Found:
     No run is needed: the log ratio of its densities is computed at chosen points, from rows that the solver would see.
     """
     found = Found(0.0, 0.0)
-    for place in range(setting.runs):
-        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+    for _, rng in setting.each():
         n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
         loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
         shape = l1_ball(p) if rng.random() < 0.5 else l2_ball(p)
@@ -397,8 +469,7 @@ def gaussian_gradient(setting: Setting) -> Found:
     The ρ of neighbours is Σ‖∇ − ∇′‖²/(2σ²) over blocks of columns, at any point.
     """
     found = Found(0.0, 0.0)
-    for place in range(setting.runs):
-        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
+    for _, rng in setting.each():
         n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
         loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
         longest, shape = ("l1", l1_ball(p)) if rng.random() < 0.5 else ("l2", l2_ball(p))
@@ -412,78 +483,10 @@ def gaussian_gradient(setting: Setting) -> Found:
     return found
 
 
-def moved(goal: TestedGoal, labels: bool) -> Callable[[Setting], Found]:
-    """Attack how far one row is said to move a goal's shortfall: noise made for that costs ε = 1."""
-
-    def attack(setting: Setting) -> Found:
-        found = Found(1.0, 0.0)
-        for place in range(setting.runs):
-            rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
-            n = int(rng.integers(2, 12))
-            judges = [Passes.over(goal.chain().loss, rows) for rows in extreme_rows(rng, n, 2, labels=labels)]
-            theta = to_grid(rng.choice([-1.0, 1.0], 2) * 10.0 ** rng.uniform(-2, 2), 128.0)
-            here, there = (goal.shortfall(judge, theta) for judge in judges)
-            bound = abs(here - there) / goal.shortfall_sensitivity(n)
-            found = Found(1.0, bound) if bound > found.bound else found
-        return found
-
-    return attack
-
-
-def query(numbers: Callable[[Rows], list[int]], said: tuple[Any, str]) -> Callable[[Setting], Found]:
-    """Attack how far one row is said to move integers in ℓ₁, by a name in a module: noise made for that costs ε = 1."""
-
-    def attack(setting: Setting) -> Found:
-        found = Found(1.0, 0.0)
-        for place in range(setting.runs):
-            rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
-            rows, other = extreme_rows(rng, int(rng.integers(2, 12)), 2, labels=True)
-            if rng.random() < 0.5:  # an empty row in the place of one at the end of what is allowed
-                other = Rows(np.where(np.arange(rows.n)[:, None] == 0, 0, rows.x).astype(np.int32), rows.y)
-            here, there = numbers(rows), numbers(other)
-            bound = sum(abs(a - b) for a, b in zip(here, there, strict=True)) / vars(said[0])[said[1]]
-            found = Found(1.0, bound) if bound > found.bound else found
-        return found
-
-    return attack
-
-
-def _parts(rows: Rows) -> list[int]:
-    packed = Layout(rows.p).pack(sums_over(MemorySource(rows)))
-    return [int(value) for value in packed[: -rows.p]]
-
-
-def _trace(rows: Rows) -> list[int]:
-    return [sum(int(value) for value in sums_over(MemorySource(rows)).gram.diagonal())]
-
-
-def _lengths(rows: Rows) -> list[int]:
-    gradients = ClippedGradients(rows, SlopeTable.of(CappedLogisticLoss(0.5)))
-    return [gradients.lengths_total(Frame.of(l1_ball(rows.p)), 1.0)]
-
-
-def excess_risk(setting: Setting) -> Found:
-    """Attack how far one row is said to move an excess risk within the ball: noise made for that costs ε = 1."""
-    found = Found(1.0, 0.0)
-    for place in range(setting.runs):
-        rng = np.random.default_rng(None if setting.seed is None else [setting.seed, place])
-        n = int(rng.integers(2, 40))
-        problem = Problem.of(SquaredLoss(), n=n, p=1, regularization=1.0, paper_constants=True)
-        x, y = np.full(n, 1.0), np.full(n, 1.0)
-        risks = []
-        for first in (1.0, float(rng.choice([-1.0, 0.0]))):  # one of equal rows is turned round, or empty
-            x[0] = first
-            rows = Rows((x[:, None] * ONE).astype(np.int32), (y * ONE).astype(np.int32))
-            risks.append(mechanism_of("covariance").on(rows, problem).excess_risk())
-        theta = np.array([rng.choice([-1.0, 1.0]) * problem.radius])
-        bound = abs(risks[0].value(theta) - risks[1].value(theta)) / problem.risk_sensitivity
-        found = Found(1.0, bound) if bound > found.bound else found
-    return found
-
-
 _EASY, _RISK = ErrorRate(0.45), ExcessRisk(0.4)
 _SPENT: dict[str, Any] = {"max_epsilon": 1.0}
 _RARE = Recall(0.6) & Precision(0.5)
+_LABELS = (1.0, -1.0)
 
 
 def _attack(name: str, attacked: str, carry_out: Callable[[Setting], Found], runs: int, full: int) -> Attack:
@@ -495,16 +498,16 @@ ATTACKS = (
     _attack("gradual-question", "one question, given up early", tests(_question(True)), 40, 100_000),
     _attack("gradual-test", "the test of a search in levels", tests(_levels((-1.5, -0.5))), 40, 100_000),
     _attack("gradual-tests", "tests of two models in a row", tests(_levels((0.0, 1.0), (1.0, 0.0))), 20, 100_000),
-    _attack("base-rate", "the base rate of labels", probe(_base_rate, True), 20, 10_000),
-    _attack("yardstick", "mean and spread of a target", probe(_yardstick, False), 20, 10_000),
-    _attack("shortfall-error-rate", "what one row moves: errors", moved(_EASY, True), 200, 10_000),
-    _attack("shortfall-recall", "the same: recall and precision", moved(_RARE, True), 200, 10_000),
-    _attack("shortfall-log-loss", "the same: log loss", moved(LogLoss(0.6), True), 200, 10_000),
-    _attack("shortfall-r2", "the same: squared errors", moved(R2(0.3), False), 200, 10_000),
-    _attack("excess-risk", "the same: excess risk, the paper's constant", excess_risk, 60, 10_000),
-    _attack("parts", "the same: second moments", query(_parts, (certificate, "PART_SENSITIVITY")), 60, 10_000),
-    _attack("trace", "the same: their trace", query(_trace, (output, "TRACE_SENSITIVITY")), 60, 10_000),
-    _attack("lengths", "the same: how long rows are", query(_lengths, (descent, "PARTS")), 60, 10_000),
+    _attack("base-rate", "the base rate of labels", transcripts(probe(_base_rate, _LABELS)), 20, 10_000),
+    _attack("base-rate-delta", "the same at delta = 0.01", at_delta(probe(_base_rate, _LABELS, DELTA)), 20, 10_000),
+    _attack("yardstick", "mean and spread of a target", transcripts(probe(_yardstick, (1.0, -0.5))), 20, 10_000),
+    _attack(
+        "yardstick-delta",
+        "the same at delta = 0.01: its rho",
+        at_delta(probe(_yardstick, (1.0, -1.0), DELTA)),
+        20,
+        10_000,
+    ),
     _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 500, 20_000),
     _attack("minimiser", "noise on the minimiser", searches(None, "fixed", "output", lam=30.0, **_SPENT), 30, 20_000),
     _attack(
@@ -520,7 +523,13 @@ ATTACKS = (
     _attack(
         "above-threshold-search", "the paper's search", searches(_RISK, "above_threshold", "covariance"), 10, 10_000
     ),
-    _attack("stationarity", "a search by gradients", searches(_RISK, "stationarity", "covariance"), 10, 10_000),
+    _attack(
+        "stationarity",
+        "a search by gradients",
+        searches(ExcessRisk(0.01), "stationarity", "covariance", turned=True),
+        40,
+        10_000,
+    ),
     _attack("output", "certified noise on the minimiser", searches(_RISK, "auto", "output", squared=False), 20, 20_000),
     _attack(
         "objective",
@@ -529,16 +538,46 @@ ATTACKS = (
         20,
         20_000,
     ),
-    _attack("doubling", "a search by doubling", searches(_RISK, "doubling", "output", squared=False), 10, 20_000),
+    _attack(
+        "through-huber",
+        "objective perturbation through Huber's loss",
+        searches(ExcessRisk(0.05), "auto", None, lam=0.01),
+        10,
+        20_000,
+    ),
+    _attack(
+        "doubling",
+        "a search by doubling",
+        searches(ExcessRisk(0.1), "doubling", "output", squared=False, lam=0.1, turned=True),
+        20,
+        20_000,
+    ),
     _attack("fit-error-rate", "fit for an error rate", fits(ErrorRate(0.3)), 30, 100_000),
     _attack("fit-log-loss", "fit for a log loss", fits(LogLoss(0.6)), 15, 20_000),
     _attack("fit-r2", "fit for R2", fits(R2(0.3), "numbers"), 15, 20_000),
     _attack("fit-rare-labels", "fit for recall and precision", fits(_RARE), 10, 10_000),
     _attack("fit-new-rows", "fit with rows held out", fits(_EASY, holdout=0.3), 15, 20_000),
-    _attack("fit-new-persons", "the same with persons", fits(_EASY, holdout=0.5, **PERSONS), 15, 20_000),
-    _attack("evaluation", "evaluation of a model", evaluations(), 20, 20_000),
-    _attack("evaluation-new-rows", "the same on rows held out", evaluations(400, goal=_EASY, holdout=0.5), 10, 20_000),
-    _attack("evaluation-persons", "the same on persons with two rows", evaluations(**PERSONS), 10, 20_000),
+    _attack("fit-persons", "fit of persons with two rows each", fits(_EASY, **PERSONS), 15, 20_000),
+    _attack("fit-new-persons", "the same with persons held out", fits(_EASY, holdout=0.5, **PERSONS), 15, 20_000),
+    _attack(
+        "table-fits",
+        "whether a table fits its schema",
+        fits(_EASY, table_of=unreadable_table, on_invalid="clip"),
+        10,
+        10_000,
+    ),
+    _attack("kept-moments", "a path of moments, gone on with", transcripts(refined(False)), 10, 10_000),
+    _attack("kept-minimisers", "a path of minimisers, gone on with", transcripts(refined(True)), 10, 10_000),
+    _attack("evaluation", "evaluation of a model", transcripts(evaluated()), 20, 20_000),
+    _attack("evaluation-delta", "the same at delta = 0.01", at_delta(evaluated(delta=DELTA)), 20, 20_000),
+    _attack(
+        "evaluation-new-rows",
+        "the same on rows held out",
+        transcripts(evaluated(400, goal=_EASY, holdout=0.5)),
+        10,
+        20_000,
+    ),
+    _attack("evaluation-persons", "the same on persons with two rows", transcripts(evaluated(**PERSONS)), 10, 20_000),
     _attack(
         "descent",
         "descent at delta = 0.01: rho of steps",

@@ -48,10 +48,13 @@ class Tape:
         What came out, in order.
     replaying
         Whether that is to come out again.
-    loss
-        The log ratio of probabilities, data set recorded over data set replayed.
+    pure, gaussian
+        The log ratio of probabilities, data set recorded over data set replayed: of steps with Gaussian noise, whose
+        losses have no bound, and of all others.
     moved
         Σ‖v − v′‖²/(2σ²) over all steps with Gaussian noise: the ρ that these neighbours have.
+    kept, keeping
+        The outputs of paths whose levels were kept to be looked at later; and while they are, what they are added to.
     beside
         In which a solver that replays do not need runs all the same, for what else it might show; if anybody looks.
     """
@@ -59,12 +62,36 @@ class Tape:
     steps: list[Step] = field(default_factory=list)
     replaying: bool = False
     place: int = 0
-    loss: float = 0.0
+    pure: float = 0.0
+    gaussian: float = 0.0
     moved: float = 0.0
     paths: list[tuple[Step, Any]] = field(default_factory=list)
     finishing: list[Callable[[], None]] = field(default_factory=list)
+    kept: list[dict[str, Any]] = field(default_factory=list)
+    keeping: list[dict[str, Any]] | None = None
     differs: str = ""
     beside: Callable[[], AbstractContextManager[None]] | None = None
+
+    @property
+    def loss(self) -> float:
+        """The loss of the whole transcript."""
+        return self.pure + self.gaussian
+
+    def add(self, loss: float, moved: float | None = None) -> None:
+        """Add what a step lets out; one with Gaussian noise, how far its values are apart as well."""
+        if moved is None:
+            self.pure += loss
+        else:
+            self.gaussian, self.moved = self.gaussian + loss, self.moved + moved
+
+    def look(self, output: dict[str, Any], level: int) -> None:
+        """Note that a level of a path was looked at: all before it tell nothing more."""
+        if self.keeping is not None:
+            if not any(output is other for other in self.keeping):
+                self.keeping.append(output)
+            return
+        name = "again" if self.replaying else "last"
+        output[name] = level if output[name] is None else max(level, output[name])
 
     def stray(self, what: str) -> Differs:
         """Return the exception for something that differs, which is noted: whoever catches it does not hide it."""
@@ -88,8 +115,9 @@ class Tape:
 
     def rewind(self) -> None:
         """Go back to the beginning, to replay, once or again."""
-        self.replaying, self.place, self.differs, self.loss, self.moved = True, 0, "", 0.0, 0.0
-        self.paths, self.finishing = [], []
+        self.replaying, self.place, self.differs = True, 0, ""
+        self.pure = self.gaussian = self.moved = 0.0
+        self.paths, self.finishing, self.kept = [], [], []
         for step in self.steps:
             if isinstance(step.output, dict):
                 step.output["again"] = None
@@ -108,7 +136,7 @@ class Tape:
                 raise self.stray("a path looked at to another level")
             level, sensitivity = step.public[0][last], step.public[1]
             apart = length(values[last], private, step.kind) - length(values[last], step.held, step.kind)
-            self.loss += float(exactly(level) / exactly(sensitivity) * exactly(apart))
+            self.pure += float(exactly(level) / exactly(sensitivity) * exactly(apart))
 
 
 def length(released: Any, private: Any, kind: str) -> Any:
@@ -150,5 +178,5 @@ def log_law(scale: Any, noise: NDArray[Any]) -> Fraction:
 def gaussian_step(tape: Tape, sigma: float, released: list[int], here: list[int], there: list[int]) -> None:
     """Add what integers with Gaussian noise show, and how far they are apart."""
     noise = [np.array([a - b for a, b in zip(released, side, strict=True)], dtype=object) for side in (here, there)]
-    tape.loss += float(log_law((sigma,), noise[0]) - log_law((sigma,), noise[1]))
-    tape.moved += float(-log_law((sigma,), noise[0] - noise[1]))
+    loss = log_law((sigma,), noise[0]) - log_law((sigma,), noise[1])
+    tape.add(float(loss), float(-log_law((sigma,), noise[0] - noise[1])))

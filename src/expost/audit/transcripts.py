@@ -13,7 +13,7 @@ transcript beyond its ε refutes the claim.
 
 | what comes out | its law, as the module that draws it states it |
 |---|---|
-| a path up to the last level looked at | the value at that level: discrete Laplace, or spherical |
+| a path up to the last level looked at, then or later | the value at that level: discrete Laplace, or spherical |
 | a number, or numbers, with noise | discrete Laplace or Gaussian at the rate that the sampler was asked for |
 | the answers of above threshold | summed over the noise of the threshold, in cells, to the safe side |
 | the choice of a cut-off | summed over the noise of the chosen score |
@@ -58,7 +58,7 @@ from expost.audit.tape import Draws, Step, Tape, gaussian_step, log_law
 from expost.mechanisms.descent.clipping import SLOPE_ONE, ClippedGradients
 from expost.mechanisms.objective.gaussian_objective import GaussianShot
 from expost.mechanisms.objective.perturbation import PerturbedMinimum
-from expost.noise.laplace import LevelValue, NoisePath, check_levels, narrowed
+from expost.noise.laplace import KeptLevels, LevelValue, NoisePath, check_levels, narrowed
 from expost.noise.source import SeededSource, exactly, resolve_source
 from expost.noise.spherical import SphericalPath
 from expost.numeric import Grid
@@ -73,14 +73,14 @@ _ORDERS: dict[str, Any] = {"box": np.inf, "l1": 1, "l2": 2}
 class _Looked:
     """A level of a path, which notes that its values were looked at."""
 
-    def __init__(self, level: LevelValue, output: dict[str, Any], name: str) -> None:
+    def __init__(self, level: LevelValue, output: dict[str, Any], tape: Tape) -> None:
         self.index, self.epsilon, self._values = level.index, level.epsilon, level.values
-        self._output, self._name = output, name
+        self._output, self._tape = output, tape
 
     @property
     def values(self) -> Any:
         """Return them."""
-        self._output[self._name] = self.index
+        self._tape.look(self._output, self.index)
         return self._values
 
 
@@ -103,15 +103,34 @@ def _path_patches(tape: Tape, kind: str, owner: Any) -> list[tuple[Any, str, Any
         output = self._audited.output
         if tape.replaying:
             for index, value in enumerate(output["values"]):
-                yield _Looked(LevelValue(index, self.levels[index], value.copy()), output, "again")
+                yield _Looked(LevelValue(index, self.levels[index], value.copy()), output, tape)
             if len(output["values"]) < len(self.levels):
                 raise tape.stray("a further level of a path")
             return
         for level in iterate(self):
             output["values"].append(level.values)
-            yield _Looked(level, output, "last")
+            yield _Looked(level, output, tape)
 
     return [(owner, "__init__", init), (owner, "__iter__", levels_of)]
+
+
+def _kept_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
+    """Note which levels of a path that is kept are looked at, then or later; what is kept is sealed."""
+    keep, read = KeptLevels.of, KeptLevels.__getitem__
+
+    def of(cls: type[KeptLevels], steps: Any, first: int = 0) -> KeptLevels:
+        tape.keeping = []
+        try:
+            return keep(steps, first)
+        finally:
+            tape.kept, tape.keeping = tape.keeping, None
+
+    def opened(self: KeptLevels, level: int) -> Any:
+        for output in tape.kept:
+            tape.look(output, level)
+        return read(self, level)
+
+    return [(KeptLevels, "of", classmethod(of)), (KeptLevels, "__getitem__", opened)]
 
 
 def _numbers(
@@ -148,10 +167,9 @@ def _numbers(
             return output
         if _plain(output) != step.output or scale != step.held[0]:
             raise tape.stray(f"another answer of {name}")
-        tape.loss += float(log_law(scale, step.held[2]) - log_law(scale, noise))
-        if draws.gaussian:
-            apart = [a - b for a, b in zip(step.held[1], values, strict=True)]
-            tape.moved += float(-log_law(scale, np.array(apart, dtype=object)))
+        apart = np.array([a - b for a, b in zip(step.held[1], values, strict=True)], dtype=object)
+        moved = float(-log_law(scale, apart)) if draws.gaussian else None
+        tape.add(float(log_law(scale, step.held[2]) - log_law(scale, noise)), moved)
         return output
 
     return [(owner, name, asked)]
@@ -295,7 +313,7 @@ def _threshold_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
                 here = answers_between(kind, rates, step.held, step.output[-1])
                 there = answers_between(kind, rates, again, step.output[-1])
                 # to the safe side, whichever way the loss goes
-                tape.loss += max(math.log(here[0] / there[1]), 0.0) + min(math.log(here[1] / there[0]), 0.0)
+                tape.add(max(math.log(here[0] / there[1]), 0.0) + min(math.log(here[1] / there[0]), 0.0))
 
     tape.finishing.append(finish)
     return [
@@ -324,7 +342,7 @@ def _round_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
         needed = drawn + was - value
         if honest(self, measure, hypothesis, needed, grid) != step.output:
             raise tape.stray("another answer after a round")
-        tape.loss += float(log_law(scale, np.array([drawn])) - log_law(scale, np.array([needed])))
+        tape.add(float(log_law(scale, np.array([drawn])) - log_law(scale, np.array([needed]))))
         return bool(step.output)
 
     return [(owner, "passes", passes), (doubling_module, "discrete_laplace", sampler)]
@@ -364,7 +382,7 @@ def _choice_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
             rate = float(exactly(asked) / int(units))
             step.held = rate, log_choice(list(scores), rate, step.output)
             return int(step.output)
-        tape.loss += step.held[1] - log_choice(list(scores), step.held[0], step.output)
+        tape.add(step.held[1] - log_choice(list(scores), step.held[0], step.output))
         return int(step.output)
 
     return [(counts_module, "noisy_best", chosen), (counts_module, "geometric", sampler)]
@@ -413,7 +431,8 @@ def _objective_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
             step.output = honest(self, objective, center, source)
             step.held = log_density(self, objective, step.output, center)
         else:
-            tape.loss += step.held - log_density(self, objective, step.output, center)
+            loss = step.held - log_density(self, objective, step.output, center)
+            tape.add(loss, 0.0 if isinstance(self, GaussianShot) else None)
             if tape.beside is not None:
                 with tape.beside():
                     honest(self, objective, center, SeededSource(0))
@@ -504,9 +523,8 @@ def _vector_patches(
         was, now = (
             np.array([a - b for a, b in zip(step.output, side, strict=True)], dtype=object) for side in (step.held, own)
         )
-        tape.loss += float(log_law(scale, was) - log_law(scale, now))
-        if len(scale) == 1:
-            tape.moved += float(-log_law(scale, was - now))
+        moved = float(-log_law(scale, was - now)) if len(scale) == 1 else None
+        tape.add(float(log_law(scale, was) - log_law(scale, now)), moved)
         return narrowed(now)
 
     return [(owner, asked, noted), (module, name, drawn)]
@@ -543,6 +561,7 @@ def taping(tape: Tape) -> Iterator[None]:
     patches = [
         *_path_patches(tape, "path", NoisePath),
         *_path_patches(tape, "spherical path", SphericalPath),
+        *_kept_patches(tape),
         *_numbers(tape, noisy_test_module, noisy_test_module.NoisyValue, "ask", _floors),
         *_numbers(tape, noisy_test_module, noisy_test_module.OneTest, "ask", _question),
         *_numbers(tape, noisy_test_module, covariance_module, "noisy_values", _several),

@@ -12,9 +12,10 @@ from expost.cli.terminal import print_text
 DESCRIPTION = (
     "Attack the mechanisms that fits are made of, and whole fits, on neighbouring tables made up for the purpose. Each "
     "line says what is claimed, and what its loss is at least: counted (a bound that holds with the confidence "
-    "stated), by transcripts (exact log ratios of densities along recorded searches) or exact (all draws of a tiny "
-    "case). A bound above its claim refutes it; bounds below do not prove it. And every public entry is replayed with "
-    "all draws frozen and one row replaced: whatever then differs is a finding. No data are read."
+    "stated), by transcripts (exact log ratios of densities along recorded searches), by one row (how far it moves "
+    "what gets noise) or exact (all draws of a tiny case). A bound above its claim refutes it; bounds below do not "
+    "prove it. And every public entry is replayed with all draws frozen and one row replaced: whatever "
+    "then differs is a finding. No data are read."
 )
 EXAMPLES = (
     "expost audit",
@@ -50,15 +51,20 @@ def add_arguments(audit: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Attack and show; returns the exit status."""
     from expost.audit import attacks, run_audit
-    from expost.audit.run import as_text
+    from expost.audit.run import Audited, as_text, table
 
     count = len(attacks(options.mechanism))
-    with Progress() as progress:
-        begun: list[str] = []
+    # hours may be lost by an interruption: what is over is said at once
+    with Progress(passes=options.full) as progress:
+        over: list[Audited] = []
 
-        def begin(name: str) -> None:
-            begun.append(name)
-            progress.stage(f"attack {len(begun)} of {count}: {name}")
+        def begin(what: str) -> None:
+            progress.stage(f"attack {len(over) + 1} of {count}: {what}")
+
+        def end(done: Audited) -> None:
+            over.append(done)
+            if options.full:
+                progress.note(f"{', '.join(filter(None, table((done,))[0]))}, {done.seconds:.0f} s")
 
         done = run_audit(
             options.mechanism,
@@ -67,6 +73,8 @@ def run(options: argparse.Namespace) -> int:
             seed=options.seed,
             full=options.full,
             begin=begin,
+            tell=begin,
+            end=end,
         )
     broken = any(each.found.broken for each in done)
     said = {
