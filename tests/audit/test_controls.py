@@ -146,7 +146,7 @@ def persons_by_place(patch):
     patch.setattr(new_rows, "drawn_persons", lambda persons, part, source: np.arange(persons) < round(part * persons))
 
 
-def tests_not_counted(patch):
+def uncounted_tests(patch):
     """Tests of persons who are held out cost twice what models do, and models alone are charged for."""
     honest = Account.free_test.fget
     patch.setattr(Account, "free_test", property(lambda self: 2.0 * honest(self)))
@@ -221,7 +221,7 @@ CONTROLS = {
     "a seed reused": (seed_reused, "two-numbers", 800),
     "looks that share a path": (path_shared, "two-tests", 700),
     "persons held out by their place": (persons_by_place, "new-persons", 2_000),
-    "tests of persons that are not counted": (tests_not_counted, "exact-new-persons", 0),
+    "tests of persons that are not counted": (uncounted_tests, "exact-new-persons", 0),
     "the Jacobian left out": (no_jacobian, "objective-density", 100),
     "rows that are not clipped": (unclipped, "descent", 2),
     "a clip length measured without noise": (lengths_without_noise, "fit-descent", 5),
