@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NoReturn, Protocol, Self
 
@@ -46,8 +46,8 @@ from expost.mechanisms.mechanism import Mechanism
 from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
-from expost.search.noisy_test import RATIO, GaussianTest, GradualTest, laplace_deviations
-from expost.search.within_reach import OTHER, Look, chance, chance_elsewhere, falling, worth
+from expost.search.noisy_test import FURTHER, RATIO, GaussianTest, GradualTest, laplace_deviations
+from expost.search.within_reach import Look, chance, falling, worth
 from expost.shown import counted, down, up
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
@@ -118,9 +118,8 @@ _BESIDE_LABELS, _BESIDE_SQUARES = 0.3, 3.0  # ρ of a test under Gaussian noise,
 _LEAST_TEST = 1.0 / RATIO**4  # a level is taken if this part of its test can be afforded as well
 _ROUNDED = 1.0 + 1e-4  # grids of tests are rounded to, and charged for
 _BETTER = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
-_PATIENCE = 10.0  # a search turns to another way where it has cost so many times its first level
-_PATIENCE_PART = 0.25  # or this part of the budget
-_SURE = 0.5  # a goal is given up where a look with at most this part of the noise says so as well
+_PATIENCE = 10.0  # a search turns to another way where models have cost so many times the first one
+_CLOSER = 0.15  # of what the next level would cost: for so much a model that would not pass is looked at more closely
 
 
 class Staged(Protocol):
@@ -168,7 +167,7 @@ class StagedSearch:
         self.reasons: list[str] = []  # of ways that were turned from
         self._turned = 0  # how many levels the ways before it had
         self._others = 0  # and how many looks
-        self._first = 0.0  # what the first level had cost, its test included
+        self._first = 0.0  # what the first model had cost
         self.paid = 0.0  # for the last model: by all levels where they gather
         self.shortfalls: list[Look] = []
         # the least bound shown, its model, and what a release says of that
@@ -197,19 +196,25 @@ class StagedSearch:
                 return self._released(model)
             if self.tests.shown < self._best[0]:
                 self._best = self.tests.shown, model, self._details(model)
-            self._first = self._first or self.account.total
+            self._first = self._first or self._models
             level = self._turn(drawn) if self._stalled() else self._next()
 
     def _stalled(self) -> bool:
         """Whether there is another way, and this one has cost much and is not seen to have met the goal."""
         if self.plan.then is None or self._ends or (self.shortfalls and self.shortfalls[-1].noisy <= 0.0):
             return False
-        # its first level costs about what was spent
-        return self.account.total < OTHER * self._most if self._futile() else self._dear()
+        # its first level costs about what was spent, and is worth no more than another level of this way would be
+        return self.account.total < worth(self._chance()) * self._most if self._futile() else self._dear()
 
     def _dear(self) -> bool:
-        """Whether this way has cost many times its first level, or much of the budget."""
-        return bool(self.account.total > min(_PATIENCE * self._first, _PATIENCE_PART * self._most))
+        """Whether models of this way have cost many times the first one; no way makes tests any cheaper."""
+        return self._models > _PATIENCE * self._first
+
+    @property
+    def _models(self) -> float:
+        """What models have cost so far."""
+        account = self.account
+        return account.curves["generation"].epsilon(account.delta) if account.delta else account.generation
 
     @property
     def _most(self) -> float:
@@ -306,41 +311,57 @@ class StagedSearch:
         return self.paid * (growth - 1.0) if schedule.gathers else self.paid * growth
 
     def _closer(self, level: float) -> Callable[[float, float], bool]:
-        """Return whether to look more closely at a value that would not pass: before it ends the search, for one."""
-        first = 0.0
+        """Return whether to look more closely at a value that would not pass: while that is cheap beside a level.
+
+        Whether another level is worth it, and how far it goes, follows from what was seen.
+        """
+        _, costs = next(self._ahead())
 
         def closer(noisy: float, scale: float) -> bool:
-            nonlocal first
-            if not self._futile(Look(self.plan.precision(level), noisy, scale)):
-                return False
-            first = first or scale
-            return scale > _SURE * first
+            return RATIO * self.plan.sensitivity / scale < _CLOSER * costs
 
         return closer
 
-    def _chance(self, *more: Look) -> float:
-        """Return about how likely it is that the best model meets the goal, by released shortfalls and some more.
+    def _chance(self, precision: float = math.inf, margin: float = 0.0) -> float:
+        """Return about how likely it is that a model of that precision meets the goal by that, by what was released.
 
         Ways approach the best model by laws of their own, so a way is judged by its own shortfalls. Until one that
-        was turned to has two of them the way before it speaks for it, which may have ended above the best model.
+        was turned to has two of them the way before it speaks for it.
         """
-        missed, looks = self.plan.goal.missed_by_constant, [*self.shortfalls, *more]
-        own, others = looks[self._others :], looks[: self._others]
-        return chance_elsewhere(others, missed) if others and len(own) < 2 else chance(own, missed)
+        own, others = self.shortfalls[self._others :], self.shortfalls[: self._others]
+        looks = others if others and len(own) < 2 else own
+        return chance(looks, self.plan.goal.missed_by_constant, precision, margin)
 
-    def _futile(self, *more: Look) -> bool:
-        """Whether the goal is so unlikely to be within reach that the next level is not worth it, by what is released.
+    def _futile(self) -> bool:
+        """Whether the goal is so unlikely to be met that no further level is worth it, by what is released.
 
-        Whoever states a budget would pay that much for a model that meets the goal, so a level is worth no more than
-        that times the chance that the best model does (`expost.search.within_reach`).
+        Whoever states a budget would pay that much for a model that meets the goal. So levels up to one, that one with
+        them, are worth no more than that times the chance that its model passes (`expost.search.within_reach`); where
+        none of them is worth what it costs the search ends.
         """
-        likely = self._chance(*more) if self.paid else 1.0  # a way that was turned to has its first level
-        if likely >= 1.0:
-            return False
-        level, costs = self._next(), self._most - self.account.total
-        if not self._last(level):
-            costs = min(costs, self._costs(level))
-        return worth(likely) * self._most < costs
+        if not self.paid:
+            return False  # a way that was turned to has its first level
+        chances = ((self._chance(self.plan.precision(at), self._margin(at)), costs) for at, costs in self._ahead())
+        return all(worth(likely) * self._most < costs for likely, costs in chances)
+
+    def _ahead(self) -> Iterator[tuple[float, float]]:
+        """Yield levels that may follow, and about what each costs with those before it, to the end of the budget."""
+        schedule, left = self.plan.schedule, self._most - self.account.total
+        level, spent = self._next(), 0.0
+        for step in range(_MOST_STAGES):
+            at, costs = self._before + level, self._costs(level)
+            if spent + costs >= left or (not step and self._last(level)):
+                yield at * self.plan.less_noise((left - spent) / costs), left
+                return
+            yield at, spent + costs
+            spent = 0.0 if schedule.gathers else spent + costs
+            level = at * schedule.growth - self._before
+
+    def _margin(self, level: float) -> float:
+        """Return about what the test of such a level's model leaves open where it is as close as can be."""
+        plan, stage = self.plan, self.stages + 1
+        closest = min(max(FURTHER * plan.most_of_test(level), plan.least_test(stage)), self._most)
+        return laplace_deviations(plan.gamma(stage)) * plan.sensitivity / closest
 
     def _finer(self) -> bool:
         """Look at rows more closely from here on, where there is a finer view of them; whether there is."""
