@@ -36,7 +36,7 @@ from expost.account.account import Account
 from expost.account.composition import LEAST, Curve
 from expost.mechanisms.objective.chain import ChainPlan
 from expost.noise import SeededSource
-from expost.search import levels, within_reach
+from expost.search import levels
 from expost.search.levels import StagedSearch
 from expost.search.run import settle
 
@@ -240,11 +240,9 @@ def said(found: Paid) -> list[str]:
 SWITCHES: dict[str, list[tuple[Any, str, Any]]] = {
     "as it is": [],
     "nothing is given up": [(StagedSearch, "_futile", lambda self: False)],
-    "`_WRONG` 0 for 0.02": [(within_reach, "_WRONG", 0.0)],
-    "`_WRONG` 0.01": [(within_reach, "_WRONG", 0.01)],
-    "`_WRONG` 0.05": [(within_reach, "_WRONG", 0.05)],
-    "`_CLOSER` 0 for 0.15: no closer looks": [(levels, "_CLOSER", 0.0)],
-    "`_CLOSER` 0.1": [(levels, "_CLOSER", 0.1)],
+    "`_CLOSER` 0 for 0.1: no closer looks": [(levels, "_CLOSER", 0.0)],
+    "`_CLOSER` 0.05": [(levels, "_CLOSER", 0.05)],
+    "`_CLOSER` 0.15": [(levels, "_CLOSER", 0.15)],
     "`_CLOSER` 0.25": [(levels, "_CLOSER", 0.25)],
     "`_PATIENCE` 5 for 10": [(levels, "_PATIENCE", 5.0)],
     "`_PATIENCE` ∞": [(levels, "_PATIENCE", math.inf)],

@@ -22,8 +22,10 @@ bound, with that, for nothing beside what it has paid. Everything else (step siz
 when to give up) reads public and released numbers only, and nothing has to be right about it for either theorem. Of
 the constants of a :class:`Schedule`, where pure levels start and how fast they grow were looked at by
 `benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`: within a factor of two they change the mean of
-what goals cost by up to an eighth, and single goals by more (`benchmarks/results/constants.md`). The others, and those
-of this file, were set by hand on traces of the panel.
+what goals cost by up to an eighth, and single goals by more (`benchmarks/results/constants.md`). When a goal is given
+up has two constants, ``_CLOSER`` and ``_PATIENCE``, which `benchmarks/stopping.py` looked at on that half: the first
+was chosen there, the second, set by hand, hardly matters (`benchmarks/results/stopping.md`). The others, and those of
+this file, were set by hand on traces of the panel, of both halves.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
 from expost.search.noisy_test import FURTHER, RATIO, GaussianTest, GradualTest, laplace_deviations
-from expost.search.within_reach import Look, chance, falling, worth
+from expost.search.within_reach import Look, chance, falling
 from expost.shown import counted, down, up
 from expost.solve.losses import Loss
 from expost.solve.problem import Problem
@@ -119,7 +121,7 @@ _LEAST_TEST = 1.0 / RATIO**4  # a level is taken if this part of its test can be
 _ROUNDED = 1.0 + 1e-4  # grids of tests are rounded to, and charged for
 _BETTER = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
 _PATIENCE = 10.0  # a search turns to another way where models have cost so many times the first one
-_CLOSER = 0.15  # of what the next level would cost: for so much a model that would not pass is looked at more closely
+_CLOSER = 0.1  # of what the next level would cost: for so much a model that would not pass is looked at more closely
 
 
 class Staged(Protocol):
@@ -203,8 +205,8 @@ class StagedSearch:
         """Whether there is another way, and this one has cost much and is not seen to have met the goal."""
         if self.plan.then is None or self._ends or (self.shortfalls and self.shortfalls[-1].noisy <= 0.0):
             return False
-        # its first level costs about what was spent, and is worth no more than another level of this way would be
-        return self.account.total < worth(self._chance()) * self._most if self._futile() else self._dear()
+        # its first level costs about what was spent, and no way goes below the best model
+        return self.account.total < self._chance() * self._most if self._futile() else self._dear()
 
     def _dear(self) -> bool:
         """Whether models of this way have cost many times the first one; no way makes tests any cheaper."""
@@ -335,14 +337,20 @@ class StagedSearch:
     def _futile(self) -> bool:
         """Whether the goal is so unlikely to be met that no further level is worth it, by what is released.
 
-        Whoever states a budget would pay that much for a model that meets the goal. So levels up to one, that one with
-        them, are worth no more than that times the chance that its model passes (`expost.search.within_reach`); where
-        none of them is worth what it costs the search ends.
+        *What a level is worth.* Whoever states a budget B would pay that much for a model that meets the goal. Say that
+        the next level costs c, and all up to a later one C, whose model passes with chance q by what was released. The
+        next level says whether to go on, so C − c is paid with chance q only: going on is worth q(B − (C − c)) − c. If
+        that is below zero for every level that may follow, the search ends.
         """
         if not self.paid:
             return False  # a way that was turned to has its first level
-        chances = ((self._chance(self.plan.precision(at), self._margin(at)), costs) for at, costs in self._ahead())
-        return all(worth(likely) * self._most < costs for likely, costs in chances)
+        following, precision = math.inf, self.plan.precision
+        for level, costs in self._ahead():
+            following = min(following, costs)
+            passes = self._chance(precision(level), self._margin(level))
+            if passes * (self._most - (costs - following)) >= following:
+                return False
+        return True
 
     def _ahead(self) -> Iterator[tuple[float, float]]:
         """Yield levels that may follow, and about what each costs with those before it, to the end of the budget."""

@@ -5,8 +5,7 @@ as noise gets less, by a law whose power is known, towards the shortfall of the 
 about how likely it is that a later model passes, and levels that cost more than that chance is worth are not taken. All
 of this reads released and public numbers only, and nothing has to be right about it: a goal that is given up wrongly is
 refused, or short, and neither privacy nor accuracy is touched. `benchmarks/panel.py --beyond` measures what it costs to
-refuse goals that no model reaches. The one constant below was chosen by `benchmarks/stopping.py` on the half of the
-panel's tables that constants may be chosen on; the page of its results says what else was tried, and left out.
+refuse goals that no model reaches. There are no constants here to be chosen.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
-
-_WRONG = 0.02  # the chance that shortfalls fall by another law than what was released shows
 
 
 class Look(NamedTuple):
@@ -32,15 +29,6 @@ class Look(NamedTuple):
     precision: float
     noisy: float
     scale: float
-
-
-def worth(chance: float) -> float:
-    """Return which part of a budget may be paid for a level where the goal is within reach with that chance.
-
-    Whoever states a budget would pay that much for a model that meets the goal. The chance is never taken to be below
-    that of a fit which is wrong.
-    """
-    return _WRONG + (1.0 - _WRONG) * chance
 
 
 def falling(looks: Sequence[tuple[float, float]]) -> tuple[float, float]:
