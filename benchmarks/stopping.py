@@ -240,10 +240,9 @@ def said(found: Paid) -> list[str]:
 SWITCHES: dict[str, list[tuple[Any, str, Any]]] = {
     "as it is": [],
     "nothing is given up": [(StagedSearch, "_futile", lambda self: False)],
-    "`_CLOSER` 0 for 0.1: no closer looks": [(levels, "_CLOSER", 0.0)],
-    "`_CLOSER` 0.05": [(levels, "_CLOSER", 0.05)],
-    "`_CLOSER` 0.15": [(levels, "_CLOSER", 0.15)],
-    "`_CLOSER` 0.25": [(levels, "_CLOSER", 0.25)],
+    "`_CHEAP` 0 for 0.1: no closer looks": [(levels, "_CHEAP", 0.0)],
+    "`_CHEAP` 0.05": [(levels, "_CHEAP", 0.05)],
+    "`_CHEAP` 0.2": [(levels, "_CHEAP", 0.2)],
     "`_PATIENCE` 5 for 10": [(levels, "_PATIENCE", 5.0)],
     "`_PATIENCE` ∞": [(levels, "_PATIENCE", math.inf)],
     "no way is turned to": [(StagedSearch, "_stalled", lambda self: False)],

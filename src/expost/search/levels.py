@@ -23,7 +23,7 @@ when to give up) reads public and released numbers only, and nothing has to be r
 the constants of a :class:`Schedule`, where pure levels start and how fast they grow were looked at by
 `benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`: within a factor of two they change the mean of
 what goals cost by up to an eighth, and single goals by more (`benchmarks/results/constants.md`). When a goal is given
-up has two constants, ``_CLOSER`` and ``_PATIENCE``, which `benchmarks/stopping.py` looked at on that half: the first
+up has two constants, ``_CHEAP`` and ``_PATIENCE``, which `benchmarks/stopping.py` looked at on that half: the first
 was chosen there, the second, set by hand, hardly matters (`benchmarks/results/stopping.md`). The others, and those of
 this file, were set by hand on traces of the panel, of both halves.
 """
@@ -121,7 +121,7 @@ _LEAST_TEST = 1.0 / RATIO**4  # a level is taken if this part of its test can be
 _ROUNDED = 1.0 + 1e-4  # grids of tests are rounded to, and charged for
 _BETTER = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
 _PATIENCE = 10.0  # a search turns to another way where models have cost so many times the first one
-_CLOSER = 0.1  # of what the next level would cost: for so much a model that would not pass is looked at more closely
+_CHEAP = 0.1  # of a price, what is paid before it to learn whether it is worth it
 
 
 class Staged(Protocol):
@@ -205,8 +205,10 @@ class StagedSearch:
         """Whether there is another way, and this one has cost much and is not seen to have met the goal."""
         if self.plan.then is None or self._ends or (self.shortfalls and self.shortfalls[-1].noisy <= 0.0):
             return False
-        # its first level costs about what was spent, and no way goes below the best model
-        return self.account.total < self._chance() * self._most if self._futile() else self._dear()
+        if not self._futile():
+            return self._dear()
+        # its first level costs about what was spent; ways may end above the best model, so a cheap one is tried
+        return self.account.total < max(_CHEAP, self._chance()) * self._most
 
     def _dear(self) -> bool:
         """Whether models of this way have cost many times the first one; no way makes tests any cheaper."""
@@ -320,7 +322,7 @@ class StagedSearch:
         _, costs = next(self._ahead())
 
         def closer(noisy: float, scale: float) -> bool:
-            return RATIO * self.plan.sensitivity / scale < _CLOSER * costs
+            return RATIO * self.plan.sensitivity / scale < _CHEAP * costs
 
         return closer
 
@@ -328,11 +330,15 @@ class StagedSearch:
         """Return about how likely it is that a model of that precision meets the goal by that, by what was released.
 
         Ways approach the best model by laws of their own, so a way is judged by its own shortfalls. Until one that
-        was turned to has two of them the way before it speaks for it.
+        was turned to has two of them the way before it speaks for it: as surely as the first of them is not below where
+        that way seems to end, for ways may end above the best model.
         """
+        missed = self.plan.goal.missed_by_constant
         own, others = self.shortfalls[self._others :], self.shortfalls[: self._others]
-        looks = others if others and len(own) < 2 else own
-        return chance(looks, self.plan.goal.missed_by_constant, precision, margin)
+        if not others or len(own) > 1:
+            return chance(own, missed, precision, margin)
+        speaks = chance(others, missed, margin=-own[0].noisy) if own else 1.0
+        return speaks * chance(others, missed, precision, margin) + 1.0 - speaks
 
     def _futile(self) -> bool:
         """Whether the goal is so unlikely to be met that no further level is worth it, by what is released.
