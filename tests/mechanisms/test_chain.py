@@ -414,7 +414,7 @@ class TestGivingUp:
     def test_looks_are_closer_where_levels_are_dear(self):
         """A value that would not pass is looked at again for as long as that costs little beside another level."""
         cheap, dear = (self.chain([0.3, 0.06], 1e-2, level) for level in (1.0, 16.0))
-        scales = [0.1 / 1.6**k for k in range(16)]
+        scales = [1.0 / 1.6**k for k in range(24)]
         looks = [sum(chain._closer(chain.paid)(0.05, scale) for scale in scales) for chain in (cheap, dear)]
         assert 0 < looks[0] < looks[1] < len(scales)
 

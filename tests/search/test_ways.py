@@ -172,7 +172,7 @@ def test_what_is_booked_after_a_turn_is_the_sum(monkeypatch):
         return drawn[-1]
 
     monkeypatch.setattr(ChainPlan, "shot", shot)
-    release = fit()
+    release = fit(max_epsilon=4.0)
     assert turned(release)
     assert release.curve["rho"] > 0
     last = drawn[-1].epsilon  # costs are asked for before a level is drawn, and the last asked for is the last drawn
@@ -245,7 +245,7 @@ def test_turning_reads_released_numbers_only(monkeypatch):
     """With every test's answer the same, the rows change nothing about where it turns."""
     monkeypatch.setattr(StagedSearch, "_passes", lambda self, model, level: self.stages == 7)
     flipped = {**table(), "income": ["low", "high"] * 1500}
-    one, other = fit(), fit(rows=flipped)
+    one, other = fit(max_epsilon=4.0), fit(max_epsilon=4.0, rows=flipped)
     assert turned(one)
     assert one.parameters["reasons"][:2] == other.parameters["reasons"][:2]
     assert one.level == other.level == 6

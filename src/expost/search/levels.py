@@ -4,7 +4,7 @@ A level (a stage) releases something that costs a curve and makes a model of it,
 After each a noisy shortfall (how far the goal is missed) is released, with less and less noise. The engine knows no
 mechanism: what a level costs and how it is drawn is a :class:`Staged`'s affair, in each mechanism's folder: pure and
 Gaussian chains of perturbed objectives (`expost.mechanisms.objective.chain`), gradient descent, second moments. A
-search that has cost several times its first level may turn to another way, from its last model on.
+search whose models have cost much of the budget may turn to another way, from its last model on.
 
 *What is called a level*: a step of the loop; as an argument, how little noise it has: ρ, but for pure chains x, where
 noise on a mean gradient is typically 1/x. A release counts its levels from 0.
@@ -120,7 +120,7 @@ _BESIDE_LABELS, _BESIDE_SQUARES = 0.3, 3.0  # ρ of a test under Gaussian noise,
 _LEAST_TEST = 1.0 / RATIO**4  # a level is taken if this part of its test can be afforded as well
 _ROUNDED = 1.0 + 1e-4  # grids of tests are rounded to, and charged for
 _BETTER = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
-_PATIENCE = 10.0  # a search turns to another way where models have cost so many times the first one
+_PATIENCE = 0.25  # a search turns to another way where models have cost this part of the budget
 _CHEAP = 0.1  # of a price, what is paid before it to learn whether it is worth it
 
 
@@ -169,7 +169,6 @@ class StagedSearch:
         self.reasons: list[str] = []  # of ways that were turned from
         self._turned = 0  # how many levels the ways before it had
         self._others = 0  # and how many looks
-        self._first = 0.0  # what the first model had cost
         self.paid = 0.0  # for the last model: by all levels where they gather
         self.shortfalls: list[Look] = []
         # the least bound shown, its model, and what a release says of that
@@ -198,7 +197,6 @@ class StagedSearch:
                 return self._released(model)
             if self.tests.shown < self._best[0]:
                 self._best = self.tests.shown, model, self._details(model)
-            self._first = self._first or self._models
             level = self._turn(drawn) if self._stalled() else self._next()
 
     def _stalled(self) -> bool:
@@ -211,14 +209,10 @@ class StagedSearch:
         return self.account.total < max(_CHEAP, self._chance()) * self._most
 
     def _dear(self) -> bool:
-        """Whether models of this way have cost many times the first one; no way makes tests any cheaper."""
-        return self._models > _PATIENCE * self._first
-
-    @property
-    def _models(self) -> float:
-        """What models have cost so far."""
+        """Whether models have cost much of the budget; no way makes tests any cheaper."""
         account = self.account
-        return account.curves["generation"].epsilon(account.delta) if account.delta else account.generation
+        models = account.curves["generation"].epsilon(account.delta) if account.delta else account.generation
+        return models > _PATIENCE * self._most
 
     @property
     def _most(self) -> float:
@@ -458,7 +452,7 @@ class StagedPlan(ABC):
     reason
         Why this way was chosen, where there was a choice.
     then
-        The way to turn to, from the last model on, where this one has cost far more than its first level.
+        The way to turn to, from the last model on, where models of this one have cost much of the budget.
     """
 
     goal: TestedGoal
