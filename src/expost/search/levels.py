@@ -313,9 +313,11 @@ class StagedSearch:
 
         Whether another level is worth it, and how far it goes, follows from what was seen.
         """
-        _, costs = next(self._ahead())
+        costs = 0.0
 
         def closer(noisy: float, scale: float) -> bool:
+            nonlocal costs
+            costs = costs or next(self._ahead())[1]
             return RATIO * self.plan.sensitivity / scale < _CHEAP * costs
 
         return closer
@@ -342,8 +344,8 @@ class StagedSearch:
         next level says whether to go on, so C − c is paid with chance q only: going on is worth q(B − (C − c)) − c. If
         that is below zero for every level that may follow, the search ends.
         """
-        if not self.paid:
-            return False  # a way that was turned to has its first level
+        if not self.paid or len(self.shortfalls) < 2:
+            return False  # a way that was turned to has its first level, and one look says nothing
         following, precision = math.inf, self.plan.precision
         for level, costs in self._ahead():
             following = min(following, costs)
