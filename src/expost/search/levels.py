@@ -318,7 +318,7 @@ class StagedSearch:
         def closer(noisy: float, scale: float) -> bool:
             nonlocal costs
             costs = costs or next(self._ahead())[1]
-            return RATIO * self.plan.sensitivity / scale < _CHEAP * costs
+            return bool(RATIO * self.plan.sensitivity / scale < _CHEAP * costs)
 
         return closer
 
@@ -371,7 +371,7 @@ class StagedSearch:
         """Return about what the test of such a level's model leaves open where it is as close as can be."""
         plan, stage = self.plan, self.stages + 1
         closest = min(max(FURTHER * plan.most_of_test(level), plan.least_test(stage)), self._most)
-        return laplace_deviations(plan.gamma(stage)) * plan.sensitivity / closest
+        return float(laplace_deviations(plan.gamma(stage)) * plan.sensitivity / closest)
 
     def _finer(self) -> bool:
         """Look at rows more closely from here on, where there is a finer view of them; whether there is."""
