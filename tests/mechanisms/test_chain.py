@@ -387,10 +387,10 @@ class TestGivingUp:
     def test_the_rule(self):
         assert self.outcome([0.3, 0.06, 0.0505, 0.05])
         assert not self.outcome([0.3, 0.29, 0.3])  # models of noise alone improve by nothing, and may yet
-        assert not self.outcome([0.17, 0.17, 0.17])
+        assert self.outcome([0.17, 0.17, 0.17])  # these are better than a constant, and improve by nothing
         assert not self.outcome([0.3, 0.06])  # one level that is more than noise says little
         assert not self.outcome([0.06, 0.03, 0.012])  # it is getting there
-        assert not self.outcome([0.0031, 0.003, 0.0011], scale=2e-3)  # within the noise it may be
+        assert not self.outcome([0.0031, 0.003, 0.0011], scale=2e-3, level=2.0)  # within the noise it may be
 
     def test_a_cheap_level_is_taken_where_a_dear_one_is_not(self):
         """What is likely, but not sure, is weighed against what the next level costs."""
@@ -403,18 +403,23 @@ class TestGivingUp:
         assert release.epsilon < 3.0
         assert "improved too little" in release.parameters["reasons"][-1]
 
-    def test_one_unlucky_look_ends_nothing(self):
-        """A value that would end the search is looked at with half of the noise first."""
-        chain = self.chain([0.3, 0.06, 0.0505], 1e-4, 8.0)
-        closer = chain._closer(16.0 * chain.plan.start)
-        assert closer(0.05, 1e-4)
-        assert closer(0.05, 6e-5)
-        assert not closer(0.05, 5e-5)  # it is sure now
-        assert not chain._closer(16.0 * chain.plan.start)(0.01, 1e-4)  # this value would end nothing
+    def test_a_level_is_worth_what_its_model_may_do(self):
+        """Where the best model would pass, but none that the budget affords does, nothing more is paid."""
+        slowly, fast = [0.159, 0.079, 0.039], [0.13, 0.05, 0.01]  # halved by every level, to below the goal
+        assert self.chain(slowly, 1e-4, 4.0)._chance() == self.chain(fast, 1e-4, 4.0)._chance() == 1.0
+        assert self.outcome(slowly, level=4.0)
+        assert not self.outcome(fast, level=4.0)
+
+    def test_looks_are_closer_where_levels_are_dear(self):
+        """A value that would not pass is looked at again for as long as that costs little beside another level."""
+        cheap, dear = (self.chain([0.3, 0.06], 1e-2, level) for level in (1.0, 16.0))
+        scales = [1.0 / 1.6**k for k in range(24)]
+        looks = [sum(chain._closer(chain.paid)(0.05, scale) for scale in scales) for chain in (cheap, dear)]
+        assert 0 < looks[0] < looks[1] < len(scales)
 
     def test_a_way_is_not_judged_by_shortfalls_of_another(self):
         """A first look at another way, at a precision that is no larger, looks like a stall among those before it."""
-        chain = self.chain([0.062, 0.0352, 0.0202], 5e-4, 8.0)
+        chain = self.chain([0.062, 0.0302, 0.0102], 5e-4, 8.0)
         chain.shortfalls.append(Look(chain.shortfalls[0].precision, 0.016, 1e-4))
         assert chain._futile()
         chain._others = 3  # it was turned to after three looks, which say that the goal may be met

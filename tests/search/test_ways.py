@@ -13,7 +13,7 @@ from expost.account.composition import ROW, Unit
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.mechanisms.descent.gradient_descent import DescentPlan, GradientDescent, Walk
 from expost.mechanisms.moments.gaussian_moments import MomentsPlan
-from expost.mechanisms.objective.chain import ChainPlan, GaussianChainPlan
+from expost.mechanisms.objective.chain import ChainPlan, GaussianChainPlan, PerturbedLevels
 from expost.release.card import noise_interval
 from expost.search.levels import StagedSearch
 from expost.search.request import staged_request
@@ -165,17 +165,18 @@ def test_a_search_that_stalls_turns(schema, goal, whose):
 def test_what_is_booked_after_a_turn_is_the_sum(monkeypatch):
     """Gaussian steps before it and pure ones after it: the curve has both, and the clock's end is not passed."""
     drawn = []
-    usual = ChainPlan.shot
+    usual = PerturbedLevels.stage
 
-    def shot(self, *given):
-        drawn.append(usual(self, *given))
-        return drawn[-1]
+    def stage(self, *given):
+        model = usual(self, *given)
+        drawn.append(self.drawn)
+        return model
 
-    monkeypatch.setattr(ChainPlan, "shot", shot)
-    release = fit()
+    monkeypatch.setattr(PerturbedLevels, "stage", stage)
+    release = fit(max_epsilon=4.0)
     assert turned(release)
     assert release.curve["rho"] > 0
-    last = drawn[-1].epsilon  # costs are asked for before a level is drawn, and the last asked for is the last drawn
+    last = drawn[-1].epsilon
     assert release.curve["pure"] >= last > 0
 
 
@@ -245,7 +246,7 @@ def test_turning_reads_released_numbers_only(monkeypatch):
     """With every test's answer the same, the rows change nothing about where it turns."""
     monkeypatch.setattr(StagedSearch, "_passes", lambda self, model, level: self.stages == 7)
     flipped = {**table(), "income": ["low", "high"] * 1500}
-    one, other = fit(), fit(rows=flipped)
+    one, other = fit(max_epsilon=4.0), fit(max_epsilon=4.0, rows=flipped)
     assert turned(one)
     assert one.parameters["reasons"][:2] == other.parameters["reasons"][:2]
     assert one.level == other.level == 6

@@ -4,7 +4,7 @@ A level (a stage) releases something that costs a curve and makes a model of it,
 After each a noisy shortfall (how far the goal is missed) is released, with less and less noise. The engine knows no
 mechanism: what a level costs and how it is drawn is a :class:`Staged`'s affair, in each mechanism's folder: pure and
 Gaussian chains of perturbed objectives (`expost.mechanisms.objective.chain`), gradient descent, second moments. A
-search that has cost several times its first level may turn to another way, from its last model on.
+search whose models have cost much of the budget may turn to another way, from its last model on.
 
 *What is called a level*: a step of the loop; as an argument, how little noise it has: ρ, but for pure chains x, where
 noise on a mean gradient is typically 1/x. A release counts its levels from 0.
@@ -22,15 +22,17 @@ bound, with that, for nothing beside what it has paid. Everything else (step siz
 when to give up) reads public and released numbers only, and nothing has to be right about it for either theorem. Of
 the constants of a :class:`Schedule`, where pure levels start and how fast they grow were looked at by
 `benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`: within a factor of two they change the mean of
-what goals cost by up to an eighth, and single goals by more (`benchmarks/results/constants.md`). The others, and those
-of this file, were set by hand on traces of the panel.
+what goals cost by up to an eighth, and single goals by more (`benchmarks/results/constants.md`). When a goal is given
+up has two constants, ``_CHEAP`` and ``_PATIENCE``, which `benchmarks/stopping.py` looked at on that half: the first
+was chosen there, the second, set by hand, hardly matters (`benchmarks/results/stopping.md`). The others, and those of
+this file, were set by hand on traces of the panel, of both halves.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, ClassVar, NoReturn, Protocol, Self
@@ -48,16 +50,14 @@ from expost.noise.gaussian import deviations
 from expost.noise.source import WordSource
 from expost.release.release import Release
 from expost.search.noisy_test import (
-    OTHER,
+    FURTHER,
     RATIO,
     GaussianTest,
     GradualTest,
     Look,
     chance,
-    chance_elsewhere,
     falling,
     laplace_deviations,
-    worth,
 )
 from expost.shown import counted, down, up
 from expost.solve.losses import Loss
@@ -129,10 +129,9 @@ _BESIDE_LABELS, _BESIDE_SQUARES = 0.3, 3.0  # ρ of a test under Gaussian noise,
 _LEAST_TEST = 1.0 / RATIO**4  # a level is taken if this part of its test can be afforded as well
 _ROUNDED = 1.0 + 1e-4  # grids of tests are rounded to, and charged for
 _BETTER = 0.2  # the best model is taken to be better than the goal by this part of what the goal calls large
-_PATIENCE = 10.0  # a search turns to another way where it has cost so many times its first level
-_PATIENCE_PART = 0.25  # or this part of the budget
+_PATIENCE = 0.25  # a search turns to another way where models have cost this part of the budget
+_CHEAP = 0.1  # of a price, what is paid before it to learn whether it is worth it
 _TO_SHOW = 0.05  # of what was paid: for so much more something is shown of a model of which nothing is shown yet
-_SURE = 0.5  # a goal is given up where a look with at most this part of the noise says so as well
 
 
 class Staged(Protocol):
@@ -220,7 +219,6 @@ class StagedSearch:
         self.reasons: list[str] = []  # of ways that were turned from
         self._turned = 0  # how many levels the ways before it had
         self._others = 0  # and how many looks
-        self._first = 0.0  # what the first level had cost, its test included
         self.paid = 0.0  # for the last model: by all levels where they gather
         self.shortfalls: list[Look] = []
         # the least bound shown, its model, and what a release says of that
@@ -250,19 +248,22 @@ class StagedSearch:
                 return self._released(model)
             if self.tests.shown < self._best[0]:
                 self._best = self.tests.shown, model, self._details(model)
-            self._first = self._first or self.account.total
             level = self._turn(drawn) if self._stalled() else self._next()
 
     def _stalled(self) -> bool:
         """Whether there is another way, and this one has cost much and is not seen to have met the goal."""
         if self.plan.then is None or self._ends or (self.shortfalls and self.shortfalls[-1].noisy <= 0.0):
             return False
-        # its first level costs about what was spent
-        return self.account.total < OTHER * self._most if self._futile() else self._dear()
+        if not self._futile():
+            return self._dear()
+        # its first level costs about what was spent; ways may end above the best model, so a cheap one is tried
+        return self.account.total < max(_CHEAP, self._chance()) * self._most
 
     def _dear(self) -> bool:
-        """Whether this way has cost many times its first level, or much of the budget."""
-        return bool(self.account.total > min(_PATIENCE * self._first, _PATIENCE_PART * self._most))
+        """Whether models have cost much of the budget; no way makes tests any cheaper."""
+        account = self.account
+        models = account.curves["generation"].epsilon(account.delta) if account.delta else account.generation
+        return models > _PATIENCE * self._most
 
     @property
     def _most(self) -> float:
@@ -359,41 +360,69 @@ class StagedSearch:
         return self.paid * (growth - 1.0) if schedule.gathers else self.paid * growth
 
     def _closer(self, level: float) -> Callable[[float, float], bool]:
-        """Return whether to look more closely at a value that would not pass: before it ends the search, for one."""
-        first = 0.0
+        """Return whether to look more closely at a value that would not pass: while that is cheap beside a level.
+
+        Whether another level is worth it, and how far it goes, follows from what was seen.
+        """
+        costs = 0.0
 
         def closer(noisy: float, scale: float) -> bool:
-            nonlocal first
-            if not self._futile(Look(self.plan.precision(level), noisy, scale)):
-                return False
-            first = first or scale
-            return scale > _SURE * first
+            nonlocal costs
+            costs = costs or next(self._ahead())[1]
+            return bool(RATIO * self.plan.sensitivity / scale < _CHEAP * costs)
 
         return closer
 
-    def _chance(self, *more: Look) -> float:
-        """Return about how likely it is that the best model meets the goal, by released shortfalls and some more.
+    def _chance(self, precision: float = math.inf, margin: float = 0.0) -> float:
+        """Return about how likely it is that a model of that precision meets the goal by that, by what was released.
 
         Ways approach the best model by laws of their own, so a way is judged by its own shortfalls. Until one that
-        was turned to has two of them the way before it speaks for it, which may have ended above the best model.
+        was turned to has two of them the way before it speaks for it: as surely as the first of them is not below where
+        that way seems to end, for ways may end above the best model.
         """
-        missed, looks = self.plan.goal.missed_by_constant, [*self.shortfalls, *more]
-        own, others = looks[self._others :], looks[: self._others]
-        return chance_elsewhere(others, missed) if others and len(own) < 2 else chance(own, missed)
+        missed = self.plan.goal.missed_by_constant
+        own, others = self.shortfalls[self._others :], self.shortfalls[: self._others]
+        if not others or len(own) > 1:
+            return chance(own, missed, precision, margin)
+        speaks = chance(others, missed, margin=-own[0].noisy) if own else 1.0
+        return speaks * chance(others, missed, precision, margin) + 1.0 - speaks
 
-    def _futile(self, *more: Look) -> bool:
-        """Whether the goal is so unlikely to be within reach that the next level is not worth it, by what is released.
+    def _futile(self) -> bool:
+        """Whether the goal is so unlikely to be met that no further level is worth it, by what is released.
 
-        Whoever states a budget would pay that much for a model that meets the goal, so a level is worth no more than
-        that times the chance that the best model does (`expost.search.noisy_test`).
+        *What a level is worth.* Whoever states a budget B would pay that much for a model that meets the goal. Say that
+        the next level costs c, and all up to a later one C, whose model passes with chance q by what was released. The
+        next level says whether to go on, so C − c is paid with chance q only: going on is worth q(B − (C − c)) − c. If
+        that is below zero for every level that may follow, the search ends.
         """
-        likely = self._chance(*more) if self.paid else 1.0  # a way that was turned to has its first level
-        if likely >= 1.0:
-            return False
-        level, costs = self._next(), self._most - self.account.total
-        if not self._last(level):
-            costs = min(costs, self._costs(level))
-        return worth(likely) * self._most < costs
+        if not self.paid or len(self.shortfalls) < 2:
+            return False  # a way that was turned to has its first level, and one look says nothing
+        following, precision = math.inf, self.plan.precision
+        for level, costs in self._ahead():
+            following = min(following, costs)
+            passes = self._chance(precision(level), self._margin(level))
+            if passes * (self._most - (costs - following)) >= following:
+                return False
+        return True
+
+    def _ahead(self) -> Iterator[tuple[float, float]]:
+        """Yield levels that may follow, and about what each costs with those before it, to the end of the budget."""
+        schedule, left = self.plan.schedule, self._most - self.account.total
+        level, spent = self._next(), 0.0
+        for step in range(_MOST_STAGES):
+            at, costs = self._before + level, self._costs(level)
+            if spent + costs >= left or (not step and self._last(level)):
+                yield at * self.plan.less_noise((left - spent) / costs), left
+                return
+            yield at, spent + costs
+            spent = 0.0 if schedule.gathers else spent + costs
+            level = at * schedule.growth - self._before
+
+    def _margin(self, level: float) -> float:
+        """Return about what the test of such a level's model leaves open where it is as close as can be."""
+        plan, stage = self.plan, self.stages + 1
+        closest = min(max(FURTHER * plan.most_of_test(level), plan.least_test(stage)), self._most)
+        return float(laplace_deviations(plan.gamma(stage)) * plan.sensitivity / closest)
 
     def _finer(self) -> bool:
         """Look at rows more closely from here on, where there is a finer view of them; whether there is."""
@@ -487,7 +516,7 @@ class StagedPlan(ABC):
     reason
         Why this way was chosen, where there was a choice.
     then
-        The way to turn to, from the last model on, where this one has cost far more than its first level.
+        The way to turn to, from the last model on, where models of this one have cost much of the budget.
     further
         How to measure more of what the goal is tested with, in the end.
     """

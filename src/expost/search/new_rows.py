@@ -375,6 +375,10 @@ class NewRowsSearch(StagedSearch):
         """Whether models have cost so much that another way is tried, where there is one; tests have no part in it."""
         return self.plan.then is not None and self._dear()
 
+    def _margin(self, level: float) -> float:
+        """Return nothing: what chance leaves open is in the looks."""
+        return 0.0
+
     def _finer(self) -> bool:
         """Rows are not looked at more closely because of what tests said."""
         return False

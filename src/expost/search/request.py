@@ -6,7 +6,7 @@ how it is searched, its mechanism for how hypotheses are made. Whatever cannot b
 *Which mechanism* is the one stated, or the one that public numbers make the cheapest. For goals that are tested,
 without a δ, noise goes on the objective (:func:`chain_request`). At a δ (:func:`staged_request`) gradient descent goes
 first: it gathers what it has paid for, and is cheapest where goals are easy. Near a model's limit perturbed objectives
-get further for the same loss, so a search that has cost several times its first level turns to pure noise on the
+get further for the same loss, so a search whose models have cost much of the budget turns to pure noise on the
 objective, from its last model on (`expost.search.levels`): a pure ε holds at every δ. What decides that are released
 numbers alone. A way that is out of reach, whatever the rows are, is not begun with. For an excess risk
 (:func:`risk_request`) what is predicted to cost least is taken; at a δ second moments under Gaussian noise compete with
