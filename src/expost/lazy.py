@@ -3,7 +3,7 @@
 A package lists its public names once, as the imports that a type checker reads::
 
     if TYPE_CHECKING:
-        from expost.goals.counts import ErrorRate as ErrorRate
+        from expost.goals.labels_and_base_rate import ErrorRate as ErrorRate
 
     __getattr__, __all__ = public_names(__name__)
 """

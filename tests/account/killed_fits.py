@@ -24,7 +24,7 @@ from expost.account.loss import PureLoss
 from expost.noise.source import SecureSource
 
 CAP, EARLIER, WORST, DELTA = 200.0, 0.25, 100.0, 1e-6
-WATCHED = ("account/ledger.py", "account/store.py", "account/account.py", "search/run.py")
+WATCHED = ("account/ledger.py", "account/ledger_file.py", "account/account.py", "search/run.py")
 X = np.random.default_rng(0).uniform(-1, 1, size=(2_000, 2))
 Y = X @ [1.0, -0.5]
 

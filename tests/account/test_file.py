@@ -13,7 +13,7 @@ import sqlite3
 import pytest
 
 from expost import Ledger
-from expost.account import store
+from expost.account import ledger_file as store
 from expost.account.account import Account
 from expost.account.events import Process
 from expost.account.loss import PureLoss

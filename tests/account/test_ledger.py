@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from expost import Ledger
-from expost.account import store
+from expost.account import ledger_file as store
 from expost.account.events import Process
 from expost.exceptions import BudgetExceeded, LedgerRefused, LedgerUnavailable
 from tests.account.ledger_helpers import charged, new_ledger, released

@@ -24,10 +24,10 @@ from expost.goals import (
     Precision,
     Recall,
     Specificity,
-    counts,
-    mean_squared_error,
+    labels_and_base_rate as counts,
     measure,
-    relative,
+    relative_excess_risk as relative,
+    squared_errors,
     yardstick,
 )
 from expost.mechanisms import output
@@ -171,7 +171,7 @@ HALVED = {
     "mean and spread at a delta": (half(yardstick, "_EUCLIDEAN"), "yardstick-delta", 4),
     "shortfall in levels": (half(StagedPlan, "sensitivity"), "fit-descent", 6),
     "mistakes": (half(counts.ErrorShare, "sensitivity"), "mistakes", 2),
-    "mean square": (half(mean_squared_error, "mean_square_sensitivity"), "mean-square", 4),
+    "mean square": (half(squared_errors, "mean_square_sensitivity"), "mean-square", 4),
     "cut-offs": (cut_off, "noisy-best", 3_000),
     "cut-offs in a search": (choice_in_a_search, "cut-offs", 2),
     "cut-offs at a delta": (choice_in_a_search, "cut-offs-delta", 2),

@@ -20,7 +20,7 @@ import pytest
 import expost.passes.kept
 from expost import AccuracyFirstModel, DaskEngine, LocalEngine, TableOnDisk
 from expost.goals import R2
-from expost.table.doors import ROW_BY_ROW, SAME_ROWS
+from expost.table.databases_and_streams import ROW_BY_ROW, SAME_ROWS
 from expost.table.files import open_disk
 
 from .helpers import call

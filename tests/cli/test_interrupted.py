@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from expost import Ledger, Release
-from expost.account.store import Store
+from expost.account.ledger_file import Store
 from expost.cli import command
 from expost.exceptions import LedgerUnavailable
 from expost.noise.source import SecureSource, SeededSource
@@ -312,7 +312,7 @@ def test_before_a_ledger_has_recorded_anything_an_interrupt_says_so(tmp_path, ca
     def stopped(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("expost.account.store._transaction", stopped)
+    monkeypatch.setattr("expost.account.ledger_file._transaction", stopped)
     said = call(capsys, *arguments)
     assert (said.status, said.out, said.err) == (130, "", "expost: interrupted; nothing was recorded\n")
     assert ledger.path.read_bytes() == before

@@ -21,8 +21,8 @@ from expost.account.account import Account
 from expost.account.composition import Curve
 from expost.account.events import Event
 from expost.account.ledger import Reservation
+from expost.account.ledger_file import Store
 from expost.account.loss import PureLoss
-from expost.account.store import Store
 from expost.exceptions import LedgerUnavailable
 from expost.noise.source import SecureSource
 from expost.release.release import Promise

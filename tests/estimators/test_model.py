@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from expost import AccuracyFirstModel, ErrorRate, ExcessRisk, MeanSquaredError
 from expost.exceptions import AccuracyNotReached, InvalidRows, LargeEpsilonWarning, SearchInterrupted, TargetUnreachable
 from expost.goals import LogLoss
-from expost.goals.mean_squared_error import R2
+from expost.goals.squared_errors import R2
 from expost.solve.perturbed import PerturbedObjective
 from expost.table.schema import Schema
 from tests.estimators.model_helpers import AMOUNT, LABELS, N, model, table, written

@@ -10,8 +10,8 @@ import pytest
 from expost import AccuracyFirstModel, ErrorRate, LogLoss, MeanCost, Precision, Recall, Release
 from expost.account.account import Account
 from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning
-from expost.goals import counts
-from expost.goals.counts import BaseRate, release_base_rate
+from expost.goals import labels_and_base_rate as counts
+from expost.goals.labels_and_base_rate import BaseRate, release_base_rate
 from expost.noise.source import SeededSource
 from expost.release.page import report
 from tests.goals.helpers import too_many

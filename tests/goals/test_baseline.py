@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from expost.goals.relative import ConstantScale, constant_gain, constant_gain_error, constant_sensitivity
+from expost.goals.relative_excess_risk import ConstantScale, constant_gain, constant_gain_error, constant_sensitivity
 from expost.passes.sums import Sums
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.table.rows import ONE, Rows

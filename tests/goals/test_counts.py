@@ -13,7 +13,7 @@ from scipy import stats
 import expost
 from expost import F1, AccuracyFirstModel, ErrorRate, LogLoss, MeanCost, Precision, Recall, Release, Specificity
 from expost.exceptions import AccuracyNotReached
-from expost.goals.counts import Added, alarms, noisy_best
+from expost.goals.labels_and_base_rate import Added, alarms, noisy_best
 from expost.noise.source import SeededSource
 from expost.numeric import to_grid
 from expost.release.page import report

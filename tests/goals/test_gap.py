@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from expost.goals.relative import GapScale
+from expost.goals.relative_excess_risk import GapScale
 from expost.solve.losses import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss, WeightedLoss
 from expost.solve.true_risk import GeneralRisk, minimise
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from expost import ErrorRate, MeanSquaredError, RelativeExcessRisk, Release
-from expost.goals.counts import ErrorShare
-from expost.goals.mean_squared_error import SquaredErrorMean
+from expost.goals.labels_and_base_rate import ErrorShare
 from expost.goals.measure import MeanSquareByRows, MeanSquareBySums
+from expost.goals.squared_errors import SquaredErrorMean
 from expost.noise import SeededSource
 from expost.numeric import to_grid
 from expost.search import above_threshold, run_search

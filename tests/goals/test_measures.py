@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from expost.goals.counts import ErrorShare
-from expost.goals.mean_squared_error import SquaredErrorMean
+from expost.goals.labels_and_base_rate import ErrorShare
 from expost.goals.measure import MeanSquareBySums
+from expost.goals.squared_errors import SquaredErrorMean
 from expost.noise import SeededSource
 from expost.numeric import UNITS, to_grid
 from expost.passes.sums import sums_of

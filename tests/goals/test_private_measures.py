@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from expost.goals.mean_squared_error import mean_square_sensitivity
 from expost.goals.measure import MeanSquareByRows, MeanSquareBySums
+from expost.goals.squared_errors import mean_square_sensitivity
 from expost.numeric import to_grid
 from expost.passes.sums import sums_of
 from expost.solve.losses import LogisticLoss, SquaredLoss

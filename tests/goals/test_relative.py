@@ -13,7 +13,7 @@ from expost import RelativeExcessRisk, Release
 from expost.account.account import Account
 from expost.account.composition import add_losses
 from expost.exceptions import AccuracyNotReached, NotPrivateWarning, TargetUnreachable
-from expost.goals.relative import GapPlan, RelativePlan, constant_gain, probe_gap
+from expost.goals.relative_excess_risk import GapPlan, RelativePlan, constant_gain, probe_gap
 from expost.mechanisms import Covariance, Output
 from expost.noise import SeededSource
 from expost.search import METHODS, Request, run_search

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from expost.goals import ErrorRate, LogLoss, MeanSquaredError
-from expost.goals.mean_squared_error import R2
+from expost.goals.squared_errors import R2
 from expost.numeric import to_grid
 from expost.solve.losses import LogisticLoss
 from expost.solve.objective import Objective

@@ -15,7 +15,7 @@ from expost import AccuracyFirstModel, Schema
 from expost.account.account import Account
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.goals import ErrorRate, LogLoss, MeanSquaredError
-from expost.goals.mean_squared_error import R2
+from expost.goals.squared_errors import R2
 from expost.mechanisms import ObjectivePerturbation
 from expost.mechanisms.objective import perturbation as objective_module
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch

@@ -14,7 +14,7 @@ from scipy import stats
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
 from expost.account.account import Account
 from expost.exceptions import AccuracyNotReached, TargetUnreachable
-from expost.goals import counts, yardstick
+from expost.goals import labels_and_base_rate as counts, yardstick
 from expost.mechanisms.descent import gradient_descent as descent
 from expost.mechanisms.descent.gradient_descent import DescentPlan, GradientDescent
 from expost.noise import SeededSource

@@ -12,7 +12,7 @@ from scipy import stats
 from expost import R2, AccuracyFirstModel, ErrorRate, LogLoss, MeanSquaredError
 from expost.account.account import Account
 from expost.account.composition import NOTHING, Curve, Unit
-from expost.goals import counts, yardstick
+from expost.goals import labels_and_base_rate as counts, yardstick
 from expost.mechanisms import ObjectivePerturbation
 from expost.mechanisms.objective import gaussian_objective as gaussian_chain
 from expost.mechanisms.objective.chain import GaussianChainPlan

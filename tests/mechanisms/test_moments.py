@@ -14,7 +14,7 @@ from expost import R2, AccuracyFirstModel, AccuracyFirstRidge, ErrorRate, LogLos
 from expost.account.account import Account
 from expost.account.composition import Curve
 from expost.cli import main
-from expost.goals import counts
+from expost.goals import labels_and_base_rate as counts
 from expost.mechanisms.moments import gaussian_moments as moments
 from expost.mechanisms.moments.gaussian_moments import MomentNoise, MomentsPlan
 from expost.noise import SeededSource

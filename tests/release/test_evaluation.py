@@ -28,7 +28,7 @@ from expost.exceptions import (
 )
 from expost.noise.laplace import discrete_laplace
 from expost.release import Evaluation, report
-from expost.table.doors import SAME_ROWS
+from expost.table.databases_and_streams import SAME_ROWS
 from expost.table.files import open_disk
 from tests.account.ledger_helpers import charged, new_ledger
 from tests.estimators.model_helpers import AMOUNT, LABELS, N, model, table

@@ -14,7 +14,7 @@ import pytest
 from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge, Release
 from expost.exceptions import InvalidRows
 from expost.goals import LogLoss
-from expost.goals.mean_squared_error import R2
+from expost.goals.squared_errors import R2
 from expost.table.encoding import Encoding
 from tests.release.model_helpers import AMOUNT, LABELS, released, table
 

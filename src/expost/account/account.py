@@ -56,7 +56,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 from expost import defaults, validation
 from expost.account.composition import NOTHING, ORDERS, ROW, Clock, Curve, Unit, add_losses, room
 from expost.account.ledger import UNCHARGED, Ledger, Reservation
-from expost.account.store import ONCE_MORE, Store
+from expost.account.ledger_file import ONCE_MORE, Store
 from expost.exceptions import (
     UNSPENT,
     AccuracyNotReached,

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from expost import validation
 from expost.account.composition import NEIGHBOURS, Unit, add_losses
 from expost.account.events import Budget, Entry, Event, Kind, Process, user
+from expost.account.ledger_file import Store
 from expost.account.loss import AnyLoss, ApproximateCap, Cap, PureLoss
-from expost.account.store import Store
 from expost.exceptions import BudgetExceeded, LedgerRefused
 from expost.release.release import Release, today
 from expost.shown import down, exact

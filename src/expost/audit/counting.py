@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from expost.account.account import Account
 from expost.account.composition import Clock, Curve
 from expost.audit.attack import BOTH, Attack, Counts, Found, Setting, interval, strongest
-from expost.goals.counts import noisy_best
+from expost.goals.labels_and_base_rate import noisy_best
 from expost.goals.measure import ErrorMeasure, Measure
 from expost.mechanisms.objective.draws import block_noise
 from expost.mechanisms.objective.perturbation import ObjectiveRows, Shot

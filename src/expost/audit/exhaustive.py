@@ -32,7 +32,7 @@ from expost.account.events import Budget, Event, Kind
 from expost.account.loss import PureLoss
 from expost.audit.attack import Attack, Found, Setting
 from expost.audit.counting import Whole, gaussian_epsilon
-from expost.goals.counts import ErrorRate, noisy_best, release_base_rate
+from expost.goals.labels_and_base_rate import ErrorRate, noisy_best, release_base_rate
 from expost.goals.measure import Predicted
 from expost.noise import NoisePath, WordSource
 from expost.noise.source import exponential_bits

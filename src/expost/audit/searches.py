@@ -28,8 +28,8 @@ from expost.audit.transcripts import Derivatives, log_density, taping
 from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstModel, AccuracyFirstRidge
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals import R2, ErrorRate, ExcessRisk, Goal, LogLoss, Precision, Recall
-from expost.goals.counts import release_base_rate
 from expost.goals.goal import TestedGoal
+from expost.goals.labels_and_base_rate import release_base_rate
 from expost.goals.measure import ErrorMeasure
 from expost.goals.yardstick import YardstickPath
 from expost.mechanisms.objective.gaussian_objective import GaussianShot

@@ -16,7 +16,7 @@ from unittest import mock
 
 import numpy as np
 
-import expost.goals.counts as counts_module
+import expost.goals.labels_and_base_rate as counts_module
 import expost.mechanisms.moments.covariance as covariance_module
 from expost.account.account import Account
 from expost.account.composition import ROW, Unit
@@ -24,11 +24,11 @@ from expost.audit.attack import Attack, Found, Setting
 from expost.audit.searches import DELTA, extreme_rows, replaced
 from expost.audit.transcripts import log_choice
 from expost.goals import R2, ErrorRate, LogLoss, Precision, Recall
-from expost.goals.counts import BaseRate, ErrorShare
 from expost.goals.goal import TestedGoal
-from expost.goals.mean_squared_error import SquaredErrorMean
+from expost.goals.labels_and_base_rate import BaseRate, ErrorShare
 from expost.goals.measure import GradientLength, mean_left_out
-from expost.goals.relative import Baseline, GapPlan, constant_gain
+from expost.goals.relative_excess_risk import Baseline, GapPlan, constant_gain
+from expost.goals.squared_errors import SquaredErrorMean
 from expost.mechanisms import mechanism_of, output
 from expost.mechanisms.descent import gradient_descent as descent
 from expost.mechanisms.descent.clipping import ClippedGradients, Frame, SlopeTable

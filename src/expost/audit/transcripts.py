@@ -42,7 +42,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-import expost.goals.counts as counts_module
+import expost.goals.labels_and_base_rate as counts_module
 import expost.goals.yardstick as yardstick_module
 import expost.mechanisms.descent.gradient_descent as descent_module
 import expost.mechanisms.moments.covariance as covariance_module

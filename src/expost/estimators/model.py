@@ -202,7 +202,7 @@ class AccuracyFirstModel(CountedClones):
             that hands out batches of Arrow (a relation of DuckDB, a ``RecordBatchReader``): it is read once, and the
             columns that the schema names are kept until the search ends, in memory or encrypted on a disk. A function
             without arguments that returns a stream is called for every pass instead, and is trusted to return the same
-            rows in the same order (:mod:`expost.table.doors`).
+            rows in the same order (:mod:`expost.table.databases_and_streams`).
         y : array-like of shape (n_rows,), optional
             The target, where it is not among the columns: what scikit-learn's tools pass.
         **unsupported

@@ -1,7 +1,7 @@
 """Targets people have, each whole in one file: its promise, its test, its units, its prices.
 
 :class:`ExcessRisk` is the paper's. An error rate or a mean squared error is tested as it stands. A fraction of what the
-null model leaves on the table becomes an excess risk by a private measurement (`expost.goals.relative`).
+null model leaves on the table becomes an excess risk by a private measurement (`expost.goals.relative_excess_risk`).
 
 Names are imported when asked for. Which goals there are, their flags and their words stand in `expost.goals.flags`.
 """

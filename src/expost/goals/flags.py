@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from expost import validation
 
 if TYPE_CHECKING:
-    from expost.goals.counts import ErrorRate as ErrorRate
     from expost.goals.excess_risk import ExcessRisk as ExcessRisk
+    from expost.goals.labels_and_base_rate import ErrorRate as ErrorRate
     from expost.goals.log_loss import LogLoss as LogLoss
-    from expost.goals.mean_squared_error import R2 as R2, MeanSquaredError as MeanSquaredError
     from expost.goals.outcomes import (
         F1 as F1,
         MeanCost as MeanCost,
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
         Recall as Recall,
         Specificity as Specificity,
     )
-    from expost.goals.relative import RelativeExcessRisk as RelativeExcessRisk
+    from expost.goals.relative_excess_risk import RelativeExcessRisk as RelativeExcessRisk
+    from expost.goals.squared_errors import R2 as R2, MeanSquaredError as MeanSquaredError
 
 
 class Flag(NamedTuple):

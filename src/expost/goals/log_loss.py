@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from expost.goals.counts import BaseRate, LabelGoal
 from expost.goals.goal import ChainSettings
+from expost.goals.labels_and_base_rate import BaseRate, LabelGoal
 from expost.goals.measure import Judge
 from expost.numeric import INFLATION, FloatArray, gamma, summation_length
 from expost.shown import up

@@ -1,4 +1,4 @@
-"""Recall, precision, F₁, specificity and a cost of errors, by the outcomes of rows (`expost.goals.counts`).
+"""Recall, precision, F₁, specificity and a cost of errors, by outcomes of rows (`expost.goals.labels_and_base_rate`).
 
 | goal | counted | among | a hit adds | a false alarm | a miss | a quiet row |
 |---|---|---|---|---|---|---|
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from expost import validation
-from expost.goals.counts import BaseRate, CountedGoal, Weights, always
+from expost.goals.labels_and_base_rate import BaseRate, CountedGoal, Weights, always
 from expost.shown import down, exact, up
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
 """Rows that come but once, kept so that every pass finds them again.
 
-A stream (:mod:`expost.table.doors`) gives its rows once, and a search makes several passes. So the cells of the columns
-that are needed are kept as they came: in memory while they take up no more than rows may there, and from then on in an
-encrypted file without a name, about which the promises of :mod:`expost.passes.scratch` hold. What is written is as
-private as the rows, and gone with the process. Where nothing may be written, or there is too little room, the stream is
-refused in words before anything is spent.
+A stream (:mod:`expost.table.databases_and_streams`) gives its rows once, and a search makes several passes. So the
+cells of the columns that are needed are kept as they came: in memory while they take up no more than rows may there,
+and from then on in an encrypted file without a name, about which the promises of :mod:`expost.passes.scratch` hold.
+What is written is as private as the rows, and gone with the process. Where nothing may be written, or there is too
+little room, the stream is refused in words before anything is spent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from expost.passes.first_pass import KEPT
 from expost.passes.scratch import STATED, UNSTATED, read_into, usual_folder
 from expost.table.columns import NamedColumns, places_of
 from expost.table.csv_lines import TableFile
-from expost.table.doors import Cells, Stream, taken
+from expost.table.databases_and_streams import Cells, Stream, taken
 from expost.table.files import Disk
 
 _ROWS, _BYTES = 1 << 16, 1 << 25  # of a record

@@ -31,9 +31,9 @@ from expost import defaults, validation
 from expost.account.account import Account
 from expost.exceptions import TargetUnreachable
 from expost.goals import GOALS
-from expost.goals.counts import CountedGoal
 from expost.goals.flags import words_of
 from expost.goals.goal import TestedGoal, square_unit, tested_kind
+from expost.goals.labels_and_base_rate import CountedGoal
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise.source import SeededSource
 from expost.numeric import one_thread

@@ -156,7 +156,7 @@ class Loss(ABC):
         return max(float(np.max(self.value(corners, np.full(2, y)))) for y in (-1.0, 1.0))
 
     def gap_range(self, radius: float) -> float:
-        """Return ω ≥ max − min of φ(0, y) − φ(u, y) over |u| ≤ radius; see :mod:`expost.goals.relative`.
+        """Return ω ≥ max − min of φ(0, y) − φ(u, y) over |u| ≤ radius; see :mod:`expost.goals.relative_excess_risk`.
 
         Slopes bound it; for a symmetric loss of labels φ(0, y) is one number, and it is the spread.
         """

@@ -12,7 +12,7 @@ parts. Rows are read part by part, a batch at a time, columns that nobody asked 
 neither on the size of a file nor on that of its row groups. A part is described by public values only and may be read
 anywhere, also on another machine that sees the same files. A Parquet file is read by row groups
 (:mod:`expost.table.parquet`), a CSV file in runs of lines (:mod:`expost.table.csv_lines`), what else there is as
-:mod:`expost.table.doors` and :mod:`expost.table.json_lines` say.
+:mod:`expost.table.databases_and_streams` and :mod:`expost.table.json_lines` say.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import pyarrow.csv
 
 from expost.table.columns import Column, FirstLine, NamedColumns, places_of
 from expost.table.csv_lines import CsvFile
-from expost.table.doors import (
+from expost.table.databases_and_streams import (
     SAME_ROWS,
     ArrowFile,
     query_of,
@@ -497,7 +497,7 @@ def open_disk(table: Any, *, query: str | None = None, sheet: str | None = None,
     Parameters
     ----------
     table : str, path, Disk, or anything that hands out batches of Arrow
-        ``sqlite:visits.db`` and ``duckdb:visits.db`` are databases; see :mod:`expost.table.doors`.
+        ``sqlite:visits.db`` and ``duckdb:visits.db`` are databases; see :mod:`expost.table.databases_and_streams`.
     query : str, optional
         Which rows of a database.
     sheet : str, optional

@@ -18,7 +18,7 @@ import pyarrow.parquet
 from expost.exceptions import UnreadableFile
 from expost.table.columns import NamedColumns, places_of
 from expost.table.csv_lines import BatchFile, Held, unless_damaged
-from expost.table.doors import sound
+from expost.table.databases_and_streams import sound
 from expost.table.entrance import named_columns
 from expost.table.formats import PARQUET, ends
 

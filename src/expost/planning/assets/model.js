@@ -91,7 +91,7 @@ const Words = (() => {
   };
   const cap = (value) => String(value); // as the command has it
   const count = (value) => Math.round(value).toLocaleString("en-US");
-  // The number of each part of a goal: its own, or odds of all of them moved together (as at_odds in goals/counts.py).
+  // The number of each part of a goal: its own, or odds of all of them moved together (as at_odds in goals/labels_and_base_rate.py).
   function numbers(value) {
     if (!DATA.goal.together) return [Number(value.toPrecision(3))];
     return DATA.goal.parts.map((part) => {
