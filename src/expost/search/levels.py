@@ -23,9 +23,9 @@ when to give up) reads public and released numbers only, and nothing has to be r
 the constants of a :class:`Schedule`, where pure levels start and how fast they grow were looked at by
 `benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`: within a factor of two they change the mean of
 what goals cost by up to an eighth, and single goals by more (`benchmarks/results/constants.md`). When a goal is given
-up has two constants, ``_CHEAP`` and ``_PATIENCE``, which `benchmarks/stopping.py` looked at on that half: the first
-was chosen there, the second, set by hand, hardly matters (`benchmarks/results/stopping.md`). The others, and those of
-this file, were set by hand on traces of the panel, of both halves.
+up has three constants, ``_CHEAP``, ``_PATIENCE`` and `expost.search.noisy_test.NEAR`, all set by hand: what each trades
+on recorded models of that half stands in `benchmarks/results/stopping.md` (`benchmarks/stopping.py`). The others, and
+those of this file, were set by hand on traces of the panel, of both halves.
 """
 
 from __future__ import annotations

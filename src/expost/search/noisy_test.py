@@ -51,7 +51,8 @@ level as noise gets less, by a law whose power is known, towards the shortfall o
 says about how likely it is that a later model passes, and levels that cost more than that chance is worth are not
 taken. All of this reads released and public numbers only, and nothing has to be right about it: a goal that is given up
 wrongly is refused, or short, and neither privacy nor accuracy is touched. `benchmarks/panel.py --beyond` measures what
-it costs to refuse goals that no model reaches. There are no constants here to be chosen.
+it costs to refuse goals that no model reaches. `benchmarks/stopping.py` shows what :data:`NEAR`, the one constant of it,
+trades: cheap refusals against goals that are within reach and given up. It was set by hand, to lose few of those.
 """
 
 from __future__ import annotations
@@ -405,6 +406,10 @@ def best_share(test_cost: float, other_cost: float) -> float:
     return math.sqrt(test_cost) / (math.sqrt(test_cost) + math.sqrt(other_cost))
 
 
+#: Of what a constant misses a goal by: models that miss it by more say nothing yet of where shortfalls end.
+NEAR = 0.25
+
+
 class Look(NamedTuple):
     """A noisy look at the shortfall of a level's model.
 
@@ -448,8 +453,8 @@ def chance(looks: Sequence[Look], missed_by_constant: float, precision: float = 
     Shortfalls are fitted by limit + c/x, x the precision of a level, weighted by their known noise: a perturbed
     minimum's loss exceeds that of the best model within R by at most about R/x, λR²/2 for the shrinkage and 1/(2λx²)
     for the noise. By default it is the best model that is asked about. Where the fit leaves a model above the goal by z
-    of its deviations the chance is taken to be half of e^(−√2·z), as for Laplace noise. Models that miss the goal by as
-    much as a constant (``missed_by_constant``) are noise, and fall by another law.
+    of its deviations the chance is taken to be half of e^(−√2·z), as for Laplace noise. Models that miss the goal by
+    more than a part (:data:`NEAR`) of what a constant does (``missed_by_constant``) fall by another law, and faster.
 
     Examples
     --------
@@ -460,7 +465,7 @@ def chance(looks: Sequence[Look], missed_by_constant: float, precision: float = 
     >>> chance(lower, 0.3, 200.0, 0.007) < 0.05, chance(lower, 0.3, 600.0, 0.007) > 0.5
     (True, True)
     """
-    far = [place for place, look in enumerate(looks, 1) if look.noisy + look.scale > missed_by_constant]
+    far = [place for place, look in enumerate(looks, 1) if look.noisy + look.scale > NEAR * missed_by_constant]
     near = looks[max(far, default=0) :]
     if len(near) < 2:
         return 1.0
