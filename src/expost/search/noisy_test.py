@@ -51,7 +51,7 @@ level as noise gets less, by a law whose power is known, towards the shortfall o
 says about how likely it is that a later model passes, and levels that cost more than that chance is worth are not
 taken. All of this reads released and public numbers only, and nothing has to be right about it: a goal that is given up
 wrongly is refused, or short, and neither privacy nor accuracy is touched. `benchmarks/panel.py --beyond` measures what
-it costs to refuse goals that no model reaches. `benchmarks/stopping.py` shows what :data:`NEAR`, the one constant of it,
+it costs to refuse goals that no model reaches. `benchmarks/stopping.py` shows what :data:`NEAR`, its one constant,
 trades: cheap refusals against goals that are within reach and given up. It was set by hand, to lose few of those.
 """
 
