@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, ErrorRate, budget, compose
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstModel, ErrorRate, Precision, Recall, budget, compose
 from expost.account.composition import NOTHING, Curve
 from expost.estimators import gradient_path
 from expost.exceptions import AccuracyNotReached, SearchInterrupted, TargetUnreachable
@@ -266,3 +267,19 @@ def test_a_loss_that_has_a_pure_way_alone_says_so():
     with budget(3.0, DELTA), pytest.raises(ValueError, match="searched for with pure noise") as said:
         fit.fit(X, X[:, 0] > 0)
     assert "got 0" not in str(said.value)
+
+
+@pytest.mark.parametrize(("epsilon", "seed"), [(0.5, 2), (1.2, 0)])
+def test_no_model_is_paid_for_that_cannot_be_tested(epsilon, seed):
+    """The last level takes all that is left, and a cut-off is found for its model before it is tested."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (7000, 4))
+    positive = rng.random(7000) < 1 / (1 + np.exp(8.2 - 6 * x[:, 0] - 3 * x[:, 1]))
+    cells = {f"x{i}": x[:, i] for i in range(4)} | {"y": np.where(positive, "yes", "no"), "who": np.arange(7000)}
+    columns = {f"x{i}": {"bounds": [0, 1]} for i in range(4)}
+    schema = {"target": "y", "classes": ["no", "yes"], "columns": columns, "person": "who", "rows_per_person": 3}
+    fit = AccuracyFirstModel(schema, Recall(0.6) & Precision(0.25), delta=DELTA, random_state=seed).fit
+    with budget(epsilon, DELTA), pytest.raises(AccuracyNotReached) as error:
+        fit({name: np.repeat(values, 3) for name, values in cells.items()})
+    stages, looks = re.search(r"(\d+) stage\(s\); (\d+) look", error.value.release.parameters["reasons"][0]).groups()
+    assert int(stages) == int(looks) > 1

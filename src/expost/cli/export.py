@@ -35,7 +35,13 @@ def run(options: argparse.Namespace) -> int:
     import joblib
 
     stream = io.BytesIO()
-    joblib.dump(release.to_sklearn(), stream)
+    try:
+        joblib.dump(release.to_sklearn(), stream)
+    except ImportError as error:  # pandas, where columns have names
+        raise ValueError(f"{error}: pip install pandas. Nothing was written") from None
     write_whole(options.output, stream.getvalue(), force=options.force)
-    print_line(f"{options.output} holds the model; load it with joblib.load, from people you trust only")
+    print_line(
+        f"{options.output} holds the model; load it with joblib.load, from people you trust only. It reads text as it "
+        "stands: take spaces around labels and categories off first, as expost does"
+    )
     return 0

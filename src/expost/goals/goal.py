@@ -374,6 +374,11 @@ class TestedGoal(Goal):
         """
         return self, failure_probability, None
 
+    @property
+    def cut_part(self) -> float:
+        """Which part of what a test costs finding a cut-off for its model costs before it."""
+        return 0.0
+
     def placed(
         self,
         model: FloatArray,

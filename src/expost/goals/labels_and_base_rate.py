@@ -389,6 +389,11 @@ class CountedGoal(LabelGoal):
         ]
         return f"always saying {constant} has {_listed(numbers)}"
 
+    @property
+    def cut_part(self) -> float:
+        """Nothing where the goal is not about cutting."""
+        return _CUT_PART if self.cuts else 0.0
+
     def placed(
         self, model: FloatArray, judge: Any, account: Account, source: WordSource, most: float, in_squares: bool = False
     ) -> FloatArray:

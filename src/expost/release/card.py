@@ -288,7 +288,7 @@ def _added(release: Release, scorer: Scorer, shown: Sequence[Effect], interval: 
         for effect in shown
     )
     said = (
-        "What each column adds to the sum: numbers around their mean between the bounds, categories against the "
+        "What each column adds to the sum: curves around their own mean between the bounds, categories against the "
         "reference, which is the first one listed or was chosen. All bars are on one scale, and all curves on another. "
         "Other values are moved to the nearest bound."
     )

@@ -345,7 +345,7 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
     if "classes" in schema:
         what = f"the sum that says {schema['classes'][1]} where it is positive"
     banded = any(effect.band for effect in found)
-    figure.suptitle(f"what each column adds to {what}; numbers around their mean", fontsize=11, x=0.01, ha="left")
+    figure.suptitle(f"what each column adds to {what}; curves around their own mean", fontsize=11, x=0.01, ha="left")
     said = BAND if banded else "how far noise moves this model is not stated in its release"
     worst = max((value for effect in found for value in effect.worst), default=0.0)
     if worst:

@@ -580,8 +580,8 @@ class Evaluation:
     def price(self) -> str:
         """Say what it cost and what the margin means."""
         if self.rows == "public":
-            said = "PUBLIC ROWS, as the caller states: exact counts, no noise, nothing charged. Never for private rows"
-            return f"{said}{counted(self.release)}"
+            counts = f"PUBLIC ROWS, as the caller states: exact counts{counted(self.release)}"
+            return f"{counts}, no noise, nothing charged. Never for private rows"
         told = "" if self.release.secure else " SEEDED SIMULATION: protects nobody."
         whose = counted(self.release)
         return (

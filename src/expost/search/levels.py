@@ -607,7 +607,7 @@ class StagedPlan(ABC):
         """Return what the test of a stage's model, which cost so much, costs at least, if it is to say anything."""
         least, most = self.least_test(stage), self.most_of_test(level)
         return (
-            Curve.gaussian(max(least, most))
+            Curve.gaussian(max(least, most) * (1.0 + self.goal.cut_part))
             if self.schedule.in_squares
             else Curve.ex_post(max(least, _LEAST_TEST * most))
         )

@@ -437,6 +437,6 @@ def require_mean(goal: TestedGoal) -> None:
     """Refuse a goal that is no mean over rows."""
     if goal.each_row is None:
         raise ValueError(
-            f"{type(goal).__name__} is not promised about new rows: it is no mean over rows, as what it is compared "
+            f"{goal.name} cannot be promised about new rows: it is no mean over rows, as what it is compared "
             f"with is one of the population too. State ErrorRate(...), LogLoss(...) or MeanSquaredError(...)"
         )
