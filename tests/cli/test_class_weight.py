@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -149,3 +151,40 @@ def test_labels_may_have_commas_and_equals_signs(text, weights):
     assert _weights(text) == weights
     assert class_weight_option(weights).startswith(" --class-weight ")
     assert class_weight_option(None) == ""
+
+
+def test_a_label_that_begins_with_a_dash(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    age = rng.uniform(0, 1, 20_000)
+    sign = np.where(age + rng.normal(0, 0.1, 20_000) > 0.6, "1", "-1")
+    data, schema = write(tmp_path, "parquet", pa.table({"age": age, "sign": sign})), tmp_path / "sign.toml"
+    schema.write_text('target = "sign"\nclasses = ["-1", "1"]\n[columns]\nage = { bounds = [0, 1] }\n')
+    asked = ["--schema", schema, "--error-rate", "0.3", "--seed", "1", "--json"]
+    option = shlex.split(class_weight_option({"-1": 1.0, "1": 4.0}))  # as plan prints it
+    said = call(capsys, "fit", data, *asked, *option)
+    assert said.status == 0, said.err
+    assert Release.from_json(said.out).parameters["class_weights"] == (0.25, 1.0)
+
+
+def test_spaces_are_read_once(files, capsys):
+    data, schema = files
+    began = time.perf_counter()
+    said = call(capsys, "fit", data, "--schema", schema, *GOAL, "--class-weight", f"a={' ' * 2_000}b,")
+    assert said.status == 2
+    assert "is not a positive weight" in said.err
+    assert time.perf_counter() - began < 5.0
+
+
+@pytest.mark.parametrize("labels", [None, [1, "b"]])
+def test_a_report_says_what_a_file_says_of_weights(files, tmp_path, capsys, labels):
+    data, _ = files
+    fit = ["fit", data, *CLASSES, "--bounds", "0", "90", *GOAL, *WEIGHTS, "--seed", "1", "--json"]
+    edited = json.loads(call(capsys, *fit).out)
+    edited["parameters"]["class_weights"] = [0.25, 0.25]
+    if labels is not None:
+        edited["parameters"]["classes"] = labels
+    release, page = tmp_path / "edited.json", tmp_path / "page.html"
+    release.write_text(json.dumps(edited))
+    said = call(capsys, "report", release, "--output", page)
+    assert said.status == 0, said.err
+    assert "counts 1 times" in page.read_text(encoding="utf-8")

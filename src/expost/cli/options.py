@@ -153,7 +153,8 @@ def add_class_weight(parser: argparse._ActionsContainer) -> None:
         "--class-weight",
         type=_weights,
         metavar="NEG=A,POS=B",
-        help="how much a row counts for by its label, yes=5,no=1 say, in what is minimised; goals count rows alike",
+        help="how much a row counts for by its label, yes=5,no=1 say, in what is minimised; goals count rows alike "
+        "(--class-weight=-1=1,1=5 where a dash comes first)",
     )
 
 
@@ -161,7 +162,7 @@ def _weights(text: str) -> dict[str, float]:
     """Read weights of labels, which may have commas and equals signs in them."""
     if text.strip() == "balanced":
         raise argparse.ArgumentTypeError(f"{validation.BALANCED}, such as no=1,yes=5")
-    one = r"(.+?)=\s*([^=,]+?)\s*"
+    one = "(.+?)=([^=,]+)"
     whole = re.fullmatch(f"{one}(?:,{one})?", text)
     parts = [part for part in whole.groups() if part] if whole else []
     try:
@@ -177,7 +178,8 @@ def class_weight_option(weights: Mapping[str, float] | None) -> str:
     """Return weights as the command line states them, after a space; nothing where none are."""
     if weights is None:
         return ""
-    return f" --class-weight {shlex.quote(','.join(f'{label}={exact(value)}' for label, value in weights.items()))}"
+    text = ",".join(f"{label}={exact(value)}" for label, value in weights.items())
+    return f" --class-weight{'=' if text.startswith('-') else ' '}{shlex.quote(text)}"  # -1=1,1=5 looks like an option
 
 
 def add_failure_probability(parser: argparse._ActionsContainer, of: str) -> None:

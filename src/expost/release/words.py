@@ -244,8 +244,9 @@ def weighed(release: Release) -> str:
     weights = release.parameters.get("class_weights")
     if weights is None:
         return ""
-    (least, light), (_, heavy) = sorted(zip(weights, _classes(release) or ("no", "yes"), strict=True))
-    times = f"a row of {one_line(heavy)} counts {1.0 / least:.6g} times one of {one_line(light)}"
+    labels = _classes(release) or ("no", "yes")
+    (least, light), (most, heavy) = sorted(zip(weights, labels, strict=True), key=lambda each: each[0])
+    times = f"a row of {one_line(heavy)} counts {most / least:.6g} times one of {one_line(light)}"
     about = (
         "an excess risk is that of this loss"
         if release.promise.goal is None
