@@ -244,13 +244,11 @@ def weighed(release: Release) -> str:
     weights = release.parameters.get("class_weights")
     if weights is None:
         return ""
-    (least, light), (_, heavy) = sorted(zip(weights, _classes(release) or ("no", "yes"), strict=True))
-    times = f"a row of {one_line(heavy)} counts {1.0 / least:.6g} times one of {one_line(light)}"
-    about = (
-        "an excess risk is that of this loss"
-        if release.promise.goal is None
-        else "the goal is about rows that count alike"
-    )
+    (least, light), (most, heavy) = sorted(zip(weights, _classes(release) or ("no", "yes"), strict=True))
+    times = f"a row of {one_line(heavy)} counts {most / least:.6g} times one of {one_line(light)}"
+    goal = release.promise.goal
+    of_loss = goal is None or not words_of(goal).of_tables  # an excess risk, or one as a fraction
+    about = "an excess risk is that of this loss" if of_loss else "the goal is about rows that count alike"
     return f"{times} in the loss that was minimised; {about}"
 
 
