@@ -17,10 +17,11 @@ from expost import (
     LogLoss,
     Precision,
     Recall,
+    RelativeExcessRisk,
     Release,
-    curator_view,
     refine,
 )
+from expost.estimators import curator_view
 from expost.passes.engine import LocalEngine
 from expost.release import page
 from expost.release.kept_path import write_key
@@ -125,6 +126,27 @@ def test_what_a_release_says_and_keeps(tmp_path):
     plain = fitted().release_
     assert "counts 4 times" not in str(plain) + page.report(plain)
     assert again.predict(table()).tolist() == fitted(class_weight=HEAVY).predict(table()).tolist()
+
+
+@pytest.mark.parametrize(
+    ("goal", "about"),
+    [
+        ({"excess_risk": 0.1}, "an excess risk is that of this loss"),
+        ({"goal": RelativeExcessRisk(0.5, baseline="null")}, "an excess risk is that of this loss"),
+        ({"goal": ErrorRate(0.3)}, "the goal is about rows that count alike"),
+    ],
+)
+def test_which_goals_are_about_the_loss_with_weights(goal, about):
+    """An excess risk is, as a fraction too: it is one of what the same loss leaves to the null model."""
+    x = np.random.default_rng(0).uniform(-1, 1, (20_000, 1))
+    lam = {} if isinstance(goal.get("goal"), ErrorRate) else {"regularization": 0.02}
+    stated = {"classes": (0, 1), "bounds": (-1, 1), "class_weight": {1: 4}, "max_epsilon": 5.0, "random_state": 0}
+    model = AccuracyFirstLogisticRegression(**goal, **lam, **stated).fit(x, (x[:, 0] > 0.1).astype(int))
+    said = f"a row of 1 counts 4 times one of 0 in the loss that was minimised; {about}"
+    assert said in " ".join(str(model.release_).split())
+    raw = json.loads(model.release_.to_json())
+    raw["parameters"]["class_weights"] = [0.25, 0.5]  # the quotient counts, whichever they are
+    assert said.replace("4 times", "2 times") in " ".join(str(Release.from_json(json.dumps(raw))).split())
 
 
 @pytest.mark.parametrize("weights", ["0.2", [1.0], [0.0, 1.0], [-1.0, 1.0], [5.0, 1.0], ["a", 1.0], None, [True, 1.0]])

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from expost import R2, ErrorRate, LogLoss, MeanSquaredError, plan
 from expost.goals import TestedGoal
-from expost.mechanisms.objective.perturbation import _made_for
+from expost.mechanisms.mechanism import _made_for
 from expost.planning.synthetic import draw_array, draw_features, place_of, with_target
 from expost.release import Promise
 from expost.table.bounds import Bounds

@@ -47,8 +47,8 @@ class AccuracyFirstLogisticRegression(ClassifierMixin, AccuracyFirstEstimator):
     loss : Loss, default=None
         Another loss of labels, :class:`expost.solve.SmoothedHingeLoss` say; the logistic loss by default.
     class_weight : dict of label to float, default=None
-        As in :class:`~expost.AccuracyFirstModel`, with ``classes`` stated. An ``excess_risk`` is then about the mean of
-        weighted losses.
+        As in :class:`~expost.AccuracyFirstModel`, with ``classes`` stated. An ``excess_risk``, or one as a fraction,
+        is then about the mean of weighted losses.
     regularization, failure_probability, bounds, feature_bound
         As in :class:`~expost.AccuracyFirstRidge`.
     classes : (negative, positive), default=None

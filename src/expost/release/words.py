@@ -247,11 +247,9 @@ def weighed(release: Release) -> str:
     labels = _classes(release) or ("no", "yes")
     (least, light), (most, heavy) = sorted(zip(weights, labels, strict=True), key=lambda each: each[0])
     times = f"a row of {one_line(heavy)} counts {most / least:.6g} times one of {one_line(light)}"
-    about = (
-        "an excess risk is that of this loss"
-        if release.promise.goal is None
-        else "the goal is about rows that count alike"
-    )
+    goal = release.promise.goal
+    of_loss = goal is None or not words_of(goal).of_tables  # an excess risk, or one as a fraction
+    about = "an excess risk is that of this loss" if of_loss else "the goal is about rows that count alike"
     return f"{times} in the loss that was minimised; {about}"
 
 

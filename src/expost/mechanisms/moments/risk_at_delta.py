@@ -93,6 +93,7 @@ class MomentRiskPlan:
     gaussian: ClassVar[bool] = True  # what it books
     schedule: ClassVar[Schedule] = Schedule(gathers=False, in_squares=True)  # of tests: levels are settled beforehand
     then: ClassVar[None] = None  # there is no other way to turn to
+    further: ClassVar[None] = None  # and nothing more to measure
 
     @classmethod
     def of(
