@@ -407,8 +407,8 @@ class TestGivingUp:
         """Where the best model would pass, but none that the budget affords does, nothing more is paid."""
         slowly, fast = [0.071, 0.035, 0.017], [0.07, 0.025, 0.0025]  # halved by every level, to below the goal
         assert self.chain(slowly, 1e-4, 4.0)._chance() == self.chain(fast, 1e-4, 4.0)._chance() == 1.0
-        assert self.outcome(slowly, level=4.0)
-        assert not self.outcome(fast, level=4.0)
+        assert self.outcome(slowly, level=16.0)
+        assert not self.outcome(fast, level=16.0)
 
     def test_looks_are_closer_where_levels_are_dear(self):
         """A value that would not pass is looked at again for as long as that costs little beside another level."""

@@ -19,6 +19,7 @@ from expost.mechanisms.moments import gaussian_moments as moments
 from expost.mechanisms.moments.gaussian_moments import MomentNoise, MomentsPlan
 from expost.noise import SeededSource
 from expost.search import noisy_test
+from expost.search.levels import StagedSearch
 from expost.search.request import staged_request
 from expost.search.run import settle
 from tests.estimators.model_helpers import AMOUNT, LABELS, table
@@ -45,7 +46,8 @@ def test_goals_are_met(goal):
     assert (release.delta, release.noise) == (DELTA, "exact")
 
 
-def test_a_refusal_stays_within_the_budget_and_uses_it():
+def test_a_search_that_is_not_given_up_stays_within_the_budget_and_uses_it(monkeypatch):
+    monkeypatch.setattr(StagedSearch, "_futile", lambda self: False)
     release, _ = run(ErrorRate(0.05), budget=1.0)
     assert release.status == "short"
     assert 0.5 < release.epsilon <= 1.0

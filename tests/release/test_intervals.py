@@ -19,6 +19,7 @@ from expost.release.effects import effects
 from expost.release.page import report
 from expost.release.scoring import scorer_of
 from expost.search import run_search
+from expost.search.levels import StagedSearch
 from expost.solve.losses import CappedLogisticLoss, LogisticLoss
 from expost.solve.perturbed import PerturbedObjective
 from expost.solve.problem import Problem
@@ -258,7 +259,8 @@ def test_the_band_at_a_delta_is_how_far_refits_scatter(way):
     assert 2.0 * parts > 1.35
 
 
-def test_a_search_that_turned_states_the_noise_of_both_ways():
+def test_a_search_that_turned_states_the_noise_of_both_ways(monkeypatch):
+    monkeypatch.setattr(StagedSearch, "_stalled", lambda self: self.plan.then is not None and self.stages == 2)
     table, schema = rows_at_a_delta()
     options = {"max_epsilon": 8.0, "delta": 1e-6, "when_short": "keep"}
     with warnings.catch_warnings():

@@ -352,6 +352,7 @@ def test_a_model_that_is_handed_over_is_named_after_what_made_it():
     run.account = SimpleNamespace(short=lambda model, **details: {"model": model, **details}, reasons=[], delta=1e-6)
     run.reasons, run.stages, run._turned, run._wanted, run._price = [], 1, 0, 1.0, lambda level: 0.0
     run.tests = SimpleNamespace(shown=0.1, count=1)
+    run.walk, run._further = SimpleNamespace(noise_levels=None), None
     run.plan = SimpleNamespace(goal=goal, perturbation=None, reason="", each="{stages}")
     run._best = (0.1, "descent's", run._details("descent's"))
     run.plan = SimpleNamespace(goal=goal, perturbation="objective", reason="", each="{stages}")
