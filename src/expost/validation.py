@@ -172,14 +172,19 @@ def class_weights(stated: Any, classes: Sequence[Any] | None) -> tuple[float, fl
         raise ValueError(f"class_weight must be weights by label, such as {{'no': 1, 'yes': 5}}, got {stated!r}")
     if classes is None:
         raise ValueError("class_weight is for classification, with classes that are stated; leave it out")
-    found = [1.0, 1.0]
+    found: list[float | None] = [None, None]
     for label, weight in stated.items():
         texts = [str(known).lower() if isinstance(known, bool) else str(known) for known in classes]
         places = [k for k, known in enumerate(classes) if label in (known, texts[k])]
         if len(places) != 1:
             raise ValueError(f"class_weight names {label!r}; the labels are {' and '.join(map(repr, classes))}")
+        if found[places[0]] is not None:
+            raise ValueError(f"class_weight names {classes[places[0]]!r} twice: {', '.join(map(repr, stated))}")
         found[places[0]] = positive(f"class_weight of {label!r}", weight)
-    return found[0] / max(found), found[1] / max(found)
+    negative, positive_one = (1.0 if weight is None else weight for weight in found)
+    least, most = sorted((negative, positive_one))
+    sized("class_weight, the smaller number beside the larger one,", least / most)
+    return negative / most, positive_one / most
 
 
 def sized(name: str, value: float, sizes: tuple[float, float] = SIZES) -> float:

@@ -67,6 +67,8 @@ WRONG = {
     "deep lists": ("parameters.more", deep(DEEPEST + 1)),
     "deeper lists": ("parameters.more", deep(900)),
     "a long text": ("parameters.more", "x" * (LONGEST + 1)),
+    "a loss that no float holds": ("epsilon_generation", 10**400),
+    "a label that no float holds": ("parameters.classes", [0, 10**400]),
     "half a character": ("promise.statement", "\ud800"),
 }
 

@@ -181,6 +181,7 @@ MISTAKES = [
     ({"high": "5"}, r"must be a positive finite number"),
     ([1, 5], r"must be weights by label"),
     ("high=5", r"must be weights by label"),
+    ({"high": 1e30, "low": 1e-30}, r"the smaller number beside the larger one, must lie between 1e-50"),
 ]
 
 
@@ -188,6 +189,14 @@ MISTAKES = [
 def test_mistakes_cost_nothing(stated, said):
     with pytest.raises(ValueError, match=rf"(?s){said}.*Nothing was spent"):
         fitted(class_weight=stated)
+
+
+def test_a_label_is_named_once():
+    model = AccuracyFirstLogisticRegression(
+        bounds=1.0, goal=ErrorRate(0.3), classes=(0, 1), class_weight={"1": 4, 1: 2}
+    )
+    with pytest.raises(ValueError, match=r"(?s)names 1 twice: '1', 1.*Nothing was spent"):
+        model.fit(np.zeros((50, 1)), np.zeros(50))
 
 
 def test_weights_are_for_labels():

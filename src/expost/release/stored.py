@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
@@ -159,8 +160,8 @@ def _check_size(value: Any, depth: int) -> None:
     if isinstance(value, str):
         if len(value) > LONGEST or any("\ud800" <= letter <= "\udfff" for letter in value):
             raise ValueError(f"not a release: a text has more than {LONGEST:,} characters, or half a character")
-    elif isinstance(value, float):
-        if not math.isfinite(value):
+    elif isinstance(value, int | float):
+        if not abs(value) <= sys.float_info.max:  # an int may be larger than any float
             raise ValueError("not a release: a number is too large")
     elif isinstance(value, dict | list):
         if depth > DEEPEST:
