@@ -387,7 +387,8 @@ class TestGivingUp:
     def test_the_rule(self):
         assert self.outcome([0.3, 0.06, 0.0505, 0.05])
         assert not self.outcome([0.3, 0.29, 0.3])  # models of noise alone improve by nothing, and may yet
-        assert not self.outcome([0.17, 0.17, 0.17])  # these are far off, and say nothing of where they end
+        assert not self.outcome([0.17, 0.17])  # these are far off, and say nothing yet of where they end
+        assert self.outcome([0.17, 0.17, 0.17])
         assert not self.outcome([0.3, 0.06])  # one level that is more than noise says little
         assert not self.outcome([0.06, 0.03, 0.012])  # it is getting there
         assert not self.outcome([0.0031, 0.003, 0.0011], scale=2e-3, level=2.0)  # within the noise it may be

@@ -455,8 +455,9 @@ def chance(looks: Sequence[Look], missed_by_constant: float, precision: float = 
     minimum's loss exceeds that of the best model within R by at most about R/x, λR²/2 for the shrinkage and 1/(2λx²)
     for the noise. By default it is the best model that is asked about. Where the fit leaves a model above the goal by z
     of its deviations the chance is taken to be half of e^(−√2·z), as for Laplace noise, and never below that of a fit
-    which is wrong. Models that miss the goal by
-    more than a part (:data:`NEAR`) of what a constant does (``missed_by_constant``) fall by another law, and faster.
+    which is wrong. Models that miss the goal by more than a part (:data:`NEAR`) of what a constant does
+    (``missed_by_constant``) fall by another law, and faster: where fewer than two are nearer, three that are better
+    than a constant speak.
 
     Examples
     --------
@@ -467,10 +468,11 @@ def chance(looks: Sequence[Look], missed_by_constant: float, precision: float = 
     >>> chance(lower, 0.3, 200.0, 0.007) < 0.1, chance(lower, 0.3, 600.0, 0.007) > 0.5
     (True, True)
     """
-    far = [place for place, look in enumerate(looks, 1) if look.noisy + look.scale > NEAR * missed_by_constant]
-    near = looks[max(far, default=0) :]
+    near = _last_below(looks, NEAR * missed_by_constant)
     if len(near) < 2:
-        return 1.0
+        near = _last_below(looks, missed_by_constant)
+        if len(near) < 3:
+            return 1.0
     weights = [0.5 / (look.scale * look.scale) for look in near]
     total = math.fsum(weights)
     mean = math.fsum(w * look.noisy for w, look in zip(weights, near, strict=True)) / total
@@ -482,3 +484,9 @@ def chance(looks: Sequence[Look], missed_by_constant: float, precision: float = 
     above = mean + slope * there + margin
     off = math.sqrt(1.0 / total + (there * there / spread if spread else 0.0))
     return _WRONG + (1.0 - _WRONG) * 0.5 * math.exp(-math.sqrt(2.0) * above / off) if above > 0.0 else 1.0
+
+
+def _last_below(looks: Sequence[Look], most: float) -> Sequence[Look]:
+    """Return the last looks, as far as all of them miss the goal by less than that, noise included."""
+    far = [place for place, look in enumerate(looks, 1) if look.noisy + look.scale > most]
+    return looks[max(far, default=0) :]
