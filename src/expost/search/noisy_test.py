@@ -456,8 +456,8 @@ def chance(looks: Sequence[Look], missed_by_constant: float, precision: float = 
     for the noise. By default it is the best model that is asked about. Where the fit leaves a model above the goal by z
     of its deviations the chance is taken to be half of e^(−√2·z), as for Laplace noise, and never below that of a fit
     which is wrong. Models that miss the goal by more than a part (:data:`NEAR`) of what a constant does
-    (``missed_by_constant``) fall by another law, and faster: two that are nearer speak, or three that
-    are better than a constant where none is.
+    (``missed_by_constant``) fall by another law, and faster: two that are nearer speak, or three that are
+    better than a constant, unless the last one misses the goal by less than half of what the one before did.
 
     Examples
     --------
@@ -469,11 +469,10 @@ def chance(looks: Sequence[Look], missed_by_constant: float, precision: float = 
     (True, True)
     """
     near = _last_below(looks, NEAR * missed_by_constant)
-    few = 1
-    if not near:
-        near, few = _last_below(looks, missed_by_constant), 2
-    if len(near) <= few:
-        return 1.0
+    if len(near) < 2:
+        near = _last_below(looks, missed_by_constant)
+        if len(near) < 3 or near[-1].noisy < 0.5 * near[-2].noisy:
+            return 1.0
     weights = [0.5 / (look.scale * look.scale) for look in near]
     total = math.fsum(weights)
     mean = math.fsum(w * look.noisy for w, look in zip(weights, near, strict=True)) / total
