@@ -18,14 +18,15 @@ before it is drawn has all of it, and nothing is tested after it. So a model tha
 probability at most γ, however many levels there are. *What is shown* (theory D3): a noisy shortfall with its margin is
 a bound, whatever the answer, and some bound along the way is false with probability at most γ, over all runs. So a
 release states the bound on its model; and a search that ends without meeting the goal hands over the model of the least
-bound, with that, for nothing beside what it has paid. Everything else (step sizes, how costs grow, when to test again,
-when to give up) reads public and released numbers only, and nothing has to be right about it for either theorem. Of
-the constants of a :class:`Schedule`, where pure levels start and how fast they grow were looked at by
-`benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`: within a factor of two they change the mean of
-what goals cost by up to an eighth, and single goals by more (`benchmarks/results/constants.md`). When a goal is given
-up has three constants, ``_CHEAP``, ``_PATIENCE`` and `expost.search.noisy_test.NEAR`, all set by hand: what each trades
-on recorded models of that half stands in `benchmarks/results/stopping.md` (`benchmarks/stopping.py`). The others, and
-those of this file, were set by hand on traces of the panel, of both halves.
+bound, with that, for nothing beside what it has paid (for R² it may pay ``_TO_SHOW`` more). Everything else (step
+sizes, how costs grow, when to test again, when to give up) reads public and released numbers only, and nothing has to
+be right about it for either theorem. Of the constants of a :class:`Schedule`, where pure levels start and how fast they
+grow were looked at by `benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`: within a factor of two
+they change the mean of what goals cost by up to an eighth, and single goals by more
+(`benchmarks/results/constants.md`). When a goal is given up has constants of its own, ``_CHEAP`` and ``_PATIENCE`` here
+and those of `expost.search.noisy_test.chance`, all set by hand on tables of both halves: what they trade on recorded
+models stands in `benchmarks/results/stopping.md` (`benchmarks/stopping.py`). The others of this file were set by hand
+on traces of the panel, too.
 """
 
 from __future__ import annotations
